@@ -1,0 +1,35 @@
+"""Every error the project raises on purpose, named for what the caller does with it.
+
+CrawlerError
+├── ConfigError            stop at start: a setting or an argument is wrong
+└── LLMError               go on without this answer of the model
+    ├── LLMUnavailable     fall back for good: no provider, wrong key, model not there
+    ├── LLMFailed          this call failed for good after its retries: record the error
+    └── BadAnswer          the model answered, but not what was asked: ask again, smaller
+"""
+
+from __future__ import annotations
+
+
+class CrawlerError(Exception):
+    """Root of the tree."""
+
+
+class ConfigError(CrawlerError):
+    """A setting, an argument or a file of the user's is wrong; the message names it and the cure."""
+
+
+class LLMError(CrawlerError):
+    """No usable answer of the model."""
+
+
+class LLMUnavailable(LLMError):
+    """The model cannot be had for the rest of this crawl."""
+
+
+class LLMFailed(LLMError):
+    """A call failed after all its retries; the next one may succeed."""
+
+
+class BadAnswer(LLMError):
+    """The answer is cut, is not JSON, or does not fit the question."""

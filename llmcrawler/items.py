@@ -1,0 +1,95 @@
+"""The values that travel between the layers: what the feed shows, and what a page was read into."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class PageError:
+    """Why a page has no (full) result. `stage` is fetch, content, classify or record."""
+
+    stage: str
+    kind: str
+    message: str
+    attempts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An absolute http(s) url as the page gives it (not yet normalised) and its anchor text."""
+
+    url: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """A piece of a page's text in document order.
+
+    `score` is the page's own evidence that the block is main content, in 0..1. `key` is a hash of
+    the folded text, the same on every page of a site that shows the block: what repeats is boilerplate.
+    """
+
+    markdown: str
+    word_count: int
+    score: float
+    key: int
+
+
+@dataclass(frozen=True, slots=True)
+class PageContent:
+    """All that one parse of a page yields. It is picklable, so very large pages can be read elsewhere."""
+
+    title: str = ""
+    lang: str = ""
+    links: tuple[Link, ...] = ()
+    blocks: tuple[TextBlock, ...] = ()
+    metadata: dict[str, str] = field(default_factory=dict)
+    structured_data: tuple[dict[str, Any], ...] = ()
+    features: frozenset[str] = frozenset()
+    cues: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class Page:
+    """One line of the feed: every url that was tried gives exactly one."""
+
+    url: str
+    kind: str = "page"
+    final_url: str | None = None
+    status: int | None = None
+    depth: int = 0
+    referer: str | None = None
+    title: str | None = None
+    lang: str | None = None
+    page_type: str | None = None
+    confidence: float | None = None
+    decided_by: str | None = None
+    template: str | None = None
+    record: dict[str, Any] | None = None
+    text: str | None = None
+    content_hash: str | None = None
+    fetched_at: str | None = None
+    latency_seconds: float | None = None
+    error: PageError | None = None
+
+    def __post_init__(self) -> None:
+        # Not a field, so no exporter sees it: what the stages pass on to each other.
+        self.content: PageContent | None = None
+
+
+@dataclass
+class Template:
+    """A group of pages that one template of the site made, and what is known of it."""
+
+    template: str
+    kind: str = "template"
+    page_type: str | None = None
+    url_pattern: str | None = None
+    page_count: int = 0
+    examples: list[str] = field(default_factory=list)
+    schema: dict[str, Any] | None = None
+    selectors: dict[str, Any] | None = None
+    llm_calls: int = 0
