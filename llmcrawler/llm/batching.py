@@ -10,15 +10,18 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from llmcrawler.errors import BadAnswer, LLMError
+from llmcrawler.errors import BadAnswer, LLMError, LLMFailed
 
 logger = logging.getLogger(__name__)
 
 Q = TypeVar("Q")
 A = TypeVar("A")
 
-# A question is given up when it has failed alone, but not before it was asked so often: any one call may be unlucky.
-_MIN_ASKS = 3
+# A question is given up when it has failed alone, but not before it was asked so often: any one call may be unlucky
+# (at one answer in ten, as faulty as the shared oracle gets, three asks still lose one question in a thousand).
+_MIN_ASKS = 4
+# So often it is asked in full company, then in ever smaller, at last alone.
+_FULL_COMPANY_ASKS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,14 +213,24 @@ class Batcher(Generic[Q, A]):
 
     async def _see_through(self, batch: list[_Waiting[Q, A]], reason: str) -> None:
         """Ask a batch, then its halves, level by level, until each question has an answer, an error or another turn."""
+        try:
+            await self._ask_by_halves(batch, reason)
+        except Exception:
+            logger.exception("%s: a batch broke off", self._name)
+        finally:
+            # Broken off or cancelled: nobody may wait for an answer that does not come.
+            still_waiting = set(self._waiting)
+            for entry in batch:
+                if entry not in still_waiting:
+                    _fail(entry, LLMFailed("the batch was broken off"))
+
+    async def _ask_by_halves(self, batch: list[_Waiting[Q, A]], reason: str) -> None:
         groups = [batch]
         calls_left = call_bound(len(batch))
         while groups:
             now, over = groups[:calls_left], groups[calls_left:]
             for entry in (entry for group in over for entry in group):
-                _fail(
-                    entry, BadAnswer(f"asked {entry.asks} times, no answer fitted; its batch may cause no more calls")
-                )
+                _fail(entry, entry.error)  # its batch may cause no more calls
             calls_left -= len(now)
             unanswered = await asyncio.gather(*(self._ask(group, reason) for group in now))
             groups = [half for group in unanswered for half in _halves(group)]
@@ -280,8 +293,7 @@ class Batcher(Generic[Q, A]):
     def _requeue(self, missing: list[_Waiting[Q, A]], group: list[_Waiting[Q, A]]) -> None:
         too_large = 2 * len(missing) >= len(group)
         for entry in self._ask_again_or_fail(missing, len(group)):
-            # Two turns in full company, then in ever smaller, at last alone.
-            if too_large or entry.asks >= _MIN_ASKS - 1:
+            if too_large or entry.asks >= _FULL_COMPANY_ASKS:
                 entry.company = max(1, min(entry.company, len(group)) // 2)
             entry.since = self._clock()
             self._waiting.append(entry)

@@ -9,7 +9,7 @@ import random
 import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container, Set
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -79,6 +79,7 @@ class _Dialect:
 
     format: str = _FORMATS[0]
     parameters: set[str] = field(default_factory=lambda: set(faults.PARAMETERS))
+    keywords: set[str] = field(default_factory=lambda: set(faults.SCHEMA_KEYWORDS))
 
 
 class LLMClient:
@@ -156,7 +157,7 @@ class LLMClient:
         """The model that answers: LLM_MODEL, else the first that the server lists. Raises as `ask` does."""
         async with self._naming:
             if not self._model:
-                models = await self._persist(self._transport.models)
+                models = await self._persist(self._list_models)
                 if not models:
                     raise self._give_up(f"{self.host} lists no model; set LLM_MODEL")
                 self._model = models[0]
@@ -198,6 +199,10 @@ class LLMClient:
         finally:
             self._circuit.release_probe()
 
+    async def _list_models(self) -> list[str] | Fault:
+        outcome = await self._transport.models()
+        return [] if isinstance(outcome, Fault) and outcome.status == 404 else outcome
+
     async def _attempt(self, ask: Ask) -> Completion | Fault:
         """One request, or several where the server does not know all that we ask of it."""
         while True:
@@ -236,7 +241,8 @@ class LLMClient:
         }
         if self._dialect.format == "json_schema":
             name = re.sub(r"[^A-Za-z0-9_-]", "_", ask.task)[:64]
-            rules = {"name": name, "schema": ask.schema, "strict": True}
+            unknown = faults.SCHEMA_KEYWORDS - self._dialect.keywords
+            rules = {"name": name, "schema": _without(ask.schema, unknown), "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": rules}
         elif self._dialect.format == "json_object":
             body["response_format"] = {"type": "json_object"}
@@ -248,19 +254,25 @@ class LLMClient:
     def _simplify(self, fault: Fault, body: dict[str, Any]) -> bool:
         """Leave out what the server does not know, for the rest of the session. False: it is not about that."""
         if fault.kind == faults.UNKNOWN_PARAMETER:
-            named = {name for name in self._dialect.parameters if name in fault.message and name in body}
-            if named:
-                logger.info("%s; leaving out %s from now on", self._describe(fault), ", ".join(sorted(named)))
-                self._dialect.parameters -= named
-            return bool(named)
+            return self._leave_out(fault, self._dialect.parameters, body)
         if fault.kind != faults.UNKNOWN_FORMAT or "response_format" not in body:
             return False
+        # A bound that strict mode does not know: the answer is checked against it here all the same.
+        if self._leave_out(fault, self._dialect.keywords, json.dumps(body["response_format"])):
+            return True
         refused = body["response_format"]["type"]
         # Another call may have found out in the meantime: then this one only has to be sent again.
         if refused == self._dialect.format:
             self._dialect.format = _FORMATS[_FORMATS.index(refused) + 1]
             logger.info("%s; asking in the form %r from now on", self._describe(fault), self._dialect.format)
         return True
+
+    def _leave_out(self, fault: Fault, known: set[str], sent: Container[str]) -> bool:
+        named = {name for name in known if name in fault.message and name in sent}
+        if named:
+            logger.info("%s; leaving out %s from now on", self._describe(fault), ", ".join(sorted(named)))
+            known -= named
+        return bool(named)
 
     def _delay_seconds(self, fault: Fault, failures: int) -> float | None:
         rule = self._rules.get(fault.kind)
@@ -315,3 +327,12 @@ class LLMClient:
     def _describe(self, fault: Fault) -> str:
         status = f" {fault.status}" if fault.status else ""
         return f"LLM at {self.host}: {fault.kind}{status}: {fault.message}"
+
+
+def _without(schema: Any, keywords: Set[str]) -> Any:
+    """A copy of a JSON Schema that does not use these keywords."""
+    if not keywords:
+        return schema
+    if isinstance(schema, dict):
+        return {key: _without(part, keywords) for key, part in schema.items() if key not in keywords}
+    return [_without(part, keywords) for part in schema] if isinstance(schema, list) else schema

@@ -212,7 +212,7 @@ async def test_a_question_that_fails_alone_gets_its_error_and_its_mates_their_an
     assert outcomes[:2] == [2, 4]
     assert isinstance(outcomes[2], BadAnswer)
     assert outcomes[3] == 8
-    assert crawl.worker.asked == [[1, 2, 3, 4], [3], [3]]
+    assert crawl.worker.asked == [[1, 2, 3, 4], [3], [3], [3]]
 
 
 async def test_half_an_answer_makes_the_next_batches_smaller() -> None:
@@ -286,6 +286,17 @@ async def test_a_bug_in_the_pressure_reaches_those_who_wait() -> None:
     await time.tick()
     with pytest.raises(AttributeError):
         await task
+
+
+async def test_a_batch_that_breaks_off_leaves_nobody_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(report: BatchReport) -> None:
+        raise KeyError("stats")
+
+    crawl = Crawl(Worker(poison(1, 2, 3, 4)))
+    crawl.batcher._on_batch = broken
+    outcomes = await crawl.outcomes(crawl.submit(1, 2, 3, 4))
+    assert [type(outcome) for outcome in outcomes] == [LLMFailed] * 4
+    assert "KeyError: 'stats'" in caplog.text
 
 
 async def test_an_error_for_one_question_is_its_own_and_not_asked_again() -> None:

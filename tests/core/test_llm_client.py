@@ -210,6 +210,22 @@ async def test_a_parameter_that_the_server_does_not_know_is_left_out(fake_time: 
     assert server.bodies[-1]["max_tokens"] == 500
 
 
+async def test_a_bound_that_strict_mode_does_not_know_is_checked_here_only(fake_time: FakeTime) -> None:
+    def refuse(body: dict[str, Any]) -> tuple[int, str] | None:
+        known = "maximum" not in json.dumps(body["response_format"])
+        return None if known else (400, "Invalid schema for response_format 'classify': 'maximum' is not permitted.")
+
+    async with FakeLLM(
+        lambda asked: {"pages": [{"id": "1", "label": "other", "confidence": 7}]}, refuse=refuse
+    ) as server:
+        client = client_of(server, fake_time)
+        with pytest.raises(BadAnswer, match="out of bounds"):
+            await ask(client)
+        await client.close()
+    assert server.calls == 2
+    assert server.bodies[1]["response_format"]["type"] == "json_schema"
+
+
 @pytest.mark.parametrize("fault", ["cut", "length", "prose", "refusal", "empty"])
 async def test_an_answer_that_does_not_fit_is_a_bad_answer(fault: str, fake_time: FakeTime) -> None:
     async with products() as server:
