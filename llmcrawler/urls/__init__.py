@@ -1,0 +1,17 @@
+"""What can be told from urls alone: one spelling, shape, scope, traps, private addresses, and lists of them."""
+
+from llmcrawler.urls.addresses import AddressGuard, is_private_address, is_private_host
+from llmcrawler.urls.normalise import MAX_URL_LENGTH, dedup_key, normalise
+from llmcrawler.urls.pattern import url_pattern
+from llmcrawler.urls.scope import Scope
+
+__all__ = [
+    "MAX_URL_LENGTH",
+    "AddressGuard",
+    "Scope",
+    "dedup_key",
+    "is_private_address",
+    "is_private_host",
+    "normalise",
+    "url_pattern",
+]
