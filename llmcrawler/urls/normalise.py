@@ -1,4 +1,10 @@
-"""One spelling per url: for the request, and (with `dedup_key`) for telling whether it was seen."""
+"""One spelling per url: for the request, and (with `dedup_key`) for telling whether it was seen.
+
+Every link of every page goes through here, so most urls are recognised by one regular expression as canonical already.
+CPU time per url, plain / with all that may be wrong (tests/benchmarks/urls_speed.py): 2 / 11 us, repeated 0.1. w3lib's
+canonicalize_url takes 11 / 18 and reorders the query that is to be requested; w3lib's safe_url_string 5 / 10 and yarl's
+URL 3 / 4 keep tracking and session parameters, and other spellings apart.
+"""
 
 from __future__ import annotations
 
@@ -170,7 +176,8 @@ def _normalise_path(path: str) -> str:
     if not _CANONICAL_PATH.fullmatch(path):
         path = _ODD_IN_PATH.sub(_escape, path)
     if ";" in path or "(" in path:
-        path = _PATH_SESSION.sub("", path)
+        while (shorter := _PATH_SESSION.sub("", path)) != path:  # what one removal joins may be a session again
+            path = shorter
     if _DOT_SEGMENT.search(path):
         path = _resolve_dots(path)
     return path or "/"

@@ -20,7 +20,7 @@ _PAGE_KEY = re.compile(
 )
 _SORT_KEY = re.compile(
     r"(?:.*_)?(?:sort|sort_?by|sort_?order|sorting|order|order_?by|order_?dir|dir|direction|asc|desc"
-    r"|limit|per_?page|page_?size|display|view|mode|layout|c;o|o)",
+    r"|limit|per_?page|page_?size|display|view|mode|layout)",
     re.IGNORECASE,
 )
 _COUNT_KEY = re.compile(r"(?:.*_)?(?:limit|per_?page|page_?size)", re.IGNORECASE)
@@ -144,7 +144,7 @@ class TrapGuard:
 
     def _session(self, address: str, parameters: list[tuple[str, str]]) -> str | None:
         """The same url with an ever-changing code."""
-        codes = [(key, value) for key, value in parameters if _CODE.fullmatch(value)]
+        codes = [(key, value) for key, value in parameters if _CODE.fullmatch(value) and not _PAGE_KEY.fullmatch(key)]
         if not codes:
             return None
         rest = [parameter for parameter in parameters if parameter not in codes]
@@ -162,6 +162,8 @@ class TrapGuard:
         pattern = url_pattern(f"{host}{path}")
         sorts = [(key, value) for key, value in parameters if _is_sort(key, value)]
         pages = [(key, value) for key, value in parameters if _PAGE_KEY.fullmatch(key) and (key, value) not in sorts]
+        if len(parameters) == 1 and parameters[0][0] == "p":  # WordPress's ?p=123 is a post
+            pages = []
         rest = sorted(parameter for parameter in parameters if parameter not in sorts and parameter not in pages)
         list_path = _PAGE_PATH.sub("", path)
         key = (host, list_path, *(f"{name}={value}" for name, value in rest))
@@ -210,6 +212,8 @@ class TrapGuard:
 
 def _is_sort(key: str, value: str) -> bool:
     """An order number or a page's own view is no sort order, so the value has a say."""
+    if key == "C" and ";O=" in value:  # Apache's folders: ?C=M;O=A
+        return True
     if not _SORT_KEY.fullmatch(key):
         return False
     if key.lower() in ("view", "mode", "display", "layout"):

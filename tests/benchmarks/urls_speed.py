@@ -1,6 +1,6 @@
 """CPU time per url of the functions that every link of a page goes through.
 
-    python -m tests.benchmarks.urls_speed
+python -m tests.benchmarks.urls_speed
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ COUNT = 30_000
 
 
 def plain_urls(run: int) -> list[str]:
-    return [f"https://www.shop.example/catalogue/some-thing-{run}-{n}_{n % 999}/?page={n % 7}&x=y" for n in range(COUNT)]
+    return [
+        f"https://www.shop.example/catalogue/some-thing-{run}-{n}_{n % 999}/?page={n % 7}&x=y" for n in range(COUNT)
+    ]
 
 
 def odd_urls(run: int) -> list[str]:

@@ -17,6 +17,8 @@ def admitted(paths):
 ORDINARY = {
     "products": lambda: [f"/product/the-{n * 7919}-thing_{n}/" for n in range(10_000)],
     "products by number in the path": lambda: [f"/product/{n}" for n in range(195_000, 210_000)],
+    "posts by number": lambda: [f"/?p={n}" for n in range(10_000)],
+    "cursors": lambda: [f"/list?cat={n % 5}&cursor={n * 2654435761:032x}" for n in range(1000)],
     "products by number": lambda: [f"/product.php?id={n}" for n in range(10_000)],
     "products by code": lambda: [f"/item?id={n * 2654435761:032x}" for n in range(10_000)],
     "products by uuid and language": lambda: [f"/item?id={n * 2654435761:032x}&lang=en" for n in range(10_000)],
@@ -102,6 +104,7 @@ TRAPS = {
         ],
         30,
     ),
+    "orders of folders": (lambda: [f"/pub/{n}/?C={c};O={o}" for n in range(99) for c in "NMSD" for o in "AD"], 130),
     "sessions": (lambda: [f"/item?item={n % 5}&visit={n * 2654435761:032x}" for n in range(10_000)], 15),
     "sessions under any name": (lambda: [f"/item?item={n % 5}&zz={n * 2654435761:032x}" for n in range(10_000)], 150),
     "endless pages": (lambda: [f"/list?page={n}" for n in range(100_000)], 2000),
