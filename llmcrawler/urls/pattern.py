@@ -43,8 +43,10 @@ def url_pattern(url: str) -> str:
     start = url.find("/", url.find("://") + 3)
     path, mark, query = (url[start:] if start >= 8 else "/").partition("?")
     path = _DATE_PATH.sub("/{date}", path)
-    head, _, last = path.rpartition("/")
-    shape = f"{'/'.join([_segment(part) for part in head.split('/')])}/{_segment(last, is_last=head != '')}"
+    end = "/" if path.endswith("/") else ""
+    head, _, last = path.removesuffix("/").rpartition("/")
+    above = "/".join([_segment(part) for part in head.split("/")])
+    shape = f"{above}/{_segment(last, is_last=head != '')}{end if last else ''}"
     return f"{shape}?{_query_shape(query)}" if mark and query else shape
 
 
@@ -91,8 +93,9 @@ def _stem(text: str, is_last: bool) -> str:
         return f"{{n}}{match[1]}{{slug}}"
     if match := _WORD_AND_NUMBER.fullmatch(text):
         return f"{match[1]}{{n}}"
-    # A capital or an underscore in the last segment is a title ("Albert_Einstein"), in others the site's own naming.
-    is_title = is_last and (text[0].isupper() or "_" in text)
+    # In the last segment below a section a capital or a joint makes a title ("Albert_Einstein", "rye-bread"), in others
+    # it is the site's own naming.
+    is_title = is_last and (text[0].isupper() or "_" in text or "-" in text)
     return text if _WORDS.fullmatch(text) and len(text) <= _LONGEST_LITERAL and not is_title else "{slug}"
 
 

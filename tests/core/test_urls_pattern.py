@@ -28,6 +28,8 @@ from llmcrawler.urls import url_pattern
         ("/wiki/Albert_Einstein", "/wiki/{slug}"),
         ("/api/java/util/ArrayList.html", "/api/java/util/{slug}.html"),
         ("/item1234", "/item{n}"),
+        ("/breads/rye-bread/", "/breads/{slug}/"),
+        ("/opening-hours/shops/", "/opening-hours/shops/"),
         ("/mp3-players/", "/mp3-players/"),
         ("/%D0%90%D0%B1/", "/{slug}/"),
         ("/a.php?date=2024-05-01&q=x&n=3", "/a.php?date={date}&n={n}&q={slug}"),
