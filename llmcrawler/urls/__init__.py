@@ -1,1 +1,23 @@
-"""Urls as strings: their canonical form, their shape, which belong to a crawl, and where sites list them."""
+"""What can be told from urls alone: one spelling, shape, scope, traps, private addresses, and lists of them."""
+
+from llmcrawler.urls.addresses import AddressGuard, is_private_address, is_private_host
+from llmcrawler.urls.normalise import MAX_URL_LENGTH, dedup_key, normalise
+from llmcrawler.urls.pattern import url_pattern
+from llmcrawler.urls.scope import Scope
+from llmcrawler.urls.sitemaps import Sitemap, parse_sitemap
+from llmcrawler.urls.traps import TrapGuard, TrapLimits
+
+__all__ = [
+    "MAX_URL_LENGTH",
+    "AddressGuard",
+    "Scope",
+    "Sitemap",
+    "TrapGuard",
+    "TrapLimits",
+    "dedup_key",
+    "is_private_address",
+    "is_private_host",
+    "normalise",
+    "parse_sitemap",
+    "url_pattern",
+]

@@ -1,55 +1,116 @@
-"""The shape of a url: what pages of one kind share in their urls, as far as one url can tell."""
+"""The shape of a url: which parts look like names of the site's own, and which like the values of one page."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
-from urllib.parse import urlsplit
 
-_EXTENSION = re.compile(r"\.[a-z][a-z0-9]{1,4}\Z", re.IGNORECASE)
-_DATE = re.compile(r"(?:19|20)\d\d[-_.]?(?:0?[1-9]|1[0-2])(?:[-_.]?(?:0?[1-9]|[12]\d|3[01]))?\Z")
-_ID = re.compile(r"(?=.*\d)(?:[0-9a-f]{8,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z", re.IGNORECASE)
-_DIGITS = re.compile(r"\d+")
-_WORD_JOINS = re.compile(r"[-_+]|%20")
-_MAX_LITERAL = 24
+# Words that number a place in a series: "page-2" is the pattern page-{n}, "hamlet-2" is {slug}-{n}.
+_SERIES = """
+    article c cat category chapter day entry f forum id item issue month node p page part post product section t
+    thread topic user v version vol volume week year
+"""
+_COUNTING_WORDS = frozenset(_SERIES.split())
+# Front controllers choose the page's template by the value of one of these parameters.
+_ROUTING_KEYS = frozenset(
+    {"act", "action", "cmd", "controller", "do", "mod", "module", "op", "option", "route", "task", "view"}
+)
+
+_DATE_PATH = re.compile(
+    r"/(?:19|20)\d\d[/-](?:0?[1-9]|1[0-2])(?:[/-](?:0?[1-9]|[12]\d|3[01]))?(?=/|$)"
+    r"|/(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?=/|$)"
+)
+_DATE = re.compile(
+    r"(?:19|20)\d\d-?(?:0[1-9]|1[0-2])(?:-?(?:0[1-9]|[12]\d|3[01]))?(?:[T ].*)?|\d\d?-\d\d?-(?:19|20)\d\d"
+)
+_NUMBER = re.compile(r"-?\d+(?:[.,]\d+)*")
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
+_EXTENSION = re.compile(r"\.[a-zA-Z][a-zA-Z0-9]{1,4}$")
+_NUMBERED = re.compile(r"([^\d_-].*?)([_-])(\d+)")
+_LEADING_NUMBER = re.compile(r"\d+([_-])(?=.*[^\W\d_])")
+_WORD_AND_NUMBER = re.compile(r"([A-Za-z]{1,8})(\d{2,})")
+_WORDS = re.compile(r"[A-Za-z]+\d?(?:[-_.][A-Za-z]+\d?){0,2}")
+_MIXED = re.compile(r"\d[A-Za-z]+\d|[A-Za-z]\d+[A-Za-z]")
+_LONGEST_LITERAL = 24
 
 
 def url_pattern(url: str) -> str:
-    """ "/shop/the-red-shoe_209/?page=2" becomes "/shop/{slug}_{n}/?page={n}". Host and fragment are left out."""
-    parts = urlsplit(url)
-    path = "/".join(_segment(segment) for segment in parts.path.split("/"))
-    if not parts.query:
-        return path
-    fields = sorted(_parameter(field) for field in parts.query.split("&"))
-    return f"{path}?{'&'.join(fields)}"
+    """Fold the path and query of an absolute url to its shape, e.g. "/catalogue/{slug}_{n}/?page={n}".
+
+    {n} is a number, {date} a day or a month, {id} a UUID, a hash or a code, {slug} a text; short plain words and file
+    extensions stay. The decision uses one url alone, so it does not change as the crawl goes on.
+    """
+    start = url.find("/", url.find("://") + 3)
+    path, mark, query = (url[start:] if start >= 8 else "/").partition("?")
+    path = _DATE_PATH.sub("/{date}", path)
+    end = "/" if path.endswith("/") else ""
+    head, _, last = path.removesuffix("/").rpartition("/")
+    above = "/".join([_segment(part) for part in head.split("/")])
+    shape = f"{above}/{_segment(last, is_last=head != '')}{end if last else ''}"
+    return f"{shape}?{_query_shape(query)}" if mark and query else shape
 
 
-def _parameter(field: str) -> str:
-    name, _, value = field.partition("=")
-    if not value:
-        return name
-    return f"{name}={'{n}' if value.isdigit() else '{v}'}"
+def _query_shape(query: str) -> str:
+    shapes = set()
+    for parameter in query.split("&"):
+        key, mark, value = parameter.partition("=")
+        if key.isdigit():  # "?1234" is a value without a name
+            key = "{n}"
+        if value and (key not in _ROUTING_KEYS or not value.isascii() or any(c.isdigit() for c in value)):
+            value = _value(value)
+        shapes.add(key + mark + value)
+    return "&".join(sorted(shapes))
 
 
-@lru_cache(maxsize=10_000)
-def _segment(text: str) -> str:
-    if not text:
-        return text
-    extension = _EXTENSION.search(text)
-    ending = extension[0] if extension else ""
-    stem = text.removesuffix(ending)
-    if stem.isdigit() and not _DATE.match(stem):
-        return "{n}" + ending
-    if _DATE.match(stem):
-        return "{date}" + ending
-    if _ID.match(stem):
-        return "{id}" + ending
-    number = re.search(r"([-_.])\d+\Z", stem)
-    tail = f"{number[1]}{{n}}" if number else ""
-    body = stem[: number.start()] if number else stem
-    # A text of three words and more, or a very long one, names one thing; one or two words name a part of the site.
-    if len(_WORD_JOINS.findall(body)) >= 2 or len(body) > _MAX_LITERAL or "%" in body:
-        return "{slug}" + tail + ending
-    if tail:
-        return "{slug}" + tail + ending
-    return _DIGITS.sub("{n}", body) + ending
+@lru_cache(maxsize=16384)
+def _value(value: str) -> str:
+    if _NUMBER.fullmatch(value):
+        return "{n}"
+    if _DATE.fullmatch(value):
+        return "{date}"
+    return "{id}" if _is_code(value) else "{slug}"
+
+
+@lru_cache(maxsize=16384)
+def _segment(segment: str, is_last: bool = False) -> str:
+    if not segment or segment == "{date}":
+        return segment
+    extension = ""
+    match = _EXTENSION.search(segment)
+    if match is not None and match.start() > 0:
+        segment, extension = segment[: match.start()], match[0]
+    return _stem(segment, is_last) + extension
+
+
+def _stem(text: str, is_last: bool) -> str:
+    value = _value(text)
+    if value != "{slug}":
+        return value
+    if match := _NUMBERED.fullmatch(text):
+        word, joint, _ = match.groups()
+        return f"{word}{joint}{{n}}" if word.lower() in _COUNTING_WORDS else f"{{slug}}{joint}{{n}}"
+    if match := _LEADING_NUMBER.match(text):
+        return f"{{n}}{match[1]}{{slug}}"
+    if match := _WORD_AND_NUMBER.fullmatch(text):
+        return f"{match[1]}{{n}}"
+    # In the last segment below a section a capital or a joint makes a title ("Albert_Einstein", "rye-bread"), in others
+    # it is the site's own naming.
+    is_title = is_last and (text[0].isupper() or "_" in text or "-" in text)
+    return text if _WORDS.fullmatch(text) and len(text) <= _LONGEST_LITERAL and not is_title else "{slug}"
+
+
+def _is_code(text: str) -> bool:
+    """Tell a UUID, a hash, or a code in which digits and letters mix, from words with a number in them."""
+    if len(text) < 6:
+        return False
+    if len(text) == 36 and _UUID.fullmatch(text):
+        return True
+    if not text.isascii() or not text.replace("_", "").replace("-", "").isalnum():
+        return False
+    digits = sum(c.isdigit() for c in text)
+    if digits < 2 or digits == len(text):
+        return False
+    if "-" in text or "_" in text:
+        # Words are split by joints; a token of base64 has one here and there, and changes between cases.
+        return len(text) >= 20 and text.count("-") + text.count("_") <= 2 and not (text.islower() or text.isupper())
+    return _MIXED.search(text) is not None

@@ -4,63 +4,99 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from urllib.parse import urlsplit
 
+from llmcrawler.errors import ConfigError
 from llmcrawler.urls.normalise import MAX_URL_LENGTH
 
-# What a link with such an ending leads to is no web page.
-_OTHER_FILES = frozenset(
-    "7z 7zip bz2 rar tar gz tgz xz zip zst jar war deb rpm msi dmg exe bin iso apk ipa pkg "
-    "jpg jpeg png gif webp avif svg bmp ico tif tiff psd ai eps heic "
-    "mp3 wma ogg oga wav ra aac flac m4a m4b opus mp4 m4v avi mov mpg mpeg mkv webm wmv flv 3gp swf "
-    "css js mjs map json woff woff2 ttf otf eot wasm "
-    "pdf doc docx xls xlsx xlsm ppt pptx odt ods odp rtf epub mobi csv tsv ics vcf torrent "
-    "rss atom".split()
-)
+# Files that hold no page. What is missing here costs a request and ends at the content type. Left out are those that
+# are also the ends of names in urls, like .ai and .so.
+_NO_PAGES = """
+    apng avif bmp cdr cur drw dxf eps gif heic heif ico j2k jfif jp2 jpe jpeg jpg jxl mng pct png ps psd svg
+    svgz tif tiff webp xcf
+    3g2 3gp aac aif aiff asf asx au avi flac flv m3u m3u8 m4a m4v mid midi mkv mov mp2 mp3 mp4 mpeg mpg oga ogg
+    ogv opus qt ra ram rm swf ts vob wav webm wma wmv
+    7z apk appimage bin bz2 cab cbr cbz crx deb dll dmg ear egg exe gz img iso jar lz lzma msi msix nupkg pkg
+    rar rpm sit tar tbz tgz txz vsix war whl xpi xz z zip zst
+    azw3 csv doc docm docx dot dotx dvi epub ics mobi odg odp ods odt ott pdf pot potx pps ppsx ppt pptm pptx
+    rtf sqlite sxc sxw tex torrent vcf xls xlsb xlsm xlsx xlt
+    atom css eot geojson gpx js json kml kmz less map mjs otf rdf rss scss ttf wasm webmanifest woff woff2 xml
+    xsd xsl
+    asc crt md5 pem sha1 sha256 sha512 sig
+"""
+IGNORED_EXTENSIONS = frozenset(_NO_PAGES.split())
+_EXTENSION = re.compile(r"\.([a-z0-9]{1,11})(?:;|$)", re.IGNORECASE)
 
 
 class Scope:
-    """The hosts of the start urls (with and without www), minus what the user's patterns rule out."""
+    """Judges urls in their normalised form. A host is in scope under both schemes, with and without "www."."""
 
     def __init__(
         self,
         start_urls: Iterable[str],
+        *,
         allow: Iterable[str] = (),
         deny: Iterable[str] = (),
         max_depth: int | None = None,
         max_url_length: int = MAX_URL_LENGTH,
     ) -> None:
-        self._hosts = {_host(url) for url in start_urls}
-        self._allow = [re.compile(expression) for expression in allow]
-        self._deny = [re.compile(expression) for expression in deny]
+        """`allow` and `deny` are regular expressions that are searched in the whole url. ConfigError on a bad one."""
+        if max_depth is not None and max_depth < 0:
+            raise ConfigError(f"depth: {max_depth} is negative; 0 fetches the given urls alone")
+        self._allow = _compile("allow", allow)
+        self._deny = _compile("deny", deny)
         self._max_depth = max_depth
         self._max_url_length = max_url_length
+        self._start_urls = frozenset(start_urls)
+        self._sites = {_site(url) for url in self._start_urls}
 
     def reason_to_refuse(self, url: str, depth: int) -> str | None:
-        """For a normalised url that was found `depth` links away from the start."""
-        if _host(url) not in self._hosts:
-            return "offsite"
-        if self._max_depth is not None and depth > self._max_depth:
-            return "too deep"
+        """None when the url is in scope. A start url only has to be short enough: the user asked for it."""
         if len(url) > self._max_url_length:
-            return "too long"
-        if _extension(url) in _OTHER_FILES:
-            return "not a page"
-        if self._allow and not any(expression.search(url) for expression in self._allow):
-            return "not allowed"
-        if any(expression.search(url) for expression in self._deny):
+            return f"too long: {len(url)} characters"
+        if url in self._start_urls:
+            return None
+        if self._max_depth is not None and depth > self._max_depth:
+            return f"too deep: {depth}"
+        if (site := _site(url)) not in self._sites:
+            return f"offsite: {site}"
+        return self._reason_by_text(url)
+
+    def _reason_by_text(self, url: str) -> str | None:
+        extension = _extension(url)
+        if extension in IGNORED_EXTENSIONS:
+            return f"no page: .{extension}"
+        if any(pattern.search(url) for pattern in self._deny):
             return "denied"
+        if self._allow and not any(pattern.search(url) for pattern in self._allow):
+            return "not allowed"
         return None
 
     def widen(self, url: str) -> None:
-        """A start url led here, so this host is what the user meant."""
-        self._hosts.add(_host(url))
+        """Take in the site of `url`: a start url was redirected there."""
+        self._sites.add(_site(url))
 
 
-def _host(url: str) -> str:
-    return url.split("/", 3)[2].removeprefix("www.")
+def _site(url: str) -> str:
+    """Host and port of a normalised url, without "www."."""
+    start = url.find("://") + 3
+    end = url.find("/", start)
+    return url[start : end if end >= 0 else len(url)].removeprefix("www.")
 
 
 def _extension(url: str) -> str:
-    last = urlsplit(url).path.rpartition("/")[2]
-    return last.rpartition(".")[2].lower() if "." in last else ""
+    """The extension of the last path segment, in lower case; "" when there is none."""
+    path = url.partition("?")[0]
+    match = _EXTENSION.search(path, max(path.rfind("/") + 1, path.find("/", 8)))
+    return match[1].lower() if match else ""
+
+
+def _compile(argument: str, patterns: Iterable[str]) -> list[re.Pattern[str]]:
+    if isinstance(patterns, str):
+        patterns = [patterns]
+    compiled = []
+    for pattern in patterns:
+        try:
+            compiled.append(re.compile(pattern))
+        except re.error as error:
+            raise ConfigError(f"{argument}: {pattern!r} is no regular expression: {error}") from error
+    return compiled

@@ -1,107 +1,239 @@
-"""Spaces of urls without end: calendars, facets, sort orders, endless pagination, paths that grow.
+"""Ends what a site can make without end: calendars, facets, sort orders, sessions, pages, paths that grow.
 
-They are told by their form alone and capped, never forbidden: each has pages that are worth a look.
+The rules look at urls alone and at what was admitted before. What tells a trap from a large site is that a site's pages
+have names of their own: of n product urls some part has about n values, while n urls of a facet search
+combine a few values over and over.
 """
 
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
-from urllib.parse import parse_qsl, urlsplit
 
-_SORT_KEYS = re.compile(
-    r"(?:sort|order|dir|view|layout|display|mode|per_?page|page_?size|limit|sort_?by|order_?by)\Z", re.IGNORECASE
+from llmcrawler.urls.pattern import url_pattern
+
+_REPEATED = re.compile(r"((?:/[^/]+){1,4}?)\1\1(?=/|$)")
+_PAGE_PATH = re.compile(r"/(?:page|seite|pagina|p)[/-]?\d+(?=/|$)", re.IGNORECASE)
+_PAGE_KEY = re.compile(
+    r"(?:.*_)?(?:page|paged|pg|p|pagenum|page_?no|start|offset|from|skip|seite|pagina|cursor)", re.IGNORECASE
 )
-_PAGE_KEYS = re.compile(r"(?:p|pg|page|paged|pagenum|page_?no|start|offset|from|skip|cursor)\Z", re.IGNORECASE)
-_DATE_KEYS = re.compile(r"(?:date|day|month|year|week|y|m|d|ym|cal(?:endar)?|tribe-bar-date)\Z", re.IGNORECASE)
-_YEAR = re.compile(r"(?<!\d)((?:1[5-9]|2\d)\d\d)(?!\d)")
-# A month at least: a year alone may as well be a number, and has an end.
-_DATE_PATH = re.compile(
-    r"/(?:1[5-9]|2\d)\d\d[-/](?:0?[1-9]|1[0-2]|w\d\d?)(?:[-/](?:0?[1-9]|[12]\d|3[01]))?/?\Z", re.IGNORECASE
+_SORT_KEY = re.compile(
+    r"(?:.*_)?(?:sort|sort_?by|sort_?order|sorting|order|order_?by|order_?dir|dir|direction|asc|desc"
+    r"|limit|per_?page|page_?size|display|view|mode|layout)",
+    re.IGNORECASE,
 )
-_PAGE_PATH = re.compile(r"/(?:page|p|seite|pagina)[-/]?\d+/?\Z", re.IGNORECASE)
+_COUNT_KEY = re.compile(r"(?:.*_)?(?:limit|per_?page|page_?size)", re.IGNORECASE)
+_VIEWS = frozenset({"grid", "list", "table", "compact", "gallery", "thumbs", "print", "mobile", "day", "week", "month"})
+_SESSION_KEY = re.compile(
+    r"(?:.*_)?(?:s|sid|sess\w*|visit\w*|ticket|nonce|rnd|rand|random|cache\w*|_|cb|ts?|stamp|timestamp"
+    r"|csrf\w*|xsrf\w*)",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"(?=\D*\d)[0-9A-Za-z_-]{16,}")
+# Only with a joint between year and month: 203011 is a product's number more often than a month.
+_DATE_END = re.compile(r"/((?:19|20)\d\d)[/-](0?[1-9]|1[0-2])(?:[/-]\d\d?)?/?$")
+_DATE_VALUE = re.compile(r"((?:19|20)\d\d)-?(0[1-9]|1[0-2])(?:-?\d\d.*)?")
+_YEAR_KEY = re.compile(r"(?:.*_)?(?:y|yr|year|jahr|annee|ano|anno)", re.IGNORECASE)
+_MONTH_KEY = re.compile(r"(?:.*_)?(?:m|mo|mon|month|monat|mois|mes|mese|week|w|kw)", re.IGNORECASE)
+_PLAIN_DATE_KEY = re.compile(r".*(?:date|datum).*", re.IGNORECASE)
+_DATE_KEY = re.compile(
+    r".*(?:date|day|month|week|year|when|tag|datum|cal).*|d|t|from|to|start|end|since|until", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
-class TrapCaps:
-    """How many urls of one such space are admitted."""
+class TrapLimits:
+    """How many urls of one kind are admitted.
 
-    sort_orders: int = 3  # of one path
-    facets: int = 100  # three and more parameters on one path
-    parameter_values: int = 5_000  # one or two parameters on one path: `?id=`, `?p=`
-    dates: int = 120  # pages of one calendar: ten years of months
-    years_ahead: int = 2  # of a calendar
-    years_back: int = 30
-    pages: int = 2_000  # of one listing
-    path_segments: int = 16
-    segment_repeats: int = 3  # of one segment in one path
-    spaces: int = 20_000  # that are counted; those not met for the longest time are forgotten first
+    The defaults leave a shop of 10,000 products and 20 years of a blog whole.
+    """
+
+    calendar: int = 300
+    days_ahead: int = 400
+    facets: int = 150
+    path_facets: int = 400
+    sort_orders: int = 24
+    sessions: int = 3
+    pages: int = 2000
+    segments: int = 20
+    deep_urls: int = 500
+    remembered: int = 50_000
+
+
+@dataclass(slots=True)
+class _Combinations:
+    """Urls of one path, and the values each of their parts took. `values` of a part that names pages is None."""
+
+    admitted: int = 0
+    is_exhausted: bool = False
+    values: dict[str, set[int] | None] = field(default_factory=dict)
+
+    def observe(self, parts: list[tuple[str, str]]) -> int:
+        """Note the parts of a url; the greatest number of values of one part, 2**62 when that is past counting."""
+        for name, value in parts[:20]:
+            known = self.values.setdefault(name, set()) if len(self.values) < 40 else self.values.get(name)
+            if known is not None:
+                known.add(hash(value))
+                if len(known) > 4000:
+                    self.values[name] = None
+        return max((2**62 if known is None else len(known) for known in self.values.values()), default=0)
 
 
 class TrapGuard:
-    """Counts the urls of each space that could be a trap. Deterministic; `today` dates calendars."""
+    """Judges the urls of all hosts of a crawl, each once, in their normalised form. Its memory is bounded: the kinds
+    and urls not met for longest are forgotten first. The same urls in the same order get the same answers."""
 
-    def __init__(self, today: date, caps: TrapCaps | None = None) -> None:
-        self._caps = caps or TrapCaps()
+    def __init__(self, today: date, limits: TrapLimits | None = None) -> None:
         self._today = today
-        self._counts: OrderedDict[tuple[str, ...], int] = OrderedDict()
+        self._limits = limits or TrapLimits()
+        self._counts: dict[tuple[str, ...], int] = {}
+        self._combinations: dict[tuple[str, str], _Combinations] = {}
+        self._exhausted: dict[str, int] = {}  # facet searches, by host
+
+    def admits(self, url: str) -> bool:
+        """Count the url, and tell whether it may be crawled."""
+        return self.reason_to_refuse(url) is None
 
     def reason_to_refuse(self, url: str) -> str | None:
-        """None counts the url as admitted, so ask once for each url."""
-        parts = urlsplit(url)
-        segments = [segment for segment in parts.path.split("/") if segment]
-        if self._grows(segments):
-            return "trap: path grows"
-        place = parts.netloc + parts.path
-        if not parts.query:
-            return self._path_trap(parts.netloc, parts.path)
-        keys = dict(parse_qsl(parts.query, keep_blank_values=True))
-        return self._query_trap(place, keys)
+        """Count the url; the trap that it belongs to and that is exhausted, else None."""
+        address, _, query = url.partition("?")
+        host_end = address.find("/", address.find("://") + 3)
+        host, path = address[:host_end], address[host_end:]
+        parameters = [(key, value) for key, _, value in (part.partition("=") for part in query.split("&")) if key]
+        return (
+            self._growing_path(host, path)
+            or self._calendar(host, path, parameters)
+            or (self._session(address, parameters) if parameters else None)
+            or self._lists(host, path, parameters)
+        )
 
-    def _path_trap(self, host: str, path: str) -> str | None:
-        dated = _DATE_PATH.search(path)
-        if dated:
-            return self._date_trap(host + path[: dated.start()], dated[0])
-        paged = _PAGE_PATH.search(path)
-        if paged and not self._admit("pages", host + path[: paged.start()], self._caps.pages):
-            return "trap: pagination"
+    def _count(self, *key: str) -> int:
+        """How often the key came, this time included."""
+        counts = self._counts
+        count = counts.pop(key, 0) + 1
+        counts[key] = count  # at the end: the first key is the one not met for longest
+        if len(counts) > self._limits.remembered:
+            del counts[next(iter(counts))]
+        return count
+
+    def _growing_path(self, host: str, path: str) -> str | None:
+        depth = path.count("/")
+        if depth < 3:
+            return None
+        if any(not part.replace("/", "").isdigit() for part in _REPEATED.findall(path)):
+            return "trap: repeating path"
+        if depth > self._limits.segments:
+            return "trap: path too deep"
+        if depth > 10 and self._count("deep", host) > self._limits.deep_urls:
+            return "trap: deep paths"
         return None
 
-    def _query_trap(self, place: str, keys: dict[str, str]) -> str | None:
-        rest = [key for key in keys if not _PAGE_KEYS.match(key)]
-        dates = [keys[key] for key in rest if _DATE_KEYS.match(key)]
-        if dates:
-            return self._date_trap(place, " ".join(dates))
-        if any(_SORT_KEYS.match(key) for key in rest) and not self._admit("sort", place, self._caps.sort_orders):
-            return "trap: sort order"
-        if len(rest) >= 3 and not self._admit("facets", place, self._caps.facets):
-            return "trap: facets"
-        if not rest and not self._admit("pages", place, self._caps.pages):
-            return "trap: pagination"
-        if not self._admit("values", place, self._caps.parameter_values):
-            return "trap: parameter values"
-        return None
-
-    def _date_trap(self, place: str, text: str) -> str | None:
-        years = [int(year) for year in _YEAR.findall(text)]
-        latest, earliest = self._today.year + self._caps.years_ahead, self._today.year - self._caps.years_back
-        if any(not earliest <= year <= latest for year in years) or not self._admit("dates", place, self._caps.dates):
+    def _calendar(self, host: str, path: str, parameters: list[tuple[str, str]]) -> str | None:
+        """Pages of a day or a month. A path with a date and a name behind it is an article, and free."""
+        found = _date_of(path, parameters)
+        if found is None:
+            return None
+        year, month = found
+        months_ahead = (year - self._today.year) * 12 + month - self._today.month
+        if months_ahead * 30 > self._limits.days_ahead:
+            return "trap: calendar far ahead"
+        if self._count("calendar", host, path.split("/", 2)[1]) > self._limits.calendar:
             return "trap: calendar"
         return None
 
-    def _grows(self, segments: list[str]) -> bool:
-        if len(segments) > self._caps.path_segments:
-            return True
-        return len(segments) > self._caps.segment_repeats and any(
-            segments.count(segment) > self._caps.segment_repeats for segment in set(segments)
-        )
+    def _session(self, address: str, parameters: list[tuple[str, str]]) -> str | None:
+        """The same url with an ever-changing code."""
+        codes = [(key, value) for key, value in parameters if _CODE.fullmatch(value) and not _PAGE_KEY.fullmatch(key)]
+        if not codes:
+            return None
+        rest = [parameter for parameter in parameters if parameter not in codes]
+        # A code under an unknown name may be what names the page, unless a number beside it does so.
+        named = [key for key, _ in codes if _SESSION_KEY.fullmatch(key)]
+        if not named and not any(value.isdigit() and not _PAGE_KEY.fullmatch(key) for key, value in rest):
+            return None
+        limit = self._limits.sessions if named and rest else self._limits.sessions * 10
+        if self._count("session", address, *(f"{key}={value}" for key, value in sorted(rest))) > limit:
+            return "trap: session in the url"
+        return None
 
-    def _admit(self, space: str, place: str, cap: int) -> bool:
-        key = (space, place)
-        admitted = self._counts.pop(key, 0)
-        self._counts[key] = min(admitted + 1, cap)
-        if len(self._counts) > self._caps.spaces:
-            self._counts.popitem(last=False)
-        return admitted < cap
+    def _lists(self, host: str, path: str, parameters: list[tuple[str, str]]) -> str | None:
+        """Sort orders, pages and facets of lists. A list is what is left without its order and its page."""
+        pattern = url_pattern(f"{host}{path}")
+        sorts = [(key, value) for key, value in parameters if _is_sort(key, value)]
+        pages = [(key, value) for key, value in parameters if _PAGE_KEY.fullmatch(key) and (key, value) not in sorts]
+        if len(parameters) == 1 and parameters[0][0] == "p":  # WordPress's ?p=123 is a post
+            pages = []
+        rest = sorted(parameter for parameter in parameters if parameter not in sorts and parameter not in pages)
+        list_path = _PAGE_PATH.sub("", path)
+        key = (host, list_path, *(f"{name}={value}" for name, value in rest))
+        is_new = self._count("list", *key) == 1
+        if sorts and not is_new and self._count("sort", host, pattern) > self._limits.sort_orders:
+            return "trap: sort order"
+        if (pages or list_path != path) and self._count("page", *key) > self._limits.pages:
+            return "trap: endless pages"
+        if len(rest) >= 2:
+            return self._facets(host, pattern, rest, is_new=is_new)
+        return self._path_facets(host, pattern, list_path) if is_new else None
+
+    def _facets(self, host: str, pattern: str, parameters: list[tuple[str, str]], *, is_new: bool) -> str | None:
+        combinations = self._combinations_of(host, pattern)
+        values = combinations.observe(parameters)
+        # A host with facets on one list has them on all, so the next ones get less.
+        limit = max(20, self._limits.facets // (1 + self._exhausted.get(host, 0)))
+        if combinations.admitted >= limit and combinations.admitted >= 4 * values:
+            if not combinations.is_exhausted:
+                combinations.is_exhausted = True
+                self._exhausted[host] = self._exhausted.get(host, 0) + 1
+            return "trap: facets"
+        combinations.admitted += is_new
+        return None
+
+    def _path_facets(self, host: str, pattern: str, path: str) -> str | None:
+        """Facets written as folders, /lamps/red/small/oak/: words only, few of them, in ever new combinations."""
+        segments = path.strip("/").split("/")
+        if len(segments) < 4 or "{n}" in pattern or "{id}" in pattern or "{date}" in pattern:
+            return None
+        combinations = self._combinations_of(host, f"/{segments[0]}/*")
+        values = combinations.observe([(str(place), segment) for place, segment in enumerate(segments)])
+        if combinations.admitted >= self._limits.path_facets and combinations.admitted >= 10 * values:
+            return "trap: facets in the path"
+        combinations.admitted += 1
+        return None
+
+    def _combinations_of(self, host: str, pattern: str) -> _Combinations:
+        key = (host, pattern)
+        found = self._combinations.pop(key, None) or _Combinations()
+        self._combinations[key] = found
+        if len(self._combinations) > self._limits.remembered // 50:
+            del self._combinations[next(iter(self._combinations))]
+        return found
+
+
+def _is_sort(key: str, value: str) -> bool:
+    """An order number or a page's own view is no sort order, so the value has a say."""
+    if key == "C" and ";O=" in value:  # Apache's folders: ?C=M;O=A
+        return True
+    if not _SORT_KEY.fullmatch(key):
+        return False
+    if key.lower() in ("view", "mode", "display", "layout"):
+        return value.lower() in _VIEWS
+    return not value.isdigit() or _COUNT_KEY.fullmatch(key) is not None
+
+
+def _date_of(path: str, parameters: list[tuple[str, str]]) -> tuple[int, int] | None:
+    """Year and month of a url that stands for a time; None when it does not."""
+    match = _DATE_END.search(path)
+    if match is not None:
+        return int(match[1]), int(match[2])
+    year = month = None
+    for key, value in parameters:
+        if _YEAR_KEY.fullmatch(key) and re.fullmatch(r"[12]\d{3}", value):
+            year = int(value)
+        elif _MONTH_KEY.fullmatch(key) and re.fullmatch(r"\d\d?", value):
+            month = min(int(value), 12)
+        elif (_DATE_KEY if "-" in value else _PLAIN_DATE_KEY).fullmatch(key) and (
+            match := _DATE_VALUE.fullmatch(value)
+        ) is not None:
+            return int(match[1]), int(match[2])
+    return (year, month) if year is not None and month is not None else None

@@ -1,0 +1,180 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scrapy import Request
+
+from llmcrawler.urls import MAX_URL_LENGTH, dedup_key, normalise
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("HTTP://Example.COM:80", "http://example.com/"),
+        ("https://example.com:443/a", "https://example.com/a"),
+        ("http://example.com:443/a", "http://example.com:443/a"),
+        ("http://example.com:08080/a", "http://example.com:8080/a"),
+        ("http://example.com./a", "http://example.com/a"),
+        ("http://user:pass@example.com/", "http://example.com/"),
+        ("  http://example.com/a b\n", "http://example.com/a%20b"),
+        ("http://exam\nple.com/a\tb", "http://example.com/ab"),
+        ("http:\\\\example.com\\a", "http://example.com/a"),
+        ("http://example.com/a/./b/../c", "http://example.com/a/c"),
+        ("http://example.com/../../a/..", "http://example.com/"),
+        ("http://example.com/a/%2e%2E/b", "http://example.com/b"),
+        ("http://example.com//a//b", "http://example.com//a//b"),
+        ("http://example.com/%7euser/%2f%c3%a4", "http://example.com/~user/%2F%C3%A4"),
+        ("http://example.com/100%/%zz", "http://example.com/100%25/%25zz"),
+        ("http://example.com/ä?q=ü|'", "http://example.com/%C3%A4?q=%C3%BC%7C%27"),
+        ("http://example.com/a#top", "http://example.com/a"),
+        ("http://example.com/#!/app", "http://example.com/"),
+        ("http://example.com/a?", "http://example.com/a"),
+        ("http://example.com?a=1", "http://example.com/?a=1"),
+        ("http://example.com/?b=1&&a=2&", "http://example.com/?b=1&a=2"),
+        ("https://bücher.example/", "https://xn--bcher-kva.example/"),
+        ("https://xn--bcher-kva.example/", "https://xn--bcher-kva.example/"),
+        ("http://2130706433/", "http://127.0.0.1/"),
+        ("http://0x7f.1/", "http://127.0.0.1/"),
+        ("http://[::0001]:80/", "http://[::1]/"),
+        ("http://under_score.example.com/", "http://under_score.example.com/"),
+    ],
+)
+def test_spellings_of_one_url_become_one(url, expected):
+    assert normalise(url) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("utm_source=x&id=1&utm_medium=y", "?id=1"),
+        ("UTM_Source=x", ""),
+        ("gclid=a&fbclid=b&msclkid=c&mc_cid=d", ""),
+        ("id=1&PHPSESSID=0a1b", "?id=1"),
+        ("jsessionid=abc", ""),
+        ("sid=0123456789abcdef0123456789abcdef", ""),
+        ("sid=12", "?sid=12"),
+        ("s=red+shoes", "?s=red+shoes"),
+        ("s=iphone-15-pro-max-256-gb-black", "?s=iphone-15-pro-max-256-gb-black"),
+        ("session=morning", "?session=morning"),
+        ("source=utm_source", "?source=utm_source"),
+        ("ref=home&token=abc", "?ref=home&token=abc"),
+    ],
+)
+def test_tracking_and_session_parameters_are_dropped(query, kept):
+    assert normalise(f"http://example.com/a?{query}") == f"http://example.com/a{kept}"
+
+
+@pytest.mark.parametrize("path", ["/a;jsessionid=0A1B.node1", "/(S(abcdefghijklmnopqrstuvwx))/a"])
+def test_sessions_in_the_path_are_dropped(path):
+    assert normalise(f"http://example.com{path}?x=1") == "http://example.com/a?x=1"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "/relative",
+        "mailto:a@example.com",
+        "javascript:void(0)",
+        "ftp://example.com/",
+        "data:text/html,x",
+        "http://",
+        "http:///",
+        "http://exa mple.com/",
+        "http://example..com/",
+        "http://-.com/",
+        "http://example.com:99999/",
+        "http://example.com:0/",
+        "http://example.com:abc/",
+        "http://[::1/",
+        "http://256.256.256.256/",
+        "http://example.com/\x00",
+        "http://example.com/\ud800",
+        "http://" + "a" * 64 + ".com/",
+        "http://example.com/" + "a" * MAX_URL_LENGTH,
+        "http://example.com/" + "a" * 1_000_000,
+    ],
+)
+def test_what_is_no_http_url_has_no_form(url):
+    assert normalise(url) is None
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ("c", "http://h.example/a/c"),
+        ("./c", "http://h.example/a/c"),
+        ("../c", "http://h.example/c"),
+        ("../../../c", "http://h.example/c"),
+        ("/c", "http://h.example/c"),
+        ("\\c", "http://h.example/c"),
+        ("//other.example/c", "http://other.example/c"),
+        ("?y=2", "http://h.example/a/b?y=2"),
+        ("", "http://h.example/a/b?x=1"),
+        ("#f", "http://h.example/a/b?x=1"),
+        ("HTTPS://other.example", "https://other.example/"),
+        ("c:d", None),
+        ("./c:d", "http://h.example/a/c:d"),
+        ("mailto:x@h.example", None),
+    ],
+)
+def test_references_are_resolved_against_their_page(reference, expected):
+    assert normalise(reference, "http://h.example/a/b?x=1#z") == expected
+
+
+def test_a_base_without_a_path_is_its_root():
+    assert normalise("c", "http://h.example") == "http://h.example/c"
+
+
+def test_a_reference_without_a_usable_base_has_no_form():
+    assert normalise("c", "file:///etc/") is None
+
+
+@pytest.mark.parametrize(
+    ("url", "same"),
+    [
+        ("http://h.example/?b=1&a=2", "http://h.example/?a=2&b=1"),
+        ("http://h.example/?a=2&b=1&a=1", "http://h.example/?a=2&a=1&b=1"),
+    ],
+)
+def test_the_order_of_the_query_makes_no_other_page(url, same):
+    assert dedup_key(url) == dedup_key(same)
+
+
+def test_the_order_of_one_repeated_name_counts():
+    assert dedup_key("http://h.example/?a=1&a=2") != dedup_key("http://h.example/?a=2&a=1")
+
+
+_ODDITIES = r"/ // .. . %2e %2F % %zz ? & = # ; : @ ' ä ( ) [ \ a B 1 utm_x=1 sid= ;jsessionid=1 && 日本 + |"
+_PIECES = st.sampled_from([*_ODDITIES.split(), " ", "\t", "s=0123456789abcdef0123456789abcdef"])
+_URLS = st.builds(
+    lambda scheme, host, tail: scheme + host + "".join(tail),
+    st.sampled_from(["http://", "HTTPS://", "http:/"]),
+    st.sampled_from(
+        ["h.example", "H.Example:80", "bücher.example:443", "127.1", "u@h.example.", "[::1]:8080", "x_y.z"]
+    ),
+    st.lists(_PIECES, max_size=12),
+)
+
+
+@given(_URLS | st.text().map("http://h.example/".__add__) | st.text())
+def test_normalising_twice_changes_nothing(url):
+    once = normalise(url)
+    assert once is None or normalise(once) == once
+
+
+@given(_URLS)
+def test_scrapy_requests_the_form_as_it_is(url):
+    once = normalise(url)
+    assert once is None or Request(once).url == once
+
+
+@given(st.text(), st.sampled_from(["http://h.example/a/b", "https://h.example", "x"]))
+def test_no_link_text_raises(reference, base):
+    result = normalise(reference, base)
+    assert result is None or result.isascii()
+
+
+@given(_URLS)
+def test_the_key_of_a_key_is_itself(url):
+    once = normalise(url)
+    assert once is None or dedup_key(dedup_key(once)) == dedup_key(once)

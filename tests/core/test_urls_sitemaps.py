@@ -1,0 +1,113 @@
+import gzip
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llmcrawler.urls.sitemaps import MAX_BODY_BYTES, Sitemap, parse_sitemap
+
+URLSET = (
+    b'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+    b' xmlns:xhtml="http://www.w3.org/1999/xhtml">'
+    b'<url><xhtml:link rel="alternate" hreflang="de" href="http://h.example/de"/>'
+    b"<loc> http://h.example/a?x=1&amp;y=2 </loc><lastmod>2024-05-01</lastmod></url>"
+    b"<url><loc><![CDATA[http://h.example/b]]></loc></url><!-- c --><url></url></urlset>"
+)
+URLS = (("http://h.example/a?x=1&y=2", "2024-05-01"), ("http://h.example/b", ""))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        URLSET,
+        b"\n \n" + URLSET,
+        b"\xef\xbb\xbf" + URLSET,
+        gzip.compress(URLSET),
+        gzip.compress(gzip.compress(URLSET)),
+        URLSET.decode().replace("UTF-8", "UTF-16").encode("utf-16"),
+        URLSET.replace(b' xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"', b""),
+        URLSET.replace(b"</urlset>", b""),
+        URLSET.replace(b"x=1&amp;y", b"x=1&amp;y") + b"<garbage",
+    ],
+    ids=["plain", "blank lines", "bom", "gzip", "gzip twice", "utf-16", "no namespace", "not closed", "garbage behind"],
+)
+def test_a_urlset_is_read_however_it_comes(body):
+    assert parse_sitemap(body) == Sitemap(URLS)
+
+
+def test_an_index_names_more_sitemaps():
+    body = b"<sitemapindex><sitemap><loc>http://h.example/1.xml</loc><lastmod>x</lastmod></sitemap></sitemapindex>"
+    assert parse_sitemap(body) == Sitemap(sitemaps=("http://h.example/1.xml",))
+
+
+def test_feeds_are_lists_of_pages():
+    rss = (
+        b"<rss><channel><link>http://h.example/</link><item><title>T</title><link>http://h.example/1</link>"
+        b"<pubDate>Mon, 06 May 2024</pubDate></item></channel></rss>"
+    )
+    atom = (
+        b'<feed xmlns="http://www.w3.org/2005/Atom"><entry><link rel="edit" href="http://h.example/edit"/>'
+        b'<link href="http://h.example/1"/><updated>2024-05-06</updated></entry></feed>'
+    )
+    assert parse_sitemap(rss).urls == (("http://h.example/1", "Mon, 06 May 2024"),)
+    assert parse_sitemap(atom).urls == (("http://h.example/1", "2024-05-06"),)
+
+
+def test_plain_text_is_one_url_a_line():
+    assert parse_sitemap(b"http://h.example/a\r\n\r\nnot a url\nhttp://h.example/b").urls == (
+        ("http://h.example/a", ""),
+        ("http://h.example/b", ""),
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<urlset><url><loc>http://h.example/a&b=2</loc></url><url><loc>http://h.example/b</loc></url></urlset>",
+        b"<urlset><url><loc>http://h.example/a&amp;b=2</loc><url><loc>http://h.example/b</loc></urlset>",
+        b'<?xml version="1.0" encoding="no-such"?><urlset><url><loc>http://h.example/b</loc></url></urlset>',
+    ],
+    ids=["bare ampersand", "open elements", "unknown encoding"],
+)
+def test_malformed_xml_still_gives_urls(body):
+    assert "http://h.example/b" in [url for url, _ in parse_sitemap(body).urls]
+
+
+def test_a_byte_that_is_not_of_the_encoding_costs_no_other_url():
+    body = b"<urlset><url><loc>http://h.example/\xe4</loc></url><url><loc>http://h.example/b</loc></url></urlset>"
+    assert "http://h.example/b" in [url for url, _ in parse_sitemap(body).urls]
+
+
+def test_a_cut_gzip_gives_what_came():
+    body = gzip.compress("\n".join(f"http://h.example/{n * 7919 % 10007}" for n in range(5000)).encode())
+    assert 100 < len(parse_sitemap(body[: len(body) // 2]).urls) < 5000
+
+
+def test_bombs_stay_small():
+    entities = b"".join(b'<!ENTITY e%d "%s">' % (n, b"&e%d;" % (n - 1) * 10) for n in range(1, 10))
+    bomb = (
+        b'<!DOCTYPE x [<!ENTITY e0 "http://h.example/">' + entities + b"]><urlset><url><loc>&e9;</loc></url></urlset>"
+    )
+    assert all(len(url) < 100 for url, _ in parse_sitemap(bomb).urls)
+    assert parse_sitemap(gzip.compress(b" " * (MAX_BODY_BYTES + 1000))) == Sitemap()
+
+
+def test_external_entities_are_not_read(tmp_path):
+    (tmp_path / "secret").write_text("http://h.example/secret")
+    doctype = f'<!DOCTYPE x [<!ENTITY e SYSTEM "file://{tmp_path}/secret">]>'
+    assert parse_sitemap(f"{doctype}<urlset><url><loc>&e;</loc></url></urlset>".encode()).urls == ()
+
+
+@pytest.mark.parametrize("body", [b"", b"<", b"<html><a href='http://h.example/'>x</a>", b"\x1f\x8b", b"\x00\xff\xfe"])
+def test_what_is_no_list_is_empty(body):
+    assert parse_sitemap(body) == Sitemap()
+
+
+def test_a_large_sitemap_is_read_whole():
+    entries = b"".join(b"<url><loc>http://h.example/%d</loc></url>" % n for n in range(30_000))
+    assert len(parse_sitemap(b"<urlset>" + entries + b"</urlset>").urls) == 30_000
+
+
+@given(st.binary(max_size=200) | st.binary(max_size=50).map(b"<urlset><url><loc>".__add__))
+def test_no_body_raises(body):
+    assert isinstance(parse_sitemap(body), Sitemap)

@@ -1,0 +1,145 @@
+import itertools
+from datetime import date
+
+import pytest
+
+from llmcrawler.urls import TrapGuard, TrapLimits
+
+HOST = "http://h.example"
+TODAY = date(2024, 6, 15)
+
+
+def admitted(paths):
+    guard = TrapGuard(TODAY)
+    return sum(guard.admits(HOST + path) for path in paths)
+
+
+ORDINARY = {
+    "products": lambda: [f"/product/the-{n * 7919}-thing_{n}/" for n in range(10_000)],
+    "products by number in the path": lambda: [f"/product/{n}" for n in range(195_000, 210_000)],
+    "posts by number": lambda: [f"/?p={n}" for n in range(10_000)],
+    "cursors": lambda: [f"/list?cat={n % 5}&cursor={n * 2654435761:032x}" for n in range(1000)],
+    "products by number": lambda: [f"/product.php?id={n}" for n in range(10_000)],
+    "products by code": lambda: [f"/item?id={n * 2654435761:032x}" for n in range(10_000)],
+    "products by uuid and language": lambda: [f"/item?id={n * 2654435761:032x}&lang=en" for n in range(10_000)],
+    "products under categories": lambda: [f"/shop/c{n % 20}/sub{n % 7}/thing-{n}" for n in range(10_000)],
+    "joomla": lambda: [
+        f"/index.php?option=com_content&view=article&id={n}&catid={n % 30}&Itemid={n % 9}" for n in range(5_000)
+    ],
+    "forum": lambda: [f"/viewtopic.php?f={n % 20}&t={n}" for n in range(10_000)],
+    "forum pages": lambda: [f"/viewtopic.php?f={n % 20}&t={n}&start={p}" for n in range(2_000) for p in (15, 30)],
+    "categories and pages": lambda: [f"/list?cat={c}&sub={c * 3}&page={p}" for c in range(50) for p in range(100)],
+    "a blog archive": lambda: [f"/blog/page/{n}/" for n in range(1, 1001)],
+    "a blog archive by query": lambda: [f"/blog/?page={n}" for n in range(1, 1001)],
+    "articles by date": lambda: [
+        f"/{y}/{m:02}/{d:02}/entry-{y}-{m}-{d}/" for y in range(2005, 2024) for m in range(1, 13) for d in range(1, 29)
+    ],
+    "months of a blog": lambda: [f"/blog/{y}/{m:02}/" for y in range(2004, 2024) for m in range(1, 13)],
+    "documentation": lambda: [
+        f"/{lang}/{version}/part{n % 12}/topic-{n}.html" for lang in ("en", "de") for version in ("1.0", "2.0")
+        for n in range(1000)
+    ],
+    "chapters": lambda: [f"/book/title-{b}/chapter/{c}/" for b in range(100) for c in range(100)],
+    "searches": lambda: [f"/?q=word{n}" for n in range(1000)],
+    "users": lambda: [f"/user/{n}/{tab}" for n in range(3000) for tab in ("posts", "about", "likes")],
+    "a wiki": lambda: [f"/index.php?title=Page_{n}" for n in range(10_000)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_an_ordinary_site_is_never_cut(name):
+    paths = ORDINARY[name]()
+    assert admitted(paths) == len(paths)
+
+
+def _combined(names, choices):
+    values = [None, *range(choices)]
+    for combination in itertools.product(values, repeat=len(names)):
+        yield [(name, value) for name, value in zip(names, combination, strict=True) if value is not None]
+
+
+FACETS = ("colour", "size", "brand", "price", "material", "shape")
+MONTHS = [(year, month) for year in range(1900, 2100) for month in range(1, 13)]
+DAYS = [f"{year}-{month:02}-{day:02}" for year, month in MONTHS for day in range(1, 29)]
+
+
+def _facet_queries(names, choices):
+    return ["&".join(f"{name}={value}" for name, value in chosen) for chosen in _combined(names, choices)]
+
+
+TRAPS = {
+    "calendar in the path": (lambda: [f"/cal/{y}/{m}/" for y, m in MONTHS], 300),
+    "days in the path": (lambda: [f"/cal/{day}" for day in DAYS], 300),
+    "calendar in the query": (lambda: [f"/events?year={y}&month={m}" for y, m in MONTHS], 300),
+    "date in the query": (lambda: [f"/yoga/?date={day}" for day in DAYS], 300),
+    "plain date in the query": (lambda: [f"/yoga/?date={day.replace('-', '')}" for day in DAYS], 300),
+    "facets": (lambda: [f"/lamps?{query}" for query in _facet_queries(FACETS, 5)], 200),
+    "facets of many lists": (
+        lambda: [f"/{name}?{query}" for name in ("a", "b", "c", "d") for query in _facet_queries(FACETS, 3)],
+        500,
+    ),
+    "facets with orders and pages": (
+        lambda: [
+            f"/lamps?{query}&sort={order}&page={page}"
+            for query in _facet_queries(FACETS[:4], 4)
+            for order in ("price", "name")
+            for page in (1, 2, 3)
+        ],
+        1000,
+    ),
+    "facets in the path": (
+        lambda: [
+            "/lamps/" + "/".join(f"{name}-{'abcdef'[value]}" for name, value in chosen)
+            for chosen in _combined(FACETS, 4)
+        ],
+        700,
+    ),
+    "sort orders": (
+        lambda: [
+            f"/list?sort={key}&order={order}&view={view}&limit={limit}"
+            for key in "abcdefghijklmnopq"
+            for order in ("asc", "desc")
+            for view in ("grid", "list")
+            for limit in (10, 20, 50)
+        ],
+        30,
+    ),
+    "orders of folders": (lambda: [f"/pub/{n}/?C={c};O={o}" for n in range(99) for c in "NMSD" for o in "AD"], 130),
+    "sessions": (lambda: [f"/item?item={n % 5}&visit={n * 2654435761:032x}" for n in range(10_000)], 15),
+    "sessions under any name": (lambda: [f"/item?item={n % 5}&zz={n * 2654435761:032x}" for n in range(10_000)], 150),
+    "endless pages": (lambda: [f"/list?page={n}" for n in range(100_000)], 2000),
+    "repeating segments": (lambda: ["/a/b" * n for n in range(3, 50)], 0),
+    "growing paths": (lambda: ["/" + "/".join(f"x{m}" for m in range(n)) for n in range(12, 500)], 20),
+}
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_a_trap_ends(name):
+    make, most = TRAPS[name]
+    assert admitted(make()) <= most
+
+
+def test_the_first_urls_of_a_list_with_orders_are_admitted():
+    assert admitted([f"/list/{n}?sort=price" for n in range(1000)]) == 1000
+
+
+def test_the_reason_names_the_trap():
+    guard = TrapGuard(TODAY)
+    assert guard.reason_to_refuse(f"{HOST}/cal/2031/05/") == "trap: calendar far ahead"
+    assert guard.reason_to_refuse(f"{HOST}/a/b/a/b/a/b") == "trap: repeating path"
+    assert guard.reason_to_refuse(f"{HOST}/2031/05/01/what-comes-next/") is None
+
+
+def test_hosts_do_not_use_up_each_other():
+    guard = TrapGuard(TODAY, TrapLimits(calendar=1))
+    assert guard.admits("http://a.example/cal/2024/05/")
+    assert not guard.admits("http://a.example/cal/2024/06/")
+    assert guard.admits("http://b.example/cal/2024/05/")
+
+
+def test_memory_is_bounded():
+    guard = TrapGuard(TODAY, TrapLimits(remembered=100))
+    for n in range(5000):
+        guard.admits(f"{HOST}/word{n}/?a={n}&b={n}")
+    assert len(guard._counts) == 100
+    assert len(guard._combinations) <= 2
