@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from llmcrawler.errors import ConfigError
-from llmcrawler.urls.normalise import normalise
+from llmcrawler.urls import normalise
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
 

@@ -10,10 +10,7 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from llmcrawler.frontier.protocol import UrlTask
-from llmcrawler.urls.normalise import normalise
-from llmcrawler.urls.pattern import url_pattern
-from llmcrawler.urls.scope import Scope
-from llmcrawler.urls.traps import TrapGuard
+from llmcrawler.urls import Scope, TrapGuard, dedup_key, normalise, url_pattern
 
 _MAX_REMEMBERED_LINKS = 200_000
 _MAX_PATTERNS = 50_000
@@ -44,15 +41,15 @@ class Admission:
             if url is None:
                 self._remember(link)
                 self.refused["malformed"] += 1
-            elif url == link or not self._is_known(url):
+            elif not self._is_known(key := dedup_key(url)) or key == link:
                 reason = self._reason_to_refuse(url, depth)
-                if reason != "too deep":  # a shorter way to the same url may be found later
+                if reason is None or not reason.startswith("too deep"):  # a shorter way to the same url may be found later
                     self._remember(link)
-                    self._remember(url)
+                    self._remember(key)
                 if reason is None:
                     tasks.append(self._task(url, depth, referer))
                 else:
-                    self.refused[reason] += 1
+                    self.refused[reason.partition(":")[0]] += 1
         return tasks
 
     def given(self, urls: Iterable[str]) -> list[UrlTask]:
