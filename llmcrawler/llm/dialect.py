@@ -27,7 +27,9 @@ class Ask:
     max_answer_tokens: int | None = None
 
     def user_message(self) -> str:
-        return json.dumps(self.document, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(self.document, ensure_ascii=False, separators=(",", ":"))
+        # Half a surrogate pair, as broken pages hold, can't be sent.
+        return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 class Dialect:

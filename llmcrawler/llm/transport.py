@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from llmcrawler.llm.faults import LOST, SERVER_ERROR, TIMEOUT, UNREACHED, Fault, Redactor, fault_of_status
 
@@ -79,11 +80,15 @@ class OpenAITransport:
             # At DEBUG, Scrapy's default level, each of these writes whole prompts or dozens of lines a request.
             if logger.level == logging.NOTSET:
                 logger.setLevel(logging.WARNING)
+        host = urlsplit(self._base_url).hostname or ""
+        at_home = host in {"localhost", "::1"} or host.startswith("127.")
         client: openai.AsyncOpenAI = package.AsyncOpenAI(
             base_url=self._base_url,
             api_key=self._api_key,
             max_retries=0,
             timeout=package.Timeout(self._timeout_seconds, connect=min(_CONNECT_SECONDS, self._timeout_seconds)),
+            # The proxy of the environment can't reach a server on this machine.
+            http_client=package.DefaultAsyncHttpxClient(trust_env=False) if at_home else None,
         )
         _ = client.chat.completions  # its modules are imported here too, and not at the first request
         return client
