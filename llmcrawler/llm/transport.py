@@ -44,7 +44,7 @@ class OpenAITransport:
         self._wall_clock = wall_clock
         self._opening = asyncio.Lock()
         self._client: openai.AsyncOpenAI | None = None
-        self._has_answered = False
+        self._was_reached = False
 
     async def complete(self, body: dict[str, Any]) -> Completion | Fault:
         """Send the body of a chat completion; `timeout_seconds` bounds the whole exchange."""
@@ -105,18 +105,20 @@ class OpenAITransport:
                 return self._no_connection("the connection timed out")
             return Fault(TIMEOUT, f"no answer within {self._timeout_seconds:g} s")
         except openai.APIStatusError as error:
-            self._has_answered = True
+            self._was_reached = True
             message = self._redact(_server_message(error))
             return fault_of_status(error.status_code, message, error.code, error.response.headers, self._wall_clock())
         except openai.APIConnectionError as error:
+            # A connection that breaks was one: the server has only gone away.
+            self._was_reached |= "connect" not in type(error.__cause__).__name__.lower()
             return self._no_connection(self._redact(error.__cause__ or error))
         except (openai.OpenAIError, ValueError) as error:
             return Fault(SERVER_ERROR, self._redact(f"{type(error).__name__}: {error}"))
-        self._has_answered = True
+        self._was_reached = True
         return answer
 
     def _no_connection(self, message: str) -> Fault:
-        return Fault(LOST if self._has_answered else UNREACHED, message)
+        return Fault(LOST if self._was_reached else UNREACHED, message)
 
     def _completion(self, answer: Any) -> Completion | Fault:
         """`answer` is a ChatCompletion in name only: the package checks nothing, and servers leave things out."""

@@ -325,6 +325,15 @@ async def test_a_server_that_is_away_for_twenty_seconds_loses_nothing(fake_time:
     assert client.usage.faults["lost"] > 3
 
 
+async def test_a_server_that_goes_away_at_the_first_question_is_waited_for_too(fake_time: FakeTime) -> None:
+    async with products() as server:
+        server.faults.append("reset")
+        client = client_of(server, fake_time)
+        assert await ask(client)
+        await client.close()
+    assert client.usage.faults == {"lost": 1}
+
+
 async def test_after_its_rest_the_server_is_probed_by_one_call(fake_time: FakeTime) -> None:
     async with products() as server:
         client = client_of(server, fake_time, limits=Limits(max_attempts=1))
