@@ -15,7 +15,11 @@ from llmcrawler.templates.values import Clustering, Snapshot
 
 Floats = NDArray[np.float32]
 
-THRESHOLD_SHARE = 0.75
+# Of a site's mean similarity between neighbours. Stricter while few pages are known: two groups that were one are
+# merged for nothing later, but a group that was two has given wrong verdicts.
+THRESHOLD_SHARE = 0.6
+EARLY_STRICTNESS = 0.2
+EARLY_PAGES = 40
 MAX_URL_SHARE = 0.5
 _ROUNDS = 2
 _APART = -8.0  # a similarity that no average can make good
@@ -34,7 +38,7 @@ def recluster(snapshot: Snapshot) -> Clustering:
     url_similarity = url.similarity(url.weights)
     url_share = _url_share(dom_similarity, url_similarity)
     similarity = (1 - url_share) * dom_similarity + url_share * url_similarity
-    threshold = THRESHOLD_SHARE * _predictability(similarity, _nearest(similarity))
+    threshold = _threshold_share(len(snapshot.samples)) * _predictability(similarity, _nearest(similarity))
     clusters = _average_linkage(_kept_apart(similarity, snapshot), threshold)
     return Clustering(
         samples=snapshot.samples,
@@ -105,6 +109,10 @@ def _nearest(similarity: Floats) -> NDArray[np.intp]:
 
 def _predictability(similarity: Floats, neighbours: NDArray[np.intp]) -> float:
     return float(np.take_along_axis(similarity, neighbours, axis=1).mean()) if neighbours.size else 1.0
+
+
+def _threshold_share(pages: int) -> float:
+    return THRESHOLD_SHARE + EARLY_STRICTNESS * min(1.0, EARLY_PAGES / max(1, pages))
 
 
 def _url_share(dom: Floats, url: Floats) -> float:

@@ -79,7 +79,8 @@ class TemplateGrouper:
         if is_sample or state.pages <= 2 or url in self._reservoir:
             self._matcher.add(sample, template)
         self._keep(sample, template)
-        return Assignment(template, state.pages, is_sample, settled, match.similarity if match else 0.0)
+        rivals = tuple(sorted({*match.rivals, match.template} - {template})) if match else ()
+        return Assignment(template, state.pages, is_sample, settled, match.similarity if match else 0.0, rivals)
 
     def match(self, url: str, features: frozenset[str]) -> str | None:
         """The group a page would have now, without counting it; None when it fits none."""
@@ -184,8 +185,7 @@ class TemplateGrouper:
             counts[group] = counts.get(group, 0) + 1
         spare = [url for url in self._reservoir if counts[self._group_of[url]] > 2]
         gone = max(spare or self._reservoir, key=lambda url: (url not in self._sampled, _hash(url)))
-        for store in (self._reservoir, self._group_of):
-            store.pop(gone, None)  # type: ignore[attr-defined]
+        del self._reservoir[gone], self._group_of[gone]
         self._sampled.discard(gone)
 
     def _settle(self, before: Mapping[str, str], groups_then: Mapping[str, str]) -> Changes:

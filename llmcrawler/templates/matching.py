@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from llmcrawler.templates.values import Clustering, Sample
 
 _ROWS = 64
+_CLOSE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
     template: str
     similarity: float
+    rivals: tuple[str, ...] = ()
 
 
 class Matcher:
@@ -50,14 +52,21 @@ class Matcher:
         """The best group, ties to the older; None when there is none."""
         if not self._group:
             return None
-        similarity = (1 - self._url_share) * self._dom.similarity(sample.features)
-        similarity += self._url_share * self._url.similarity(sample.tokens)
+        dom, url = self._dom.similarity(sample.features), self._url.similarity(sample.tokens)
+        similarity = (1 - self._url_share) * dom + self._url_share * url
+        average = self._by_group(similarity)
+        best = int(average.argmax())
+        rivals = {self._group[int(similarity.argmax())]}
+        rivals.update(np.flatnonzero(average > average[best] - _CLOSE).tolist())
+        names = tuple(self._templates[rival] for rival in sorted(rivals - {best}))
+        return Match(self._templates[best], float(average[best]), names)
+
+    def _by_group(self, similarity: NDArray[np.float64]) -> NDArray[np.float64]:
         group = np.asarray(self._group)
         sums = np.bincount(group, weights=similarity, minlength=len(self._templates))
         counts = np.bincount(group, minlength=len(self._templates))
-        average = sums / np.maximum(counts, 1)
-        best = int(average.argmax())
-        return Match(self._templates[best], float(average[best]))
+        average: NDArray[np.float64] = np.where(counts > 0, sums / np.maximum(counts, 1), -1.0)
+        return average
 
     def regroup(self, group_of: Mapping[str, str]) -> None:
         """Follow a split: url -> the group the page has now."""

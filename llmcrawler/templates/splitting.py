@@ -73,7 +73,7 @@ def sort_by_label(members: Sequence[Sample], evidence: Evidence, labelled: Mappi
     sides: dict[str, list[str]] = {
         label: [] for label in sorted({labelled[m.url] for m in members if m.url in labelled})
     }
-    undecided = []
+    undecided: list[str] = []
     for member in members:
         label = labelled.get(member.url) or evidence.label_of(member)
         (undecided if label is None else sides[label]).append(member.url)

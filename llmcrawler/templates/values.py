@@ -53,7 +53,8 @@ class Assignment:
     `member` counts the pages of the group, this one included. `is_sample` says that this page is one of the few,
     spread over the group (1, 4, 16, 64, ...), whose label should be asked. `settled` is False when the
     group is not trusted for this page: nothing was clustered yet, or the page fits its group badly; then ask about
-    the page itself. `similarity` is in 0..1.
+    the page itself. `similarity` is in 0..1. `rivals` are other groups that it may as well belong to (a close
+    second, the group of the single nearest page): where a rival's verdict is another, ask too.
     """
 
     template: str
@@ -61,6 +62,7 @@ class Assignment:
     is_sample: bool
     settled: bool
     similarity: float = 0.0
+    rivals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

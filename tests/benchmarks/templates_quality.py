@@ -1,7 +1,7 @@
 """How well templates are told apart on stored sites: python tests/benchmarks/templates_quality.py SITE_DIR...
 
-A site is a folder with an index.jsonl (url, file, route) and gzipped pages; `route` is the truth. The crawl is simulated
-with a perfect oracle in two orders: as the crawler would go (breadth first over links, unseen url shapes before known
+A site is a folder with an index.jsonl (url, file, route) and gzipped pages; `route` is the truth. The crawl is
+simulated with a perfect oracle in two orders: as the crawler would go (breadth first over links, unseen url shapes before known
 ones) and at random. Printed per order:
 
 h, V      homogeneity and V-measure of the online ids (aliases resolved) against the routes
@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from selectolax.lexbor import LexborHTMLParser
 
 from llmcrawler.content.fingerprint import fingerprint
-from llmcrawler.templates import TemplateGrouper, recluster
+from llmcrawler.templates import Assignment, TemplateGrouper, recluster
 from llmcrawler.templates.url_tokens import common_pattern
 
 
@@ -65,14 +65,11 @@ class OracleCrawl:
         for page in pages:
             started = time.process_time()
             assignment = self.grouper.assign(page.url, page.features)
-            if self.grouper.due:
-                changes = self.grouper.adopt(recluster(self.grouper.snapshot()))
-            else:
-                changes = None
+            changes = self.grouper.adopt(recluster(self.grouper.snapshot())) if self.grouper.due else None
             self.outcome.seconds += time.process_time() - started
             self.outcome.templates.append(assignment.template)
             known = self.labels.setdefault(assignment.template, {})
-            if assignment.is_sample or not assignment.settled or not known:
+            if assignment.is_sample or not assignment.settled or not known or self.disputed(assignment):
                 self.outcome.shown += 1
                 known[page.url] = page.route
                 label = page.route
@@ -83,6 +80,10 @@ class OracleCrawl:
                 self.follow(changes)
             self.part(self.grouper.resolve(assignment.template))
         return self.outcome
+
+    def disputed(self, assignment: Assignment) -> bool:
+        verdicts = {self.label_of(self.grouper.resolve(t)) for t in (assignment.template, *assignment.rivals)}
+        return len(verdicts - {""}) > 1
 
     def label_of(self, template: str) -> str:
         counts = Counter(self.labels.get(template, {}).values())
