@@ -54,9 +54,7 @@ class PageAsker(Protocol):
 class ClassifyWorker:
     """A Batcher's worker. `on_shown` hears how many pages each call shows."""
 
-    def __init__(
-        self, ask: AskLLM, page_types: PageTypes, on_shown: Callable[[int], None] = lambda _: None
-    ) -> None:
+    def __init__(self, ask: AskLLM, page_types: PageTypes, on_shown: Callable[[int], None] = lambda _: None) -> None:
         self._ask = ask
         self._page_types = page_types
         self._on_shown = on_shown

@@ -113,10 +113,15 @@ DEFAULT_PAGE_TYPES = PageTypes(
         PageType("homepage", "the front page of the whole site, not of a section"),
         PageType("article", "one story, news item, blog post or essay to read; not a list of such"),
         PageType("product", "one item to buy or compare: a single name, price, photos or specification"),
-        PageType("listing", "many entries that lead to pages of their own: category, collection, archive, index of posts"),
+        PageType(
+            "listing", "many entries that lead to pages of their own: category, collection, archive, index of posts"
+        ),
         PageType("search", "a search form with or without results for a query"),
         PageType("documentation", "how to use or understand something: guide, manual, tutorial, help or wiki page"),
-        PageType("api_reference", "signatures, parameters or endpoints of code, entry by entry; prose guides are documentation"),
+        PageType(
+            "api_reference",
+            "signatures, parameters or endpoints of code, entry by entry; prose guides are documentation",
+        ),
         PageType("forum_thread", "a discussion: several people's posts on one topic"),
         PageType("question", "one question with answers of users, often voted or accepted (Q&A site)"),
         PageType("faq", "a list of questions with the site's own answers"),
@@ -131,7 +136,9 @@ DEFAULT_PAGE_TYPES = PageTypes(
         PageType("job", "one vacancy; a list of them is a listing"),
         PageType("recipe", "ingredients and steps for one dish"),
         PageType("download", "files or releases to fetch"),
-        PageType("service", "what a firm does for customers, to hire or request rather than put into a basket; landing pages"),
+        PageType(
+            "service", "what a firm does for customers, to hire or request rather than put into a basket; landing pages"
+        ),
         PageType("review", "an assessment of one thing by a reviewer, or a form to write one"),
         PageType("error", "not found, access denied, empty or broken page, even if sent as a normal page"),
         PageType("other", "none of the above"),

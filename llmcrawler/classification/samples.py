@@ -55,6 +55,8 @@ class TemplateSamples:
     def step(self, url: str, member: int, *, may_ask: bool = True) -> Step:
         """The next step of a page. One that may not ask any more was asked and failed."""
         self.page_count = max(self.page_count, member)
+        if url in self.asked:
+            return Step.WAIT  # the same page twice at a time
         if url in self._chosen and may_ask:
             return Step.ASK
         if not self.labels:
@@ -81,13 +83,15 @@ class TemplateSamples:
     def note_asked(self, url: str, *, patient: bool) -> None:
         self.asked[url] = patient
         self._round = max(self._round, _round_of(self.page_count))
+        self.waiting.pop(url, None)
         if url in self._chosen:
             self._chosen.remove(url)
         elif self._in_doubt and self._extra_left:
             self._extra_left -= 1
 
-    def note_taken(self) -> None:
+    def note_taken(self, url: str) -> None:
         self._taken += 1
+        self.leave(url)
 
     def note_answer(self, url: str, label: str) -> None:
         """A sample's answer. It may put the template in doubt, and choose further samples from those that wait."""
@@ -134,16 +138,26 @@ class TemplateSamples:
         common = Counter(self.labels.values()).most_common(2)
         return dict(self.labels) if len(common) > 1 and common[1][1] > 1 else None
 
-    @classmethod
-    def inherit(cls, labels: Mapping[str, str], asked: Mapping[str, bool], former: TemplateSamples) -> TemplateSamples:
-        """A group made of members of another: it has exactly those samples that are its own."""
-        return cls(
+    def inherit(self, labels: Mapping[str, str], asked: Mapping[str, bool]) -> TemplateSamples:
+        """The group after a change of its members: it has exactly those samples that are its own now.
+
+        Where it has lost samples, how many pages it has is for the next one to say.
+        """
+        kept = self.labels.keys() <= labels.keys()
+        page_count = max(len(labels) + len(asked), self.page_count if kept else 0)
+        return TemplateSamples(
             labels=dict(labels),
             asked=dict(asked),
-            page_count=len(labels) + len(asked),
-            _round=_round_of(len(labels) + len(asked)),
-            _doubts=former._doubts,
+            page_count=page_count,
+            _round=max(_round_of(len(labels) + len(asked)), self._round if kept else -1),
+            _failures=self._failures,
+            _retry_at=self._retry_at if kept else 0,
         )
+
+    def leave(self, url: str) -> None:
+        """The page waits no longer."""
+        self.waiting.pop(url, None)
+        self._chosen.discard(url)
 
     @property
     def _urgent_count(self) -> int:
