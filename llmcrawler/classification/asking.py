@@ -33,7 +33,7 @@ _ANSWER_TOKENS_AROUND = 60
 class AskLLM(Protocol):
     """LLMClient.ask: the parsed JSON, or LLMUnavailable, LLMFailed or BadAnswer."""
 
-    def __call__(
+    def __call__(  # noqa: PLR0913 - LLMClient.ask's interface
         self,
         task: str,
         system: str,

@@ -62,7 +62,7 @@ def _check_names(names: Sequence[str]) -> None:
     for name in names:
         if not _NAME.match(name):
             raise ConfigError(
-                f"page types: {name!r} is no name: letters, digits, '_', '-' and '.', at most 64, a letter or digit first"
+                f"page types: {name!r} is no name: at most 64 letters, digits, '_', '-' and '.', no mark first"
             )
     folded: dict[str, str] = {}
     for name in names:

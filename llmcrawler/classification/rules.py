@@ -22,8 +22,8 @@ _WORDS: dict[str, str] = {
     "kategorie categoria categorie products shop store c all page list directory brands deals sale index items "
     "produkte productos produits department departments",
     "search": "search suche buscar recherche find results",
-    "documentation": "docs doc documentation guide guides manual manuals tutorial tutorials help wiki kb handbook learn "
-    "howto support hilfe ayuda aide knowledgebase userguide man examples reference developer developers",
+    "documentation": "docs doc documentation guide guides manual manuals tutorial tutorials help wiki kb handbook "
+    "learn howto support hilfe ayuda aide knowledgebase userguide man examples reference developer developers",
     "api_reference": "api apidocs javadoc reference apis sdk",
     "forum_thread": "forum forums thread threads topic t viewtopic showthread discussion discussions community foro "
     "discuss board boards comments groups messageboard bbs",
@@ -64,9 +64,9 @@ _BUY = re.compile(
     re.IGNORECASE,
 )
 _HIRE = re.compile(
-    r"\b(?:our (?:services|team|experts|clients|work|process)|we (?:offer|provide|help|specialize)|free (?:quote|consultation)"
-    r"|get (?:started|a quote|in touch)|contact us|schedule|book (?:a|an|your|now)|call us|request a|years of experience"
-    r"|testimonials|why choose)\b",
+    r"\b(?:our (?:services|team|experts|clients|work|process)|we (?:offer|provide|help|specialize)"
+    r"|free (?:quote|consultation)|get (?:started|a quote|in touch)|contact us|schedule|book (?:a|an|your|now)|call us|request a"
+    r"|years of experience|testimonials|why choose)\b",
     re.IGNORECASE,
 )
 _LOOKED_AT_CHARS = 20_000

@@ -52,7 +52,7 @@ class TemplateSamples:
     _retry_at: int = 0
     _taken: int = 0
 
-    def step(self, url: str, member: int, *, may_ask: bool = True) -> Step:
+    def step(self, url: str, member: int, *, may_ask: bool = True) -> Step:  # noqa: PLR0911 - a list of rules
         """The next step of a page. One that may not ask any more was asked and failed."""
         self.page_count = max(self.page_count, member)
         if url in self.asked:

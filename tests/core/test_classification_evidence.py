@@ -53,7 +53,7 @@ def test_structured_data_decides_only_where_it_is_unambiguous(
 
 def test_structured_data_is_used_for_labels_of_the_users_set_only() -> None:
     page = question("Red shoe", structured_data=(SHOE,))
-    assert StructuredEvidence(types("Product", "list")).decide(page) == ("Product", 0.88)
+    assert StructuredEvidence(types("Product", "list")).decide(page) == ("Product", 0.95)
     assert StructuredEvidence(types("thing", "list")).decide(page) is None
 
 
