@@ -47,6 +47,7 @@ class TemplateSamples:
     _chosen: set[str] = field(default_factory=set)
     _extra_left: int = 0
     _in_doubt: bool = False
+    _is_held: bool = False
     _doubts: int = 0
     _failures: int = 0
     _retry_at: int = 0
@@ -64,8 +65,8 @@ class TemplateSamples:
         if self._in_doubt:
             if self._extra_left and may_ask:
                 return Step.ASK
-            return Step.WAIT if self._urgent_count else Step.TAKE
-        if len(self.labels) < QUORUM and len(self.waiting) >= TRUSTED_ALONE and self._urgent_count:
+            return Step.WAIT if self._is_waited_for(may_ask) else Step.TAKE
+        if self._is_held and len(self.labels) < QUORUM and self._is_waited_for(may_ask):
             return Step.WAIT
         if may_ask and self._taken >= TRUSTED_ALONE and len(self.labels) == 1 and not self._urgent_count:
             return Step.ASK
@@ -91,7 +92,7 @@ class TemplateSamples:
 
     def note_taken(self, url: str) -> None:
         self._taken += 1
-        self.leave(url)
+        self.waiting.pop(url, None)
 
     def note_answer(self, url: str, label: str) -> None:
         """A sample's answer. It may put the template in doubt, and choose further samples from those that wait."""
@@ -103,6 +104,7 @@ class TemplateSamples:
             self._in_doubt = True
             self._extra_left = EXTRA_SAMPLES - self._choose(EXTRA_SAMPLES)
         elif not self._in_doubt and len(self.waiting) >= TRUSTED_ALONE:
+            self._is_held = True
             self._choose(QUORUM - len(self.labels) - self._urgent_count)
 
     def note_failure(self, url: str) -> None:
@@ -154,10 +156,16 @@ class TemplateSamples:
             _retry_at=self._retry_at if kept else 0,
         )
 
-    def leave(self, url: str) -> None:
-        """The page waits no longer."""
+    def leave(self, url: str) -> bool:
+        """The page waits no longer. True when it was chosen as a sample: the others must not wait for it."""
         self.waiting.pop(url, None)
+        was_chosen = url in self._chosen
         self._chosen.discard(url)
+        return was_chosen
+
+    def _is_waited_for(self, may_ask: bool) -> bool:
+        """Samples are out, or chosen and about to be asked. Who may not ask must not wait for others in that state."""
+        return self._urgent_count > 0 or (may_ask and bool(self._chosen))
 
     @property
     def _urgent_count(self) -> int:

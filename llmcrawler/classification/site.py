@@ -58,7 +58,9 @@ class SiteVerdicts:
             self._places[url] = self._resolve(template)
 
     def leave(self, url: str) -> None:
-        self.group_of(url).samples.leave(url)
+        group = self.group_of(url)
+        if group.samples.leave(url):
+            group.wake()
         if url not in self._labels:
             del self._places[url]
 
