@@ -1,0 +1,168 @@
+"""Re-clustering of one site's reservoir: which pages did one template make, by DOM features and url tokens.
+
+Nothing here is tuned to a kind of site. A feature counts as far as a page's nearest neighbours predict it, and the
+threshold and the url's share come from how predictable this site's pages are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llmcrawler.templates.values import Clustering, Snapshot
+
+Floats = NDArray[np.float32]
+
+# Of a site's mean similarity between neighbours. Stricter while few pages are known: two groups that were one are
+# merged for nothing later, but a group that was two has given wrong verdicts.
+THRESHOLD_SHARE = 0.6
+EARLY_STRICTNESS = 0.2
+EARLY_PAGES = 40
+MAX_URL_SHARE = 0.5
+_ROUNDS = 2
+_APART = -8.0  # a similarity that no average can make good
+
+
+def recluster(snapshot: Snapshot) -> Clustering:
+    """Cluster the snapshot's pages anew. Pure and deterministic; some 30 ms of one core for 256 pages."""
+    dom = _Space([sample.features for sample in snapshot.samples])
+    url = _Space([sample.tokens for sample in snapshot.samples])
+    neighbours = _nearest(dom.similarity(dom.rarity()))
+    for _ in range(_ROUNDS):
+        dom.weigh(neighbours)
+        dom_similarity = dom.similarity(dom.weights)
+        neighbours = _nearest(dom_similarity)
+    url.weigh(neighbours)
+    url_similarity = url.similarity(url.weights)
+    url_share = _url_share(dom_similarity, url_similarity)
+    similarity = (1 - url_share) * dom_similarity + url_share * url_similarity
+    threshold = _threshold_share(len(snapshot.samples)) * _predictability(similarity, _nearest(similarity))
+    clusters = _average_linkage(_kept_apart(similarity, snapshot), threshold)
+    return Clustering(
+        samples=snapshot.samples,
+        groups=snapshot.groups,
+        clusters=tuple(clusters),
+        weights={**dom.weight_by_name(), **url.weight_by_name()},
+        unknown_weight=dom.rare_weight,
+        unknown_url_weight=url.rare_weight,
+        url_share=url_share,
+        threshold=threshold,
+    )
+
+
+class _Space:
+    """The pages as rows of a 0/1 matrix over one kind of feature."""
+
+    def __init__(self, rows: Sequence[frozenset[str]]) -> None:
+        self.names = sorted(frozenset().union(*rows))
+        index = {name: number for number, name in enumerate(self.names)}
+        self.matrix: Floats = np.zeros((len(rows), len(self.names)), dtype=np.float32)
+        for row, features in enumerate(rows):
+            self.matrix[row, [index[name] for name in features]] = 1.0
+        self.counts = self.matrix.sum(axis=0)
+        self.weights: Floats = np.ones(len(self.names), dtype=np.float32)
+        self.rare_weight = 0.5
+
+    def rarity(self) -> Floats:
+        """Inverse document frequency: the first guess, before neighbours are known."""
+        weights: Floats = np.log((1 + len(self.matrix)) / (self.counts + 0.5)).astype(np.float32)
+        return weights
+
+    def similarity(self, weights: Floats) -> Floats:
+        """Weighted Jaccard between all pairs of pages."""
+        common = (self.matrix * weights) @ self.matrix.T
+        sizes = self.matrix @ weights
+        union = sizes[:, None] + sizes[None, :] - common
+        similarity: Floats = np.where(union > 1e-6, common / np.maximum(union, 1e-6), 1.0).astype(np.float32)
+        return similarity
+
+    def weigh(self, neighbours: NDArray[np.intp]) -> None:
+        """Weigh each feature by how much better than chance a page's nearest neighbours predict it."""
+        pages, near = neighbours.shape
+        if not self.names:
+            return
+        predicted = self.matrix[neighbours].sum(axis=1)
+        hit = (predicted * self.matrix).sum(axis=0) / (near * np.maximum(self.counts, 1))
+        base = (self.counts - 1) / max(1, pages - 1)
+        weights = np.clip((hit - base) / np.maximum(1 - base, 1e-6), 0, 1)
+        weights[self.counts >= pages] = 0
+        # A feature that one page has could not be predicted; this site's other rare ones tell what it is worth.
+        seldom = (self.counts >= 2) & (self.counts <= max(3, pages // 20))
+        self.rare_weight = float(weights[seldom].mean()) if seldom.any() else 0.5
+        weights[self.counts == 1] = self.rare_weight
+        self.weights = weights.astype(np.float32)
+
+    def weight_by_name(self) -> dict[str, float]:
+        return dict(zip(self.names, self.weights.tolist(), strict=True))
+
+
+def _nearest(similarity: Floats) -> NDArray[np.intp]:
+    """The few most similar other pages of each, ties by order."""
+    pages = len(similarity)
+    near = min(3 if pages >= 16 else 2 if pages >= 8 else 1, pages - 1)
+    others = similarity.copy()
+    np.fill_diagonal(others, -np.inf)
+    return np.argsort(-others, axis=1, kind="stable")[:, :near]
+
+
+def _predictability(similarity: Floats, neighbours: NDArray[np.intp]) -> float:
+    return float(np.take_along_axis(similarity, neighbours, axis=1).mean()) if neighbours.size else 1.0
+
+
+def _threshold_share(pages: int) -> float:
+    return THRESHOLD_SHARE + EARLY_STRICTNESS * min(1.0, EARLY_PAGES / max(1, pages))
+
+
+def _url_share(dom: Floats, url: Floats) -> float:
+    """How far the neighbours by url are neighbours by DOM too: 0 no better than chance, MAX_URL_SHARE as good."""
+    pages = len(dom)
+    if pages < 3:
+        return 0.0
+    best = _predictability(dom, _nearest(dom))
+    by_url = _predictability(dom, _nearest(url))
+    chance = float((dom.sum() - np.trace(dom)) / (pages * (pages - 1)))
+    return MAX_URL_SHARE * min(1.0, max(0.0, (by_url - chance) / (best - chance))) if best - chance > 1e-3 else 0.0
+
+
+def _kept_apart(similarity: Floats, snapshot: Snapshot) -> Floats:
+    """Pages of groups that labels have parted never share a cluster, whatever they look like."""
+    kept = similarity.copy()
+    groups = np.array(snapshot.groups)
+    for one, other in sorted(snapshot.apart):
+        kept[np.ix_(groups == one, groups == other)] = _APART
+        kept[np.ix_(groups == other, groups == one)] = _APART
+    return kept
+
+
+def _average_linkage(similarity: Floats, threshold: float) -> list[int]:
+    """Merge the two most similar clusters until none are as similar as the threshold (UPGMA); numbers by first page."""
+    pages = len(similarity)
+    sim = similarity.astype(np.float64)
+    np.fill_diagonal(sim, -np.inf)
+    size = np.ones(pages)
+    cluster = np.arange(pages)
+    best = sim.argmax(axis=1) if pages else np.zeros(0, dtype=int)
+    best_value = sim[np.arange(pages), best] if pages else np.zeros(0)
+    for _ in range(pages - 1):
+        i = int(best_value.argmax())
+        if best_value[i] < threshold:
+            break
+        j = int(best[i])
+        i, j = min(i, j), max(i, j)
+        row = (sim[i] * size[i] + sim[j] * size[j]) / (size[i] + size[j])
+        row[[i, j]] = -np.inf
+        sim[i], sim[:, i] = row, row
+        sim[j], sim[:, j] = -np.inf, -np.inf
+        size[i] += size[j]
+        cluster[cluster == j] = i
+        best_value[j] = -np.inf
+        stale = np.flatnonzero((best == i) | (best == j))
+        stale = np.union1d(stale, [i])
+        best[stale] = sim[stale].argmax(axis=1)
+        best_value[stale] = sim[stale, best[stale]]
+        better = sim[:, i] > best_value
+        best[better], best_value[better] = i, sim[better, i]
+    numbers: dict[int, int] = {}
+    return [numbers.setdefault(int(c), len(numbers)) for c in cluster]

@@ -1,0 +1,258 @@
+"""Online grouping of one site's pages by the template that made them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import combinations
+
+from llmcrawler.templates.matching import Matcher
+from llmcrawler.templates.splitting import Rule, discriminators, sort_by_label
+from llmcrawler.templates.url_tokens import common_pattern, url_tokens
+from llmcrawler.templates.values import Assignment, Changes, Clustering, Group, Sample, Snapshot
+
+RESERVOIR_PAGES = 256
+MAX_RULES = 32
+MAX_GROUPS = 96  # two pages of each fit the reservoir
+FIRST_CLUSTERING = 6
+GROWTH = 1.5
+EXAMPLES = 5
+# Before anything is known of the site only near-twins are put together.
+TWIN_SIMILARITY = 0.9
+
+
+@dataclass(slots=True)
+class _State:
+    """What is counted for a group; its pages are in the reservoir."""
+
+    pages: int = 0
+    sampled: int = 0
+    examples: list[str] = field(default_factory=list)
+
+
+class TemplateGrouper:
+    """The templates of one site. Deterministic in the order of pages; memory is bounded by the reservoir.
+
+    Call `assign` for every page; when `due`, run `recluster(snapshot())` anywhere and give the result to `adopt`.
+    """
+
+    def __init__(self, prefix: str = "t") -> None:
+        self._prefix = prefix
+        self._issued = 0
+        self._pages = 0
+        self._due_at = FIRST_CLUSTERING
+        self._reservoir: dict[str, Sample] = {}
+        self._group_of: dict[str, str] = {}
+        self._sampled: set[str] = set()
+        self._states: dict[str, _State] = {}
+        self._aliases: dict[str, str] = {}
+        self._apart: set[tuple[str, str]] = set()
+        self._rules: list[Rule] = []
+        self._matcher = Matcher()
+
+    @property
+    def due(self) -> bool:
+        """Whether enough pages have come since the last clustering to make another worth it."""
+        return self._pages >= self._due_at
+
+    def assign(self, url: str, features: frozenset[str]) -> Assignment:
+        """Put a page into the best group, or open one for it. About 0.2 ms."""
+        self._pages += 1
+        sample = Sample(url, features, url_tokens(url))
+        match = self._matcher.match(sample)
+        fits = match is not None and match.similarity >= (self._matcher.threshold or TWIN_SIMILARITY)
+        if match is not None and (fits or len(self._states) >= MAX_GROUPS):
+            template = self._by_rule(match.template, sample)
+        else:
+            template = self._open()
+        # A page that opens a group has nothing that could vouch for it, but it is a sample and is asked anyway.
+        settled = self._matcher.clustered and (fits or match is None or match.template != template)
+        state = self._states[template]
+        state.pages += 1
+        is_sample = state.sampled < _samples_wanted(state.pages)
+        if is_sample:
+            state.sampled += 1
+            self._sampled.add(url)
+        if len(state.examples) < EXAMPLES:
+            state.examples.append(url)
+        if is_sample or state.pages <= 2 or url in self._reservoir:
+            self._matcher.add(sample, template)
+        self._keep(sample, template)
+        rivals = tuple(sorted({*match.rivals, match.template} - {template})) if match else ()
+        return Assignment(template, state.pages, is_sample, settled, match.similarity if match else 0.0, rivals)
+
+    def match(self, url: str, features: frozenset[str]) -> str | None:
+        """The group a page would have now, without counting it; None when it fits none."""
+        sample = Sample(url, features, url_tokens(url))
+        match = self._matcher.match(sample)
+        return self._by_rule(match.template, sample) if match else None
+
+    def snapshot(self) -> Snapshot:
+        """The reservoir now, for `recluster`; immutable and picklable."""
+        samples = tuple(self._reservoir[url] for url in sorted(self._reservoir))
+        self._due_at = max(self._pages + 1, int(self._pages * GROWTH))
+        return Snapshot(samples, tuple(self._group_of[s.url] for s in samples), self._apart_now())
+
+    def adopt(self, clustering: Clustering) -> Changes:
+        """Take over a clustering. Ids are kept by greatest overlap; pages that came meanwhile are matched anew."""
+        groups_now = [self.resolve(group) for group in clustering.groups]
+        named = _keep_ids(groups_now, clustering.clusters)
+        ids = {cluster: named.get(cluster) or self._open() for cluster in sorted(set(clustering.clusters))}
+        before = dict(self._group_of)
+        self._matcher = Matcher(clustering)
+        for sample, cluster in zip(clustering.samples, clustering.clusters, strict=True):
+            self._matcher.add(sample, ids[cluster])
+            if sample.url in self._group_of:
+                self._group_of[sample.url] = ids[cluster]
+        known = {sample.url for sample in clustering.samples}
+        for url in [url for url in self._reservoir if url not in known]:
+            match = self._matcher.match(self._reservoir[url])
+            if match is not None and match.similarity >= self._matcher.threshold:
+                self._group_of[url] = match.template
+            self._matcher.add(self._reservoir[url], self._group_of[url])
+        return self._settle(before, dict(zip((s.url for s in clustering.samples), groups_now, strict=True)))
+
+    def split_by(self, template: str, labelled: Mapping[str, str]) -> Changes:
+        """Part a group whose samples turned out to have different labels (url -> label).
+
+        Finds the features and url tokens that separate the labels, parts the group's pages by them and
+        lets them decide for pages to come. The parts are kept apart in later clusterings.
+        The label with most pages keeps the id. No change (an empty Changes) when nothing separates them.
+        """
+        template = self.resolve(template)
+        members = [self._reservoir[url] for url, group in sorted(self._group_of.items()) if group == template]
+        evidence = discriminators([(m, labelled[m.url]) for m in members if m.url in labelled])
+        if not evidence:
+            return Changes()
+        sides = sort_by_label(members, evidence, labelled)
+        before = dict(self._group_of)
+        ids = {label: template if rank == 0 else self._open() for rank, label in enumerate(sides)}
+        for label, urls in sides.items():
+            self._group_of.update(dict.fromkeys(urls, ids[label]))
+        self._sampled.update(url for url in labelled if url in self._reservoir)
+        self._apart.update(combinations(ids.values(), 2))
+        self._rules = [*self._rules, Rule(evidence, ids)][-MAX_RULES:]
+        self._matcher.regroup(self._group_of)
+        return self._settle(before, before)
+
+    def resolve(self, template: str) -> str:
+        """The current id of a group, also of one that was merged into another."""
+        while template in self._aliases:
+            template = self._aliases[template]
+        return template
+
+    def groups(self) -> list[Group]:
+        """The groups that have pages, in order of appearance."""
+        ordered = sorted(self._states.items(), key=lambda item: int(item[0][len(self._prefix) :]))
+        return [
+            Group(template, state.pages, common_pattern(self._urls_of(template)), tuple(state.examples))
+            for template, state in ordered
+            if state.pages
+        ]
+
+    def _urls_of(self, template: str) -> list[str]:
+        urls = {url for url, group in self._group_of.items() if group == template}
+        return sorted(urls.union(self._states[template].examples))
+
+    def _by_rule(self, template: str, sample: Sample) -> str:
+        """Among groups that a split has parted, what parted them decides, not the whole page."""
+        for rule in self._rules:
+            ids = {label: self.resolve(group) for label, group in rule.groups.items()}
+            if template in ids.values() and (label := rule.evidence.label_of(sample)) is not None:
+                template = ids[label]
+        return template
+
+    def _apart_now(self) -> frozenset[tuple[str, str]]:
+        pairs = {(self.resolve(one), self.resolve(other)) for one, other in self._apart}
+        self._apart = {(one, other) for one, other in pairs if one != other}
+        return frozenset(self._apart)
+
+    def _open(self) -> str:
+        self._issued += 1
+        template = f"{self._prefix}{self._issued}"
+        self._states[template] = _State()
+        return template
+
+    def _keep(self, sample: Sample, template: str) -> None:
+        """Hold the page if its url hashes low enough; of each group two pages stay, samples first."""
+        self._reservoir[sample.url] = sample
+        self._group_of[sample.url] = template
+        if len(self._reservoir) <= RESERVOIR_PAGES:
+            return
+        counts: dict[str, int] = {}
+        for group in self._group_of.values():
+            counts[group] = counts.get(group, 0) + 1
+        spare = [url for url in self._reservoir if counts[self._group_of[url]] > 2]
+        gone = max(spare or self._reservoir, key=lambda url: (url not in self._sampled, _hash(url)))
+        del self._reservoir[gone], self._group_of[gone]
+        self._sampled.discard(gone)
+
+    def _settle(self, before: Mapping[str, str], groups_then: Mapping[str, str]) -> Changes:
+        """Bring the counts in line with where the reservoir's pages are now, and say what changed."""
+        live = set(self._group_of.values())
+        moved = {url: now for url, now in self._group_of.items() if before.get(url, now) != now}
+        aliases: dict[str, str] = {}
+        splits: dict[str, list[str]] = {}
+        for old in [group for group in self._states if group not in live]:
+            heirs = [
+                self._group_of[url] for url, group in groups_then.items() if group == old and url in self._group_of
+            ]
+            if heirs:
+                aliases[old] = max(sorted(set(heirs)), key=heirs.count)
+                self._merge(old, aliases[old])
+            elif not self._states[old].pages:
+                del self._states[old]
+        for url, now in sorted(moved.items()):
+            old = before[url]
+            if old in aliases:
+                continue
+            if now not in splits.setdefault(old, []):
+                splits[old].append(now)
+            self._move_count(url, old, now)
+        for old, new_ids in splits.items():
+            self._apart |= {(new, b if a == old else a) for a, b in self._apart if old in (a, b) for new in new_ids}
+        return Changes(aliases, {old: tuple(new) for old, new in splits.items()}, moved)
+
+    def _merge(self, old: str, new: str) -> None:
+        gone, heir = self._states.pop(old), self._states[new]
+        heir.pages += gone.pages
+        heir.sampled += gone.sampled
+        heir.examples = [*heir.examples, *gone.examples][:EXAMPLES]
+        self._aliases[old] = new
+
+    def _move_count(self, url: str, old: str, now: str) -> None:
+        source, target = self._states[old], self._states[now]
+        source.pages, target.pages = source.pages - 1, target.pages + 1
+        if url in self._sampled:
+            source.sampled, target.sampled = source.sampled - 1, target.sampled + 1
+        if url in source.examples:
+            source.examples.remove(url)
+        if len(target.examples) < EXAMPLES:
+            target.examples.append(url)
+
+
+def _samples_wanted(pages: int) -> int:
+    """Members 1, 4, 16, 64, ... are shown: the first three of a group are often its oddest."""
+    wanted = 1
+    while pages >= 4**wanted:
+        wanted += 1
+    return wanted
+
+
+def _keep_ids(groups: list[str], clusters: tuple[int, ...]) -> dict[int, str]:
+    """Cluster -> the old id it shares most pages with; an id goes to one cluster only."""
+    overlap: dict[tuple[str, int], int] = {}
+    for group, cluster in zip(groups, clusters, strict=True):
+        overlap[group, cluster] = overlap.get((group, cluster), 0) + 1
+    kept: dict[int, str] = {}
+    taken: set[str] = set()
+    for (group, cluster), _ in sorted(overlap.items(), key=lambda item: (-item[1], len(item[0][0]), item[0])):
+        if cluster not in kept and group not in taken:
+            kept[cluster] = group
+            taken.add(group)
+    return kept
+
+
+def _hash(url: str) -> bytes:
+    return blake2b(url.encode("utf-8", "replace"), digest_size=8).digest()
