@@ -1,12 +1,13 @@
 """Asking a language model: which one, how fast, in which batches, what it costs, and what is already known."""
 
-from llmcrawler.llm.batching import Batcher, BatchReport, BatchRules, call_bound
+from llmcrawler.llm.batching import Batcher, BatchReport, call_bound
 from llmcrawler.llm.cache import AnswerCache, cache_key
 from llmcrawler.llm.cached import CachedAsker
 from llmcrawler.llm.client import Clock, Limits, LLMClient
 from llmcrawler.llm.providers import ProviderChoice, read_price, resolve_provider
 from llmcrawler.llm.tokens import estimate_tokens, truncate_to_tokens
 from llmcrawler.llm.usage import Price, Usage, price_of
+from llmcrawler.llm.waiting import BatchRules
 
 __all__ = [
     "AnswerCache",

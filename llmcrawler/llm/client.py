@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import random
-import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Container, Set
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
 from llmcrawler.llm import faults
 from llmcrawler.llm.answers import read_answer
+from llmcrawler.llm.dialect import Ask, Dialect
 from llmcrawler.llm.faults import Fault, Redactor, rules_with
 from llmcrawler.llm.limits import Circuit, RateLimiter
 from llmcrawler.llm.tokens import estimate_tokens
@@ -26,10 +25,6 @@ from llmcrawler.llm.usage import Usage
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-# From the strictest that servers know to the one that all know.
-_FORMATS = ("json_schema", "json_object", "plain")
-_SCHEMA_IN_WORDS = "\n\nAnswer with one JSON object and nothing else. It has to fit this JSON Schema:\n"
 
 # Failed calls in a row until a server is left alone, and for how long: each rest is twice the one before.
 _CIRCUIT_FAILURES = 3
@@ -59,29 +54,6 @@ class Clock:
     random: Callable[[], float] = random.random
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """One question to the model: `document` is the task document of the LLM contract, `schema` that of the answer."""
-
-    task: str
-    system: str
-    document: dict[str, Any]
-    schema: dict[str, Any]
-    max_answer_tokens: int | None = None
-
-    def user_message(self) -> str:
-        return json.dumps(self.document, ensure_ascii=False, separators=(",", ":"))
-
-
-@dataclass(slots=True)
-class _Dialect:
-    """What this server has shown to understand; it only ever shrinks within a session."""
-
-    format: str = _FORMATS[0]
-    parameters: set[str] = field(default_factory=lambda: set(faults.PARAMETERS))
-    keywords: set[str] = field(default_factory=lambda: set(faults.SCHEMA_KEYWORDS))
-
-
 class LLMClient:
     """Retries are ours (the openai package's are off), so that each kind of failure has its own rule (faults.py).
 
@@ -105,7 +77,6 @@ class LLMClient:
         self._model = model
         self._limits = limits or Limits()
         self._clock = clock or Clock()
-        self._options = {"temperature": temperature, "reasoning_effort": reasoning_effort}
         self._rules = rules_with(self._limits.max_attempts)
         redact = Redactor(api_key)
         self._transport = OpenAITransport(
@@ -121,7 +92,7 @@ class LLMClient:
         self._circuit = Circuit(
             _CIRCUIT_FAILURES, _CIRCUIT_REST_SECONDS, _CIRCUIT_CAP_SECONDS, clock=self._clock.monotonic
         )
-        self._dialect = _Dialect()
+        self._dialect = Dialect({"temperature": temperature, "reasoning_effort": reasoning_effort})
         self._naming = asyncio.Lock()
         self._unavailable = ""
 
@@ -206,10 +177,12 @@ class LLMClient:
     async def _attempt(self, ask: Ask) -> Completion | Fault:
         """One request, or several where the server does not know all that we ask of it."""
         while True:
-            body = self._body(ask)
+            body = self._dialect.body(self._model, ask)
             outcome = await self._send(ask, body)
-            if not isinstance(outcome, Fault) or not self._simplify(outcome, body):
+            change = self._dialect.adapt(outcome, body) if isinstance(outcome, Fault) else ""
+            if not isinstance(outcome, Fault) or not change:
                 return outcome
+            logger.info("%s; %s from now on", self._describe(outcome), change)
             self.usage.count_fault(outcome.kind)
             self.usage.retries += 1
 
@@ -217,10 +190,11 @@ class LLMClient:
         prompt_tokens = sum(estimate_tokens(message["content"]) for message in body["messages"])
         async with self._slots:
             entry = await self._rate.admit(prompt_tokens)
-            self.usage.count_call(ask.task)
             started = self._clock.monotonic()
             outcome = await self._transport.complete(body)
             self.usage.seconds += self._clock.monotonic() - started
+        if not isinstance(outcome, Fault) or outcome.kind not in {faults.UNREACHED, faults.LOST}:
+            self.usage.count_call(ask.task)
         if isinstance(outcome, Completion):
             # Servers of one's own may count nothing: then the estimate stands.
             asked = outcome.prompt_tokens if outcome.prompt_tokens is not None else prompt_tokens
@@ -230,49 +204,6 @@ class LLMClient:
             self.usage.count_tokens(asked, said, outcome.provider_cached_tokens)
             self._rate.settle(entry, asked + said)
         return outcome
-
-    def _body(self, ask: Ask) -> dict[str, Any]:
-        system = ask.system
-        if self._dialect.format != "json_schema":
-            system += _SCHEMA_IN_WORDS + json.dumps(ask.schema, ensure_ascii=False)
-        body: dict[str, Any] = {
-            "model": self._model,
-            "messages": [{"role": "system", "content": system}, {"role": "user", "content": ask.user_message()}],
-        }
-        if self._dialect.format == "json_schema":
-            name = re.sub(r"[^A-Za-z0-9_-]", "_", ask.task)[:64]
-            unknown = faults.SCHEMA_KEYWORDS - self._dialect.keywords
-            rules = {"name": name, "schema": _without(ask.schema, unknown), "strict": True}
-            body["response_format"] = {"type": "json_schema", "json_schema": rules}
-        elif self._dialect.format == "json_object":
-            body["response_format"] = {"type": "json_object"}
-        wishes = {**self._options, "max_tokens": ask.max_answer_tokens}
-        return body | {
-            name: value for name, value in wishes.items() if value is not None and name in self._dialect.parameters
-        }
-
-    def _simplify(self, fault: Fault, body: dict[str, Any]) -> bool:
-        """Leave out what the server does not know, for the rest of the session. False: it is not about that."""
-        if fault.kind == faults.UNKNOWN_PARAMETER:
-            return self._leave_out(fault, self._dialect.parameters, body)
-        if fault.kind != faults.UNKNOWN_FORMAT or "response_format" not in body:
-            return False
-        # A bound that strict mode does not know: the answer is checked against it here all the same.
-        if self._leave_out(fault, self._dialect.keywords, json.dumps(body["response_format"])):
-            return True
-        refused = body["response_format"]["type"]
-        # Another call may have found out in the meantime: then this one only has to be sent again.
-        if refused == self._dialect.format:
-            self._dialect.format = _FORMATS[_FORMATS.index(refused) + 1]
-            logger.info("%s; asking in the form %r from now on", self._describe(fault), self._dialect.format)
-        return True
-
-    def _leave_out(self, fault: Fault, known: set[str], sent: Container[str]) -> bool:
-        named = {name for name in known if name in fault.message and name in sent}
-        if named:
-            logger.info("%s; leaving out %s from now on", self._describe(fault), ", ".join(sorted(named)))
-            known -= named
-        return bool(named)
 
     def _delay_seconds(self, fault: Fault, failures: int) -> float | None:
         rule = self._rules.get(fault.kind)
@@ -327,12 +258,3 @@ class LLMClient:
     def _describe(self, fault: Fault) -> str:
         status = f" {fault.status}" if fault.status else ""
         return f"LLM at {self.host}: {fault.kind}{status}: {fault.message}"
-
-
-def _without(schema: Any, keywords: Set[str]) -> Any:
-    """A copy of a JSON Schema that does not use these keywords."""
-    if not keywords:
-        return schema
-    if isinstance(schema, dict):
-        return {key: _without(part, keywords) for key, part in schema.items() if key not in keywords}
-    return [_without(part, keywords) for part in schema] if isinstance(schema, list) else schema

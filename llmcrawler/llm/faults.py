@@ -13,9 +13,9 @@ from typing import Any
 RATE_LIMIT = "rate_limit"
 SERVER_ERROR = "server_error"
 TIMEOUT = "timeout"
-UNREACHED = "unreached"  # no connection, and this server has never answered in this session
+UNREACHED = "unreached"  # no connection, and there has been none in this session
 AWAY = "away"  # a gateway answers for a server that is down, starting or overloaded (502, 503, 504)
-LOST = "lost"  # no connection to a server that has answered before: it restarts, or the network is down
+LOST = "lost"  # no connection to a server that was there before: it restarts, or the network is down
 REFUSED = "refused"  # the key, the account or the address is wrong: no call can work
 UNKNOWN_FORMAT = "unknown_format"  # the server does not know json_schema or json_object
 UNKNOWN_PARAMETER = "unknown_parameter"

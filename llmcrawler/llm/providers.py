@@ -85,10 +85,15 @@ def _openai_choice(base_url: str, model: str, api_key: str, effort: str) -> Prov
 
 
 def _api_key(own_url: str, settings: Settings, environ: Mapping[str, str]) -> str:
-    key = _text("LLM_API_KEY", settings, environ)
-    if key or (own_url and not _is_openai(own_url)):
-        return key
-    return _text("OPENAI_API_KEY", settings, environ)
+    name = "LLM_API_KEY"
+    key = _text(name, settings, environ)
+    if not key and (not own_url or _is_openai(own_url)):
+        name = "OPENAI_API_KEY"
+        key = _text(name, settings, environ)
+    # Such a key can't stand in a header, and the error that says so would show it.
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ConfigError(f"{name} holds a space, a line break or a character that no key has; copy it again")
+    return key
 
 
 def _is_openai(base_url: str) -> bool:

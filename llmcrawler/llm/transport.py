@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from llmcrawler.llm.faults import LOST, SERVER_ERROR, TIMEOUT, UNREACHED, Fault, Redactor, fault_of_status
 
@@ -43,7 +44,7 @@ class OpenAITransport:
         self._wall_clock = wall_clock
         self._opening = asyncio.Lock()
         self._client: openai.AsyncOpenAI | None = None
-        self._has_answered = False
+        self._was_reached = False
 
     async def complete(self, body: dict[str, Any]) -> Completion | Fault:
         """Send the body of a chat completion; `timeout_seconds` bounds the whole exchange."""
@@ -79,11 +80,15 @@ class OpenAITransport:
             # At DEBUG, Scrapy's default level, each of these writes whole prompts or dozens of lines a request.
             if logger.level == logging.NOTSET:
                 logger.setLevel(logging.WARNING)
+        host = urlsplit(self._base_url).hostname or ""
+        at_home = host in {"localhost", "::1"} or host.startswith("127.")
         client: openai.AsyncOpenAI = package.AsyncOpenAI(
             base_url=self._base_url,
             api_key=self._api_key,
             max_retries=0,
             timeout=package.Timeout(self._timeout_seconds, connect=min(_CONNECT_SECONDS, self._timeout_seconds)),
+            # The proxy of the environment can't reach a server on this machine.
+            http_client=package.DefaultAsyncHttpxClient(trust_env=False) if at_home else None,
         )
         _ = client.chat.completions  # its modules are imported here too, and not at the first request
         return client
@@ -100,18 +105,20 @@ class OpenAITransport:
                 return self._no_connection("the connection timed out")
             return Fault(TIMEOUT, f"no answer within {self._timeout_seconds:g} s")
         except openai.APIStatusError as error:
-            self._has_answered = True
+            self._was_reached = True
             message = self._redact(_server_message(error))
             return fault_of_status(error.status_code, message, error.code, error.response.headers, self._wall_clock())
         except openai.APIConnectionError as error:
+            # A connection that breaks was one: the server has only gone away.
+            self._was_reached |= "connect" not in type(error.__cause__).__name__.lower()
             return self._no_connection(self._redact(error.__cause__ or error))
         except (openai.OpenAIError, ValueError) as error:
             return Fault(SERVER_ERROR, self._redact(f"{type(error).__name__}: {error}"))
-        self._has_answered = True
+        self._was_reached = True
         return answer
 
     def _no_connection(self, message: str) -> Fault:
-        return Fault(LOST if self._has_answered else UNREACHED, message)
+        return Fault(LOST if self._was_reached else UNREACHED, message)
 
     def _completion(self, answer: Any) -> Completion | Fault:
         """`answer` is a ChatCompletion in name only: the package checks nothing, and servers leave things out."""

@@ -53,7 +53,8 @@ def price_of(model: str, input_usd: float | None = None, output_usd: float | Non
 
 
 class Usage:
-    """Running totals of one crawl. A call is one HTTP request to the model, repeats and failures included.
+    """Running totals of one crawl. A call is one HTTP request that reached the server, repeats and faults
+    included.
 
     `price` None means that the cost is not known, and so it is never shown as 0.
     """

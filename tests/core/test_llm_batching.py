@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from llmcrawler.errors import BadAnswer, LLMFailed, LLMUnavailable
-from llmcrawler.llm.batching import Batcher, BatchReport, BatchRules, call_bound
+from llmcrawler.llm.batching import Batcher, BatchReport, call_bound
+from llmcrawler.llm.waiting import BatchRules
 
 Answers = Mapping[int, int | Exception]
 
@@ -215,13 +216,13 @@ async def test_a_question_that_fails_alone_gets_its_error_and_its_mates_their_an
     assert crawl.worker.asked == [[1, 2, 3, 4], [3], [3], [3]]
 
 
-async def test_half_an_answer_makes_the_next_batches_smaller() -> None:
+async def test_questions_that_are_left_out_twice_are_asked_in_smaller_company() -> None:
     def at_most_two(questions: Sequence[int], answers: dict[int, Any], call: int) -> Answers:
         return {position: answer for position, answer in answers.items() if position < 2}
 
     crawl = Crawl(Worker(at_most_two), rules={"max_questions": 8})
     assert await crawl.outcomes(crawl.submit(*range(8))) == [2 * n for n in range(8)]
-    assert crawl.worker.sizes == [8, 4, 2, 2]
+    assert crawl.worker.sizes == [8, 6, 3, 1, 1]
 
 
 def poison(*bad: int) -> Callable[[Sequence[int], dict[int, Any], int], Answers]:

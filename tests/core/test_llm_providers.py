@@ -60,6 +60,14 @@ def test_a_wrong_setting_is_named_with_its_value(settings: dict[str, str], named
         resolve_provider(settings, {})
 
 
+@pytest.mark.parametrize("key", ["sk-one\nsk-two", "sk-sécret", "sk secret"])
+@pytest.mark.parametrize("name", ["LLM_API_KEY", "OPENAI_API_KEY"])
+def test_a_key_that_was_copied_wrong_is_refused_but_not_shown(name: str, key: str) -> None:
+    with pytest.raises(ConfigError, match=name) as caught:
+        resolve_provider({name: key}, {})
+    assert "sk" not in str(caught.value)
+
+
 def test_prices_are_read_or_refused() -> None:
     assert read_price("LLM_PRICE_INPUT", {}, {}) is None
     assert read_price("LLM_PRICE_INPUT", {"LLM_PRICE_INPUT": 0}, {}) == 0

@@ -1,0 +1,101 @@
+"""How to put a question to a server: in full at first, then without what it has shown not to understand."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Container, Mapping, Set
+from dataclasses import dataclass
+from typing import Any
+
+from llmcrawler.llm import faults
+from llmcrawler.llm.faults import Fault
+
+# From the strictest that servers know to the one that all know.
+_FORMATS = ("json_schema", "json_object", "plain")
+_SCHEMA_IN_WORDS = "\n\nAnswer with one JSON object and nothing else. It has to fit this JSON Schema:\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One question to the model: `document` is the task document of the LLM contract, `schema` that of the answer."""
+
+    task: str
+    system: str
+    document: dict[str, Any]
+    schema: dict[str, Any]
+    max_answer_tokens: int | None = None
+
+    def user_message(self) -> str:
+        text = json.dumps(self.document, ensure_ascii=False, separators=(",", ":"))
+        # Half a surrogate pair, as broken pages hold, can't be sent.
+        return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+class Dialect:
+    """What one server understands. It only ever shrinks, and is remembered for the session.
+
+    `options` go into every request (None: left out): temperature, reasoning_effort.
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = options
+        self._format = _FORMATS[0]
+        self._parameters = set(faults.PARAMETERS)
+        self._keywords = set(faults.SCHEMA_KEYWORDS)
+
+    def body(self, model: str, ask: Ask) -> dict[str, Any]:
+        """The body of a chat completion. The system message is the same for all questions of a task."""
+        system = ask.system
+        if self._format != "json_schema":
+            system += _SCHEMA_IN_WORDS + json.dumps(ask.schema, ensure_ascii=False)
+        body: dict[str, Any] = {
+            "model": model,
+            "messages": [{"role": "system", "content": system}, {"role": "user", "content": ask.user_message()}],
+        }
+        if self._format == "json_schema":
+            name = re.sub(r"[^A-Za-z0-9_-]", "_", ask.task)[:64]
+            schema = _without(ask.schema, faults.SCHEMA_KEYWORDS - self._keywords)
+            rules = {"name": name, "schema": schema, "strict": True}
+            body["response_format"] = {"type": "json_schema", "json_schema": rules}
+        elif self._format == "json_object":
+            body["response_format"] = {"type": "json_object"}
+        wishes = {**self._options, "max_tokens": ask.max_answer_tokens}
+        return body | {name: wish for name, wish in wishes.items() if wish is not None and name in self._parameters}
+
+    def adapt(self, fault: Fault, body: Mapping[str, Any]) -> str:
+        """Give up what the server has just refused in `body`. Says what is done, or "" where the fault is another."""
+        if fault.kind == faults.UNKNOWN_PARAMETER:
+            return _leave_out(fault, self._parameters, body)
+        if fault.kind != faults.UNKNOWN_FORMAT or "response_format" not in body:
+            return ""
+        # A bound that strict mode does not know: the answer is checked against it here all the same.
+        if change := _leave_out(fault, self._keywords, json.dumps(body["response_format"])):
+            return change
+        refused = body["response_format"]["type"]
+        # Another call may have found out in the meantime: then this one only has to be sent again.
+        if refused == self._format:
+            self._format = _FORMATS[_FORMATS.index(refused) + 1]
+        return f"asking in the form {self._format!r}"
+
+
+def _leave_out(fault: Fault, known: set[str], sent: Container[str]) -> str:
+    named = {name for name in known if name in fault.message and name in sent}
+    known -= named
+    return f"leaving out {', '.join(sorted(named))}" if named else ""
+
+
+def _without(schema: Any, keywords: Set[str]) -> Any:
+    """A copy of a JSON Schema that does not use these keywords."""
+    if isinstance(schema, list):
+        return [_without(part, keywords) for part in schema]
+    if not keywords or not isinstance(schema, dict):
+        return schema
+    # Under "properties" stand names of fields, and one of them may well be called "pattern".
+    return {
+        key: {name: _without(rules, keywords) for name, rules in part.items()}
+        if key == "properties"
+        else _without(part, keywords)
+        for key, part in schema.items()
+        if key not in keywords
+    }
