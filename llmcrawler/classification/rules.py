@@ -66,8 +66,8 @@ _BUY = re.compile(
 _HIRE = re.compile(
     r"\b(?:our (?:services|team|experts|clients|work|process)"
     r"|we (?:offer|provide|help|specialize)"
-    r"|free (?:quote|consultation)|get (?:started|a quote|in touch)|contact us|schedule|book (?:a|an|your|now)|call us|request a"
-    r"|years of experience|testimonials|why choose)\b",
+    r"|free (?:quote|consultation)|get (?:started|a quote|in touch)|contact us|schedule|book (?:a|an|your|now)|call us"
+    r"|request a|years of experience|testimonials|why choose)\b",
     re.IGNORECASE,
 )
 _LOOKED_AT_CHARS = 20_000
