@@ -1,0 +1,37 @@
+"""What kind of page each page is: page types, evidence, the model's verdicts and how templates share them."""
+
+from llmcrawler.classification.asking import (
+    AskLLM,
+    ClassifyWorker,
+    PageAsker,
+    PageView,
+    answer_from_json,
+    answer_to_json,
+    page_key,
+    tokens_of,
+)
+from llmcrawler.classification.classifier import Classifier, Regrouping, Splitter
+from llmcrawler.classification.page_types import DEFAULT_PAGE_TYPES, PageType, PageTypes, load_page_types
+from llmcrawler.classification.prompt import Answer
+from llmcrawler.classification.question import Question, Verdict
+
+__all__ = [
+    "DEFAULT_PAGE_TYPES",
+    "Answer",
+    "AskLLM",
+    "Classifier",
+    "ClassifyWorker",
+    "PageAsker",
+    "PageType",
+    "PageTypes",
+    "PageView",
+    "Question",
+    "Regrouping",
+    "Splitter",
+    "Verdict",
+    "answer_from_json",
+    "answer_to_json",
+    "load_page_types",
+    "page_key",
+    "tokens_of",
+]

@@ -1,0 +1,104 @@
+"""From single questions to calls of the model: one call for a batch, checked page by page, kept in the cache."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from llmcrawler.classification.page_types import PageTypes
+from llmcrawler.classification.prompt import (
+    PROMPT_VERSION,
+    SYSTEM,
+    TASK,
+    Answer,
+    answer_schema,
+    classify_document,
+    parse_answers,
+)
+from llmcrawler.errors import BadAnswer
+from llmcrawler.llm import cache_key, estimate_tokens
+
+logger = logging.getLogger(__name__)
+
+# As `describe_page` gives it.
+PageView = Mapping[str, Any]
+
+# Tokens of one entry of an answer, with room for spaces and for long labels.
+_ANSWER_TOKENS_PER_PAGE = 40
+_ANSWER_TOKENS_AROUND = 60
+
+
+class AskLLM(Protocol):
+    """LLMClient.ask: the parsed JSON, or LLMUnavailable, LLMFailed or BadAnswer."""
+
+    def __call__(  # noqa: PLR0913 - LLMClient.ask's interface
+        self,
+        task: str,
+        system: str,
+        document: dict[str, Any],
+        schema: dict[str, Any],
+        *,
+        salvage: bool = False,
+        max_answer_tokens: int | None = None,
+    ) -> Awaitable[Any]: ...
+
+
+class PageAsker(Protocol):
+    """What the classifier asks: a Batcher over `ClassifyWorker`, or a CachedAsker before one."""
+
+    def submit(self, question: PageView, *, patient: bool = False) -> Awaitable[Answer]: ...
+
+
+class ClassifyWorker:
+    """A Batcher's worker. `on_shown` hears how many pages each call shows."""
+
+    def __init__(self, ask: AskLLM, page_types: PageTypes, on_shown: Callable[[int], None] = lambda _: None) -> None:
+        self._ask = ask
+        self._page_types = page_types
+        self._on_shown = on_shown
+
+    async def __call__(self, pages: Sequence[PageView]) -> Mapping[int, Answer | Exception]:
+        """Answers by position; BadAnswer in the place of one that is missing or wrong. Raises as `AskLLM` does."""
+        document = classify_document(self._page_types, pages)
+        ids = [page["id"] for page in document["pages"]]
+        self._on_shown(len(pages))
+        answer = await self._ask(
+            TASK,
+            SYSTEM,
+            document,
+            answer_schema(self._page_types, ids),
+            salvage=True,
+            max_answer_tokens=_ANSWER_TOKENS_AROUND + _ANSWER_TOKENS_PER_PAGE * len(pages),
+        )
+        verdicts, faults = parse_answers(document, answer)
+        if faults:
+            logger.debug("Faults in an answer for %d pages: %s", len(pages), faults)
+        return {
+            position: verdicts[page_id] if page_id in verdicts else BadAnswer(faults[page_id])
+            for position, page_id in enumerate(ids)
+        }
+
+
+def tokens_of(page: PageView) -> int:
+    """Tokens that a page adds to a call."""
+    return estimate_tokens(json.dumps(page, ensure_ascii=False))
+
+
+def page_key(model: str, page_types: PageTypes) -> Callable[[PageView], str]:
+    """The cache key of a page: a change of the model, the prompt, the labels or of what is shown asks anew."""
+    labels = [[one.name, one.description] for one in page_types]
+    return lambda page: cache_key(model, PROMPT_VERSION, labels, dict(page))
+
+
+def answer_to_json(answer: Answer) -> Any:
+    return [answer.label, answer.confidence]
+
+
+def answer_from_json(value: Any) -> Answer:
+    """Raises ValueError for anything else than `answer_to_json` gives."""
+    match value:
+        case [str(label), float() | int() as confidence] if 0 <= confidence <= 1:
+            return Answer(label, float(confidence))
+    raise ValueError("not an answer")

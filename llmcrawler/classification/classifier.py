@@ -1,0 +1,176 @@
+"""The cascade that tells what a page is: structured data, the template's verdict, the model, rules."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from llmcrawler.classification.asking import PageAsker
+from llmcrawler.classification.evidence import StructuredEvidence
+from llmcrawler.classification.page_types import PageTypes
+from llmcrawler.classification.prompt import describe_page
+from llmcrawler.classification.question import LLM, RULE, STRUCTURED_DATA, TEMPLATE, Question, Verdict
+from llmcrawler.classification.rules import Rules
+from llmcrawler.classification.samples import Step
+from llmcrawler.classification.site import Group, SiteVerdicts
+from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
+from llmcrawler.items import PageError
+
+logger = logging.getLogger(__name__)
+
+# The model's own number, but never more: models say 1.0 of nearly everything, and none is right that often.
+_MAX_LLM_CONFIDENCE = 0.95
+
+_KINDS = {LLMUnavailable: "llm_unavailable", LLMFailed: "llm_failed", BadAnswer: "bad_answer"}
+
+
+class Regrouping(Protocol):
+    """What became of a site's templates (templates.Changes): old id -> the id it was merged into, and url -> id."""
+
+    @property
+    def aliases(self) -> Mapping[str, str]: ...
+
+    @property
+    def moved(self) -> Mapping[str, str]: ...
+
+
+class Splitter(Protocol):
+    """Separates the members of a template whose samples (url -> label) disagree; None where nothing separates them."""
+
+    def __call__(self, site: str, template: str, labels: Mapping[str, str]) -> Regrouping | None: ...
+
+
+def _never_split(site: str, template: str, labels: Mapping[str, str]) -> None:  # noqa: ARG001 - Splitter's interface
+    return None
+
+
+class Classifier:
+    """One for a crawl; verdicts are shared within a site. Without an `asker`, structured data and rules decide.
+
+    The owner of the templates calls `regroup` with every change of the groups.
+    """
+
+    def __init__(
+        self,
+        page_types: PageTypes,
+        asker: PageAsker | None,
+        *,
+        split: Splitter = _never_split,
+        on_verdict: Callable[[Question, Verdict], None] = lambda _question, _verdict: None,
+    ) -> None:
+        self._structured = StructuredEvidence(page_types)
+        self._rules = Rules(page_types)
+        self._asker = asker
+        self._split = split
+        self._on_verdict = on_verdict
+        self._sites: dict[str, SiteVerdicts] = {}
+        self._unavailable: LLMUnavailable | None = None
+
+    async def classify(self, question: Question) -> Verdict:
+        """The page's verdict. It may wait for a batch of the model; no failure of the model raises."""
+        verdict = self._by_structured_data(question) or await self._by_samples(question)
+        self._on_verdict(question, verdict)
+        return verdict
+
+    def regroup(self, site: str, changes: Regrouping) -> None:
+        """Samples follow their pages into the groups that these are in now; pages that wait ask their new group."""
+        self._site(site).regroup(changes.aliases, changes.moved)
+
+    def template_verdict(self, site: str, template: str) -> tuple[str, float] | None:
+        """The page type and confidence that a page of this template would get now."""
+        samples = self._site(site).group(template).samples
+        majority = samples.majority
+        return None if majority is None else (majority, samples.confidence)
+
+    def _site(self, site: str) -> SiteVerdicts:
+        return self._sites.setdefault(site, SiteVerdicts())
+
+    def _by_structured_data(self, question: Question) -> Verdict | None:
+        found = self._structured.decide(question)
+        return Verdict(*found, STRUCTURED_DATA) if found else None
+
+    def _by_rules(self, question: Question, error: PageError | None = None) -> Verdict:
+        page_type, confidence = self._rules.decide(question)
+        return Verdict(page_type, confidence, RULE, error)
+
+    async def _by_samples(self, question: Question) -> Verdict:
+        if self._asker is None:
+            return self._by_rules(question)
+        site = self._site(question.site)
+        site.enter(question.url, question.template)
+        try:
+            return await self._step_by_step(self._asker, site, question)
+        finally:
+            site.leave(question.url)
+
+    async def _step_by_step(self, asker: PageAsker, site: SiteVerdicts, question: Question) -> Verdict:
+        """Until there is a verdict: what a page has to do changes while it waits, and so may its group."""
+        error: LLMError | None = None
+        while True:
+            group = site.group_of(question.url)
+            # A page that has failed as a sample must not be asked for ever; its template may still speak for it.
+            step = group.samples.step(question.url, question.member, may_ask=error is None and not self._unavailable)
+            if not question.settled and error is None and not self._unavailable:
+                step = Step.ASK
+            if step in (Step.ASK, Step.ASK_PATIENTLY):
+                try:
+                    return await self._ask(asker, site, question, patient=step is Step.ASK_PATIENTLY)
+                except LLMError as failure:
+                    error = failure
+            elif step is Step.WAIT:
+                await group.wait(question.url)
+            elif step is Step.TAKE and (question.settled or error is not None):
+                group.samples.note_taken(question.url)
+                assert group.samples.majority is not None
+                return Verdict(group.samples.majority, group.samples.confidence, TEMPLATE)
+            else:
+                reason = error or self._unavailable or group.last_error
+                return self._by_rules(question, _page_error(reason))
+
+    async def _ask(self, asker: PageAsker, site: SiteVerdicts, question: Question, *, patient: bool) -> Verdict:
+        url = question.url
+        group = site.group_of(url)
+        group.samples.note_asked(url, patient=patient)
+        error: LLMError | None = None
+        try:
+            answer = await asker.submit(describe_page(question), patient=patient)
+        except LLMError as failure:
+            error = failure
+            self._note_unavailable(failure)
+            raise
+        else:
+            site.note_answer(url, answer.label, fits=question.settled)
+            return Verdict(answer.label, min(answer.confidence, _MAX_LLM_CONFIDENCE), LLM)
+        finally:
+            group = site.group_of(url)
+            if url in group.samples.asked:  # no answer came, for whatever reason: somebody else has to be the sample
+                group.samples.note_failure(url)
+                group.last_error = error or group.last_error
+            self._settle_doubt(site, question.site, group)
+            group.wake()
+
+    def _settle_doubt(self, site: SiteVerdicts, name: str, group: Group) -> None:
+        labels = group.samples.take_settled_doubt()
+        if labels is None:
+            return
+        changes = self._split(name, group.template, labels)
+        logger.info(
+            "Template %s of %s holds several kinds of page (%s): %s",
+            group.template,
+            name,
+            ", ".join(sorted(set(labels.values()))),
+            "split" if changes else "nothing separates them, the majority decides",
+        )
+        if changes:
+            site.regroup(changes.aliases, changes.moved)
+
+    def _note_unavailable(self, error: LLMError) -> None:
+        if isinstance(error, LLMUnavailable) and self._unavailable is None:
+            self._unavailable = error
+            logger.warning("The model cannot be had any more; rules and what is known decide from here on: %s", error)
+
+
+def _page_error(error: LLMError | None) -> PageError:
+    kind = _KINDS.get(type(error), "llm_failed") if error else "llm_failed"
+    return PageError("classify", kind, str(error) if error else "no sample of this template could be judged")

@@ -1,0 +1,146 @@
+"""The page types that a crawl tells apart: the default set, or the user's own."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from llmcrawler.errors import ConfigError
+
+# What model providers allow in an enum, what a file name and a stat's name can hold.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
+_MAX_DESCRIPTION_CHARS = 500
+_FALLBACK = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class PageType:
+    """`description` is what the model reads: it says what decides between this type and its neighbours."""
+
+    name: str
+    description: str
+
+
+class PageTypes(Sequence[PageType]):
+    """At least two page types with distinct names, in the order given. Raises ConfigError otherwise."""
+
+    def __init__(self, types: Sequence[PageType]) -> None:
+        self._types = tuple(types)
+        self.names = tuple(one.name for one in self._types)
+        self._known = frozenset(self.names)
+        _check_names(self.names)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._types[at]
+
+    def __len__(self) -> int:
+        return len(self._types)
+
+    def __iter__(self) -> Iterator[PageType]:
+        return iter(self._types)
+
+    def __contains__(self, name: object) -> bool:
+        """By name or by PageType."""
+        return name in self._known or name in self._types
+
+    def __repr__(self) -> str:
+        return f"PageTypes({', '.join(self.names)})"
+
+    @property
+    def fallback(self) -> str | None:
+        """The type of a page that is none of the others: "other" where the set has it."""
+        return _FALLBACK if _FALLBACK in self._known else None
+
+
+def _check_names(names: Sequence[str]) -> None:
+    if len(names) < 2:
+        raise ConfigError(f"page types: {len(names)} given; to tell pages apart takes at least 2")
+    for name in names:
+        if not _NAME.match(name):
+            raise ConfigError(
+                f"page types: {name!r} is no name: at most 64 letters, digits, '_', '-' and '.', no mark first"
+            )
+    folded: dict[str, str] = {}
+    for name in names:
+        same = folded.setdefault(name.casefold(), name)
+        if names.count(name) > 1 or same != name:
+            raise ConfigError(f"page types: {name!r} is there twice")
+
+
+def load_page_types(path: Path) -> PageTypes:
+    """Reads a JSON object of name -> description. Raises ConfigError with what is wrong and where."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"page_types={path}: cannot be read: {error}") from error
+    try:
+        pairs = json.loads(text, object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"page_types={path}: not JSON: {error}") from error
+    if not isinstance(pairs, _Pairs):
+        raise ConfigError(
+            f'page_types={path}: has to be a JSON object of name -> description, like {{"article": "a news story"}}'
+        )
+    try:
+        return PageTypes([_page_type(name, description) for name, description in pairs])
+    except ConfigError as error:
+        raise ConfigError(f"page_types={path}: {error}") from error
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object as its pairs: a dict would hide a name that is there twice."""
+
+
+def _page_type(name: str, description: Any) -> PageType:
+    if not isinstance(description, str):
+        raise ConfigError(f"the description of {name!r} is not a string")
+    description = " ".join(description.split())
+    if len(description) > _MAX_DESCRIPTION_CHARS:
+        raise ConfigError(
+            f"the description of {name!r} has {len(description)} characters; more than {_MAX_DESCRIPTION_CHARS} "
+            "would be paid for in every call"
+        )
+    return PageType(name, description)
+
+
+# Short, as every call repeats them; each says what decides against its near neighbours.
+DEFAULT_PAGE_TYPES = PageTypes(
+    [
+        PageType("homepage", "the front page of the whole site, not of a section"),
+        PageType("article", "one story, news item, blog post or essay to read; not a list of such"),
+        PageType("product", "one item to buy or compare: a single name, price, photos or specification"),
+        PageType(
+            "listing", "many entries that lead to pages of their own: category, collection, archive, index of posts"
+        ),
+        PageType("search", "a search form with or without results for a query"),
+        PageType("documentation", "how to use or understand something: guide, manual, tutorial, help or wiki page"),
+        PageType(
+            "api_reference",
+            "signatures, parameters or endpoints of code, entry by entry; prose guides are documentation",
+        ),
+        PageType("forum_thread", "a discussion: several people's posts on one topic"),
+        PageType("question", "one question with answers of users, often voted or accepted (Q&A site)"),
+        PageType("faq", "a list of questions with the site's own answers"),
+        PageType("about", "who the company, project or team is; its story or mission"),
+        PageType("contact", "how to reach them: address, phone, map or a message form"),
+        PageType("login", "a form to sign in or to recover a password"),
+        PageType("signup", "a form to open an account, subscribe or register"),
+        PageType("pricing", "plans of one offer side by side with their prices"),
+        PageType("legal", "terms, privacy, cookies, imprint, licence"),
+        PageType("profile", "one person, member, author or organisation"),
+        PageType("event", "one happening with date and place"),
+        PageType("job", "one vacancy; a list of them is a listing"),
+        PageType("recipe", "ingredients and steps for one dish"),
+        PageType("download", "files or releases to fetch"),
+        PageType(
+            "service", "what a firm does for customers, to hire or request rather than put into a basket; landing pages"
+        ),
+        PageType("review", "an assessment of one thing by a reviewer, or a form to write one"),
+        PageType("error", "not found, access denied, empty or broken page, even if sent as a normal page"),
+        PageType("other", "none of the above"),
+    ]
+)

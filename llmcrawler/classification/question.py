@@ -1,0 +1,43 @@
+"""What is asked about a page, and what comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llmcrawler.items import PageContent, PageError
+
+STRUCTURED_DATA = "structured-data"
+TEMPLATE = "template"
+LLM = "llm"
+RULE = "rule"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A page to classify. `text` is its main content as Markdown.
+
+    `site` bounds what a verdict is shared over. `template` is its group's id on that site, `member` its number in the
+    group (from 1). A page that is not `settled` has no group yet that could speak for it; it is asked itself.
+    """
+
+    url: str
+    title: str
+    text: str
+    content: PageContent
+    site: str
+    template: str
+    member: int
+    settled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`confidence` is in 0..1. What it means depends on `decided_by`; see each module's constants.
+
+    `error` says why the page was not classified as it should have been; its `page_type` is then a rule's, or None.
+    """
+
+    page_type: str | None
+    confidence: float
+    decided_by: str
+    error: PageError | None = None

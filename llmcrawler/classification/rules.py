@@ -1,0 +1,213 @@
+"""Rules of thumb for pages that no model judges: words of the address and the title, and counts of what the page holds.
+
+Every sign adds points to a type; the type with most points wins. The points are rough weights of evidence, in steps,
+not fitted to any set of pages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from urllib.parse import unquote, urlsplit
+
+from llmcrawler.classification.page_types import PageTypes
+from llmcrawler.classification.question import Question
+
+# Words that stand as a segment of the path or a label of the host, or that open a title, in a few languages.
+_WORDS: dict[str, str] = {
+    "article": "blog news article articles story stories post posts press magazine insights opinion artikel noticias "
+    "actualites aktuelles nyheter beitrag",
+    "product": "product p dp item produkt producto produit prodotto sku",
+    "listing": "category categories collection collections tag tags archive archives topics browse catalog catalogue "
+    "kategorie categoria categorie products shop store c all page list directory brands deals sale index items "
+    "produkte productos produits department departments",
+    "search": "search suche buscar recherche find results",
+    "documentation": "docs doc documentation guide guides manual manuals tutorial tutorials help wiki kb handbook "
+    "learn howto support hilfe ayuda aide knowledgebase userguide man examples reference developer developers",
+    "api_reference": "api apidocs javadoc reference apis sdk",
+    "forum_thread": "forum forums thread threads topic t viewtopic showthread discussion discussions community foro "
+    "discuss board boards comments groups messageboard bbs",
+    "question": "question questions q qa ask answers preguntas fragen",
+    "faq": "faq faqs",
+    "about": "about aboutus about-us team company story mission ueber-uns uber-uns quienes-somos a-propos unternehmen",
+    "contact": "contact contacts contactus contact-us kontakt contacto contatti locations",
+    "login": "login signin sign-in log-in logon anmelden connexion password reset password-reset",
+    "signup": "signup sign-up register registration join subscribe registrieren inscription",
+    "pricing": "pricing plans prices preise tarifs precios",
+    "legal": "legal privacy terms tos cookies imprint impressum datenschutz agb privacy-policy terms-of-service "
+    "terms-and-conditions license disclaimer policy policies",
+    "profile": "profile user users u author authors member members people person",
+    "event": "event events veranstaltung evento calendar",
+    "job": "job jobs career careers vacancy stellen empleo",
+    "recipe": "recipe recipes rezept rezepte receta recette",
+    "download": "download downloads release releases",
+    "service": "service services solutions solution consulting agency leistungen servicios industries what-we-do "
+    "treatments repair",
+    "review": "review reviews test-reports",
+}
+_TYPES_BY_WORD: dict[str, list[str]] = {}
+for _name, _listed in _WORDS.items():
+    for _word in _listed.split():
+        _TYPES_BY_WORD.setdefault(_word, []).append(_name)
+
+_DATED = re.compile(r"/(?:19|20)\d\d/(?:0?[1-9]|1[0-2])(?:/|\b)")
+_WORD_OF_SEGMENT = re.compile(r"[a-z]+(?:-[a-z]+)*")
+_NOT_FOUND = re.compile(r"\b(?:404|page not found|not found|access denied|forbidden|nicht gefunden)\b", re.IGNORECASE)
+_QUESTION_TITLE = re.compile(r"\A(?:how|what|why|when|where|which|who|can|is|are|does|do|should)\b.*\?", re.IGNORECASE)
+_LIST_TITLE = re.compile(r"\b(?:all|archives?|category|browse|results|shop|collection|posts|products)\b", re.IGNORECASE)
+_POSTERS = re.compile(
+    r"\b(?:repl(?:y|ies)|posted|joined|quote|wrote|posts|topic|thread|forum|antworten|beiträge)\b", re.IGNORECASE
+)
+_BUY = re.compile(
+    r"add to (?:cart|basket|bag)|buy now|in stock|out of stock|in den warenkorb|añadir al carrito|ajouter au panier"
+    r"|\bsku\b|free shipping|\bquantity\b",
+    re.IGNORECASE,
+)
+_HIRE = re.compile(
+    r"\b(?:our (?:services|team|experts|clients|work|process)"
+    r"|we (?:offer|provide|help|specialize)"
+    r"|free (?:quote|consultation)|get (?:started|a quote|in touch)|contact us|schedule|book (?:a|an|your|now)|call us"
+    r"|request a|years of experience|testimonials|why choose)\b",
+    re.IGNORECASE,
+)
+_LOOKED_AT_CHARS = 20_000
+
+# How often a winner with such a lead was right on 433 real pages (tests/benchmarks/rules_on_pages.py).
+_CONFIDENCE_BY_LEAD = ((4.0, 0.8), (2.0, 0.65), (1.0, 0.5), (0.0, 0.35))
+
+
+class Rules:
+    """Decides among the labels of the given set whose names it knows."""
+
+    def __init__(self, page_types: PageTypes) -> None:
+        self._label_of = {name.casefold().replace("-", "_"): name for name in page_types.names}
+        self._fallback = page_types.fallback
+
+    def decide(self, question: Question) -> tuple[str | None, float]:
+        """The label and the confidence; without any sign the fallback type or None, with little or no confidence."""
+        points = {name: value for name, value in score(question).items() if name in self._label_of and value > 0}
+        if not points:
+            return self._fallback, 0.2 if self._fallback else 0.0
+        ranked = sorted(points.items(), key=lambda item: (-item[1], item[0]))
+        lead = ranked[0][1] - (ranked[1][1] if len(ranked) > 1 else 0.0)
+        return self._label_of[ranked[0][0]], next(value for least, value in _CONFIDENCE_BY_LEAD if lead >= least)
+
+
+def score(question: Question) -> Counter[str]:
+    """Points by page type of the default set."""
+    points: Counter[str] = Counter()
+    for part in (_by_url, _by_title, _by_metadata, _by_counts, _by_text):
+        points.update(part(question))
+    return points
+
+
+def _by_url(question: Question) -> Counter[str]:
+    points: Counter[str] = Counter()
+    parts = urlsplit(question.url)
+    path = unquote(parts.path).lower()
+    segments = [segment for segment in path.split("/") if segment]
+    if not segments and not parts.query:
+        points["homepage"] += 6
+    for label in (parts.hostname or "").split(".")[:-1]:
+        points.update(dict.fromkeys(_TYPES_BY_WORD.get(label, ()), 2))
+    for at, segment in enumerate(segments):
+        word = re.sub(r"\.\w{2,5}\Z", "", segment).replace("_", "-")
+        is_last = at == len(segments) - 1
+        for name in _TYPES_BY_WORD.get(word, ()):
+            points[name] += 3 if is_last else 2
+        points.update(_by_position(word, is_last))
+    if _DATED.search(path):
+        points["article"] += 3
+    if re.search(r"(?:\A|&)(?:page|p|sort|filter\w*|category|cat)=", parts.query):
+        points["listing"] += 2
+    if re.search(r"(?:\A|&)(?:q|query|search|s|keyword)=", parts.query):
+        points["search"] += 4
+    return points
+
+
+def _by_position(word: str, is_last: bool) -> Counter[str]:
+    """What the place of a word tells: /products is a list, /products/red-shoe a product."""
+    points: Counter[str] = Counter()
+    if word in ("products", "shop", "store", "items", "produkte", "productos", "produits") and not is_last:
+        points.update({"product": 2, "listing": -1})
+    if word in ("blog", "news", "articles", "stories", "posts", "events", "jobs", "recipes", "questions") and is_last:
+        points.update({"listing": 4})
+    if word in ("forum", "forums", "community") and is_last:
+        points.update({"listing": 2})
+    return points
+
+
+def _by_title(question: Question) -> Counter[str]:
+    points: Counter[str] = Counter()
+    title = question.title
+    if _NOT_FOUND.search(title):
+        points["error"] += 8
+    for word in set(_WORD_OF_SEGMENT.findall(title.lower())):
+        if len(word) > 2:
+            points.update(dict.fromkeys(_TYPES_BY_WORD.get(word, ()), 1))
+    if _QUESTION_TITLE.match(title):
+        points.update({"question": 1, "forum_thread": 1, "article": 1})
+    if _LIST_TITLE.search(title):
+        points["listing"] += 1
+    return points
+
+
+def _by_metadata(question: Question) -> Counter[str]:
+    points: Counter[str] = Counter()
+    metadata = question.content.metadata
+    if metadata.get("published") or metadata.get("author"):
+        points["article"] += 2
+    og_type = metadata.get("og:type", "").lower()
+    if og_type == "article":
+        points["article"] += 1
+    if og_type in ("product", "product.item", "og:product"):
+        points["product"] += 4
+    if og_type == "product.group":
+        points["listing"] += 4
+    kinds = Counter(str(one.get("@type")) for one in question.content.structured_data)
+    if kinds["Product"] == 1:
+        points["product"] += 3
+    elif kinds["Product"] > 3 or kinds["CollectionPage"]:
+        points["listing"] += 3
+    points["article"] += 3 * bool(kinds["Article"] or kinds["NewsArticle"] or kinds["BlogPosting"])
+    points["forum_thread"] += 4 * bool(kinds["DiscussionForumPosting"] or kinds["QAPage"] or kinds["Comment"] > 1)
+    points["question"] += 4 * bool(kinds["QAPage"])
+    points["service"] += 2 * bool(kinds["Service"] or kinds["LocalBusiness"] or kinds["ProfessionalService"])
+    points["documentation"] += 4 * bool(kinds["TechArticle"])
+    return points
+
+
+def _by_counts(question: Question) -> Counter[str]:
+    cues = Counter(question.content.cues)
+    points: Counter[str] = Counter()
+    words = max(len(question.text.split()), 1)
+    if cues["password_inputs"]:
+        points.update({"login": 4} if cues["password_inputs"] == 1 else {"signup": 4})
+    if cues["code_blocks"] >= 2:
+        points.update({"documentation": 3, "api_reference": 2})
+    if cues["price_count"] >= 8:
+        points.update({"listing": 3})
+    elif cues["price_count"]:
+        points.update({"product": 2})
+    if cues["article_tags"] == 1:
+        points["article"] += 1
+    elif cues["article_tags"] >= 4:
+        points.update({"listing": 1, "forum_thread": 1})
+    links_per_word = cues["link_count"] / words
+    if links_per_word > 0.4:
+        points["listing"] += 2
+    elif words > 600 and links_per_word < 0.1:
+        points.update({"article": 1, "documentation": 1})
+    return points
+
+
+def _by_text(question: Question) -> Counter[str]:
+    points: Counter[str] = Counter()
+    text = question.text[:_LOOKED_AT_CHARS]
+    posters = len(_POSTERS.findall(text))
+    points["forum_thread"] += 3 if posters >= 10 else 1 if posters >= 4 else 0
+    points["product"] += min(3, len(_BUY.findall(text)))
+    points["service"] += min(4, len(_HIRE.findall(text)))
+    if _NOT_FOUND.search(text[:200]) and len(text) < 600:
+        points["error"] += 3
+    return points

@@ -1,0 +1,118 @@
+"""The samples of one site by template, and the pages that wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping
+
+from llmcrawler.classification.samples import TemplateSamples
+from llmcrawler.errors import LLMError
+
+
+class Group:
+    """A template with its samples and sleepers."""
+
+    def __init__(self, template: str, samples: TemplateSamples) -> None:
+        self.template = template
+        self.samples = samples
+        self.last_error: LLMError | None = None
+        self._sleepers: list[asyncio.Future[None]] = []
+
+    async def wait(self, url: str) -> None:
+        """Until something has changed in this group, as one of its waiting pages."""
+        samples = self.samples
+        sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._sleepers.append(sleeper)
+        samples.waiting[url] = None
+        try:
+            await sleeper
+        except asyncio.CancelledError:
+            samples.leave(url)
+            self.wake()  # it may have been chosen as a sample
+            raise
+
+    def wake(self) -> None:
+        sleepers, self._sleepers = self._sleepers, []
+        for sleeper in sleepers:
+            if not sleeper.done():
+                sleeper.set_result(None)
+
+
+class SiteVerdicts:
+    """Keeps each sample by its url, so that it follows its page from group to group.
+
+    `enter` and `leave` enclose a page's stay; a page that became a sample is remembered, all others are forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._groups: dict[str, Group] = {}
+        self._aliases: dict[str, str] = {}
+        self._places: dict[str, str] = {}
+        self._labels: dict[str, str] = {}
+        # Answers for pages that fitted their group badly and disagreed with it: they say nothing about the group.
+        self._loose: set[str] = set()
+
+    def enter(self, url: str, template: str) -> None:
+        if url not in self._labels:
+            self._places[url] = self._resolve(template)
+
+    def leave(self, url: str) -> None:
+        group = self.group_of(url)
+        if group.samples.leave(url):
+            group.wake()
+        if url not in self._labels:
+            del self._places[url]
+
+    def group(self, template: str) -> Group:
+        template = self._resolve(template)
+        if template not in self._groups:
+            self._groups[template] = Group(template, TemplateSamples())
+        return self._groups[template]
+
+    def group_of(self, url: str) -> Group:
+        """The group of a page that has entered and not left."""
+        return self.group(self._places[url])
+
+    def note_answer(self, url: str, label: str, *, fits: bool) -> None:
+        self._labels[url] = label
+        samples = self.group_of(url).samples
+        if fits or samples.majority in (None, label):
+            samples.note_answer(url, label)
+        else:
+            self._loose.add(url)
+            samples.asked.pop(url, None)
+
+    def regroup(self, aliases: Mapping[str, str], moved: Mapping[str, str]) -> None:
+        before = {template: group.samples for template, group in self._groups.items()}
+        self._aliases.update(aliases)
+        for url, template in self._places.items():
+            self._places[url] = self._resolve(moved.get(url, template))
+        self._loose -= moved.keys()
+        labels: dict[str, dict[str, str]] = defaultdict(dict)
+        for url, label in self._labels.items():
+            if url not in self._loose:
+                labels[self._places[url]][url] = label
+        asked: dict[str, dict[str, bool]] = defaultdict(dict)
+        for samples in before.values():
+            for url, patient in samples.asked.items():
+                asked[self._places[url]][url] = patient
+        for template in {*before, *labels, *asked}:
+            self._renew(template, labels[template], asked[template])
+        for group in self._groups.values():
+            group.wake()
+
+    def _renew(self, template: str, labels: dict[str, str], asked: dict[str, bool]) -> None:
+        if template in self._aliases:
+            gone = self._groups.pop(template, None)
+            if gone is not None:
+                gone.wake()
+            return
+        group = self.group(template)
+        if group.samples.labels != labels or group.samples.asked.keys() != asked.keys():
+            group.samples = group.samples.inherit(labels, asked)
+
+    def _resolve(self, template: str) -> str:
+        while template in self._aliases:
+            template = self._aliases[template]
+        return template
