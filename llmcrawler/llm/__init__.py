@@ -1,0 +1,1 @@
+"""Asking a language model: client, batching, cache, providers, and the embedded server."""
