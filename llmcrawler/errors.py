@@ -2,6 +2,7 @@
 
 CrawlerError
 ├── ConfigError            stop at start: a setting or an argument is wrong
+├── ContentError           go on without this page's content: record the error
 └── LLMError               go on without this answer of the model
     ├── LLMUnavailable     fall back for good: no provider, wrong key, model not there
     ├── LLMFailed          this call failed for good after its retries: record the error
@@ -17,6 +18,10 @@ class CrawlerError(Exception):
 
 class ConfigError(CrawlerError):
     """A setting, an argument or a file of the user's is wrong; the message names it and the cure."""
+
+
+class ContentError(CrawlerError):
+    """A page cannot be read at all; it took its reader down."""
 
 
 class LLMError(CrawlerError):

@@ -1,1 +1,30 @@
-"""Asking a language model: client, batching, cache, providers, and the embedded server."""
+"""Asking a language model: which one, how fast, in which batches, what it costs, and what is already known."""
+
+from llmcrawler.llm.batching import Batcher, BatchReport, BatchRules, call_bound
+from llmcrawler.llm.cache import AnswerCache, cache_key
+from llmcrawler.llm.cached import CachedAsker
+from llmcrawler.llm.client import Clock, Limits, LLMClient
+from llmcrawler.llm.providers import ProviderChoice, read_price, resolve_provider
+from llmcrawler.llm.tokens import estimate_tokens, truncate_to_tokens
+from llmcrawler.llm.usage import Price, Usage, price_of
+
+__all__ = [
+    "AnswerCache",
+    "BatchReport",
+    "BatchRules",
+    "Batcher",
+    "CachedAsker",
+    "Clock",
+    "LLMClient",
+    "Limits",
+    "Price",
+    "ProviderChoice",
+    "Usage",
+    "cache_key",
+    "call_bound",
+    "estimate_tokens",
+    "price_of",
+    "read_price",
+    "resolve_provider",
+    "truncate_to_tokens",
+]

@@ -1,0 +1,95 @@
+"""A spider's `-a` arguments, checked before the first request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from llmcrawler.errors import ConfigError
+from llmcrawler.urls.normalise import normalise
+
+_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ExploreOptions:
+    """What `scrapy crawl explore` was asked to do. `urls` are normalised and distinct."""
+
+    urls: tuple[str, ...]
+    max_pages: int = 500
+    depth: int | None = None
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    page_types: Path | None = None
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, object]) -> ExploreOptions:
+        """Raises ConfigError for a wrong value. Arguments it does not know are ignored: Scrapyd adds its own."""
+        return cls(
+            urls=_urls(arguments),
+            max_pages=_number(arguments, "max_pages", minimum=1) or 500,
+            depth=_number(arguments, "depth", minimum=0),
+            allow=_expressions(arguments, "allow"),
+            deny=_expressions(arguments, "deny"),
+            page_types=_file(arguments, "page_types"),
+        )
+
+
+def _urls(arguments: Mapping[str, object]) -> tuple[str, ...]:
+    given = str(arguments.get("url") or "").split(",")
+    listed = arguments.get("urls")
+    if listed:
+        given += _lines(Path(str(listed)))
+    urls: dict[str, None] = {}
+    for text in filter(None, (one.strip() for one in given)):
+        url = normalise(text if _SCHEME.match(text) else f"https://{text}")
+        if url is None:
+            raise ConfigError(f"url={text!r} is not an http or https url")
+        urls[url] = None
+    if not urls:
+        raise ConfigError("no url: say where to start with -a url=https://example.com (or -a urls=FILE, one a line)")
+    return tuple(urls)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"urls={path}: cannot be read: {error}") from error
+    return [line for line in lines if not line.lstrip().startswith("#")]
+
+
+def _number(arguments: Mapping[str, object], name: str, minimum: int) -> int | None:
+    text = arguments.get(name)
+    if text is None or text == "":
+        return None
+    try:
+        number = int(str(text))
+    except ValueError:
+        raise ConfigError(f"{name}={text!r} is not a whole number") from None
+    if number < minimum:
+        raise ConfigError(f"{name}={number} is too small: at least {minimum}")
+    return number
+
+
+def _expressions(arguments: Mapping[str, object], name: str) -> tuple[str, ...]:
+    text = str(arguments.get(name) or "")
+    if not text:
+        return ()
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ConfigError(f"{name}={text!r} is not a regular expression: {error}") from error
+    return (text,)
+
+
+def _file(arguments: Mapping[str, object], name: str) -> Path | None:
+    text = str(arguments.get(name) or "")
+    if not text:
+        return None
+    path = Path(text)
+    if not path.is_file():
+        raise ConfigError(f"{name}={text}: no such file")
+    return path

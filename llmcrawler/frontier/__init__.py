@@ -1,0 +1,7 @@
+"""What is still to be fetched: which urls come in, and in which order they go out."""
+
+from llmcrawler.frontier.admission import Admission
+from llmcrawler.frontier.memory import MemoryFrontier
+from llmcrawler.frontier.protocol import Counts, Frontier, Lease, UrlTask
+
+__all__ = ["Admission", "Counts", "Frontier", "Lease", "MemoryFrontier", "UrlTask"]

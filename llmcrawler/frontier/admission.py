@@ -1,0 +1,82 @@
+"""Which of a page's links get a place in the frontier, and with what rank.
+
+This runs for every link of every page, so strings are told apart before anything is built of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from llmcrawler.frontier.protocol import UrlTask
+from llmcrawler.urls.normalise import normalise
+from llmcrawler.urls.pattern import url_pattern
+from llmcrawler.urls.scope import Scope
+from llmcrawler.urls.traps import TrapGuard
+
+_MAX_REMEMBERED_LINKS = 200_000
+_MAX_PATTERNS = 50_000
+
+
+class Admission:
+    """Normalises, filters and ranks links. What it refuses is counted by reason in `refused`.
+
+    The n-th url of a pattern gets the rank bit_length(n - 1): 0, 1, 2, 2, 3, 3, 3, 3, ... Taken in the order of ranks,
+    a new pattern's first url comes before the hundredth of a known one, however many of those were found earlier.
+    """
+
+    def __init__(self, scope: Scope, traps: TrapGuard) -> None:
+        self.scope = scope
+        self.refused: Counter[str] = Counter()
+        self._traps = traps
+        self._pattern_counts: dict[tuple[str, str], int] = {}
+        self._recent: set[int] = set()
+        self._before: set[int] = set()
+
+    def admit(self, links: Iterable[str], depth: int, referer: str | None) -> list[UrlTask]:
+        """The links worth fetching, in document order. A string that is remembered is not looked at again."""
+        tasks = []
+        for link in links:
+            if self._is_known(link):
+                continue
+            url = normalise(link)
+            if url is None:
+                self._remember(link)
+                self.refused["malformed"] += 1
+            elif url == link or not self._is_known(url):
+                reason = self._reason_to_refuse(url, depth)
+                if reason != "too deep":  # a shorter way to the same url may be found later
+                    self._remember(link)
+                    self._remember(url)
+                if reason is None:
+                    tasks.append(self._task(url, depth, referer))
+                else:
+                    self.refused[reason] += 1
+        return tasks
+
+    def given(self, urls: Iterable[str]) -> list[UrlTask]:
+        """The user's own urls: neither scope nor traps are asked, and they come before all links, in their order."""
+        return [UrlTask(url, urlsplit(url).netloc) for url in urls]
+
+    def _reason_to_refuse(self, url: str, depth: int) -> str | None:
+        return self.scope.reason_to_refuse(url, depth) or self._traps.reason_to_refuse(url)
+
+    def _task(self, url: str, depth: int, referer: str | None) -> UrlTask:
+        host = urlsplit(url).netloc
+        pattern = (host, url_pattern(url))
+        if pattern not in self._pattern_counts and len(self._pattern_counts) >= _MAX_PATTERNS:
+            del self._pattern_counts[next(iter(self._pattern_counts))]
+        earlier = self._pattern_counts.get(pattern, 0)
+        self._pattern_counts[pattern] = earlier + 1
+        return UrlTask(url, host, depth, referer, earlier.bit_length())
+
+    def _is_known(self, link: str) -> bool:
+        key = hash(link)
+        return key in self._recent or key in self._before
+
+    def _remember(self, link: str) -> None:
+        """Two generations of hashes bound the memory and forget the older links first."""
+        if len(self._recent) >= _MAX_REMEMBERED_LINKS:
+            self._before, self._recent = self._recent, set()
+        self._recent.add(hash(link))

@@ -1,0 +1,157 @@
+"""Answers of earlier runs, one entry a question, in one SQLite file that several processes may share."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_BUSY_SECONDS = 5.0
+_PRUNE_EVERY = 1000
+# Below this many terms in one statement on every SQLite build that Python supports.
+_KEYS_PER_QUERY = 500
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, value TEXT NOT NULL, used_at REAL NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS answers_by_use ON answers (used_at);
+"""
+
+
+def cache_key(model: str, prompt_version: str, form: Any, content: Any) -> str:
+    """SHA-256 over all that decides an answer. `form` is the labels or the schema asked for; both it and `content`
+    are JSON values.
+    """
+    parts = json.dumps([model, prompt_version, form, content], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class AnswerCache:
+    """Values are JSON. Put in only what has been checked: an entry is trusted when it is read.
+
+    All disk work is done on one thread of its own. Nothing raises for the disk's sake: a damaged file is moved
+    aside and a fresh one started, and what can't be read or written is a miss with one warning.
+    """
+
+    def __init__(self, path: Path, *, max_entries: int = 200_000, wall_clock: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._max_entries = max_entries
+        self._wall_clock = wall_clock
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="llm-cache")
+        self._connection: sqlite3.Connection | None = None
+        self._puts_since_prune = 0
+        self._is_off = False
+
+    async def get(self, key: str) -> Any | None:
+        """The value, or None. A value of None can't be told from a miss: do not put one."""
+        return (await self.get_many([key])).get(key)
+
+    async def get_many(self, keys: Iterable[str]) -> dict[str, Any]:
+        wanted = list(dict.fromkeys(keys))
+        return await self._run(lambda connection: self._read(connection, wanted), {})
+
+    async def put(self, key: str, value: Any) -> None:
+        await self.put_many({key: value})
+
+    async def put_many(self, values: Mapping[str, Any]) -> None:
+        now = self._wall_clock()
+        rows = [(key, json.dumps(value, ensure_ascii=False), now) for key, value in values.items()]
+        await self._run(lambda connection: self._write(connection, rows), None)
+
+    async def close(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._disconnect)
+        self._thread.shutdown(wait=False)
+
+    async def _run(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._work, work, otherwise)
+
+    # Everything below runs on the cache's own thread.
+
+    def _work(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
+        if self._is_off:
+            return otherwise
+        for last_chance in (False, True):
+            try:
+                if self._connection is None:
+                    self._connection = self._connect()
+                return work(self._connection)
+            except (sqlite3.OperationalError, OSError) as error:  # locked for long, full or read-only disk
+                return self._switch_off(error, otherwise)
+            except sqlite3.DatabaseError as error:
+                if last_chance:
+                    return self._switch_off(error, otherwise)
+                self._move_aside(error)
+        return otherwise
+
+    def _switch_off(self, error: Exception, otherwise: T) -> T:
+        logger.warning("The LLM answer cache %s is off for this run: %s", self._path, error)
+        self._is_off = True
+        self._disconnect()
+        return otherwise
+
+    def _connect(self) -> sqlite3.Connection:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS)
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            # A power cut may lose the last answers, which only have to be asked again.
+            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.executescript(_SCHEMA)
+            self._prune(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _move_aside(self, error: Exception) -> None:
+        self._disconnect()
+        aside = self._path.with_name(f"{self._path.name}.damaged-{self._wall_clock():.0f}")
+        logger.warning("The LLM answer cache %s is damaged (%s): moved to %s", self._path, error, aside.name)
+        self._path.rename(aside)
+        for suffix in ("-wal", "-shm"):
+            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+
+    def _read(self, connection: sqlite3.Connection, keys: list[str]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for start in range(0, len(keys), _KEYS_PER_QUERY):
+            some = keys[start : start + _KEYS_PER_QUERY]
+            marks = ",".join("?" * len(some))
+            rows = connection.execute(f"SELECT key, value FROM answers WHERE key IN ({marks})", some)  # noqa: S608 - only question marks are put in
+            found |= {key: json.loads(value) for key, value in rows}
+        if found:
+            now = self._wall_clock()
+            with connection:
+                connection.executemany("UPDATE answers SET used_at = ? WHERE key = ?", [(now, key) for key in found])
+        return found
+
+    def _write(self, connection: sqlite3.Connection, rows: list[tuple[str, str, float]]) -> None:
+        with connection:
+            connection.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", rows)
+        self._puts_since_prune += len(rows)
+        if self._puts_since_prune >= _PRUNE_EVERY:
+            self._prune(connection)
+
+    def _prune(self, connection: sqlite3.Connection) -> None:
+        """Forget those that were not used for longest, down to nine tenths of the limit, so that it is seldom due."""
+        self._puts_since_prune = 0
+        (count,) = connection.execute("SELECT count(*) FROM answers").fetchone()
+        if count > self._max_entries:
+            surplus = count - self._max_entries * 9 // 10
+            oldest = "SELECT key FROM answers ORDER BY used_at LIMIT ?"
+            with connection:
+                connection.execute(f"DELETE FROM answers WHERE key IN ({oldest})", (surplus,))  # noqa: S608 - a constant is put in

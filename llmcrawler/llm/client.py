@@ -1,0 +1,338 @@
+"""Asks an OpenAI-compatible server and stands between its moods and the crawl: limits, retries, fallbacks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Container, Set
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
+from llmcrawler.llm import faults
+from llmcrawler.llm.answers import read_answer
+from llmcrawler.llm.faults import Fault, Redactor, rules_with
+from llmcrawler.llm.limits import Circuit, RateLimiter
+from llmcrawler.llm.tokens import estimate_tokens
+from llmcrawler.llm.transport import Completion, OpenAITransport
+from llmcrawler.llm.usage import Usage
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# From the strictest that servers know to the one that all know.
+_FORMATS = ("json_schema", "json_object", "plain")
+_SCHEMA_IN_WORDS = "\n\nAnswer with one JSON object and nothing else. It has to fit this JSON Schema:\n"
+
+# Failed calls in a row until a server is left alone, and for how long: each rest is twice the one before.
+_CIRCUIT_FAILURES = 3
+_CIRCUIT_REST_SECONDS = 10.0
+_CIRCUIT_CAP_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """0 means no limit. `max_retry_seconds` bounds the waits between the attempts of one call together."""
+
+    concurrency: int = 4
+    timeout_seconds: float = 60.0
+    max_attempts: int = 5
+    requests_per_minute: int = 0
+    tokens_per_minute: int = 0
+    max_retry_seconds: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Time and chance, for tests to take their place. `wall` is Unix time."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+    sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
+    random: Callable[[], float] = random.random
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One question to the model: `document` is the task document of the LLM contract, `schema` that of the answer."""
+
+    task: str
+    system: str
+    document: dict[str, Any]
+    schema: dict[str, Any]
+    max_answer_tokens: int | None = None
+
+    def user_message(self) -> str:
+        return json.dumps(self.document, ensure_ascii=False, separators=(",", ":"))
+
+
+@dataclass(slots=True)
+class _Dialect:
+    """What this server has shown to understand; it only ever shrinks within a session."""
+
+    format: str = _FORMATS[0]
+    parameters: set[str] = field(default_factory=lambda: set(faults.PARAMETERS))
+    keywords: set[str] = field(default_factory=lambda: set(faults.SCHEMA_KEYWORDS))
+
+
+class LLMClient:
+    """Retries are ours (the openai package's are off), so that each kind of failure has its own rule (faults.py).
+
+    An empty `model` stands for the first that the server lists.
+    """
+
+    def __init__(  # noqa: PLR0913 - by keyword, with defaults
+        self,
+        base_url: str,
+        model: str,
+        api_key: str,
+        *,
+        limits: Limits | None = None,
+        usage: Usage | None = None,
+        temperature: float | None = None,
+        reasoning_effort: str | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.usage = usage or Usage()
+        self.host = urlsplit(base_url).netloc.rpartition("@")[2]
+        self._model = model
+        self._limits = limits or Limits()
+        self._clock = clock or Clock()
+        self._options = {"temperature": temperature, "reasoning_effort": reasoning_effort}
+        self._rules = rules_with(self._limits.max_attempts)
+        redact = Redactor(api_key)
+        self._transport = OpenAITransport(
+            base_url, api_key, self._limits.timeout_seconds, redact, wall_clock=self._clock.wall
+        )
+        self._slots = asyncio.Semaphore(self._limits.concurrency)
+        self._rate = RateLimiter(
+            self._limits.requests_per_minute,
+            self._limits.tokens_per_minute,
+            clock=self._clock.monotonic,
+            sleep=self._clock.sleep,
+        )
+        self._circuit = Circuit(
+            _CIRCUIT_FAILURES, _CIRCUIT_REST_SECONDS, _CIRCUIT_CAP_SECONDS, clock=self._clock.monotonic
+        )
+        self._dialect = _Dialect()
+        self._naming = asyncio.Lock()
+        self._unavailable = ""
+
+    def __repr__(self) -> str:
+        return f"<LLMClient {self._model!r} at {self.host}>"
+
+    async def ask(  # noqa: PLR0913 - what is asked in four parts, the rest by keyword
+        self,
+        task: str,
+        system: str,
+        document: dict[str, Any],
+        schema: dict[str, Any],
+        *,
+        salvage: bool = False,
+        max_answer_tokens: int | None = None,
+    ) -> Any:
+        """The model's answer, which fits `schema` (strict JSON Schema, bounded where a small model may run away).
+
+        With `salvage`, entries of the answer's lists that were cut off or do not fit are left out; the caller then
+        checks what is missing. Raises LLMUnavailable (never ask again), LLMFailed (this call is lost) or BadAnswer
+        (ask again, with fewer questions).
+        """
+        ask = Ask(task, system, document, schema, max_answer_tokens)
+        await self.model_name()
+        completion = await self._persist(lambda: self._attempt(ask))
+        try:
+            return self._read(completion, ask, salvage)
+        except BadAnswer:
+            self.usage.bad_answers += 1
+            raise
+
+    async def model_name(self) -> str:
+        """The model that answers: LLM_MODEL, else the first that the server lists. Raises as `ask` does."""
+        async with self._naming:
+            if not self._model:
+                models = await self._persist(self._list_models)
+                if not models:
+                    raise self._give_up(f"{self.host} lists no model; set LLM_MODEL")
+                self._model = models[0]
+                logger.info("LLM_MODEL is not set: using %s, the first that %s lists", self._model, self.host)
+        return self._model
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    def _read(self, completion: Completion, ask: Ask, salvage: bool) -> Any:
+        if completion.finish_reason == "length" and not salvage:
+            raise BadAnswer(f"the answer was cut after {completion.completion_tokens} tokens")
+        if completion.finish_reason in {"content_filter", "refusal"}:
+            raise BadAnswer(f"the model refused to answer ({completion.finish_reason})")
+        return read_answer(completion.text, ask.schema, salvage=salvage)
+
+    async def _persist(self, attempt: Callable[[], Awaitable[T | Fault]]) -> T:
+        """Attempt until it works or its fault's rule is used up; raises what the caller of `ask` is promised."""
+        failures: Counter[str] = Counter()
+        waited_seconds = 0.0
+        if self._unavailable:
+            raise LLMUnavailable(self._unavailable)
+        self._circuit.admit()
+        try:
+            while True:
+                outcome = await attempt()
+                if not isinstance(outcome, Fault):
+                    self._circuit.succeed()
+                    return outcome
+                failures[outcome.kind] += 1
+                self.usage.count_fault(outcome.kind)
+                delay_seconds = self._delay_seconds(outcome, failures[outcome.kind])
+                if delay_seconds is None or waited_seconds + delay_seconds > self._limits.max_retry_seconds:
+                    raise self._final_error(outcome, failures.total())
+                self.usage.retries += 1
+                logger.info("%s; trying again in %.1f s", self._describe(outcome), delay_seconds)
+                waited_seconds += delay_seconds
+                await self._clock.sleep(delay_seconds)
+        finally:
+            self._circuit.release_probe()
+
+    async def _list_models(self) -> list[str] | Fault:
+        outcome = await self._transport.models()
+        return [] if isinstance(outcome, Fault) and outcome.status == 404 else outcome
+
+    async def _attempt(self, ask: Ask) -> Completion | Fault:
+        """One request, or several where the server does not know all that we ask of it."""
+        while True:
+            body = self._body(ask)
+            outcome = await self._send(ask, body)
+            if not isinstance(outcome, Fault) or not self._simplify(outcome, body):
+                return outcome
+            self.usage.count_fault(outcome.kind)
+            self.usage.retries += 1
+
+    async def _send(self, ask: Ask, body: dict[str, Any]) -> Completion | Fault:
+        prompt_tokens = sum(estimate_tokens(message["content"]) for message in body["messages"])
+        async with self._slots:
+            entry = await self._rate.admit(prompt_tokens)
+            self.usage.count_call(ask.task)
+            started = self._clock.monotonic()
+            outcome = await self._transport.complete(body)
+            self.usage.seconds += self._clock.monotonic() - started
+        if isinstance(outcome, Completion):
+            # Servers of one's own may count nothing: then the estimate stands.
+            asked = outcome.prompt_tokens if outcome.prompt_tokens is not None else prompt_tokens
+            said = outcome.completion_tokens
+            said = estimate_tokens(outcome.text) if said is None else said
+            self.usage.answers += 1
+            self.usage.count_tokens(asked, said, outcome.provider_cached_tokens)
+            self._rate.settle(entry, asked + said)
+        return outcome
+
+    def _body(self, ask: Ask) -> dict[str, Any]:
+        system = ask.system
+        if self._dialect.format != "json_schema":
+            system += _SCHEMA_IN_WORDS + json.dumps(ask.schema, ensure_ascii=False)
+        body: dict[str, Any] = {
+            "model": self._model,
+            "messages": [{"role": "system", "content": system}, {"role": "user", "content": ask.user_message()}],
+        }
+        if self._dialect.format == "json_schema":
+            name = re.sub(r"[^A-Za-z0-9_-]", "_", ask.task)[:64]
+            unknown = faults.SCHEMA_KEYWORDS - self._dialect.keywords
+            rules = {"name": name, "schema": _without(ask.schema, unknown), "strict": True}
+            body["response_format"] = {"type": "json_schema", "json_schema": rules}
+        elif self._dialect.format == "json_object":
+            body["response_format"] = {"type": "json_object"}
+        wishes = {**self._options, "max_tokens": ask.max_answer_tokens}
+        return body | {
+            name: value for name, value in wishes.items() if value is not None and name in self._dialect.parameters
+        }
+
+    def _simplify(self, fault: Fault, body: dict[str, Any]) -> bool:
+        """Leave out what the server does not know, for the rest of the session. False: it is not about that."""
+        if fault.kind == faults.UNKNOWN_PARAMETER:
+            return self._leave_out(fault, self._dialect.parameters, body)
+        if fault.kind != faults.UNKNOWN_FORMAT or "response_format" not in body:
+            return False
+        # A bound that strict mode does not know: the answer is checked against it here all the same.
+        if self._leave_out(fault, self._dialect.keywords, json.dumps(body["response_format"])):
+            return True
+        refused = body["response_format"]["type"]
+        # Another call may have found out in the meantime: then this one only has to be sent again.
+        if refused == self._dialect.format:
+            self._dialect.format = _FORMATS[_FORMATS.index(refused) + 1]
+            logger.info("%s; asking in the form %r from now on", self._describe(fault), self._dialect.format)
+        return True
+
+    def _leave_out(self, fault: Fault, known: set[str], sent: Container[str]) -> bool:
+        named = {name for name in known if name in fault.message and name in sent}
+        if named:
+            logger.info("%s; leaving out %s from now on", self._describe(fault), ", ".join(sorted(named)))
+            known -= named
+        return bool(named)
+
+    def _delay_seconds(self, fault: Fault, failures: int) -> float | None:
+        rule = self._rules.get(fault.kind)
+        if rule is None or failures >= rule.attempts:
+            return None
+        jitter = self._clock.random()
+        delay_seconds = rule.delay_seconds(failures, jitter)
+        if fault.retry_after_seconds is not None:
+            # Never earlier than the server asks for, and not all at the same moment.
+            delay_seconds = max(delay_seconds, fault.retry_after_seconds * (1 + jitter / 10))
+        if fault.kind == faults.RATE_LIMIT and delay_seconds <= self._limits.max_retry_seconds:
+            self._rate.hold(delay_seconds)
+        return delay_seconds
+
+    def _final_error(self, fault: Fault, attempts: int) -> LLMError:
+        what = f"{self._describe(fault)}, {attempts} attempts"
+        if fault.kind == faults.REFUSED:
+            return self._give_up(self._cure(fault))
+        if fault.kind in {faults.BAD_REQUEST, faults.UNKNOWN_FORMAT, faults.UNKNOWN_PARAMETER}:
+            return BadAnswer(what)
+        opened = self._note_failure(fault)
+        if opened:
+            logger.warning("%s; the LLM rests for a while and is then tried again", what)
+        # A server that has just answered others may fail on this very request: then fewer questions help.
+        if fault.kind in {faults.SERVER_ERROR, faults.TIMEOUT} and not self._circuit.is_open:
+            return BadAnswer(what)
+        return LLMFailed(what)
+
+    def _note_failure(self, fault: Fault) -> bool:
+        if fault.kind in {faults.UNREACHED, faults.LOST, faults.AWAY}:
+            return self._circuit.fail(rest_seconds=0.0)  # its retries have waited long enough to be sure
+        if fault.kind == faults.RATE_LIMIT:
+            return self._circuit.fail(rest_seconds=fault.retry_after_seconds)
+        return self._circuit.fail()
+
+    def _give_up(self, reason: str) -> LLMUnavailable:
+        if not self._unavailable:
+            self._unavailable = reason
+            logger.error("The LLM is out for this crawl: %s", reason)
+        return LLMUnavailable(reason)
+
+    def _cure(self, fault: Fault) -> str:
+        said = f"({fault.status}: {fault.message})"
+        if "insufficient_quota" in fault.message or "quota" in fault.message or fault.status == 402:
+            return f"the account of LLM_API_KEY has no credit left at {self.host} {said}; add credit or set another key"
+        if fault.status in {401, 403}:
+            return f"LLM_API_KEY was refused by {self.host} {said}; set a key that is valid there"
+        if "model" in fault.message.lower():
+            return f"LLM_MODEL {self._model!r} is not to be had at {self.host} {said}; set one that the server lists"
+        return f"LLM_BASE_URL leads to no chat completions at {self.host} {said}; it mostly ends in /v1"
+
+    def _describe(self, fault: Fault) -> str:
+        status = f" {fault.status}" if fault.status else ""
+        return f"LLM at {self.host}: {fault.kind}{status}: {fault.message}"
+
+
+def _without(schema: Any, keywords: Set[str]) -> Any:
+    """A copy of a JSON Schema that does not use these keywords."""
+    if not keywords:
+        return schema
+    if isinstance(schema, dict):
+        return {key: _without(part, keywords) for key, part in schema.items() if key not in keywords}
+    return [_without(part, keywords) for part in schema] if isinstance(schema, list) else schema

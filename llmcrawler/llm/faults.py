@@ -1,0 +1,136 @@
+"""What can go wrong with a call, how to tell, and how often to try again: a table, not code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+# Kinds of failure, as they stand in stats and log lines.
+RATE_LIMIT = "rate_limit"
+SERVER_ERROR = "server_error"
+TIMEOUT = "timeout"
+UNREACHED = "unreached"  # no connection, and this server has never answered in this session
+AWAY = "away"  # a gateway answers for a server that is down, starting or overloaded (502, 503, 504)
+LOST = "lost"  # no connection to a server that has answered before: it restarts, or the network is down
+REFUSED = "refused"  # the key, the account or the address is wrong: no call can work
+UNKNOWN_FORMAT = "unknown_format"  # the server does not know json_schema or json_object
+UNKNOWN_PARAMETER = "unknown_parameter"
+BAD_REQUEST = "bad_request"  # these questions are refused (too long, filtered): fewer may pass
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Try up to `attempts` times; wait `first_seconds`, then twice as long each time, up to `cap_seconds`."""
+
+    attempts: int
+    first_seconds: float
+    cap_seconds: float
+
+    def delay_seconds(self, failures: int, jitter: float) -> float:
+        """Wait after the nth failure (from 1). `jitter` in 0..1 takes off up to a half, so that calls which failed
+        together do not come back together ("Exponential Backoff And Jitter", AWS Architecture Blog, equal jitter).
+        """
+        return min(self.cap_seconds, self.first_seconds * 2.0 ** (failures - 1)) * (1 - jitter / 2)
+
+
+# A timeout is tried once more only: the same question is likely to take as long again, a smaller one is not.
+# AWAY and LOST wait 40 to 80 s in all, which outlasts the restart of a server; UNREACHED, 8 to 16 s, is more likely
+# a wrong address.
+RETRY_RULES: Mapping[str, Rule] = {
+    RATE_LIMIT: Rule(6, 1.0, 30.0),
+    SERVER_ERROR: Rule(5, 0.5, 8.0),
+    TIMEOUT: Rule(2, 0.5, 2.0),
+    UNREACHED: Rule(7, 0.5, 4.0),
+    AWAY: Rule(14, 0.5, 8.0),
+    LOST: Rule(14, 0.5, 8.0),
+}
+
+
+def rules_with(max_attempts: int) -> dict[str, Rule]:
+    """The table with `max_attempts` as the most that a server which answers is asked the same thing."""
+    answered = {RATE_LIMIT, SERVER_ERROR, TIMEOUT}
+    return {
+        kind: replace(rule, attempts=min(rule.attempts, max_attempts)) if kind in answered else rule
+        for kind, rule in RETRY_RULES.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One failed request. `message` is the server's own, with no secret in it."""
+
+    kind: str
+    message: str
+    status: int | None = None
+    retry_after_seconds: float | None = None
+
+
+_FORMAT = re.compile(r"response_format|json_schema|json_object|structured.?output|guided|grammar", re.IGNORECASE)
+_TOO_LONG = re.compile(r"context.?length|context window|context size|too long|too many tokens", re.IGNORECASE)
+# What a server may not know, and may be left out: options of a call, and bounds in its schema.
+SCHEMA_KEYWORDS = frozenset({"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern"})
+PARAMETERS = ("reasoning_effort", "max_tokens", "temperature")
+
+
+def fault_of_status(  # noqa: PLR0911 - a table of cases, the first that fits
+    status: int, message: str, code: str | None, headers: Mapping[str, str], wall_seconds: float
+) -> Fault:
+    """Tell the kind of failure from an HTTP answer; `wall_seconds` is Unix time, for a Retry-After date."""
+    text = f"{code or ''} {message}"
+    # OpenAI answers 429 to an account without credit too, and waiting does not help there.
+    if status in {401, 402, 403, 404} or "insufficient_quota" in text:
+        return Fault(REFUSED, message, status)
+    if status == 429:
+        return Fault(RATE_LIMIT, message, status, retry_after_seconds(headers, wall_seconds))
+    if status in {502, 503, 504, 529}:
+        return Fault(AWAY, message, status, retry_after_seconds(headers, wall_seconds))
+    if status in {408, 409, 425} or status >= 500:
+        return Fault(SERVER_ERROR, message, status, retry_after_seconds(headers, wall_seconds))
+    if status == 413 or _TOO_LONG.search(text):
+        return Fault(BAD_REQUEST, message, status)
+    if status in {400, 422} and any(name in text for name in PARAMETERS):
+        return Fault(UNKNOWN_PARAMETER, message, status)
+    if status in {400, 415, 422} and _FORMAT.search(text):
+        return Fault(UNKNOWN_FORMAT, message, status)
+    return Fault(BAD_REQUEST, message, status)
+
+
+def retry_after_seconds(headers: Mapping[str, str], wall_seconds: float) -> float | None:
+    """Retry-After in seconds or as a date (RFC 9110, 10.2.3), or OpenAI's retry-after-ms; None when absent or odd."""
+    for name, unit_seconds in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(name, "").strip()
+        if re.fullmatch(r"\d+(\.\d*)?", value):
+            return float(value) * unit_seconds
+    value = headers.get("retry-after", "").strip()
+    if not value:
+        return None
+    try:
+        moment = parsedate_to_datetime(value)
+    except (ValueError, TypeError):
+        return None
+    return max(0.0, (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - wall_seconds)
+
+
+class Redactor:
+    """Takes secrets out of whatever a server or a library says."""
+
+    # Keys of the usual providers and bearer tokens, also when a server echoes another one than ours.
+    _KEY_LIKE = re.compile(r"\b(?:sk|pk|gsk|xai|rk)[-_][A-Za-z0-9_*.\-]{6,}|(?<=Bearer )[^\s'\",}]+")
+
+    def __init__(self, api_key: str) -> None:
+        # A word such as "no-key" or "ollama" guards nothing, and would be cut out of plain sentences.
+        self._secret = api_key if len(api_key) >= 8 else ""
+
+    def __call__(self, text: Any, limit: int = 300) -> str:
+        clean = str(text)
+        if self._secret:
+            clean = clean.replace(self._secret, "***")
+        clean = " ".join(self._KEY_LIKE.sub("***", clean).split())
+        return clean if len(clean) <= limit else clean[: limit - 1] + "…"
+
+    def __repr__(self) -> str:
+        return "Redactor()"

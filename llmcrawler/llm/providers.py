@@ -1,0 +1,118 @@
+"""Which model to ask: from the settings and the environment to one choice, without a look at the network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from llmcrawler.errors import ConfigError
+
+PROVIDERS = ("auto", "openai", "embedded", "none")
+OPENAI_BASE_URL = "https://api.openai.com/v1"
+
+# The cheapest of OpenAI's models with structured outputs that has no announced end (November 2026).
+OPENAI_DEFAULT_MODEL = "gpt-6-luna"
+# The page type of a page needs no long thoughts, and thoughts are paid as output.
+OPENAI_DEFAULT_REASONING_EFFORT = "low"
+
+# The openai package refuses an empty key; servers of one's own mostly want none.
+PLACEHOLDER_KEY = "no-key"
+
+
+class Settings(Protocol):
+    """What is needed of Scrapy's Settings; a dict will do."""
+
+    def get(self, name: str, default: Any = None) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderChoice:
+    """`kind` is openai, embedded or none. An empty `model` means: the first that the server lists."""
+
+    kind: str
+    base_url: str = ""
+    model: str = ""
+    api_key: str = field(default="", repr=False)
+    reasoning_effort: str | None = None
+
+
+def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> ProviderChoice:
+    """Choose by LLM_PROVIDER, LLM_BASE_URL, LLM_MODEL and LLM_API_KEY, each from the settings or the environment.
+
+    OPENAI_API_KEY and OPENAI_BASE_URL count too. A key of OpenAI's goes to OpenAI and to OPENAI_BASE_URL, never to
+    the host of LLM_BASE_URL. Raises ConfigError, which names the setting and its value (a key's value never).
+    """
+    provider = _text("LLM_PROVIDER", settings, environ).lower() or "auto"
+    if provider not in PROVIDERS:
+        raise ConfigError(f"LLM_PROVIDER is {provider!r}; it can be {', '.join(PROVIDERS)}")
+    own_url = _base_url("LLM_BASE_URL", settings, environ)
+    base_url = own_url or _base_url("OPENAI_BASE_URL", settings, environ)
+    api_key = _api_key(own_url, settings, environ)
+    if provider == "auto":
+        provider = "openai" if base_url or api_key else "embedded"
+    model = _text("LLM_MODEL", settings, environ)
+    if provider != "openai":
+        return ProviderChoice(provider, model=model if provider == "embedded" else "")
+    if not base_url and not api_key:
+        raise ConfigError(
+            "LLM_PROVIDER is 'openai', but neither LLM_API_KEY (or OPENAI_API_KEY) nor LLM_BASE_URL is set: "
+            "set a key, or the address of a server of your own"
+        )
+    return _openai_choice(base_url or OPENAI_BASE_URL, model, api_key, _text("LLM_REASONING_EFFORT", settings, environ))
+
+
+def read_price(name: str, settings: Settings, environ: Mapping[str, str]) -> float | None:
+    """LLM_PRICE_INPUT or LLM_PRICE_OUTPUT in US dollars per million tokens; None when it is not set."""
+    text = _text(name, settings, environ)
+    if not text:
+        return None
+    try:
+        price = float(text)
+    except ValueError:
+        price = math.nan
+    if not 0 <= price < math.inf:
+        raise ConfigError(f"{name} is {text!r}; it has to be US dollars per million tokens, such as 0.25")
+    return price
+
+
+def _openai_choice(base_url: str, model: str, api_key: str, effort: str) -> ProviderChoice:
+    if _is_openai(base_url) and not model:
+        model, effort = OPENAI_DEFAULT_MODEL, effort or OPENAI_DEFAULT_REASONING_EFFORT
+    return ProviderChoice("openai", base_url, model, api_key or PLACEHOLDER_KEY, effort or None)
+
+
+def _api_key(own_url: str, settings: Settings, environ: Mapping[str, str]) -> str:
+    key = _text("LLM_API_KEY", settings, environ)
+    if key or (own_url and not _is_openai(own_url)):
+        return key
+    return _text("OPENAI_API_KEY", settings, environ)
+
+
+def _is_openai(base_url: str) -> bool:
+    host = urlsplit(base_url).hostname or ""
+    return host == "openai.com" or host.endswith(".openai.com")
+
+
+def _text(name: str, settings: Settings, environ: Mapping[str, str]) -> str:
+    value = settings.get(name)
+    if value is None or str(value).strip() == "":
+        value = environ.get(name)
+    return "" if value is None else str(value).strip()
+
+
+def _base_url(name: str, settings: Settings, environ: Mapping[str, str]) -> str:
+    url = _text(name, settings, environ)
+    if not url:
+        return ""
+    parts = urlsplit(url)
+    try:
+        well_formed = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # urlsplit checks a port only when it is asked for it
+        well_formed = False
+    if not well_formed:
+        raise ConfigError(f"{name} is {url!r}; it has to be an address such as http://127.0.0.1:11434/v1")
+    # Ollama, vLLM, LM Studio and llama.cpp all serve the API under /v1, and their users give the bare address.
+    return url.rstrip("/") + ("/v1" if parts.path in {"", "/"} else "")

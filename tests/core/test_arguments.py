@@ -1,0 +1,44 @@
+from pathlib import Path
+
+import pytest
+
+from llmcrawler.arguments import ExploreOptions
+from llmcrawler.errors import ConfigError
+
+
+def test_defaults():
+    options = ExploreOptions.of({"url": "https://example.com"})
+    assert options == ExploreOptions(urls=("https://example.com/",), max_pages=500, depth=None)
+
+
+def test_several_urls_and_a_file_of_urls(tmp_path: Path):
+    listed = tmp_path / "urls.txt"
+    listed.write_text("# a comment\nhttps://c.example/x\n\nhttps://a.example/\n")
+    options = ExploreOptions.of({"url": "https://a.example, b.example", "urls": str(listed)})
+    assert options.urls == ("https://a.example/", "https://b.example/", "https://c.example/x")
+
+
+def test_arguments_of_others_are_ignored():
+    assert ExploreOptions.of({"url": "https://example.com", "_job": "26"}).urls == ("https://example.com/",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({}, "-a url="),
+        ({"url": " , "}, "-a url="),
+        ({"url": "ftp://example.com"}, "ftp://example.com"),
+        ({"url": "https://exa mple.com"}, "exa mple"),
+        ({"url": "https://example.com", "max_pages": "many"}, "max_pages='many'"),
+        ({"url": "https://example.com", "max_pages": "0"}, "max_pages=0"),
+        ({"url": "https://example.com", "depth": "-1"}, "depth=-1"),
+        ({"url": "https://example.com", "allow": "("}, "allow='('"),
+        ({"url": "https://example.com", "deny": "*"}, "deny='*'"),
+        ({"url": "https://example.com", "page_types": "/no/such/file"}, "page_types=/no/such/file"),
+        ({"urls": "/no/such/file"}, "urls=/no/such/file"),
+    ],
+)
+def test_a_wrong_argument_is_named_with_its_value(arguments, named):
+    with pytest.raises(ConfigError) as raised:
+        ExploreOptions.of(arguments)
+    assert named in str(raised.value)

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llmcrawler.errors import BadAnswer
+from llmcrawler.llm.answers import misfit, read_answer
+
+ENTRY = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["id", "label"],
+    "properties": {"id": {"type": "string"}, "label": {"enum": ["a", "b"]}, "n": {"type": ["integer", "null"]}},
+}
+SCHEMA = {"type": "object", "required": ["pages"], "properties": {"pages": {"type": "array", "items": ENTRY}}}
+WHOLE = {"pages": [{"id": "1", "label": "a"}]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"pages": [{"id": "1", "label": "a"}]}',
+        '```json\n{"pages": [{"id": "1", "label": "a"}]}\n```',
+        'Sure! Here it is: {"pages": [{"id": "1", "label": "a"}]} I hope that [this] helps.',
+        '<think>maybe {"pages": []}?</think>{"pages": [{"id": "1", "label": "a"}]}',
+        '{oops} {"pages": [{"id": "1", "label": "a"}]}',
+        '{"pages": [{"id": "1", "label": "a", "why": "it looks so"}]}',
+    ],
+)
+def test_an_answer_is_read_whatever_stands_around_it(text: str) -> None:
+    assert read_answer(text, SCHEMA) == WHOLE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "I am sorry.",
+        '{"pages": [{"id": "1", "label": "a"}',
+        '{"pages": [{"id": "1"}]}',
+        '{"pages": [{"id": 1, "label": "a"}]}',
+        '{"pages": [{"id": "1", "label": "c"}]}',
+        '{"sites": []}',
+        "[" * 100_000,
+    ],
+)
+def test_an_answer_that_does_not_fit_is_bad(text: str) -> None:
+    with pytest.raises(BadAnswer):
+        read_answer(text, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ('{"pages": [{"id": "1", "label": "a"}, {"id": "2", "lab', ["1"]),
+        ('```json\n{"pages": [{"id": "1", "label": "a"}, {"id": "2", "label": "b"}', ["1", "2"]),
+        ('{"pages": [{"id": "}]\\"", "label": "a"}, {"id"', ['}]"']),
+        ('{"pages": [{"id": "1", "label": "zzz"}, {"id": "2", "label": "b"}]}', ["2"]),
+    ],
+)
+def test_whole_entries_are_salvaged(text: str, ids: list[str]) -> None:
+    assert [page["id"] for page in read_answer(text, SCHEMA, salvage=True)["pages"]] == ids
+
+
+@pytest.mark.parametrize(
+    "text", ['{"pages": [{"id": "1"', '{"pages": [', '{"pages": [{"id": "1", "label": "c"}]}', "no"]
+)
+def test_where_nothing_is_whole_there_is_nothing_to_salvage(text: str) -> None:
+    with pytest.raises(BadAnswer):
+        read_answer(text, SCHEMA, salvage=True)
+
+
+def test_an_entry_whose_own_list_was_cut_is_not_taken_for_whole() -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "required": ["pages"],
+        "properties": {
+            "pages": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "required": ["id", "values"],
+                    "properties": {"values": {"type": "array", "items": {"type": "object"}}},
+                },
+            }
+        },
+    }
+    cut = '{"pages": [{"id": "1", "values": [{"n": 1}]}, {"id": "2", "values": [{"n": 1}, {"n'
+    assert read_answer(cut, schema, salvage=True) == {"pages": [{"id": "1", "values": [{"n": 1}]}]}
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "fits"),
+    [
+        (1, {"type": "integer"}, True),
+        (1.0, {"type": "integer"}, True),
+        (1.5, {"type": "integer"}, False),
+        (True, {"type": "integer"}, False),
+        (True, {"type": "boolean"}, True),
+        (None, {"type": ["string", "null"]}, True),
+        ("x", {"anyOf": [{"type": "null"}, {"type": "string"}]}, True),
+        (2, {"anyOf": [{"type": "null"}, {"type": "string"}]}, False),
+        (1.2, {"type": "number", "minimum": 0, "maximum": 1}, False),
+        ("abc", {"type": "string", "maxLength": 2}, False),
+        ("abc", {"type": "string", "pattern": "^b"}, False),
+        ([1, 2], {"type": "array", "maxItems": 1}, False),
+        ("y", {"const": "x"}, False),
+    ],
+)
+def test_values_fit_or_not(value: Any, schema: dict[str, Any], fits: bool) -> None:
+    assert (misfit(value, schema) == "") is fits
+
+
+def test_a_whole_number_is_given_as_one() -> None:
+    answer = read_answer('{"pages": [{"id": "1", "label": "a", "n": 2.0}]}', SCHEMA)
+    assert repr(answer["pages"][0]["n"]) == "2.0", "a union of types is left as it is"
+    assert repr(read_answer('{"n": 2.0}', {"properties": {"n": {"type": "integer"}}})["n"]) == "2"
+
+
+@given(st.text(alphabet='{}[]",:\\ab1 ', max_size=60))
+def test_no_text_breaks_the_reader(text: str) -> None:
+    with contextlib.suppress(BadAnswer):
+        read_answer(text, SCHEMA, salvage=True)

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from llmcrawler.errors import LLMFailed
+from llmcrawler.llm.cache import AnswerCache, cache_key
+from llmcrawler.llm.cached import CachedAsker
+from llmcrawler.llm.usage import Usage
+
+
+async def test_answers_last_across_runs(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "answers.sqlite"
+    cache = AnswerCache(path)
+    await cache.put_many({"a": {"label": "product"}, "b": [1, "ü"]})
+    await cache.close()
+    cache = AnswerCache(path)
+    assert await cache.get_many(["b", "a", "c", "a"]) == {"a": {"label": "product"}, "b": [1, "ü"]}
+    assert await cache.get("c") is None
+    await cache.close()
+
+
+async def test_many_keys_are_read_at_once(tmp_path: Path) -> None:
+    cache = AnswerCache(tmp_path / "answers.sqlite")
+    await cache.put_many({str(n): n for n in range(1300)})
+    assert len(await cache.get_many(str(n) for n in range(1300))) == 1300
+    await cache.close()
+
+
+def test_a_key_depends_on_all_that_decides_an_answer() -> None:
+    base = cache_key("m", "1", ["a", "b"], {"url": "u", "text": "t"})
+    assert base == cache_key("m", "1", ["a", "b"], {"text": "t", "url": "u"})
+    others = [
+        cache_key("m2", "1", ["a", "b"], {"url": "u", "text": "t"}),
+        cache_key("m", "2", ["a", "b"], {"url": "u", "text": "t"}),
+        cache_key("m", "1", ["a"], {"url": "u", "text": "t"}),
+        cache_key("m", "1", ["a", "b"], {"url": "u", "text": "t2"}),
+    ]
+    assert len({base, *others}) == 5
+
+
+async def test_what_was_not_used_for_longest_is_forgotten_first(tmp_path: Path) -> None:
+    now = 0.0
+    cache = AnswerCache(tmp_path / "answers.sqlite", max_entries=1000, wall_clock=lambda: now)
+    for now in range(10):
+        await cache.put_many({f"{now}-{n}": n for n in range(100)})
+    now = 100.0
+    assert await cache.get("0-0") == 0
+    for _ in range(2):
+        await cache.put_many({f"new-{n}": n for n in range(500)})
+    assert await cache.get_many(["0-0", "0-1", "9-99", "new-0"]) == {"0-0": 0, "9-99": 99, "new-0": 0}
+    count = sqlite3.connect(tmp_path / "answers.sqlite")
+    assert count.execute("SELECT count(*) FROM answers").fetchone()[0] == 900
+    count.close()
+    await cache.close()
+
+
+async def test_a_damaged_file_is_moved_aside_and_a_fresh_one_started(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "answers.sqlite"
+    path.write_bytes(b"not a database " * 1000)
+    cache = AnswerCache(path, wall_clock=lambda: 7)
+    await cache.put("a", 1)
+    assert await cache.get("a") == 1
+    await cache.close()
+    assert (tmp_path / "answers.sqlite.damaged-7").read_bytes().startswith(b"not a database")
+    assert "is damaged" in caplog.text
+
+
+async def test_a_file_that_is_damaged_in_the_middle_of_a_run_costs_only_its_answers(tmp_path: Path) -> None:
+    path = tmp_path / "answers.sqlite"
+    cache = AnswerCache(path)
+    await cache.put_many({str(n): "x" * 1000 for n in range(2000)})
+    await cache.close()
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * 400_000)
+    cache = AnswerCache(path)
+    await cache.get_many([str(n) for n in range(2000)])
+    await cache.put("a", 1)
+    assert await cache.get("a") == 1
+    await cache.close()
+
+
+async def test_a_place_that_cannot_be_written_is_a_miss_with_one_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    cache = AnswerCache(tmp_path / "file" / "answers.sqlite")
+    await cache.put("a", 1)
+    assert await cache.get("a") is None
+    await cache.close()
+    assert len(caplog.records) == 1
+
+
+def test_two_processes_share_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "answers.sqlite"
+    writer = (
+        "import asyncio, sys, pathlib\n"
+        "from llmcrawler.llm.cache import AnswerCache\n"
+        "async def main():\n"
+        "    cache = AnswerCache(pathlib.Path(sys.argv[1]))\n"
+        "    for n in range(100):\n"
+        "        await cache.put(f'{sys.argv[2]}{n}', n)\n"
+        "    await cache.close()\n"
+        "asyncio.run(main())\n"
+    )
+    processes = [subprocess.Popen([sys.executable, "-c", writer, str(path), name]) for name in "ab"]
+    assert [process.wait(60) for process in processes] == [0, 0]
+
+    async def count() -> int:
+        cache = AnswerCache(path)
+        found = await cache.get_many(f"{name}{n}" for name in "ab" for n in range(100))
+        await cache.close()
+        return len(found)
+
+    assert asyncio.run(count()) == 200
+
+
+class SlowAsker:
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.gate = asyncio.Event()
+        self.error: Exception | None = None
+
+    async def submit(self, question: str, *, patient: bool = False) -> str:
+        self.asked.append(question)
+        await self.gate.wait()
+        if self.error is not None:
+            raise self.error
+        return question.upper()
+
+
+def read_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(value)
+    return value
+
+
+def cached(asker: SlowAsker, cache: AnswerCache, usage: Usage) -> CachedAsker[str, str]:
+    return CachedAsker(
+        asker, cache, key_of=lambda text: text, to_json=lambda text: text, from_json=read_text, usage=usage
+    )
+
+
+async def test_a_question_is_asked_once_and_then_answered_from_the_cache(tmp_path: Path) -> None:
+    cache, asker, usage = AnswerCache(tmp_path / "answers.sqlite"), SlowAsker(), Usage()
+    asker.gate.set()
+    for _ in range(2):
+        assert await cached(asker, cache, usage).submit("a") == "A"
+    assert asker.asked == ["a"]
+    assert usage.cached_answers == 1
+    await cache.put("b", 5)
+    assert await cached(asker, cache, usage).submit("b") == "B", "an entry that does not fit is asked anew"
+    assert await cache.get("b") == "B"
+    await cache.close()
+
+
+async def test_the_same_question_under_way_is_not_asked_twice_even_if_the_first_asker_leaves(tmp_path: Path) -> None:
+    cache, asker = AnswerCache(tmp_path / "answers.sqlite"), SlowAsker()
+    questions = cached(asker, cache, Usage())
+    first = asyncio.ensure_future(questions.submit("a"))
+    await cache.get("a")
+    second = asyncio.ensure_future(questions.submit("a"))
+    await cache.get("a")
+    await cache.get("a")
+    first.cancel()
+    asker.gate.set()
+    assert await second == "A"
+    assert asker.asked == ["a"]
+    await cache.close()
+
+
+async def test_an_error_is_not_kept(tmp_path: Path) -> None:
+    cache, asker = AnswerCache(tmp_path / "answers.sqlite"), SlowAsker()
+    asker.gate.set()
+    asker.error = LLMFailed("down")
+    questions = cached(asker, cache, Usage())
+    with pytest.raises(LLMFailed):
+        await questions.submit("a")
+    asker.error = None
+    assert await questions.submit("a") == "A"
+    await cache.close()

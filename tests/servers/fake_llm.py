@@ -1,0 +1,200 @@
+"""A real HTTP server that speaks OpenAI's chat completions, with faults on demand.
+
+In a test: `async with FakeLLM(answer) as server`, or, for a crawl in another process,
+`with FakeLLM(answer).in_thread() as server`.
+By hand: `python -m tests.servers.fake_llm --label /product/=product --label /=listing [--latency 1] [--port 0]`;
+the first line printed is `READY http://127.0.0.1:PORT/v1`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from aiohttp import web
+
+Document = dict[str, Any]
+
+
+def label_by_url(labels: Sequence[tuple[str, str]], otherwise: str = "other") -> Callable[[Document], Document]:
+    """An `answer` that classifies a page by the first part of a url that it contains."""
+
+    def answer(document: Document) -> Document:
+        pages = []
+        for page in document["pages"]:
+            label = next((name for part, name in labels if part in page["url"]), otherwise)
+            pages.append({"id": page["id"], "label": label, "confidence": 0.9})
+        return {"pages": pages}
+
+    return answer
+
+
+class FakeLLM:
+    """Answers the LLM contract's task documents by `answer`. `faults` are used up one a call, in order:
+
+    "" (none), an HTTP status ("500", "401", ...), "429:3" (with Retry-After: 3, or any text after the colon), "hang"
+    (never answers), "cut", "fenced", "prose", "length", "drop", "alien", "refusal", "html", "empty", "reset" (the
+    connection breaks), "no-usage". `refuse` sees a request body and gives (status, message) or None.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[Document], Document] | None = None,
+        *,
+        faults: Iterable[str] = (),
+        refuse: Callable[[Document], tuple[int, str] | None] = lambda body: None,
+        models: Sequence[str] = ("fake-model",),
+        latency_seconds: float = 0.0,
+        port: int = 0,
+    ) -> None:
+        self.answer = answer or label_by_url([])
+        self.faults = deque(faults)
+        self.refuse = refuse
+        self.models = models
+        self.latency_seconds = latency_seconds
+        self.port = port
+        self.bodies: list[Document] = []
+        self.documents: list[Document] = []
+        self.authorizations: list[str] = []
+        self.in_flight = 0
+        self.max_in_flight = 0
+        self.model_lists = 0
+        self._hanging = asyncio.Event()
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def calls(self) -> int:
+        return len(self.bodies)
+
+    async def start(self) -> None:
+        app = web.Application(client_max_size=64 * 2**20)
+        app.router.add_get("/v1/models", self._list_models)
+        app.router.add_post("/v1/chat/completions", self._complete)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        """Stop listening; the port is kept, so that `start` is the same server coming back."""
+        self._hanging.set()
+        await self._runner.cleanup()
+
+    async def __aenter__(self) -> FakeLLM:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    @contextlib.contextmanager
+    def in_thread(self) -> Iterator[FakeLLM]:
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever, daemon=True)
+        thread.start()
+        try:
+            asyncio.run_coroutine_threadsafe(self.start(), loop).result(10)
+            yield self
+            asyncio.run_coroutine_threadsafe(self.stop(), loop).result(10)
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(10)
+            loop.close()
+
+    async def _list_models(self, request: web.Request) -> web.Response:
+        self.model_lists += 1
+        return web.json_response({"object": "list", "data": [{"id": name, "object": "model"} for name in self.models]})
+
+    async def _complete(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        self.bodies.append(body)
+        self.authorizations.append(request.headers.get("Authorization", ""))
+        self.in_flight += 1
+        self.max_in_flight = max(self.max_in_flight, self.in_flight)
+        try:
+            if self.latency_seconds:
+                await asyncio.sleep(self.latency_seconds)
+            return await self._respond(request, body, self.faults.popleft() if self.faults else "")
+        finally:
+            self.in_flight -= 1
+
+    async def _respond(self, request: web.Request, body: Document, fault: str) -> web.StreamResponse:
+        refusal = self.refuse(body)
+        if refusal is not None:
+            return web.json_response({"error": {"message": refusal[1], "type": "invalid"}}, status=refusal[0])
+        status, _, retry_after = fault.partition(":")
+        if status.isdigit():
+            headers = {"Retry-After": retry_after} if retry_after else {}
+            echo = request.headers.get("Authorization", "")
+            error = {"message": f"fault {status} for {echo}", "type": "fault"}
+            return web.json_response({"error": error}, status=int(status), headers=headers)
+        if fault == "hang":
+            await self._hanging.wait()
+        if fault == "reset" and request.transport is not None:
+            request.transport.abort()
+        if fault == "html":
+            return web.Response(text="<html>not an API</html>", content_type="text/html")
+        document = json.loads(body["messages"][-1]["content"])
+        self.documents.append(document)
+        return web.json_response(_completion(body, self._spoil(self.answer(document), fault), fault))
+
+    @staticmethod
+    def _spoil(answer: Document, fault: str) -> str:
+        pages = answer.get("pages", [])
+        if fault == "drop":
+            pages.pop(len(pages) // 2)
+        if fault == "alien":
+            pages.append({**pages[0], "id": "nobody-asked"})
+        text = json.dumps(answer)
+        return {
+            "cut": text[: len(text) // 2],
+            "length": text[: len(text) // 2],
+            "fenced": f"<think>{{hm}}</think>Here it is:\n```json\n{text}\n```\nAnything else?",
+            "prose": "I am sorry, I can't do that.",
+            "refusal": "",
+            "empty": "",
+        }.get(fault, text)
+
+
+def _completion(body: Document, text: str, fault: str) -> Document:
+    prompt_tokens = sum(len(message["content"]) for message in body["messages"]) // 4
+    message = {"role": "assistant", "content": text, "refusal": "no" if fault == "refusal" else None}
+    usage = {
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": len(text) // 4,
+        "total_tokens": prompt_tokens + len(text) // 4,
+        "prompt_tokens_details": {"cached_tokens": prompt_tokens // 2},
+    }
+    return {
+        "id": "fake",
+        "object": "chat.completion",
+        "created": 0,
+        "model": body.get("model"),
+        "choices": [{"index": 0, "finish_reason": "length" if fault == "length" else "stop", "message": message}],
+    } | ({} if fault == "no-usage" else {"usage": usage})
+
+
+async def _serve(args: argparse.Namespace) -> None:
+    labels = [tuple(label.rsplit("=", 1)) for label in args.label]
+    async with FakeLLM(label_by_url(labels), latency_seconds=args.latency, port=args.port) as server:
+        print(f"READY {server.base_url}", flush=True)  # noqa: T201 - whoever started it waits for this line
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--label", action="append", default=[], help="PART_OF_URL=LABEL; the first that fits counts")
+    parser.add_argument("--latency", type=float, default=0.0)
+    parser.add_argument("--port", type=int, default=0)
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_serve(parser.parse_args()))
