@@ -14,11 +14,11 @@ from typing import Any
 
 import openai
 import pytest
-from embedded_tiny_model import write_tiny_model
 
 from llmcrawler.errors import ConfigError, LLMUnavailable
 from llmcrawler.llm import embedded
 from llmcrawler.llm.embedded import EmbeddedServer, check_memory, launch
+from tests.core.embedded_tiny_model import write_tiny_model
 
 pytest.importorskip("xllamacpp")
 
