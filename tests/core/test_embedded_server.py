@@ -6,6 +6,7 @@ import asyncio
 import importlib.util
 import json
 import os
+import signal
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Callable
@@ -114,6 +115,12 @@ async def test_only_the_crawl_that_started_it_can_ask(server: EmbeddedServer) ->
     assert server.base_url.startswith("http://127.0.0.1:")
     with pytest.raises(openai.AuthenticationError):
         await ask(server, api_key="guess")
+
+
+async def test_ctrl_c_leaves_the_server_to_the_closing_crawl(server: EmbeddedServer) -> None:
+    assert server.pid
+    os.kill(server.pid, signal.SIGINT)
+    assert await ask(server)
 
 
 async def test_stop_ends_the_process(tiny_model: Path) -> None:
