@@ -1,0 +1,206 @@
+"""A model served on a loopback port by a subprocess, for as long as the crawl runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import secrets
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections import deque
+from collections.abc import Iterable
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from llmcrawler.errors import LLMUnavailable
+from llmcrawler.llm.embedded.machine import usable_cores
+
+logger = logging.getLogger(__name__)
+
+# Eight pages of 800 tokens, or one page of numbered blocks; 235 MB of memory for the default model.
+CONTEXT_TOKENS = 8192
+START_SECONDS = 120.0
+STOP_SECONDS = 5.0
+
+
+class EmbeddedServer:
+    """Starts, watches, restarts once, and stops the server process.
+
+    A server that dies during the crawl comes back on the same port with the same key, so a client that lost its
+    connection awaits `ready` and asks again. When it dies a second time, `ready` raises from then on.
+    """
+
+    def __init__(
+        self,
+        model_path: Path,
+        *,
+        context_tokens: int = CONTEXT_TOKENS,
+        threads: int | None = None,
+        start_seconds: float = START_SECONDS,
+    ) -> None:
+        self.model = model_path.stem
+        self.api_key = secrets.token_urlsafe(24)
+        self.base_url = ""
+        self._model_path = model_path
+        self._context_tokens = context_tokens
+        self._threads = threads or max(1, usable_cores() - 1)
+        self._start_seconds = start_seconds
+        self._port = 0
+        self._process: Process | None = None
+        self._last_lines: deque[str] = deque(maxlen=20)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._error: LLMUnavailable | None = None
+        self._settled = asyncio.Event()  # it answers, or it is gone for good
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    async def start(self) -> str:
+        """The base URL for an OpenAI client, once the model answers.
+
+        Raises LLMUnavailable with the last words of the server.
+        """
+        await self._spawn()
+        self._tasks.append(asyncio.create_task(self._restart_once()))
+        return self.base_url
+
+    @property
+    def alive(self) -> bool:
+        """False once it is gone for good."""
+        return self._error is None
+
+    async def ready(self) -> None:
+        """Returns when the model answers again. Raises LLMUnavailable when it is gone for good."""
+        await self._settled.wait()
+        if self._error:
+            raise self._error
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        await self._end_process()
+
+    def kill(self) -> None:
+        """For where nothing can be awaited any more."""
+        if self._process and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+
+    async def _spawn(self) -> None:
+        try:
+            async with asyncio.timeout(self._start_seconds):
+                address = await self._launch()
+                await _healthy(address)
+        except TimeoutError as error:
+            await self._end_process()
+            raise self._unavailable(f"did not start within {self._start_seconds:.0f} s") from error
+        except OSError as error:
+            await self._end_process()
+            raise self._unavailable(f"could not be started: {error}") from error
+        except BaseException:
+            self.kill()
+            raise
+        self._settled.set()
+        self._port = int(address.rpartition(":")[2])
+        self.base_url = f"{address}/v1"
+        logger.info("Embedded model %s: pid %s, %s threads, %s", self.model, self.pid, self._threads, address)
+
+    async def _launch(self) -> str:
+        """The server's address, once its process says that the model is loaded."""
+        # As a script, not with -m: the child then imports nothing of the project, and finds it from any working
+        # directory; as_file, because a Scrapyd egg may be zipped. -P keeps our module names off the child's path.
+        with as_file(files(__package__) / "serve.py") as script:
+            command = [sys.executable, "-P", str(script)]
+            process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
+            self._process = process
+            return await self._hand_over(process)
+
+    async def _hand_over(self, process: Process) -> str:
+        assert process.stdin
+        assert process.stdout
+        reader = asyncio.create_task(self._read_log(process))
+        self._tasks.append(reader)
+        process.stdin.write(json.dumps(self._config()).encode() + b"\n")
+        with contextlib.suppress(ConnectionError):  # it died at once: the exit status tells below
+            await process.stdin.drain()
+        line = await process.stdout.readline()
+        if not line:
+            status = await process.wait()
+            await reader
+            raise self._unavailable(f"ended with status {status} before it was ready")
+        return str(json.loads(line)["address"])
+
+    def _config(self) -> dict[str, str | int]:
+        return {
+            "model_path": str(self._model_path),
+            "port": self._port,
+            "api_key": self.api_key,
+            "context_tokens": self._context_tokens,
+            "threads": self._threads,
+        }
+
+    async def _read_log(self, process: Process) -> None:
+        assert process.stderr
+        rest = b""
+        while chunk := await process.stderr.read(1 << 16):
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                text = line.decode("utf-8", "replace").rstrip()
+                self._last_lines.append(text)
+                logger.debug("%s", text)
+
+    async def _restart_once(self) -> None:
+        assert self._process
+        status = await self._process.wait()
+        self._settled.clear()
+        logger.warning("The embedded model's server ended with status %s; starting it again", status)
+        try:
+            await self._spawn()
+            status = await self._process.wait()
+            self._error = self._unavailable(f"ended twice, the second time with status {status}")
+        except LLMUnavailable as error:
+            self._error = error
+        self._settled.set()
+        logger.error("%s", self._error)
+
+    async def _end_process(self) -> None:
+        process = self._process
+        if process is None or process.stdin is None:
+            return
+        process.stdin.close()  # the server ends at the end of its stdin
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            self.kill()
+            await process.wait()
+
+    def _unavailable(self, what: str) -> LLMUnavailable:
+        return LLMUnavailable(f"the embedded model's server {what}{_last_words(self._last_lines)}")
+
+
+def _last_words(lines: Iterable[str]) -> str:
+    """The last errors among a log's lines (llama.cpp marks them with E), else its last lines."""
+    said = [line.strip() for line in lines if line.strip()]
+    errors = [line for line in said if " E " in line or "Error" in line]
+    return f"; it said: {' | '.join((errors or said)[-3:])}" if said else ""
+
+
+async def _healthy(address: str) -> None:
+    """Returns when /health answers 200; a bare request, so that no HTTP client is needed."""
+    host, _, port = address.removeprefix("http://").rpartition(":")
+    while True:
+        reader, writer = await asyncio.open_connection(host, int(port))
+        try:
+            writer.write(f"GET /health HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+            status = await reader.readline()
+        finally:
+            writer.close()
+        if b" 200 " in status:
+            return
+        await asyncio.sleep(0.1)
