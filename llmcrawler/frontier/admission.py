@@ -43,7 +43,9 @@ class Admission:
                 self.refused["malformed"] += 1
             elif not self._is_known(key := dedup_key(url)) or key == link:
                 reason = self._reason_to_refuse(url, depth)
-                if reason is None or not reason.startswith("too deep"):  # a shorter way to the same url may be found later
+                if reason is None or not reason.startswith(
+                    "too deep"
+                ):  # a shorter way to the same url may be found later
                     self._remember(link)
                     self._remember(key)
                 if reason is None:

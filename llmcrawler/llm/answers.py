@@ -45,7 +45,7 @@ def read_answer(text: str, schema: dict[str, Any], *, salvage: bool = False) -> 
     raise BadAnswer(problem)
 
 
-def misfit(value: Any, schema: dict[str, Any], path: str = "answer") -> str:  # noqa: PLR0911 - a list of rules
+def misfit(value: Any, schema: dict[str, Any], path: str = "answer") -> str:
     """What does not fit, or "". Knows the keywords that strict structured outputs allow; keys that the schema
     does not name are no misfit, for a model that says more than asked has still answered.
     """

@@ -76,7 +76,7 @@ SCHEMA_KEYWORDS = frozenset({"minimum", "maximum", "minLength", "maxLength", "mi
 PARAMETERS = ("reasoning_effort", "max_tokens", "temperature")
 
 
-def fault_of_status(  # noqa: PLR0911 - a table of cases, the first that fits
+def fault_of_status(
     status: int, message: str, code: str | None, headers: Mapping[str, str], wall_seconds: float
 ) -> Fault:
     """Tell the kind of failure from an HTTP answer; `wall_seconds` is Unix time, for a Retry-After date."""

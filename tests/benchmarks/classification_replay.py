@@ -1,6 +1,7 @@
 """Replays a stored site through grouping and classification with a model that knows the truth, in virtual time.
 
-    python -m tests.benchmarks.classification_replay SITE_DIR [--rates 5,20,150] [--latency 2] [--wrong 0.1] [--fail 0.3]
+    python -m tests.benchmarks.classification_replay SITE_DIR [--rates 5,20,150] [--latency 2] [--wrong 0.1] [--fail
+    0.3]
 
 SITE_DIR holds index.jsonl (file, url, page_type) and gzipped HTML. Pages come in the order of a crawl that takes urls
 of unseen patterns first. Prints pages shown, calls, tokens (characters/4) and the share of right page types.
@@ -64,7 +65,9 @@ class Oracle:
         await asyncio.sleep(self.latency_seconds)
         if self.chance.random() < self.fail:
             raise self.chance.choice([BadAnswer("cut"), BadAnswer("cut"), LLMFailed("HTTP 500")])
-        entries = [{"id": page["id"], "label": self._label(page["url"]), "confidence": 0.95} for page in document["pages"]]
+        entries = [
+            {"id": page["id"], "label": self._label(page["url"]), "confidence": 0.95} for page in document["pages"]
+        ]
         self.characters += len(json.dumps({"pages": entries}))
         return {"pages": entries}
 
@@ -85,7 +88,9 @@ class Replay:
             pressure=lambda: "all pages are here" if self.arrived == len(pages) else None,
             clock=lambda: asyncio.get_running_loop().time(),
         )
-        self.classifier = Classifier(page_types, self.batcher, split=lambda _, t, labels: self.grouper.split_by(t, labels))
+        self.classifier = Classifier(
+            page_types, self.batcher, split=lambda _, t, labels: self.grouper.split_by(t, labels)
+        )
 
     async def run(self, pages_per_second: float) -> list[Verdict]:
         tasks = []
@@ -151,7 +156,9 @@ def main() -> None:
     args = parser.parse_args()
     pages = stored_pages(args.site)
     truth = {page.url: page.page_type for page in pages}
-    page_types = PageTypes([PageType(name, f"a page of the kind {name}, as its name says") for name in sorted(set(truth.values()))])
+    page_types = PageTypes(
+        [PageType(name, f"a page of the kind {name}, as its name says") for name in sorted(set(truth.values()))]
+    )
     for rate in map(float, args.rates.split(",")):
         for seed in range(args.seeds):
             chance = random.Random(seed)

@@ -14,12 +14,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from llmcrawler.content import main_text, read_page
-
 from llmcrawler.classification.evidence import StructuredEvidence
 from llmcrawler.classification.page_types import DEFAULT_PAGE_TYPES, PageTypes
 from llmcrawler.classification.question import Question
 from llmcrawler.classification.rules import Rules
+from llmcrawler.content import main_text, read_page
 
 _SAME = {"collection": {"listing", "search"}, "listing": {"listing", "search"}, "forum": {"forum_thread", "question"}}
 _NAMES = ("article", "service", "product", "listing", "documentation", "forum_thread")

@@ -8,7 +8,8 @@ process of this script, from memory and without latency. Each spider crawls it w
 the runs are interleaved (A B C A B C), the figures are medians over them, of the whole process with its start. A run
 that does not bring every page of the index exactly once is an error.
 
---command replaces our crawl: it runs in the repository's root, and {url}, {out} and {cache} stand for the start url, the
+--command replaces our crawl: it runs in the repository's root, and {url}, {out} and {cache} stand for the start url,
+the
 feed's file and a cache file of this run alone. Needs tests/benchmarks/requirements.txt.
 """
 

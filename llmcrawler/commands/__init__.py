@@ -1,0 +1,1 @@
+"""Commands of `scrapy` that this project changes or adds."""

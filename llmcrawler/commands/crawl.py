@@ -1,0 +1,56 @@
+"""`scrapy crawl` with usage errors before the first request, and an exit status that tells how it went."""
+
+from __future__ import annotations
+
+import argparse
+
+from scrapy import Spider
+from scrapy.commands.crawl import Command as CrawlCommand
+from scrapy.crawler import Crawler
+from scrapy.exceptions import UsageError
+from scrapy.settings import BaseSettings
+
+from llmcrawler.errors import ConfigError
+from llmcrawler.wiring import check
+
+# Reasons to close that are an end as it was asked for. CLOSESPIDER_* limits are the user's own wish.
+_GOOD_REASONS = {
+    "finished",
+    "closespider_itemcount",
+    "closespider_pagecount",
+    "closespider_pagecount_no_item",
+    "closespider_timeout",
+    "closespider_timeout_no_item",
+}
+
+
+class Command(CrawlCommand):
+    """Exit status: 0 finished, 1 stopped early or an error of our own, 2 wrong usage."""
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        assert self.crawler_process is not None
+        if len(args) != 1:
+            raise UsageError("name one spider: scrapy crawl [options] <spider>")
+        _check(self.crawler_process.spider_loader.load(args[0]), opts, self.settings)
+        crawler = self._create_crawler(args[0])
+        self.crawler_process.crawl(crawler, **opts.spargs)
+        self.crawler_process.start()
+        self.exitcode = _exit_status(crawler, self.crawler_process.bootstrap_failed)
+
+
+def _exit_status(crawler: Crawler, bootstrap_failed: bool) -> int:
+    if bootstrap_failed or crawler.stats is None:
+        return 1
+    well_ended = crawler.stats.get_value("finish_reason") in _GOOD_REASONS
+    return 0 if well_ended and not crawler.stats.get_value("llmcrawler/internal_errors") else 1
+
+
+def _check(spider_class: type[Spider], opts: argparse.Namespace, settings: BaseSettings) -> None:
+    options = getattr(spider_class, "Options", None)
+    if options is None:  # a spider of the user's own
+        return
+    try:
+        check(settings, options.of(opts.spargs))
+    except ConfigError as error:
+        raise UsageError(str(error), print_help=False) from error

@@ -1,0 +1,86 @@
+"""One line per leased url, whatever happens to its request."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, Self
+
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import DontCloseSpider
+from scrapy.http import Response
+
+from llmcrawler.frontier import Lease
+from llmcrawler.items import Page, PageError
+from llmcrawler.scheduler import LEASE, FrontierScheduler
+
+logger = logging.getLogger(__name__)
+
+
+class LeaseMiddleware:
+    """The outermost spider middleware: a leased url leads to its page, if need be to one with an error."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        middleware = cls(crawler)
+        crawler.signals.connect(middleware.spider_idle, signals.spider_idle)
+        return middleware
+
+    async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        lease = _lease_of(response)
+        has_page = continues = False
+        async for output in result:
+            has_page = has_page or (isinstance(output, Page) and lease is not None and output.url == lease.url)
+            continues = continues or (isinstance(output, Request) and output.meta.get(LEASE) is lease)
+            yield output
+        if lease is not None and not has_page and not continues:
+            yield error_page(lease, "no_page", "the spider gave no page for this response", response)
+
+    def process_spider_exception(self, response: Response, exception: Exception) -> Iterable[Any] | None:
+        lease = _lease_of(response)
+        if lease is None or lease.url not in {held.url for held in self._scheduler().held_leases()}:
+            return None
+        logger.error("Error in the spider on %s", response.url, exc_info=exception)
+        assert self._crawler.stats is not None
+        self._crawler.stats.inc_value("llmcrawler/internal_errors")
+        return [error_page(lease, "internal", f"{type(exception).__name__}: {exception}", response)]
+
+    def spider_idle(self) -> None:
+        """A lease that nobody holds when all is quiet is an orphan: its request was dropped without a word."""
+        orphans = self._scheduler().held_leases()
+        assert self._crawler.engine is not None
+        for lease in orphans:
+            self._crawler.engine.scraper._start_itemproc_nowait(
+                error_page(lease, "dropped", "the request was dropped on its way; see the log")
+            )
+        if orphans:
+            raise DontCloseSpider
+
+    def _scheduler(self) -> FrontierScheduler:
+        assert self._crawler.engine is not None
+        scheduler = self._crawler.engine.scheduler
+        assert isinstance(scheduler, FrontierScheduler)
+        return scheduler
+
+
+def error_page(
+    lease: Lease, kind: str, message: str, response: Response | None = None, request: Request | None = None
+) -> Page:
+    """The line of a url that gave no content."""
+    tried = request or (response.request if response is not None else None)
+    attempts = 1 if tried is None else tried.meta.get("retry_times", 0) + 1
+    return Page(
+        url=lease.url,
+        status=response.status if response is not None else None,
+        depth=lease.task.depth,
+        referer=lease.task.referer,
+        error=PageError("fetch", kind, message, attempts),
+    )
+
+
+def _lease_of(response: Response) -> Lease | None:
+    return response.meta.get(LEASE) if response.request is not None else None

@@ -1,0 +1,41 @@
+"""Name resolution that keeps a public crawl out of private networks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+from scrapy.crawler import CrawlerProcess
+from scrapy.resolver import CachingThreadedResolver
+from twisted.internet.base import ReactorBase
+from twisted.internet.defer import Deferred
+from twisted.internet.error import DNSLookupError
+
+from llmcrawler.wiring import crawl_of
+
+
+class GuardedResolver(CachingThreadedResolver):
+    """Refuses a name that resolves to an address the crawl must not touch, so a name cannot be a way around the check
+    of the url. Scrapy has one resolver for all crawls of a process: a name passes when one of them may use it.
+    """
+
+    def __init__(self, reactor: ReactorBase, cache_size: int, timeout: float, process: CrawlerProcess) -> None:
+        super().__init__(reactor, cache_size, timeout)
+        self._process = process
+
+    @classmethod
+    def from_crawler(cls, crawler: CrawlerProcess, reactor: ReactorBase) -> Self:  # type: ignore[override]
+        # Scrapy hands the CrawlerProcess over here, not a Crawler.
+        cache_size = crawler.settings.getint("DNSCACHE_SIZE") if crawler.settings.getbool("DNSCACHE_ENABLED") else 0
+        return cls(reactor, cache_size, crawler.settings.getfloat("DNS_TIMEOUT"), crawler)
+
+    def getHostByName(self, name: str, timeout: Sequence[int] = ()) -> Deferred[str]:  # noqa: N802 (Twisted's interface)
+        return super().getHostByName(name, timeout).addCallback(self._check, name)
+
+    def _check(self, address: str, name: str) -> str:
+        refusals = [
+            crawl_of(crawler).addresses.reason_to_refuse_address(address, name) for crawler in self._process.crawlers
+        ]
+        if refusals and all(refusals):
+            raise DNSLookupError(f"{name}: {refusals[0]}")
+        return address

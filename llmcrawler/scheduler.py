@@ -1,0 +1,179 @@
+"""Feeds Scrapy's engine from the frontier.
+
+The frontier may be slow, `next_request` may not wait: a background task keeps a small buffer of leased urls filled.
+Requests are built when they are handed out, because a frontier can hold a million urls. What comes in through
+`enqueue_request` (retries, redirects, sitemaps, a spider's own requests) is handed out before new leases.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Iterable
+from typing import Protocol, Self
+
+from scrapy import Request, Spider, signals
+from scrapy.core.scheduler import BaseScheduler
+from scrapy.crawler import Crawler
+from scrapy.utils.defer import deferred_from_coro
+from twisted.internet.defer import Deferred
+
+from llmcrawler.downloader import PoliteDownloader
+from llmcrawler.errors import ConfigError
+from llmcrawler.frontier import Frontier, Lease, UrlTask
+from llmcrawler.items import Page
+from llmcrawler.wiring import crawl_of
+
+LEASE = "lease"
+
+
+class LeasingSpider(Protocol):
+    """A spider whose urls come from the frontier."""
+
+    def request_of(self, lease: Lease) -> Request: ...
+
+
+class FrontierScheduler(BaseScheduler):
+    """Leases urls until `max_pages` came, and acknowledges them when their page is through the pipelines.
+
+    A url that could not be fetched does not count, but no more than `max_pages` of those are passed over.
+    """
+
+    def __init__(self, crawler: Crawler, frontier: Frontier, max_pages: int) -> None:
+        self.frontier = frontier
+        self._crawler = crawler
+        self._max_pages = max_pages
+        self._spent = 0
+        self._refundable = max_pages
+        self._leases: dict[str, Lease] = {}
+        self._buffer: dict[str, deque[Lease]] = {}
+        self._buffered = 0
+        self._waiting: deque[Request] = deque()
+        self._wanted = asyncio.Event()
+        self._filling: asyncio.Task[None] | None = None
+        for signal in (signals.item_scraped, signals.item_dropped, signals.item_error):
+            crawler.signals.connect(self._item_is_through, signal)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        crawl = crawl_of(crawler)
+        return cls(crawler, crawl.frontier, crawl.options.max_pages)
+
+    def open(self, spider: Spider) -> Deferred[None] | None:  # noqa: ARG002 (Scrapy's interface)
+        assert self._crawler.engine is not None
+        if not isinstance(self._crawler.engine.downloader, PoliteDownloader):
+            raise ConfigError(f"DOWNLOADER must be a subclass of {PoliteDownloader.__module__}.PoliteDownloader")
+        self._filling = asyncio.ensure_future(self._keep_filled())
+        return None
+
+    def close(self, reason: str) -> Deferred[None] | None:  # noqa: ARG002 (Scrapy's interface)
+        return deferred_from_coro(self._close())
+
+    async def add(self, tasks: Iterable[UrlTask]) -> int:
+        new = await self.frontier.add(tasks)
+        if new:
+            self._wanted.set()
+        return new
+
+    def held_leases(self) -> list[Lease]:
+        """The leases that have not come back, oldest first."""
+        return list(self._leases.values())
+
+    def enqueue_request(self, request: Request) -> bool:
+        self._waiting.append(request)
+        return True
+
+    def next_request(self) -> Request | None:
+        for _ in range(len(self._waiting)):
+            request = self._waiting.popleft()
+            if self._downloader.room(self._downloader.get_slot_key(request)) > 0:
+                return request
+            self._waiting.append(request)
+        for host, leases in self._buffer.items():
+            if self._downloader.room(host) > 0:
+                return self._hand_out(host, leases)
+        self._wanted.set()
+        return None
+
+    def has_pending_requests(self) -> bool:
+        return bool(self._waiting or self._buffered or (self._budget() > 0 and self.frontier.counts().queued))
+
+    def _hand_out(self, host: str, leases: deque[Lease]) -> Request:
+        lease = leases.popleft()
+        self._buffered -= 1
+        # A host goes to the end when it was served, so that all hosts take turns.
+        del self._buffer[host]
+        if leases:
+            self._buffer[host] = leases
+        if self._buffered < self._low_water():
+            self._wanted.set()
+        assert self._crawler.spider is not None
+        request: Request = self._crawler.spider.request_of(lease)  # type: ignore[attr-defined]  # see LeasingSpider
+        request.meta[LEASE] = lease
+        return request
+
+    async def _keep_filled(self) -> None:
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            limit = min(self._budget(), 2 * self._low_water() - self._buffered)
+            if limit <= 0:
+                continue
+            leases = await self.frontier.lease(limit, self._held(), self._per_host())
+            for lease in leases:
+                self._leases[lease.url] = lease
+                self._buffer.setdefault(lease.task.host, deque()).append(lease)
+            self._buffered += len(leases)
+            self._spent += len(leases)
+            self._count()
+            if leases:
+                self._wake_engine()
+
+    def _budget(self) -> int:
+        return self._max_pages - self._spent
+
+    def _low_water(self) -> int:
+        return max(8, self._per_host())
+
+    def _per_host(self) -> int:
+        """How many leases of one host are held here, buffered or downloading: enough to keep it busy."""
+        return 2 * self._downloader.domain_concurrency + 2
+
+    def _held(self) -> Counter[str]:
+        return self._downloader.fetching + Counter({host: len(leases) for host, leases in self._buffer.items()})
+
+    @property
+    def _downloader(self) -> PoliteDownloader:
+        assert self._crawler.engine is not None
+        downloader = self._crawler.engine.downloader
+        assert isinstance(downloader, PoliteDownloader)  # checked by open()
+        return downloader
+
+    def _wake_engine(self) -> None:
+        """Have the engine ask now: its own heartbeat is 5 s, and Scrapy has no public way to say so."""
+        engine = self._crawler.engine
+        if engine is not None and engine._slot is not None:
+            engine._slot.nextcall.schedule()
+
+    async def _item_is_through(self, item: object) -> None:
+        if isinstance(item, Page) and self._leases.pop(item.url, None) is not None:
+            await self.frontier.ack(item.url)
+            if item.error is not None and item.error.stage == "fetch" and self._refundable > 0:
+                self._refundable -= 1
+                self._spent -= 1
+                self._wanted.set()
+            self._count()
+
+    def _count(self) -> None:
+        assert self._crawler.stats is not None
+        counts = self.frontier.counts()
+        self._crawler.stats.set_value("llmcrawler/frontier/queued", counts.queued)
+        self._crawler.stats.set_value("llmcrawler/frontier/leased", counts.leased)
+        self._crawler.stats.set_value("llmcrawler/frontier/done", counts.done)
+
+    async def _close(self) -> None:
+        if self._filling is not None:
+            self._filling.cancel()
+        for url in list(self._leases):
+            await self.frontier.release(url)
+        self._leases.clear()

@@ -1,0 +1,99 @@
+"""Every setting: its default and what it means. Scrapy's own settings keep their meaning."""
+
+BOT_NAME = "llmcrawler"
+SPIDER_MODULES = ["llmcrawler.spiders"]
+NEWSPIDER_MODULE = "llmcrawler.spiders"
+COMMANDS_MODULE = "llmcrawler.commands"
+
+# -- Politeness: a stranger's site, every night ------------------------------------------------------------------------
+USER_AGENT = "llmcrawler/0.1 (+https://github.com/llmcrawler/llmcrawler)"  # put your own url here
+ROBOTSTXT_OBEY = True
+CONCURRENT_REQUESTS = 32  # in flight over all hosts
+CONCURRENT_REQUESTS_PER_DOMAIN = 5  # in flight per host and port; it holds (see downloader.py)
+DOWNLOAD_DELAY = 0.2  # seconds from start to start on one host, on average
+DOWNLOAD_DELAY_JITTER = 0.5  # each gap is DOWNLOAD_DELAY times 1 +- this
+AUTOTHROTTLE_ENABLED = True  # a slow host gets fewer requests
+AUTOTHROTTLE_START_DELAY = 0.2
+AUTOTHROTTLE_MAX_DELAY = 60.0
+AUTOTHROTTLE_TARGET_CONCURRENCY = 5.0
+COOKIES_ENABLED = True
+HTTPCACHE_ENABLED = False
+
+# -- Limits ------------------------------------------------------------------------------------------------------------
+DOWNLOAD_TIMEOUT = 30  # seconds for one try
+DOWNLOAD_MAXSIZE = 20 * 2**20  # bytes of a body; a larger one is an error line
+DOWNLOAD_WARNSIZE = 0
+DOWNLOAD_VERIFY_CERTIFICATES = True
+RETRY_TIMES = 5  # after the first try: a site that fails three times in ten loses one page in a thousand
+RETRY_GIVE_UP_LOG_LEVEL = "DEBUG"  # it is a line of the feed
+REDIRECT_MAX_TIMES = 10
+HTTPERROR_ALLOW_ALL = True  # a 404 is a line of the feed too
+URLLENGTH_LIMIT = 2083
+
+# -- Components --------------------------------------------------------------------------------------------------------
+TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
+ASYNCIO_EVENT_LOOP = "uvloop.Loop"
+SCHEDULER = "llmcrawler.scheduler.FrontierScheduler"
+DOWNLOADER = "llmcrawler.downloader.PoliteDownloader"
+TWISTED_DNS_RESOLVER = "llmcrawler.resolver.GuardedResolver"
+SPIDER_MIDDLEWARES = {
+    "llmcrawler.middlewares.leases.LeaseMiddleware": 10,  # outermost: it sees what really comes out
+}
+DOWNLOADER_MIDDLEWARES = {
+    "llmcrawler.middlewares.addresses.AddressMiddleware": 10,
+    "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+    "llmcrawler.middlewares.robots.RobotsMiddleware": 100,
+    "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
+    "llmcrawler.middlewares.redirects.CrawlMetaRefreshMiddleware": 580,
+    "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
+    "llmcrawler.middlewares.redirects.CrawlRedirectMiddleware": 600,
+}
+ITEM_PIPELINES = {
+    "llmcrawler.pipelines.content.ContentPipeline": 100,
+    "llmcrawler.pipelines.classify.ClassifyPipeline": 300,
+    "llmcrawler.pipelines.feed.FeedPipeline": 900,
+}
+EXTENSIONS = {
+    "scrapy.extensions.throttle.AutoThrottle": None,
+    "llmcrawler.extensions.throttle.CrawlDelayThrottle": 0,
+    "scrapy.extensions.logstats.LogStats": None,
+}
+CONCURRENT_ITEMS = 2  # tasks that Scrapy starts for each response, however few items it gives
+SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64 * 2**20  # bytes of bodies whose pages wait for the LLM before downloads pause
+TELNETCONSOLE_ENABLED = False
+REMOTE_CONTROL_ENABLED = False
+
+# -- Logs and progress -------------------------------------------------------------------------------------------------
+LOG_LEVEL = "INFO"
+LOG_FORMATTER = "llmcrawler.logformatter.ShortLogFormatter"
+PROGRESS = "auto"  # live (on a terminal), log, off; auto chooses
+PROGRESS_LOG_SECONDS = 60.0  # between two progress lines where there is no terminal
+
+# -- Feed --------------------------------------------------------------------------------------------------------------
+FEED_EXPORT_ENCODING = "utf-8"
+FEED_EXPORTERS = {"csv": "llmcrawler.exporters.csv.PagesCsvExporter"}
+CONTENT_IN_FEED = True  # False leaves `text` out of the page lines
+
+# -- Content -----------------------------------------------------------------------------------------------------------
+CONTENT_INLINE_CHARS = 150_000  # longer pages are read in another process, so that no page holds up the others
+
+# -- LLM ---------------------------------------------------------------------------------------------------------------
+LLM_PROVIDER = (
+    "auto"  # openai (any server that speaks its API), embedded, none; auto: openai when there is a key or a url
+)
+LLM_BASE_URL = ""  # or OPENAI_BASE_URL in the environment
+LLM_API_KEY = ""  # or OPENAI_API_KEY in the environment
+LLM_MODEL = ""  # empty: a cheap one of OpenAI's, or the first that the server lists
+LLM_CONCURRENCY = 4  # calls in flight
+LLM_TIMEOUT_SECONDS = 60.0  # for one try of one call
+LLM_MAX_ATTEMPTS = 4  # tries of one call
+LLM_BATCH_PAGES = 20  # pages in one call
+LLM_BATCH_TOKENS = 12_000  # tokens of pages in one call
+LLM_BATCH_WAIT_SECONDS = 1.0  # the longest that a page waits for its batch to fill
+LLM_BATCH_PATIENT_SECONDS = 15.0  # the same for a re-check, which rides along with other pages' batches
+LLM_REQUESTS_PER_MINUTE = 0  # 0: no limit but LLM_CONCURRENCY
+LLM_TOKENS_PER_MINUTE = 0
+LLM_PRICE_INPUT = ""  # US dollars per million tokens, for a model whose price is not known here
+LLM_PRICE_OUTPUT = ""
+LLM_CACHE = True  # keep answers across crawls; a path says where
+LLM_EMBEDDED_MODEL = ""  # a GGUF file, in place of the default model

@@ -1,0 +1,46 @@
+"""From what went wrong with a request to the `kind` and message of its page's error."""
+
+from __future__ import annotations
+
+from scrapy import exceptions
+from scrapy.http import Response, TextResponse
+from scrapy.utils.response import response_status_message
+
+from llmcrawler.middlewares.refusals import RequestRefused
+
+_KINDS: tuple[tuple[type[BaseException], str], ...] = (
+    (exceptions.CannotResolveHostError, "dns"),
+    (exceptions.DownloadConnectionRefusedError, "refused"),
+    (exceptions.DownloadTimeoutError, "timeout"),
+    (exceptions.ResponseDataLossError, "truncated"),
+    (exceptions.DownloadCancelledError, "too_large"),
+    (exceptions.UnsupportedURLSchemeError, "scheme"),
+    (exceptions.DownloadFailedError, "connection"),
+    (exceptions.IgnoreRequest, "ignored"),
+)
+_TLS_MARKS = ("ssl", "tls", "certificate")
+_MAX_MESSAGE = 300
+
+
+def failure_kind(error: BaseException | None) -> tuple[str, str]:
+    """(kind, message) of a failed download. What is in no table is `internal`, with its type in the message."""
+    if isinstance(error, RequestRefused):
+        return error.kind, str(error)
+    message = (str(error) or type(error).__name__)[:_MAX_MESSAGE]
+    for error_type, kind in _KINDS:
+        if isinstance(error, error_type):
+            if kind == "connection" and any(mark in message.lower() for mark in _TLS_MARKS):
+                return "tls", message
+            return kind, message
+    return "internal", f"{type(error).__name__}: {message}"
+
+
+def response_fault(response: Response) -> tuple[str, str] | None:
+    """(kind, message) of a response that is no page, None for one that is."""
+    if not 200 <= response.status < 300:
+        return f"http_{response.status}", response_status_message(response.status)
+    # A lying header is not believed: Scrapy looked into the body too when it chose the class.
+    if not isinstance(response, TextResponse) or b"\x00" in response.body[:1024]:
+        content_type = (response.headers.get("Content-Type") or b"unknown").decode("latin-1")[:80]
+        return "not_html", f"not a web page: {content_type}"
+    return None

@@ -1,0 +1,74 @@
+"""Runs `scrapy crawl` as a user does, in a process of its own, and reads what came out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+TIMEOUT_SECONDS = 90
+# Quick, and with nothing of this machine's in it: no key, no cache of answers.
+FAST = {
+    "DOWNLOAD_DELAY": 0,
+    "AUTOTHROTTLE_ENABLED": False,
+    "LLM_PROVIDER": "none",
+    "LLM_CACHE": False,
+}
+
+
+@dataclass
+class Outcome:
+    exit_status: int
+    log: str
+    items: list[dict[str, Any]]
+
+    @property
+    def pages(self) -> list[dict[str, Any]]:
+        return [item for item in self.items if item["kind"] == "page"]
+
+    @property
+    def templates(self) -> list[dict[str, Any]]:
+        return [item for item in self.items if item["kind"] == "template"]
+
+    def page(self, path: str) -> dict[str, Any]:
+        """The one line of a path (with its query)."""
+        (found,) = (page for page in self.pages if page["url"].split("/", 3)[3] == path.lstrip("/"))
+        return found
+
+    def error_kinds(self) -> Counter[str]:
+        return Counter(page["error"]["kind"] for page in self.pages if page["error"])
+
+
+def environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "LLM_"))}
+    return {**kept, "PYTHONWARNINGS": "default"}
+
+
+def command(arguments: dict[str, Any], settings: dict[str, Any], feed: Path | None) -> list[str]:
+    parts = [sys.executable, "-m", "scrapy", "crawl", "explore"]
+    for name, value in arguments.items():
+        parts += ["-a", f"{name}={value}"]
+    for name, value in {**FAST, **settings}.items():
+        parts += ["-s", f"{name}={value}"]
+    return parts + (["-O", str(feed)] if feed else [])
+
+
+def explore(tmp_path: Path, url: str, settings: dict[str, Any] | None = None, **arguments: Any) -> Outcome:
+    feed = tmp_path / "feed.jsonl"
+    done = subprocess.run(
+        command({"url": url, **arguments}, settings or {}, feed),
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+    items = [json.loads(line) for line in feed.read_text(encoding="utf-8").splitlines()] if feed.exists() else []
+    return Outcome(done.returncode, done.stderr, items)
