@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import IgnoreRequest
+from scrapy.http.request import NO_CALLBACK
 from scrapy.robotstxt import RobotParser
 from scrapy.utils.httpobj import urlparse_cached
+from twisted.internet.defer import Deferred
 
 from llmcrawler.middlewares.refusals import RequestRefused
+
+logger = logging.getLogger(__name__)
 
 
 class RobotsMiddleware(RobotsTxtMiddleware):
@@ -28,8 +33,27 @@ class RobotsMiddleware(RobotsTxtMiddleware):
     async def robot_parser(self, request: Request) -> RobotParser | None:
         netloc = urlparse_cached(request).netloc
         if netloc not in self._fetches:
-            self._fetches[netloc] = asyncio.ensure_future(super().robot_parser(request))
+            self._fetches[netloc] = asyncio.ensure_future(self._fetch(request, netloc))
         return await asyncio.shield(self._fetches[netloc])
+
+    async def _fetch(self, request: Request, netloc: str) -> RobotParser | None:
+        """None, which allows all, when there is no robots.txt to be had: the pages will show what is wrong."""
+        url = f"{urlparse_cached(request).scheme}://{netloc}/robots.txt"
+        # Scrapy's own parsing hands its result to those who wait for this; nobody does.
+        self._parsers[netloc] = Deferred()
+        assert self.crawler.engine is not None
+        try:
+            response = await self.crawler.engine.download_async(
+                Request(url, priority=self.DOWNLOAD_PRIORITY, meta={"dont_obey_robotstxt": True}, callback=NO_CALLBACK)
+            )
+            await self._parse_robots(response, netloc, request)
+        except Exception as error:  # noqa: BLE001 (whatever a download may raise)
+            logger.warning("%s cannot be had, so nothing is forbidden: %s", url, error)
+            self._robots_error(error, netloc)
+        finally:
+            self._stats.inc_value("robotstxt/request_count")
+        parser = self._parsers[netloc]
+        return None if isinstance(parser, Deferred) else parser
 
     def process_request_2(self, rp: RobotParser | None, request: Request) -> None:
         try:

@@ -15,6 +15,7 @@ from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
 from llmcrawler.arguments import ExploreOptions
+from llmcrawler.content import decoded
 from llmcrawler.errors import ContentError
 from llmcrawler.frontier import Lease
 from llmcrawler.items import Page, PageError
@@ -113,7 +114,7 @@ class ExploreSpider(Spider):
 
     async def _read(self, page: Page, response: TextResponse) -> None:
         try:
-            page.content = await self.crawl.reader.read(response.text, response.url)
+            page.content = await self.crawl.reader.read(decoded(response.body, response.text), response.url)
         except ContentError as error:
             page.error = PageError("content", "unreadable", str(error))
             return

@@ -18,6 +18,7 @@ _KINDS: tuple[tuple[type[BaseException], str], ...] = (
     (exceptions.DownloadFailedError, "connection"),
     (exceptions.IgnoreRequest, "ignored"),
 )
+_SILENT = {"ResponseDataLossError": "the response ended before its declared length"}
 _TLS_MARKS = ("ssl", "tls", "certificate")
 _MAX_MESSAGE = 300
 
@@ -26,13 +27,22 @@ def failure_kind(error: BaseException | None) -> tuple[str, str]:
     """(kind, message) of a failed download. What is in no table is `internal`, with its type in the message."""
     if isinstance(error, RequestRefused):
         return error.kind, str(error)
-    message = (str(error) or type(error).__name__)[:_MAX_MESSAGE]
-    for error_type, kind in _KINDS:
-        if isinstance(error, error_type):
-            if kind == "connection" and any(mark in message.lower() for mark in _TLS_MARKS):
-                return "tls", message
-            return kind, message
-    return "internal", f"{type(error).__name__}: {message}"
+    message = _message_of(error)
+    kind = next((kind for error_type, kind in _KINDS if isinstance(error, error_type)), None)
+    if kind is None:
+        return "internal", f"{type(error).__name__}: {message}"
+    if kind == "connection" and any(mark in message.lower() for mark in _TLS_MARKS):
+        return "tls", message
+    if "DOWNLOAD_MAXSIZE" in message or kind == "too_large":
+        return "too_large", "the body is larger than DOWNLOAD_MAXSIZE"
+    return kind, message
+
+
+def _message_of(error: BaseException | None) -> str:
+    # What Scrapy wraps holds the reasons as a list of Twisted failures.
+    reasons = getattr(error.__cause__ if error is not None else None, "reasons", None)
+    text = "; ".join(reason.getErrorMessage() for reason in reasons) if reasons else str(error)
+    return (text or _SILENT.get(type(error).__name__, type(error).__name__))[:_MAX_MESSAGE]
 
 
 def response_fault(response: Response) -> tuple[str, str] | None:

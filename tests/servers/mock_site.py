@@ -28,6 +28,7 @@ from tests.servers import mock_pages as pages
 
 DISALLOWED_COUNT = 40
 UNLINKED = ("/unlinked/one/", "/unlinked/two/")
+TRIES: web.AppKey[collections.Counter[str]] = web.AppKey("tries", collections.Counter)  # by path and query
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -77,7 +78,6 @@ class MockSite:
         self.origin = ""
         self._pages: dict[str, str | Handler] = {**dict(pages.shop_pages()), **_odd_routes(), **(routes or {})}
         self._runner: web.AppRunner | None = None
-        self._tries: collections.Counter[str] = collections.Counter()
 
     def url(self, path: str = "/") -> str:
         return self.origin + path
@@ -87,6 +87,7 @@ class MockSite:
 
     async def start(self, port: int = 0) -> None:
         app = web.Application()
+        app[TRIES] = collections.Counter()
         app.router.add_get("/__stats__", self._answer_stats)
         app.router.add_get("/__reset__", self._answer_reset)
         app.router.add_route("*", "/{tail:.*}", self._answer)
@@ -150,8 +151,7 @@ class MockSite:
             return html(pages.plain("Not found", 404), status=404)
         if isinstance(page, str):
             return html(page)
-        request["tries"] = self._tries[request.path_qs]
-        self._tries[request.path_qs] += 1
+        request.app[TRIES][request.path_qs] += 1
         return await page(request)
 
 
@@ -198,7 +198,7 @@ async def _redirect_to_other_host(request: web.Request) -> web.Response:
 
 
 async def _fail_once(request: web.Request) -> web.Response:
-    return html(pages.plain("Recovered", 5), status=200 if request["tries"] else 500)
+    return html(pages.plain("Recovered", 5), status=500 if request.app[TRIES][request.path_qs] == 1 else 200)
 
 
 async def _fail_always(_: web.Request) -> web.Response:
@@ -210,7 +210,7 @@ async def _unavailable(_: web.Request) -> web.Response:
 
 
 async def _busy_once(request: web.Request) -> web.Response:
-    if request["tries"]:
+    if request.app[TRIES][request.path_qs] > 1:
         return html(pages.plain("No longer busy", 6))
     return web.Response(status=429, headers={"Retry-After": "1"})
 
@@ -361,9 +361,10 @@ def _odd_routes() -> dict[str, str | Handler]:
 
 
 async def _serve(port: int, latency_seconds: float) -> None:
-    async with MockSite(latency_seconds=latency_seconds) as site:
-        print(f"READY {site.url()}", flush=True)  # noqa: T201 - the line that the starter waits for
-        await asyncio.Event().wait()
+    site = MockSite(latency_seconds=latency_seconds)
+    await site.start(port)
+    print(f"READY {site.url()}", flush=True)  # noqa: T201 - the line that the starter waits for
+    await asyncio.Event().wait()
 
 
 if __name__ == "__main__":

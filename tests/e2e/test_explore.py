@@ -1,0 +1,279 @@
+"""`scrapy crawl explore` over a real site, with a real (fake) model server, as a user runs it."""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from tests.e2e.crawling import FAST, ROOT, command, environment, explore
+from tests.servers.fake_llm import FakeLLM, label_by_url
+from tests.servers.mock_site import UNLINKED, MockSite
+
+LABELS = [
+    ("/product/", "product"),
+    ("/category/", "listing"),
+    ("/blog/2024/", "article"),
+    ("/blog/", "listing"),
+    ("/login/", "login"),
+    ("/about/", "about"),
+    ("/terms/", "legal"),
+    ("/unlinked/", "about"),
+]
+
+
+@pytest.fixture
+def site():
+    with MockSite().in_thread() as site:
+        yield site
+
+
+def llm_settings(llm: FakeLLM) -> dict[str, object]:
+    return {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url}
+
+
+def test_every_page_has_one_line_with_its_type_for_a_few_calls(tmp_path, site):
+    with FakeLLM(label_by_url(LABELS, "homepage")).in_thread() as llm:
+        outcome = explore(tmp_path, site.url(), llm_settings(llm))
+    assert outcome.exit_status == 0, outcome.log
+    urls = [page["url"] for page in outcome.pages]
+    assert len(urls) == len(set(urls))
+    assert site.stats()["repeated"] == {}
+    products = [page for page in outcome.pages if "/product/" in page["url"]]
+    assert len(products) == 30
+    assert {page["page_type"] for page in products} == {"product"}
+    assert {page["decided_by"] for page in products} > {"template"}
+    assert not outcome.error_kinds()
+    shown = sum(len(document["pages"]) for document in llm.documents)
+    assert shown < len(urls) / 2
+    assert llm.calls <= 8
+    assert "llmcrawler/llm/calls" in outcome.log
+
+
+def test_a_page_line_tells_what_a_person_wants_to_know(tmp_path, site):
+    outcome = explore(tmp_path, site.url())
+    page = next(page for page in outcome.pages if "/product/" in page["url"])
+    assert page["status"] == 200
+    assert page["depth"] >= 1
+    assert page["referer"].startswith(site.url())
+    assert page["title"]
+    assert page["text"]
+    assert len(page["content_hash"]) == 16
+    assert page["latency_seconds"] >= 0
+    assert page["fetched_at"].startswith("20")
+    assert page["template"] in {template["template"] for template in outcome.templates}
+    assert "content" not in page
+
+
+def test_templates_stand_at_the_end_with_their_examples(tmp_path, site):
+    with FakeLLM(label_by_url(LABELS, "homepage")).in_thread() as llm:
+        outcome = explore(tmp_path, site.url(), llm_settings(llm))
+    by_type = {template["page_type"]: template for template in outcome.templates}
+    assert by_type["product"]["page_count"] == 30
+    assert all("/product/" in url for url in by_type["product"]["examples"])
+    assert "/product/" in by_type["product"]["url_pattern"]
+    assert sum(template["page_count"] for template in outcome.templates) == len(outcome.pages)
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/odd/missing", "http_404"),
+        ("/odd/500", "http_500"),
+        ("/odd/503", "http_503"),
+        ("/odd/paper", "not_html"),
+        ("/odd/lying-image", "not_html"),
+        ("/odd/too-large", "too_large"),
+        ("/odd/gzip-bomb", "too_large"),
+        ("/odd/reset", "connection"),
+        ("/odd/truncated", "truncated"),
+        ("/odd/slow", "timeout"),
+        ("/odd/other-host", "redirect_offsite"),
+    ],
+)
+def test_each_fault_is_a_line_with_its_kind(odd_outcome, path, kind):
+    error = odd_outcome.page(path)["error"]
+    assert (error["stage"], error["kind"]) == ("fetch", kind)
+    assert error["message"]
+
+
+@pytest.fixture(scope="module")
+def odd_outcome(tmp_path_factory):
+    limits = {"DOWNLOAD_TIMEOUT": 2, "RETRY_TIMES": 1, "DOWNLOAD_MAXSIZE": 3_500_000}
+    with MockSite().in_thread() as site:
+        return explore(tmp_path_factory.mktemp("odd"), site.url("/odd/"), limits)
+
+
+def test_what_can_be_had_after_all_is_a_page(odd_outcome):
+    assert odd_outcome.exit_status == 0
+    for path in ("/odd/500-once", "/odd/429-once", "/odd/gzip", "/odd/windows-1251", "/odd/huge", "/odd/empty"):
+        assert odd_outcome.page(path)["error"] is None, path
+    assert odd_outcome.page("/odd/shift-jis")["title"] == "時計"
+    assert odd_outcome.page("/odd/windows-1251")["title"] == "Лампа"
+
+
+def test_a_redirected_page_stands_under_the_url_that_was_asked_for(odd_outcome):
+    page = odd_outcome.page("/odd/moved")
+    assert page["error"] is None
+    assert page["final_url"].endswith("/about/?moved=1")
+    assert odd_outcome.page("/odd/meta-refresh")["final_url"].endswith("/terms/?refreshed=1")
+
+
+def test_a_redirect_loop_ends_as_an_error(tmp_path, site):
+    outcome = explore(tmp_path, site.url("/odd/loop-a"), depth=0)
+    assert outcome.error_kinds() == {"redirect_loop": 1}
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("http://127.0.0.1:9/", "refused"),
+        ("http://no-such-host.invalid/", "dns"),
+    ],
+)
+def test_a_site_that_is_not_there_is_a_line_too(tmp_path, url, kind):
+    outcome = explore(tmp_path, url, {"RETRY_TIMES": 0})
+    assert outcome.error_kinds() == {kind: 1}
+    assert outcome.exit_status == 0
+
+
+def test_robots_txt_holds_from_the_first_request_on(tmp_path, site):
+    outcome = explore(tmp_path, site.url("/robots-test/"), {"CONCURRENT_REQUESTS_PER_DOMAIN": 16})
+    assert outcome.error_kinds() == {"robots": 40}
+    assert not [path for path in site.measures.hits if path.startswith("/private/")]
+
+
+def test_sitemaps_of_robots_txt_are_a_source_of_links(tmp_path, site):
+    outcome = explore(tmp_path, site.url())
+    for path in UNLINKED:
+        assert outcome.page(path)["error"] is None
+    assert not [page for page in outcome.pages if page["url"].endswith(".xml")]
+
+
+def test_depth_0_fetches_the_given_urls_and_nothing_else(tmp_path, site):
+    listed = tmp_path / "urls.txt"
+    listed.write_text(f"{site.url('/about/')}\n{site.url('/terms/')}\n")
+    outcome = explore(tmp_path, site.url("/login/"), urls=listed, depth=0)
+    assert sorted(site.measures.hits) == ["/about/", "/login/", "/robots.txt", "/terms/"]
+    assert len(outcome.pages) == 3
+
+
+def test_no_more_than_max_pages_come(tmp_path, site):
+    outcome = explore(tmp_path, site.url(), max_pages=7)
+    assert len(outcome.pages) == 7
+    assert site.stats()["requests"] <= 9  # and robots.txt and a sitemap
+
+
+def test_allow_and_deny_choose_the_links(tmp_path, site):
+    outcome = explore(tmp_path, site.url(), allow="/(category|product)/", deny="lamp")
+    paths = [page["url"].removeprefix(site.url("")) for page in outcome.pages]
+    assert len(paths) > 10
+    assert all(path in ("", "/") or "/category/" in path or "/product/" in path for path in paths)
+    assert not [path for path in paths if "lamp" in path]
+
+
+@pytest.mark.parametrize("trap", ["calendar", "facets", "session"])
+def test_traps_do_not_eat_the_crawl(tmp_path, site, trap):
+    outcome = explore(tmp_path, site.url(f"/trap/{trap}/"), max_pages=2000)
+    assert len(outcome.pages) < 1000
+    assert outcome.exit_status == 0
+
+
+def test_the_server_never_sees_more_requests_in_flight_than_allowed(tmp_path):
+    with MockSite(latency_seconds=0.05).in_thread() as site:
+        explore(tmp_path, site.url(), {"CONCURRENT_REQUESTS_PER_DOMAIN": 5})
+        assert site.stats()["max_in_flight"] == 5
+
+
+def test_the_delay_holds_as_the_server_sees_it(tmp_path, site):
+    explore(tmp_path, site.url(), {"DOWNLOAD_DELAY": 0.2, "DOWNLOAD_DELAY_JITTER": 0}, max_pages=12)
+    # The first gap is that after robots.txt, which Scrapy fetches ahead of the host's queue.
+    gaps = [after - before for before, after in zip(site.measures.starts, site.measures.starts[1:], strict=False)]
+    assert min(gaps[1:]) >= 0.18
+
+
+@pytest.mark.parametrize("batch_pages", [64, 7])
+def test_waiting_for_large_batches_of_large_pages_does_not_hang(tmp_path, site, batch_pages):
+    settings = {"LLM_BATCH_PAGES": batch_pages, "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 2_000_000}
+    with FakeLLM().in_thread() as llm:
+        outcome = explore(tmp_path, site.url("/large/"), llm_settings(llm) | settings, max_pages=40)
+    assert len(outcome.pages) == 40
+    assert outcome.exit_status == 0
+
+
+def test_own_page_types_are_what_the_model_chooses_from(tmp_path, site):
+    types = tmp_path / "types.json"
+    types.write_text(json.dumps({"thing": "Something for sale", "rest": "All else"}))
+    with FakeLLM(label_by_url([("/product/", "thing")], "rest")).in_thread() as llm:
+        outcome = explore(tmp_path, site.url(), llm_settings(llm), page_types=types)
+    assert {page["page_type"] for page in outcome.pages} == {"thing", "rest"}
+    assert [label["name"] for label in llm.documents[0]["labels"]] == ["thing", "rest"]
+
+
+def test_a_model_that_is_broken_costs_verdicts_and_no_pages(tmp_path, site):
+    with FakeLLM(refuse=lambda _body: (401, "bad key sk-secret-123")).in_thread() as llm:
+        settings = llm_settings(llm) | {"LLM_API_KEY": "sk-secret-123"}
+        outcome = explore(tmp_path, site.url(), settings)
+    assert len(outcome.pages) > 40
+    assert set(outcome.error_kinds()) == {"llm_unavailable"}
+    assert all(page["decided_by"] == "rule" for page in outcome.pages if page["error"])
+    assert "sk-secret-123" not in outcome.log + json.dumps(outcome.items)
+    assert "LLM_API_KEY" in outcome.log
+
+
+def test_answers_are_kept_for_the_next_crawl(tmp_path, site):
+    with FakeLLM(label_by_url(LABELS, "homepage")).in_thread() as llm:
+        settings = llm_settings(llm) | {"LLM_CACHE": tmp_path / "answers.sqlite"}
+        first = explore(tmp_path, site.url("/about/"), settings, depth=0)
+        calls = llm.calls
+        second = explore(tmp_path, site.url("/about/"), settings, depth=0)
+        assert (calls, llm.calls) == (1, 1)
+    assert [page["page_type"] for page in first.pages] == [page["page_type"] for page in second.pages] == ["about"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "named"),
+    [
+        ({"max_pages": "many"}, {}, "max_pages='many'"),
+        ({"allow": "("}, {}, "allow='('"),
+        ({"page_types": "no-such-file.json"}, {}, "page_types=no-such-file.json"),
+        ({"url": ""}, {}, "-a url="),
+        ({}, {"LLM_PROVIDER": "gpt"}, "LLM_PROVIDER"),
+        ({}, {"LLM_BATCH_PAGES": "0"}, "LLM_BATCH_PAGES='0'"),
+    ],
+)
+def test_wrong_usage_is_named_before_the_first_request(tmp_path, site, arguments, settings, named):
+    outcome = explore(tmp_path, **({"url": site.url()} | arguments), settings=settings)
+    assert outcome.exit_status == 2
+    assert named in outcome.log
+    assert "Traceback" not in outcome.log
+    assert site.stats()["requests"] == 0
+
+
+def test_ctrl_c_ends_the_crawl_with_what_it_has(tmp_path):
+    feed = tmp_path / "feed.jsonl"
+    with MockSite(latency_seconds=0.3).in_thread() as site:
+        crawl = subprocess.Popen(
+            command({"url": site.url()}, {}, feed), cwd=ROOT, env=environment(), stderr=subprocess.PIPE, text=True
+        )
+        assert crawl.stderr is not None
+        while "Spider opened" not in crawl.stderr.readline():
+            pass
+        while site.stats()["requests"] < 8:
+            os.sched_yield()
+        crawl.send_signal(signal.SIGINT)
+        log = crawl.communicate(timeout=30)[1]
+    assert crawl.returncode == 1
+    assert "Traceback" not in log
+    lines = [json.loads(line) for line in feed.read_text().splitlines()]
+    assert len([line for line in lines if line["kind"] == "page"]) >= 4
+
+
+def test_csv_holds_the_pages(tmp_path, site):
+    feed = tmp_path / "pages.csv"
+    subprocess.run(command({"url": site.url()}, {}, feed), cwd=ROOT, env=environment(), check=True, timeout=60)
+    header, *rows = feed.read_text().splitlines()
+    assert header.startswith("url,kind,")
+    assert sum(row.startswith("http") for row in rows) > 40
+    assert FAST["LLM_PROVIDER"] == "none"
