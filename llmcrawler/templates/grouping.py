@@ -70,7 +70,10 @@ class TemplateGrouper:
         settled = self._matcher.clustered and (fits or match is None or match.template != template)
         state = self._states[template]
         state.pages += 1
-        is_sample = state.sampled < _samples_wanted(state.pages)
+        loose = match is not None and match.template == template and self._matcher.is_loose(match, template)
+        if match is not None and loose:
+            self._matcher.set_floor(template, match.similarity)  # what was shown once is no news the next time
+        is_sample = loose or state.sampled < _samples_wanted(state.pages)
         if is_sample:
             state.sampled += 1
             self._sampled.add(url)
@@ -105,6 +108,8 @@ class TemplateGrouper:
             self._matcher.add(sample, ids[cluster])
             if sample.url in self._group_of:
                 self._group_of[sample.url] = ids[cluster]
+        for cluster, floor in enumerate(clustering.floors):
+            self._matcher.set_floor(ids[cluster], floor)
         known = {sample.url for sample in clustering.samples}
         for url in [url for url in self._reservoir if url not in known]:
             match = self._matcher.match(self._reservoir[url])

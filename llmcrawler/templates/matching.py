@@ -12,6 +12,7 @@ from llmcrawler.templates.values import Clustering, Sample
 
 _ROWS = 64
 _CLOSE = 0.05
+_TOLERANCE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Matcher:
         self._templates: list[str] = []
         self._numbers: dict[str, int] = {}
         self._group: list[int] = []
+        self._floors: dict[str, float] = {}
 
     def add(self, sample: Sample, template: str) -> None:
         """Let the page stand for the group in later matches."""
@@ -47,6 +49,13 @@ class Matcher:
         self._group.append(self._number(template))
         self._dom.add(sample.features)
         self._url.add(sample.tokens)
+
+    def set_floor(self, template: str, floor: float) -> None:
+        """Pages less similar to the group than this are unlike all that is known of it."""
+        self._floors[template] = floor
+
+    def is_loose(self, match: Match, template: str) -> bool:
+        return match.similarity < self._floors.get(template, 0.0) - _TOLERANCE
 
     def match(self, sample: Sample) -> Match | None:
         """The best group, ties to the older; None when there is none."""
