@@ -51,6 +51,8 @@ def fingerprint(tree: LexborHTMLParser) -> frozenset[str]:
             if tag is None or tag in _SKIPPED_TAGS:
                 continue
             seen += 1
+            if seen > MAX_ELEMENTS:
+                break
             attributes = node.attributes
             label = _label(tag, attributes.get("class") or "")
             if tag == "body":

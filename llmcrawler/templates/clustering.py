@@ -87,7 +87,7 @@ class _Space:
         if not self.names:
             return
         predicted = self.matrix[neighbours].sum(axis=1)
-        hit = (predicted * self.matrix).sum(axis=0) / (near * np.maximum(self.counts, 1))
+        hit = (predicted * self.matrix).sum(axis=0) / (max(1, near) * np.maximum(self.counts, 1))
         base = (self.counts - 1) / max(1, pages - 1)
         weights = np.clip((hit - base) / np.maximum(1 - base, 1e-6), 0, 1)
         weights[self.counts >= pages] = 0
@@ -104,7 +104,7 @@ class _Space:
 def _nearest(similarity: Floats) -> NDArray[np.intp]:
     """The few most similar other pages of each, ties by order."""
     pages = len(similarity)
-    near = min(3 if pages >= 16 else 2 if pages >= 8 else 1, pages - 1)
+    near = max(0, min(3 if pages >= 16 else 2 if pages >= 8 else 1, pages - 1))
     others = similarity.copy()
     np.fill_diagonal(others, -np.inf)
     return np.argsort(-others, axis=1, kind="stable")[:, :near]

@@ -33,7 +33,8 @@ class Clustering:
 
     `weights` holds the weight of every feature and url token that a page of this site may show; one that is
     not in it weighs `unknown_weight` or `unknown_url_weight`. `url_share` in 0..1 is the part of the similarity
-    that the url has; pages above `threshold` belong together. `floors` gives, per cluster, the similarity of its least typical page.
+    that the url has; pages above `threshold` belong together. `floors` gives, per cluster, the similarity of its
+    least typical page.
     """
 
     samples: tuple[Sample, ...]

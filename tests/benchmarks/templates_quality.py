@@ -1,8 +1,8 @@
 """How well templates are told apart on stored sites: python tests/benchmarks/templates_quality.py SITE_DIR...
 
 A site is a folder with an index.jsonl (url, file, route) and gzipped pages; `route` is the truth. The crawl is
-simulated with a perfect oracle in two orders: as the crawler would go (breadth first over links, unseen url shapes before known
-ones) and at random. Printed per order:
+simulated with a perfect oracle in two orders: as the crawler would go (breadth first over links, unseen url shapes
+before known ones) and at random. Printed per order:
 
 h, V      homogeneity and V-measure of the online ids (aliases resolved) against the routes
 h2, V2    the same when every page is matched once more at the end
