@@ -28,7 +28,9 @@ _STATE = re.compile(
     re.IGNORECASE,
 )
 # Class names that build tools derive from a hash: emotion, styled-components, styled-jsx, svelte, astro, stitches.
-_HASH_PREFIX = re.compile(r"^(css|sc|jsx|emotion|styled|svelte|astro|makestyles|jss|c|_)-(?=[A-Za-z0-9]{4,}(?:-\w+)*$)")
+_HASH_PREFIX = re.compile(
+    r"^(?:css|sc|jsx|emotion|styled|svelte|astro|makestyles|jss|c|_)-(?=[A-Za-z0-9]{4,}(?:-\w+)*$)"
+)
 _HASH_PIECE = re.compile(r"[-_]+[A-Za-z0-9+]{5,10}$")
 
 
@@ -54,7 +56,9 @@ def fingerprint(tree: LexborHTMLParser) -> frozenset[str]:
             if seen > MAX_ELEMENTS:
                 break
             attributes = node.attributes
-            label = _label(tag, attributes.get("class") or "")
+            classes = attributes.get("class")
+            label, hashes = _label(tag, classes) if classes else (tag, ())
+            features.update(hashes)
             if tag == "body":
                 features.update("body." + token for token in _tokens(attributes.get("class") or ""))
                 label = "body"
@@ -81,8 +85,18 @@ def _hints(tag: str, attributes: dict[str, str | None]) -> list[str]:
 
 
 @lru_cache(maxsize=8192)
-def _label(tag: str, classes: str) -> str:
-    return ".".join((tag, *_tokens(classes))) if classes else tag
+def _label(tag: str, classes: str) -> tuple[str, tuple[str, ...]]:
+    """The element's label, and the hash-like class names that are not part of it.
+
+    Such a name is a feature of its own: one that is the same on all pages of a build tells its component, one
+    that is drawn anew for each page is found to predict nothing; in a label it would hide the pair.
+    """
+    hashes = tuple(
+        "hash." + raw[:_MAX_TOKEN_CHARS]
+        for raw in classes.split()[:_MAX_TOKENS]
+        if len(raw) <= _MAX_TOKEN_CHARS and not _STATE.search(raw) and not fold_class(raw)
+    )
+    return ".".join((tag, *_tokens(classes))), hashes
 
 
 def _tokens(classes: str) -> list[str]:
@@ -95,7 +109,7 @@ def fold_class(token: str) -> str:
     if len(token) > _MAX_TOKEN_CHARS or _STATE.search(token):
         return ""
     if (match := _HASH_PREFIX.match(token)) and _is_hash(token[match.end() :]):
-        return match.group(1)
+        return ""
     if (match := _HASH_PIECE.search(token)) and _is_hash(match.group().lstrip("-_")):
         token = token[: match.start()]  # CSS modules: Button_root__3xY2z
     elif _is_hash(token):

@@ -32,7 +32,9 @@ def test_pairs_of_parent_and_child_labels_are_the_features() -> None:
     ],
 )
 def test_what_belongs_to_one_page_makes_no_difference(one: str, other: str) -> None:
-    assert features(one) == features(other)
+    assert {f for f in features(one) if not f.startswith("hash.")} == {
+        f for f in features(other) if not f.startswith("hash.")
+    }
 
 
 @pytest.mark.parametrize(
