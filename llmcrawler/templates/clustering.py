@@ -74,8 +74,11 @@ class _Space:
         return weights
 
     def similarity(self, weights: Floats) -> Floats:
-        """Weighted Jaccard between all pairs of pages."""
-        common = (self.matrix * weights) @ self.matrix.T
+        """Weighted Jaccard between all pairs of pages; the diagonal means nothing."""
+        # What one page has adds to no intersection. A product of a matrix with itself costs half (BLAS syrk).
+        shared = np.flatnonzero((self.counts > 1) & (weights > 0))
+        scaled = self.matrix[:, shared] * np.sqrt(weights[shared])
+        common = scaled @ scaled.T
         sizes = self.matrix @ weights
         union = sizes[:, None] + sizes[None, :] - common
         similarity: Floats = np.where(union > 1e-6, common / np.maximum(union, 1e-6), 1.0).astype(np.float32)

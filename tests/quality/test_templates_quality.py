@@ -115,15 +115,10 @@ def docs(rng: random.Random) -> list[Route]:
         )
         return f"<html><body><div class='related'><ul><li class='right'><a>n</a></li></ul></div><div class='document'><div class='body'>{main}</div></div>{side}</body></html>"
 
-    made: list[Route] = []
-    for number in range(80):
-        made.append(
-            (
-                f"/guide/{slug(rng)}{number}.html",
-                "guide",
-                page(f"<section><h1>x<a class='headerlink'>#</a></h1>{prose(rng)}</section>"),
-            )
-        )
+    made: list[Route] = [
+        (f"/guide/{slug(rng)}{number}.html", "guide", page(f"<section><h1>x</h1>{prose(rng)}</section>"))
+        for number in range(80)
+    ]
     for number in range(60):
         entry = "<dl class='py class'><dt class='sig'><code class='descname'>x</code><span class='sig-paren'>(</span></dt><dd><p>d</p></dd></dl>"
         made.append(
@@ -241,7 +236,7 @@ SITES: dict[str, Callable[[random.Random], list[Route]]] = {
     ],
 )
 def test_templates_are_told_apart(
-    site: str, v: float, homogeneity: float, online: float, most_shown: int, order_seed: int
+    *, site: str, v: float, homogeneity: float, online: float, most_shown: int, order_seed: int
 ) -> None:
     rows = SITES[site](random.Random(7))
     stream = [
