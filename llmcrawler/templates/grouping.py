@@ -75,13 +75,14 @@ class TemplateGrouper:
         loose = fits and match is not None and self._matcher.is_loose(match, template)
         if match is not None and loose:
             self._matcher.set_floor(template, match.similarity)  # what was shown once is no news the next time
-        is_sample = loose or state.sampled < _samples_wanted(state.pages)
+        is_sample = state.sampled < _samples_wanted(state.pages)
+        settled = settled and not loose
         if is_sample:
             state.sampled += 1
             self._sampled.add(url)
         if len(state.examples) < EXAMPLES:
             state.examples.append(url)
-        if is_sample or state.pages <= 2:
+        if is_sample or loose or state.pages <= 2:
             self._matcher.add(sample, template)
         self._keep(sample, template)
         rivals = tuple(sorted({*match.rivals, match.template} - {template})) if match else ()

@@ -54,8 +54,9 @@ class Assignment:
 
     `member` counts the pages of the group, this one included. `is_sample` says that this page is one of the few,
     spread over the group (1, 4, 16, 64, ...), whose label should be asked. `settled` is False when the
-    group is not trusted for this page: nothing was clustered yet, or the page fits its group badly; then ask about
-    the page itself. `similarity` is in 0..1. `rivals` are other groups that it may as well belong to (a close
+    group is not trusted for this page: nothing was clustered yet, or the page is unlike all that is known of the
+    group; then ask about the page itself, and count that answer for `split_by` but not as a vote for the group: odd
+    pages do not represent it. `similarity` is in 0..1. `rivals` are other groups that it may as well belong to (a close
     second, the group of the single nearest page): where a rival's verdict is another, ask too.
     """
 

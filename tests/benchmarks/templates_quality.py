@@ -59,6 +59,7 @@ class OracleCrawl:
     def __init__(self, grouper: TemplateGrouper) -> None:
         self.grouper = grouper
         self.labels: dict[str, dict[str, str]] = {}  # template -> url -> label
+        self.votes: set[str] = set()  # the spread samples; pages asked because they are odd do not represent a group
         self.outcome = Outcome()
 
     def run(self, pages: Sequence[StoredPage]) -> Outcome:
@@ -72,6 +73,8 @@ class OracleCrawl:
             if assignment.is_sample or not assignment.settled or not known or self.disputed(assignment):
                 self.outcome.shown += 1
                 known[page.url] = page.route
+                if assignment.is_sample:
+                    self.votes.add(page.url)
                 label = page.route
             else:
                 label = self.label_of(assignment.template)
@@ -86,7 +89,8 @@ class OracleCrawl:
         return len(verdicts - {""}) > 1
 
     def label_of(self, template: str) -> str:
-        counts = Counter(self.labels.get(template, {}).values())
+        labelled = self.labels.get(template, {})
+        counts = Counter(label for url, label in labelled.items() if url in self.votes) or Counter(labelled.values())
         return counts.most_common(1)[0][0] if counts else ""
 
     def part(self, template: str) -> None:
