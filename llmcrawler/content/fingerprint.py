@@ -20,6 +20,7 @@ _MAX_TOKENS = 12
 
 _SKIPPED_TAGS = frozenset({"head", "script", "style", "svg", "noscript", "template", "br", "wbr", "source", "path"})
 _FIELD_TAGS = frozenset({"input", "select", "textarea", "button"})
+_HINTING_TAGS = _FIELD_TAGS | {"form"}
 _DIGITS = re.compile(r"\d+")
 # Where the visitor stands or what he opened, not which template made the page.
 _STATE = re.compile(
@@ -58,14 +59,16 @@ def fingerprint(tree: LexborHTMLParser) -> frozenset[str]:
             attributes = node.attributes
             classes = attributes.get("class")
             label, hashes = _label(tag, classes) if classes else (tag, ())
-            features.update(hashes)
+            if hashes:
+                features.update(hashes)
             if tag == "body":
                 features.update("body." + token for token in _tokens(attributes.get("class") or ""))
                 label = "body"
             features.add(parent_label + ">" + label)
-            if len(attributes) > 1 or tag == "form":
+            if tag in _HINTING_TAGS or "itemtype" in attributes or "itemprop" in attributes:
                 features.update(_hints(tag, attributes))
-            queue.append((node, label))
+            if node.first_child is not None:
+                queue.append((node, label))
     features.update("html." + token for token in _tokens(root.attributes.get("class") or ""))
     return frozenset(features)
 

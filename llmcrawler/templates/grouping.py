@@ -68,15 +68,13 @@ class TemplateGrouper:
             template = self._by_rule(self.resolve(match.template), sample)
         else:
             template = self._open()
-        # A page that opens a group has nothing that could vouch for it, but it is a sample and is asked anyway.
-        settled = self._matcher.clustered and (fits or match is None or match.template != template)
         state = self._states[template]
         state.pages += 1
         loose = fits and match is not None and self._matcher.is_loose(match, template)
         if match is not None and loose:
             self._matcher.set_floor(template, match.similarity)  # what was shown once is no news the next time
         is_sample = state.sampled < _samples_wanted(state.pages)
-        settled = settled and not loose
+        settled = self._matcher.clustered and fits and not loose
         if is_sample:
             state.sampled += 1
             self._sampled.add(url)

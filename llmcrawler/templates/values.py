@@ -53,11 +53,12 @@ class Assignment:
     """Where a page was put.
 
     `member` counts the pages of the group, this one included. `is_sample` says that this page is one of the few,
-    spread over the group (1, 4, 16, 64, ...), whose label should be asked. `settled` is False when the
-    group is not trusted for this page: nothing was clustered yet, or the page is unlike all that is known of the
-    group; then ask about the page itself, and count that answer for `split_by` but not as a vote for the group: odd
-    pages do not represent it. `similarity` is in 0..1. `rivals` are other groups that it may as well belong to (a close
-    second, the group of the single nearest page): where a rival's verdict is another, ask too.
+    spread over the group (1, 4, 16, 64, ...), whose label should be asked; these are the group's votes.
+    `settled` is False when the group is not trusted for this page: nothing was clustered yet, the page opens the
+    group, or it is unlike all that is known of it. Then ask about the page itself, and use that answer for
+    `split_by` but, unless `is_sample`, not as a vote: odd pages do not represent a group. `similarity` is in 0..1.
+    `rivals` are other groups that it may as well belong to (a close second, the group of the single nearest
+    page): where a rival's verdict is another, ask too.
     """
 
     template: str

@@ -213,3 +213,14 @@ def test_a_close_call_names_its_rivals() -> None:
     item = grouper.match("http://site.test/item/1/", CHROME | KINDS["item"])
     mixed = grouper.assign("http://site.test/item/9999/", CHROME | KINDS["item"] | KINDS["list"])
     assert mixed.template != item or mixed.rivals or mixed.is_sample
+
+
+def test_a_page_unlike_the_rest_of_its_group_is_not_settled_but_its_like_is() -> None:
+    grouper = TemplateGrouper()
+    feed(grouper, pages(90))
+    extra = frozenset(f"aside>{x}" for x in "abcdef")
+    url = "http://site.test/item/{}/"
+    first = grouper.assign(url.format(9001), CHROME | KINDS["item"] | extra)
+    second = grouper.assign(url.format(9002), CHROME | KINDS["item"] | extra)
+    assert first.template == second.template
+    assert (first.settled, second.settled) == (False, True)
