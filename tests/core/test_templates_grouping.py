@@ -2,6 +2,9 @@
 
 import pickle
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -47,6 +50,33 @@ def test_pages_of_one_template_share_a_group() -> None:
 
 def test_the_same_stream_gives_the_same_groups() -> None:
     assert feed(TemplateGrouper(), pages(200)) == feed(TemplateGrouper(), pages(200))
+
+
+def test_another_process_gives_the_same_groups() -> None:
+    """Sets are ordered anew in each process; nothing may hang on it."""
+    program = f"import sys; sys.path[:0] = {sys.path!r}; import test_templates_grouping as t; print(t.trace())"
+    folder = str(Path(__file__).parent)
+    traces = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": folder},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(traces) == 1
+
+
+def trace() -> str:
+    grouper = TemplateGrouper()
+    out = []
+    for url, features in pages(150):
+        out.append(repr(grouper.assign(url, features)))
+        if grouper.due:
+            grouper.adopt(recluster(grouper.snapshot()))
+    return "\n".join(out)
 
 
 def test_nothing_is_settled_before_the_first_clustering() -> None:
