@@ -1,9 +1,9 @@
-"""What a page holds: links, main text as Markdown, title, language, metadata, structured data, fingerprint."""
+"""HTML to main text as Markdown, links, metadata, structured data and cues; one parse a page."""
 
-from llmcrawler.content.boilerplate import Boilerplate
-from llmcrawler.content.decoding import decoded
-from llmcrawler.content.markdown import content_hash, main_text
-from llmcrawler.content.page import read_page
-from llmcrawler.content.reader import PageReader
+from .boilerplate import Boilerplate
+from .decoding import decoded
+from .page import read_page
+from .reader import PageReader
+from .selection import content_hash, main_text
 
 __all__ = ["Boilerplate", "PageReader", "content_hash", "decoded", "main_text", "read_page"]

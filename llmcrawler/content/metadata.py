@@ -1,67 +1,78 @@
-"""A page's head: title, language, description, author, dates, and what it tells social networks."""
+"""Title, language and flat metadata of a page from its head."""
 
 from __future__ import annotations
 
 import re
+from typing import Final
 
-from selectolax.lexbor import LexborHTMLParser
+from .links import Resolver
+from .segmenter import Segments
 
-# The names under which pages give the same thing, the more reliable first.
-_NAMES = {
-    "description": ("description", "og:description", "twitter:description", "dc.description"),
-    "author": ("author", "article:author", "dc.creator", "parsely-author", "sailthru.author"),
-    "published": ("article:published_time", "datepublished", "dc.date", "date", "pubdate", "parsely-pub-date"),
-    "modified": ("article:modified_time", "og:updated_time", "datemodified", "last-modified", "dcterms.modified"),
-    "site_name": ("og:site_name", "application-name"),
-    "robots": ("robots",),
-    "generator": ("generator",),
-    "og:type": ("og:type",),
-    "og:title": ("og:title",),
-    "og:image": ("og:image",),
-    "og:locale": ("og:locale", "content-language"),
-}
-_MAX_VALUE = 2_000
-_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z0-9]{2,8})*\Z", re.IGNORECASE)
+# What a meta name or property is called in PageContent.metadata, best source first.
+_NAMES: Final = (
+    ("description", ("description", "og:description", "twitter:description")),
+    ("author", ("author", "article:author", "dc.creator")),
+    ("published", ("article:published_time", "datepublished", "dc.date", "date", "pubdate")),
+    ("modified", ("article:modified_time", "og:updated_time", "datemodified", "last-modified")),
+    ("site_name", ("og:site_name", "application-name")),
+    ("robots", ("robots",)),
+    ("og:type", ("og:type",)),
+    ("og:title", ("og:title", "twitter:title")),
+    ("og:image", ("og:image",)),
+    ("keywords", ("keywords",)),
+    ("generator", ("generator",)),
+)
+_REFRESH: Final = re.compile(r"^\s*[\d.]+\s*[;,]\s*(?:url\s*=\s*)?['\"]?([^'\"]+)", re.IGNORECASE)
+_LANG: Final = re.compile(r"^[a-zA-Z]{2,3}(?:[-_][a-zA-Z0-9]{2,8})*$")
 
 
-def metadata(tree: LexborHTMLParser) -> dict[str, str]:
-    """Only what is there. Values are text with white space folded; urls are as the page has them."""
-    given: dict[str, str] = {}
-    for node in tree.css("meta[content]"):
-        attributes = node.attributes
-        name = attributes.get("property") or attributes.get("name") or attributes.get("http-equiv") or ""
-        value = " ".join((attributes.get("content") or "").split())
-        if name and value:
-            given.setdefault(name.lower(), value[:_MAX_VALUE])
-    found = {}
-    for key, names in _NAMES.items():
-        value = next((given[name] for name in names if name in given), "")
-        if value:
-            found[key] = value
-    canonical = tree.css_first('link[rel="canonical" i][href]')
-    if canonical is not None:
-        found["canonical"] = (canonical.attributes.get("href") or "").strip()
+def metas(page: Segments) -> dict[str, str]:
+    """Content by lower-case name or property, the first one winning."""
+    found: dict[str, str] = {}
+    for tag, attributes in page.metas:
+        if tag == "meta":
+            name = (attributes.get("property") or attributes.get("name") or attributes.get("itemprop") or "").lower()
+            content = " ".join(attributes.get("content", "").split())
+            if name and content:
+                found.setdefault(name, content)
     return found
 
 
-def title(tree: LexborHTMLParser, known: dict[str, str]) -> str:
-    """The page's title; without one what it tells social networks, then its first heading."""
-    node = tree.css_first("head > title") or tree.css_first("title")
-    text = " ".join((node.text() or "").split()) if node is not None else ""
-    if not text:
-        text = known.get("og:title", "")
-    if not text:
-        heading = tree.css_first("h1")
-        text = " ".join((heading.text() or "").split()) if heading is not None else ""
-    return text[:_MAX_VALUE]
+def base_reference(page: Segments) -> str:
+    """The href of the first <base>, or ""."""
+    return next((found["href"] for tag, found in page.metas if tag == "base" and found.get("href")), "")
 
 
-def language(tree: LexborHTMLParser, known: dict[str, str]) -> str:
-    """A BCP 47 tag as the page declares it, or ""."""
-    root = tree.css_first("html")
-    declared = (root.attributes.get("lang") or root.attributes.get("xml:lang") or "") if root is not None else ""
-    for text in (declared, known.get("og:locale", "")):
-        tag = text.strip().replace("_", "-")
-        if _LANGUAGE.match(tag):
-            return tag
+def metadata(page: Segments, known: dict[str, str], resolve: Resolver) -> dict[str, str]:
+    """Only what is present: description, canonical, next, prev, refresh, author, published, ... ."""
+    found = {}
+    for name, sources in _NAMES:
+        value = next((known[source] for source in sources if source in known), "")
+        if value:
+            found[name] = value
+    for tag, attributes in page.metas:
+        if tag == "link":
+            for rel in attributes.get("rel", "").lower().split():
+                if rel in {"canonical", "next", "prev"}:
+                    target = resolve(attributes.get("href", ""))
+                    if target:
+                        found.setdefault(rel, target)
+        elif tag == "meta" and attributes.get("http-equiv", "").lower() == "refresh":
+            refresh = _REFRESH.match(attributes.get("content", ""))
+            if refresh and resolve(refresh[1]):
+                found.setdefault("refresh", resolve(refresh[1]))
+    return found
+
+
+def language(page: Segments, known: dict[str, str]) -> str:
+    """The language tag as the page gives it: html lang, else content-language, else og:locale; "" if unknown."""
+    headers = [a.get("content", "") for _, a in page.metas if a.get("http-equiv", "").lower() == "content-language"]
+    for value in (
+        page.html_attributes.get("lang", ""),
+        page.html_attributes.get("xml:lang", ""),
+        *headers,
+        known.get("og:locale", ""),
+    ):
+        if _LANG.match(value.strip()):
+            return value.strip().replace("_", "-")
     return ""
