@@ -5,7 +5,9 @@ import pytest
 from llmcrawler.content import main_text, read_page
 
 HEAD = """<html><head><title>Growing tomatoes - The Garden</title></head><body><header class="site-header">
-<nav class="menu"><ul><li><a href=/>Home</a><li><a href=/news>News</a><li><a href=/shop>Shop</a></ul></nav></header>"""
+<nav class="menu"><ul>
+<li><a href=/>Home</a><li><a href=/news>News</a><li><a href=/shop>Shop</a></ul>
+</nav></header>"""
 FOOT = """<footer class="footer"><ul><li><a href=/imprint>Imprint</a><li><a href=/privacy>Privacy policy</a></ul>
 <p>Copyright 2024 The Garden. All rights reserved.</p></footer></body></html>"""
 ARTICLE = """<main><article class="post"><h1>Growing tomatoes</h1>
