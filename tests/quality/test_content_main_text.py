@@ -13,7 +13,8 @@ FOOT = """<footer class="footer"><ul><li><a href=/imprint>Imprint</a><li><a href
 ARTICLE = """<main><article class="post"><h1>Growing tomatoes</h1>
 <p>Tomatoes like warmth, and they want to stand in a place that is sheltered from the rain all summer.</p>
 <p>Water them in the morning, close to the ground, so that the leaves stay dry and no blight can settle.</p>
-<ul><li>Plant them deep, up to the first leaves.</li><li>Take out the side shoots every week.</li></ul></article></main>"""
+<ul><li>Plant them deep, up to the first leaves.</li><li>Take out the side shoots every week.</li></ul>
+</article></main>"""
 PRODUCT = """<div id="content"><div class="product"><h1>Watering can</h1><p class="price">£12.50</p>
 <div class="description"><p>A can of ten litres, made of zinc, that lasts a gardener's life and then some.</p></div>
 <table class="specs"><tr><th>Volume</th><td>10 l</td></tr><tr><th>Weight</th><td>1.2 kg</td></tr></table></div></div>"""
