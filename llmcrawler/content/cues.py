@@ -18,6 +18,7 @@ _PRICE: Final = re.compile(
     r"(?:[$€£¥₹₽]|\b(?:USD|EUR|GBP|CHF)\b) ?\d[\d.,]*|\d[\d.,]* ?(?:[€£₽]|(?:zł|kr|Kč|USD|EUR|GBP|CHF)\b)"
 )
 _CART: Final = re.compile(r'(?:action|name|class|id|data-action)="[^"]*(?:cart|basket)', re.IGNORECASE)
+_ACTING: Final = frozenset(("form", "button", "input"))
 _COMMENT_BIT: Final = 1 << next(index for index, hint in enumerate(HINTS) if hint.startswith("comment"))
 _COUNTED: Final = (
     ("form_count", ("form",)), ("article_tags", ("article",)), ("code_blocks", ("pre",)),
@@ -30,8 +31,8 @@ def page_cues(page: Segments, page_tokens: list[Token], link_count: int) -> dict
     """See the module's docstring for the keys."""
     words = sum(block.words for block in page.blocks)
     linked = sum(block.link_words for block in page.blocks)
-    inputs = [source for _, _, _, _, tag, source, _ in page_tokens if tag == "input"] if "input" in page.counts else []
-    acting = [source for _, _, _, _, tag, source, _ in page_tokens if tag in {"form", "button", "input"} and source]
+    acting = [(tag, source) for _, _, _, _, tag, source, _ in page_tokens if source and tag in _ACTING]
+    inputs = [source for tag, source in acting if tag == "input"]
     cues = {
         "link_count": float(link_count),
         "word_count": float(words),
@@ -39,7 +40,7 @@ def page_cues(page: Segments, page_tokens: list[Token], link_count: int) -> dict
         "password_inputs": float(sum('type="password"' in source for source in inputs)),
         "search_inputs": float(sum('type="search"' in source or 'name="q"' in source for source in inputs)),
         "price_count": float(sum(len(_PRICE.findall(block.text[:2000])) for block in page.blocks)),
-        "add_to_cart": float(sum(_CART.search(source) is not None for source in acting)),
+        "add_to_cart": float(sum(_CART.search(source) is not None for _, source in acting)),
         "comment_blocks": float(sum(bool(page.hints[block.container] & _COMMENT_BIT) for block in page.blocks)),
     }
     for name, tags in _COUNTED:

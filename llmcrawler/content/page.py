@@ -34,7 +34,8 @@ def _text_blocks(page: Segments, resolve: Resolver) -> tuple[TextBlock, ...]:
             _LINK_TARGET.sub(absolute, block.markdown) if "](" in block.markdown else block.markdown,
             block.words,
             score,
-            _key(block.text),
+            # A heading and the menu's link to it share their words, not their key.
+            _key(f"{block.tag} {block.text}"),
         )
         for block, score in zip(page.blocks, score_blocks(page), strict=True)
     )

@@ -1,6 +1,7 @@
 """Quality and cost of main text: python tests/benchmarks/content_quality.py DATASET_DIR.
 
-Word F1 (bags of lower-case \\w+ words) per page type, share of wanted and unwanted snippets handled right, CPU ms a page;
+Word F1 (bags of lower-case \\w+ words) per page type, share of wanted and unwanted snippets handled right,
+CPU ms a page;
 trafilatura and resiliparse beside it where they are installed. For the pages the model was trained on our figure is
 too good: content_train.py prints the out-of-fold one.
 """
@@ -50,11 +51,11 @@ def measure(name: str, extract: Callable[[str], str], folder: Path) -> None:
         unwanted += [" ".join(words(snippet)) not in folded for snippet in row["fields"]["without"]]
     everything = [value for values in by_type.values() for value in values]
     content = [value for kind, values in by_type.items() if kind != "(no content)" for value in values]
+    mean, mean_of_all = sum(content) / len(content), sum(everything) / len(everything)
+    print(f"{name}: F1 {mean:.4f} of pages with content, {mean_of_all:.4f} of all;")
     print(
-        f"{name}: F1 {sum(content) / len(content):.4f} of pages with content, {sum(everything) / len(everything):.4f} of all;"
-    )
-    print(
-        f"  with {sum(wanted) / len(wanted):.3f}, without {sum(unwanted) / len(unwanted):.3f}; {seconds / len(everything) * 1000:.1f} ms a page"
+        f"  with {sum(wanted) / len(wanted):.3f}, without {sum(unwanted) / len(unwanted):.3f}; "
+        f"{seconds / len(everything) * 1000:.1f} ms a page"
     )
     print("  " + ", ".join(f"{kind} {sum(values) / len(values):.3f}" for kind, values in sorted(by_type.items())))
 

@@ -27,13 +27,13 @@ from llmcrawler.content.selection import choose
 TREES, DEPTH = 80, 6
 PARAMETERS = {
     "objective": "cross_entropy", "num_leaves": 16, "max_depth": DEPTH, "learning_rate": 0.1, "min_data_in_leaf": 60,
-    "feature_fraction": 0.4, "bagging_fraction": 0.7, "bagging_freq": 1, "lambda_l2": 5, "verbose": -1, "num_threads": 2,
-    "seed": 1,
+    "feature_fraction": 0.4, "bagging_fraction": 0.7, "bagging_freq": 1, "lambda_l2": 5, "verbose": -1,
+    "num_threads": 2, "seed": 1,
 }  # fmt: skip
 
 
 def labels(blocks: list[list[str]], gold: list[str]) -> list[float]:
-    """Per block the share of its word trigrams in the main content; a short block needs a neighbour's words beside it."""
+    """Per block the share of its word trigrams in the main content; a short one needs a neighbour's words beside it."""
     joined = " " + " ".join(gold) + " "
     grams = set(zip(gold, gold[1:], gold[2:], strict=False))
     found = []
@@ -89,9 +89,8 @@ def out_of_fold(data: list[dict[str, Any]]) -> None:
     for kind, values in sorted(by_type.items()):
         print(f"{kind:15} {len(values):4} {np.mean(values):.4f}")
     with_content = [value for kind, values in by_type.items() if kind != "(no content)" for value in values]
-    print(
-        f"out of fold, pages with content {np.mean(with_content):.4f}, all {np.mean([value for values in by_type.values() for value in values]):.4f}"
-    )
+    everything = [value for values in by_type.values() for value in values]
+    print(f"out of fold, pages with content {np.mean(with_content):.4f}, all {np.mean(everything):.4f}")
 
 
 def write(model: lightgbm.Booster, path: Path) -> None:
