@@ -90,6 +90,3 @@ class Template:
     url_pattern: str | None = None
     page_count: int = 0
     examples: list[str] = field(default_factory=list)
-    schema: dict[str, Any] | None = None
-    selectors: dict[str, Any] | None = None
-    llm_calls: int = 0

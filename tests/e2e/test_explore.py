@@ -59,7 +59,7 @@ def test_a_page_line_tells_what_a_person_wants_to_know(tmp_path, site):
     assert page["referer"].startswith(site.url())
     assert page["title"]
     assert page["text"]
-    assert len(page["content_hash"]) == 16
+    assert len(page["content_hash"]) == 64
     assert page["latency_seconds"] >= 0
     assert page["fetched_at"].startswith("20")
     assert page["template"] in {template["template"] for template in outcome.templates}
