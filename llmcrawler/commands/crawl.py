@@ -32,7 +32,10 @@ class Command(CrawlCommand):
         assert self.crawler_process is not None
         if len(args) != 1:
             raise UsageError("name one spider: scrapy crawl [options] <spider>")
-        _check(self.crawler_process.spider_loader.load(args[0]), opts, self.settings)
+        spiders = self.crawler_process.spider_loader
+        if args[0] not in spiders.list():
+            raise UsageError(f"no spider {args[0]!r}; there are: {', '.join(sorted(spiders.list()))}", print_help=False)
+        _check(spiders.load(args[0]), opts, self.settings)
         crawler = self._create_crawler(args[0])
         self.crawler_process.crawl(crawler, **opts.spargs)
         self.crawler_process.start()

@@ -193,6 +193,14 @@ def test_the_delay_holds_as_the_server_sees_it(tmp_path, site):
     assert min(gaps[1:]) >= 0.18
 
 
+def test_crawl_delay_is_a_floor_that_jitter_does_not_shorten(tmp_path):
+    with MockSite({"/robots.txt": "User-agent: *\nCrawl-delay: 0.5\n"}).in_thread() as site:
+        explore(tmp_path, site.url(), {"AUTOTHROTTLE_ENABLED": True, "DOWNLOAD_DELAY": 0.1}, max_pages=5)
+        gaps = [after - before for before, after in zip(site.measures.starts, site.measures.starts[1:], strict=False)]
+    assert len(gaps) == 5
+    assert min(gaps[2:]) >= 0.45
+
+
 @pytest.mark.parametrize("batch_pages", [64, 7])
 def test_waiting_for_large_batches_of_large_pages_does_not_hang(tmp_path, site, batch_pages):
     settings = {"LLM_BATCH_PAGES": batch_pages, "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 2_000_000}
