@@ -9,8 +9,7 @@ the runs are interleaved (A B C A B C), the figures are medians over them, of th
 that does not bring every page of the index exactly once is an error.
 
 --command replaces our crawl: it runs in the repository's root, and {url}, {out} and {cache} stand for the start url,
-the
-feed's file and a cache file of this run alone. Needs tests/benchmarks/requirements.txt.
+the feed's file and a cache file of this run alone. Needs tests/benchmarks/requirements.txt.
 """
 
 from __future__ import annotations

@@ -1,0 +1,180 @@
+"""Shows a crawl's progress: live on a terminal, else as a log line a minute; and a summary when it ends."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import math
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Self
+
+from rich.console import Console
+from rich.live import Live
+from scrapy import Spider, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured
+from scrapy.settings import BaseSettings
+from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
+from scrapy.utils.log import get_scrapy_root_handler
+from twisted.internet.task import LoopingCall
+
+from llmcrawler.errors import ConfigError
+from llmcrawler.items import Page, Template
+from llmcrawler.reporting import Ending, Flow, HostThrottle, Progress, Report, Tally, panel, read_figures, summary
+
+logger = logging.getLogger(__name__)
+
+_MODES = ("auto", "live", "log", "off")
+_REFRESH_SECONDS = 0.25  # a refresh takes about 5 ms
+_SAMPLE_SECONDS = 1.0
+
+
+class ProgressExtension:
+    def __init__(self, crawler: Crawler, *, live: bool, log_seconds: float) -> None:
+        self._crawler = crawler
+        self._log_seconds = log_seconds
+        self._tally = Tally()
+        self._display = LiveDisplay() if live else None
+        self._progress: Progress | None = None
+        self._logged = 0.0
+        self._calls: AsyncioLoopingCall | LoopingCall | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        mode = str(crawler.settings.get("PROGRESS", "auto")).lower()
+        if mode not in _MODES:
+            raise ConfigError(f"PROGRESS={crawler.settings['PROGRESS']!r}: it is one of {', '.join(_MODES)}")
+        log_seconds = _log_seconds(crawler.settings)
+        if mode == "off":
+            raise NotConfigured("PROGRESS=off")
+        live = mode == "live" or (mode == "auto" and _terminal_is_free(crawler.settings))
+        extension = cls(crawler, live=live, log_seconds=log_seconds)
+        crawler.signals.connect(extension.spider_opened, signals.spider_opened)
+        crawler.signals.connect(extension.item_scraped, signals.item_scraped)
+        crawler.signals.connect(extension.spider_closed, signals.spider_closed)
+        crawler.signals.connect(extension.engine_stopped, signals.engine_stopped)
+        return extension
+
+    def spider_opened(self, spider: Spider) -> None:
+        max_pages = getattr(getattr(spider, "options", None), "max_pages", None)
+        if max_pages is not None:
+            assert self._crawler.stats is not None
+            self._crawler.stats.set_value("llmcrawler/max_pages", max_pages)
+        self._progress = Progress(time.monotonic)
+        self._logged = time.monotonic()
+        if self._display is not None:
+            self._display.start()
+        self._calls = create_looping_call(self._tick)
+        self._calls.start(_REFRESH_SECONDS if self._display is not None else _SAMPLE_SECONDS)
+
+    def item_scraped(self, item: Any) -> None:
+        if isinstance(item, Page):
+            self._tally.add_page(item)
+        elif isinstance(item, Template):
+            self._tally.add_template(item)
+
+    def spider_closed(self, reason: str) -> None:
+        self._stop()
+        if self._progress is None:
+            return
+        report = self._sample(self._progress)
+        ending = Ending(reason, report.elapsed_seconds, self._progress.limit_seconds)
+        logger.info("%s", summary(read_figures(self._stats()), self._tally, ending))
+
+    def engine_stopped(self) -> None:
+        self._stop()
+
+    def _tick(self) -> None:
+        assert self._progress is not None
+        report = self._sample(self._progress)
+        if self._display is not None:
+            self._display.show(report, f"{self._crawler.settings['BOT_NAME']} {self._crawler.spidercls.name}")
+        elif time.monotonic() - self._logged >= self._log_seconds:
+            self._logged = time.monotonic()
+            logger.info("%s", report.as_line())
+
+    def _sample(self, progress: Progress) -> Report:
+        return progress.sample(self._stats(), read_flow(self._crawler), self._tally.latency_seconds)
+
+    def _stats(self) -> dict[str, Any]:
+        assert self._crawler.stats is not None
+        return self._crawler.stats.get_stats()
+
+    def _stop(self) -> None:
+        if self._calls is not None and self._calls.running:
+            self._calls.stop()
+        if self._display is not None:
+            self._display.stop()
+
+
+class LiveDisplay:
+    """Keeps a panel at the foot of the terminal, with the log running above it."""
+
+    def __init__(self) -> None:
+        # Log lines are as long as they are: the terminal folds them, and a copied line stays whole.
+        console = Console(stderr=True, soft_wrap=True)
+        self._live = Live(
+            console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=True, transient=True
+        )
+        self._restore: Callable[[], object] | None = None
+
+    def start(self) -> None:
+        self._live.start()
+        # A second Ctrl-C ends the process with no signal to extensions; the cursor must come back all the same.
+        atexit.register(self.stop)
+        handler = get_scrapy_root_handler()
+        # A FileHandler is a StreamHandler too, and writes to no terminal.
+        if isinstance(handler, logging.StreamHandler) and not isinstance(handler, logging.FileHandler):
+            # The handler holds the stderr of before: its lines would go through the middle of the panel.
+            before = handler.setStream(sys.stderr)
+            self._restore = partial(handler.setStream, before)
+
+    def show(self, report: Report, title: str) -> None:
+        if self._live.is_started:
+            self._live.update(panel(report, title), refresh=True)
+
+    def stop(self) -> None:
+        if self._restore is not None:
+            self._restore()
+            self._restore = None
+        self._live.stop()
+        atexit.unregister(self.stop)
+
+
+def read_flow(crawler: Crawler) -> Flow:
+    engine = crawler.engine
+    assert engine is not None  # from before spider_opened until after spider_closed
+    hosts = [
+        HostThrottle(
+            host=key,
+            concurrency=slot.concurrency,
+            gap_seconds=slot.delay,
+            in_flight=len(slot.transferring),
+            waiting=len(slot.queue),
+        )
+        for key, slot in engine.downloader.slots.items()
+    ]
+    scraper = engine.scraper.slot
+    return Flow(hosts, engine.downloader.total_concurrency, scraper is not None and scraper.needs_backout())
+
+
+def _terminal_is_free(settings: BaseSettings) -> bool:
+    """Whether stderr is a terminal that can move its cursor, and that nothing else of this process draws on."""
+    if not sys.stderr.isatty() or getattr(sys.stderr, "rich_proxied_file", None) is not None:
+        return False
+    feed_on_terminal = sys.stdout.isatty() and any(str(uri).startswith("stdout:") for uri in settings.getdict("FEEDS"))
+    return not feed_on_terminal and not Console(stderr=True).is_dumb_terminal
+
+
+def _log_seconds(settings: BaseSettings) -> float:
+    value = settings.get("PROGRESS_LOG_SECONDS", 60.0)
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise ConfigError(f"PROGRESS_LOG_SECONDS={value!r} is not a number of seconds; PROGRESS=off shows nothing")
+    return seconds

@@ -1,0 +1,26 @@
+"""What a person sees of a crawl: its progress while it runs, a summary when it ends."""
+
+from llmcrawler.reporting.display import panel
+from llmcrawler.reporting.figures import Figures, LLMFigures, read_figures
+from llmcrawler.reporting.limits import Flow, HostThrottle, Limit, binding_limit
+from llmcrawler.reporting.plain_text import plain
+from llmcrawler.reporting.progress import Progress, Report
+from llmcrawler.reporting.summary import Ending, summary
+from llmcrawler.reporting.tally import Tally
+
+__all__ = [
+    "Ending",
+    "Figures",
+    "Flow",
+    "HostThrottle",
+    "LLMFigures",
+    "Limit",
+    "Progress",
+    "Report",
+    "Tally",
+    "binding_limit",
+    "panel",
+    "plain",
+    "read_figures",
+    "summary",
+]

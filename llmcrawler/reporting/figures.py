@@ -1,0 +1,86 @@
+"""The figures of a crawl, read from the flat stats that its components keep."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Stats = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LLMFigures:
+    """`cost_usd` is None where the model's price is not known."""
+
+    calls: int
+    calls_by_task: Counter[str]
+    pages_shown: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None
+    cached_answers: int
+    faults: Counter[str]
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """`errors` counts "stage/kind"; `queued` and `leased` are urls; `requests` are those that went out, repeats too."""
+
+    pages: int
+    max_pages: int | None
+    queued: int
+    leased: int
+    dead: int
+    requests: int
+    templates: int
+    statuses: Counter[str]
+    page_types: Counter[str]
+    decided_by: Counter[str]
+    errors: Counter[str]
+    llm: LLMFigures
+
+    @property
+    def counted_pages(self) -> int:
+        """Those that count towards max_pages: a page that could not be fetched does not."""
+        return self.pages - sum(count for kind, count in self.errors.items() if kind.startswith("fetch/"))
+
+
+def read_figures(stats: Stats) -> Figures:
+    """What is not in the stats (yet) counts as none."""
+    return Figures(
+        pages=_count(stats, "llmcrawler/pages"),
+        max_pages=stats.get("llmcrawler/max_pages"),
+        queued=_count(stats, "llmcrawler/frontier/queued"),
+        leased=_count(stats, "llmcrawler/frontier/leased"),
+        dead=_count(stats, "llmcrawler/frontier/dead"),
+        requests=_count(stats, "downloader/request_count"),
+        templates=_count(stats, "llmcrawler/templates"),
+        statuses=_counts_below(stats, "downloader/response_status_count/"),
+        page_types=_counts_below(stats, "llmcrawler/page_types/"),
+        decided_by=_counts_below(stats, "llmcrawler/decided_by/"),
+        errors=_counts_below(stats, "llmcrawler/errors/"),
+        llm=LLMFigures(
+            calls=_count(stats, "llmcrawler/llm/calls"),
+            calls_by_task=_counts_below(stats, "llmcrawler/llm/calls/"),
+            pages_shown=_count(stats, "llmcrawler/llm/pages_shown"),
+            prompt_tokens=_count(stats, "llmcrawler/llm/prompt_tokens"),
+            completion_tokens=_count(stats, "llmcrawler/llm/completion_tokens"),
+            cost_usd=stats.get("llmcrawler/llm/cost_usd"),
+            cached_answers=_count(stats, "llmcrawler/llm/cached_answers"),
+            faults=_counts_below(stats, "llmcrawler/llm/faults/"),
+        ),
+    )
+
+
+def _count(stats: Stats, key: str) -> int:
+    return int(stats.get(key, 0))
+
+
+def _counts_below(stats: Stats, prefix: str) -> Counter[str]:
+    return Counter({key.removeprefix(prefix): int(value) for key, value in stats.items() if key.startswith(prefix)})

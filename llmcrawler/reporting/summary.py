@@ -1,0 +1,152 @@
+"""What a crawl came to, as text for a person: at most 100 columns, nothing but printable characters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from llmcrawler.items import Template
+from llmcrawler.reporting.figures import Figures
+from llmcrawler.reporting.plain_text import column, plain
+from llmcrawler.reporting.tally import Tally, TemplateTally
+from llmcrawler.reporting.words import counts, duration, money, percent
+
+WIDTH = 100
+_ROWS = 20  # templates, page types, kinds of errors
+_WAYS = ("structured-data", "template", "llm", "rule")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a crawl ended. `reason` is Scrapy's; `limit_seconds` says how long each limit held it back."""
+
+    reason: str
+    elapsed_seconds: float
+    limit_seconds: Mapping[str, float]
+
+
+def summary(figures: Figures, tally: Tally, ending: Ending) -> str:
+    sections = [
+        _head(figures, ending),
+        _page_types(tally),
+        _templates(tally),
+        _llm(figures),
+        _errors(figures, tally),
+    ]
+    lines = ["Summary"]
+    for section in sections:
+        if section:
+            lines += [*section, ""]
+    return "\n".join(line.rstrip() for line in lines).rstrip()
+
+
+def _head(figures: Figures, ending: Ending) -> list[str]:
+    rate = figures.pages / ending.elapsed_seconds if ending.elapsed_seconds else 0.0
+    failed = figures.errors.total()
+    lines = [
+        f"{figures.pages:,} pages in {duration(ending.elapsed_seconds)}, {rate:.1f} pages/s, {failed:,} with errors",
+        f"Ended: {_why_ended(figures, ending)}",
+    ]
+    if figures.statuses:
+        lines.append(f"Answers by status: {counts(figures.statuses, 12)}")
+    if held := sum(ending.limit_seconds.values()):
+        ordered = sorted(ending.limit_seconds.items(), key=lambda pair: -pair[1])
+        shares = ", ".join(f"{name} {percent(seconds / held)}" for name, seconds in ordered if seconds >= held / 100)
+        lines.append(f"Held back by: {shares} of the time")
+    return [plain(line, WIDTH) for line in lines]
+
+
+def _why_ended(figures: Figures, ending: Ending) -> str:
+    if ending.reason != "finished":
+        return f"{ending.reason}, {figures.queued:,} urls left in the queue"
+    if figures.queued:
+        cap = f"max_pages={figures.max_pages} reached" if figures.max_pages else ending.reason
+        return f"{cap}, {figures.queued:,} more urls known"
+    return "finished, no url is left"
+
+
+def _page_types(tally: Tally) -> list[str]:
+    by_type: Counter[str] = Counter()
+    for (page_type, _), count in tally.types.items():
+        by_type[page_type] += count
+    # The usual ways in their order of evidence, then any other, such as those of a user's own pipeline.
+    used = {way for _, way in tally.types}
+    ways = [way for way in _WAYS if way in used] + sorted(used - set(_WAYS))
+    rows = [
+        [name, f"{count:,}", *(f"{tally.types[name, way]:,}" if tally.types[name, way] else "" for way in ways)]
+        for name, count in sorted(by_type.items(), key=lambda pair: (-pair[1], pair[0]))
+    ]
+    return _table(["Page type", "pages", *(way or "unknown" for way in ways)], rows, left=(0,))
+
+
+def _templates(tally: Tally) -> list[str]:
+    ordered = sorted(_known_templates(tally), key=lambda template: (-template.page_count, template.template))
+    rows = [_template_row(template, tally.by_template.get(template.template)) for template in ordered]
+    names = ["Template", "pages", "page type", "agreement", "confidence", "url pattern"]
+    return _table(names, rows, left=(0, 2, 5))
+
+
+def _known_templates(tally: Tally) -> Iterable[Template]:
+    if tally.templates:
+        return tally.templates.values()
+    # None came as an item, as in a crawl that was cut short: what the pages said has to do.
+    return [
+        Template(name, page_type=_most_frequent(of.page_types), page_count=of.page_types.total())
+        for name, of in tally.by_template.items()
+    ]
+
+
+def _template_row(template: Template, pages: TemplateTally | None) -> list[str]:
+    agreement = pages.agreement if pages else None
+    confidence = pages.confidence if pages else None
+    return [
+        template.template,
+        f"{template.page_count:,}",
+        template.page_type or (pages and _most_frequent(pages.page_types)) or "",
+        "" if agreement is None else percent(agreement),
+        "" if confidence is None else f"{confidence:.2f}",
+        template.url_pattern or (template.examples[0] if template.examples else ""),
+    ]
+
+
+def _most_frequent(page_types: Counter[str]) -> str | None:
+    return max(page_types, key=lambda name: (page_types[name], name)) if page_types else None
+
+
+def _llm(figures: Figures) -> list[str]:
+    llm = figures.llm
+    if not llm.calls and not llm.cached_answers:
+        return []
+    tasks = f" ({counts(llm.calls_by_task, 5)})" if llm.calls_by_task else ""
+    cached = f"{llm.cached_answers:,} answers from the cache"
+    lines = [
+        f"LLM: {llm.calls:,} calls{tasks}, {llm.pages_shown:,} pages shown, {cached}",
+        f"     {llm.tokens:,} tokens ({llm.prompt_tokens:,} in, {llm.completion_tokens:,} out), {money(llm.cost_usd)}",
+    ]
+    if llm.faults:
+        lines.append(f"     faults: {counts(llm.faults, 8)}")
+    return [plain(line, WIDTH) for line in lines]
+
+
+def _errors(figures: Figures, tally: Tally) -> list[str]:
+    ordered = sorted(figures.errors.items(), key=lambda pair: (-pair[1], pair[0]))
+    rows = [[kind, f"{count:,}", ": ".join(tally.examples.get(kind, ()))] for kind, count in ordered]
+    return _table(["Error", "pages", "for example"], rows, left=(0, 2))
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int]) -> list[str]:
+    """Aligned columns; the last one takes the room that is left, no other more than a third of the line."""
+    if not rows:
+        return []
+    shown = [[plain(cell, WIDTH // 3) for cell in row[:-1]] + [row[-1]] for row in rows[:_ROWS]]
+    widths = [max(cell_len(plain(row[n])) for row in [names, *shown]) for n in range(len(names))]
+    widths[-1] = min(widths[-1], max(1, WIDTH - sum(widths[:-1]) - 2 * (len(names) - 1)))
+    lines = [
+        "  ".join(column(cell, widths[n], right=n not in left) for n, cell in enumerate(row)) for row in [names, *shown]
+    ]
+    if len(rows) > _ROWS:
+        lines.append(f"... and {len(rows) - _ROWS:,} more")
+    return [plain(line, WIDTH) for line in lines]

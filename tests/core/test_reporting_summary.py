@@ -1,0 +1,116 @@
+"""What a person is told when a crawl ended."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+
+from llmcrawler.items import Page, PageError, Template
+from llmcrawler.reporting import Ending, Tally, read_figures, summary
+from llmcrawler.reporting.summary import WIDTH
+
+STATS = {
+    "llmcrawler/pages": 12,
+    "llmcrawler/max_pages": 12,
+    "llmcrawler/frontier/queued": 30,
+    "downloader/response_status_count/200": 10,
+    "llmcrawler/errors/fetch/timeout": 2,
+    "llmcrawler/llm/calls": 2,
+    "llmcrawler/llm/calls/classify": 2,
+    "llmcrawler/llm/pages_shown": 6,
+    "llmcrawler/llm/prompt_tokens": 2000,
+    "llmcrawler/llm/completion_tokens": 100,
+    "llmcrawler/llm/cost_usd": 0.002,
+    "llmcrawler/llm/cached_answers": 3,
+}
+ENDING = Ending("finished", 6.0, {"gap between starts": 3.0, "urls known": 1.0, "this machine": 0.0})
+
+
+def product(n: int, decided_by: str, confidence: float) -> Page:
+    return Page(
+        f"http://shop.example/p/{n}", page_type="product", decided_by=decided_by, confidence=confidence, template="t1"
+    )
+
+
+def tally() -> Tally:
+    result = Tally()
+    for n in range(3):
+        result.add_page(product(n, "llm", 0.9))
+    for n in range(6):
+        result.add_page(product(n, "template", 0.96))
+    result.add_page(Page("http://shop.example/", page_type="homepage", decided_by="structured-data", template="t1"))
+    for n in range(2):
+        result.add_page(Page(f"http://shop.example/slow/{n}", error=PageError("fetch", "timeout", "no answer in 30 s")))
+    result.add_template(Template("t1", page_count=3))
+    result.add_template(Template("t1", page_type="product", url_pattern="/p/{n}/", page_count=10))
+    return result
+
+
+def test_a_summary_tells_pages_types_templates_calls_and_errors() -> None:
+    assert summary(read_figures(STATS), tally(), ENDING).splitlines() == [
+        "Summary",
+        "12 pages in 6.0 s, 2.0 pages/s, 2 with errors",
+        "Ended: max_pages=12 reached, 30 more urls known",
+        "Answers by status: 200 10",
+        "Held back by: gap between starts 75%, urls known 25% of the time",
+        "",
+        "Page type  pages  structured-data  template  llm",
+        "product        9                          6    3",
+        "homepage       1                1",
+        "",
+        "Template  pages  page type  agreement  confidence  url pattern",
+        "t1           10  product          90%        0.94  /p/{n}/",
+        "",
+        "LLM: 2 calls (classify 2), 6 pages shown, 3 answers from the cache",
+        "     2,100 tokens (2,000 in, 100 out), $0.0020",
+        "",
+        "Error          pages  for example",
+        "fetch/timeout      2  http://shop.example/slow/0: no answer in 30 s",
+    ]
+
+
+def test_a_crawl_of_nothing_has_a_summary() -> None:
+    text = summary(read_figures({}), Tally(), Ending("shutdown", 0.0, {}))
+    assert text.splitlines() == [
+        "Summary",
+        "0 pages in 0.0 s, 0.0 pages/s, 0 with errors",
+        "Ended: shutdown, 0 urls left in the queue",
+    ]
+
+
+def test_templates_of_a_crawl_that_was_cut_short_are_told_from_its_pages() -> None:
+    pages = tally()
+    pages.templates.clear()
+    assert "t1           10  product" in summary(read_figures(STATS), pages, ENDING)
+
+
+def test_hostile_text_neither_breaks_the_columns_nor_reaches_the_terminal() -> None:
+    hostile = "\x1b]52;c;cm0gLXJm\x07\n\u202eevil " + "日本語" * 200
+    result = Tally()
+    result.add_page(
+        Page(f"http://x/{hostile}", page_type=hostile, decided_by=hostile, template=hostile, confidence=1.0)
+    )
+    result.add_page(Page(f"http://x/{hostile}", error=PageError("fetch", "dns", hostile)))
+    result.add_template(Template(hostile, page_type=hostile, url_pattern=hostile, page_count=10**9))
+    stats = {**STATS, f"llmcrawler/errors/fetch/{hostile}": 1, f"llmcrawler/llm/calls/{hostile}": 1}
+    text = summary(read_figures(stats), result, Ending(hostile, 1.0, {hostile: 1.0}))
+    assert all(line.isprintable() and cell_len(line) <= WIDTH for line in text.split("\n"))
+
+
+def test_many_kinds_are_cut_to_the_most_frequent() -> None:
+    result = Tally()
+    for n in range(3000):
+        result.add_page(Page("http://x/", page_type=f"type{n}", decided_by="llm", template=f"t{n}"))
+    text = summary(read_figures({}), result, ENDING)
+    assert "... and 980 more" in text
+    assert len(text.splitlines()) < 60
+    assert len(result.by_template) == 1000
+
+
+def test_latency_is_that_of_the_last_pages() -> None:
+    result = Tally()
+    assert result.latency_seconds is None
+    for _ in range(100):
+        result.add_page(Page("http://x/", latency_seconds=9.0))
+    for _ in range(50):
+        result.add_page(Page("http://x/", latency_seconds=0.5))
+    assert result.latency_seconds == 0.5

@@ -1,0 +1,203 @@
+"""What a person sees of a crawl, on a real terminal and without one."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import termios
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pyte
+import pytest
+
+from tests.e2e.crawling import ROOT, command, environment, explore
+
+COLUMNS, LINES = 200, 40
+HOSTILE = "\x1b[2J\x1b]0;owned\x07\x1b[31m"
+LINKS = [f"/page/{n}/" for n in range(5)] + [f"/{HOSTILE}/", "/%1b%5b2J/"]
+PAGE = "<html><title>Page {0}</title><h1>{0}</h1><p>Words of a page, a few of them.</p>{1}</html>"
+
+
+class Site(ThreadingHTTPServer):
+    """A home page, some pages, links with escape sequences in them, and one that never answers."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answers)
+        self.closing = threading.Event()
+
+    def url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.server_port}{path}"
+
+
+class Answers(BaseHTTPRequestHandler):
+    server: Site
+
+    def do_GET(self) -> None:
+        links = "".join(f'<a href="{link}">{HOSTILE}</a>' for link in LINKS) if self.path == "/" else ""
+        if self.path == "/hang":
+            self.server.closing.wait()
+            return
+        body = PAGE.format(HOSTILE, links).encode()
+        self.send_response(200 if self.path == "/" or self.path.startswith("/page/") else 404)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class's name)
+        pass
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    server = Site()
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    yield server
+    server.closing.set()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+class Terminal:
+    """A crawl on a pseudo-terminal: `raw` is what came out, `frames` the screens with a panel on them."""
+
+    def __init__(self, parts: list[str]) -> None:
+        self.raw = b""
+        self.frames: list[str] = []
+        self._screen = pyte.HistoryScreen(COLUMNS, LINES, history=5000)
+        self._stream = pyte.ByteStream(self._screen)
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+        self.process = subprocess.Popen(
+            parts,
+            cwd=ROOT,
+            env={**environment(), "TERM": "xterm-256color"},
+            stdin=theirs,
+            stdout=subprocess.DEVNULL,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+
+    def read_until(self, text: str) -> None:
+        while text.encode() not in self.raw:
+            assert self._read(), f"ended without {text!r}:\n{self.lines()}"
+
+    def read_all(self) -> None:
+        while self._read():
+            pass
+        self.process.wait()
+
+    def lines(self) -> list[str]:
+        """All lines that stand on the terminal or ran out at its top."""
+        past = ["".join(row[n].data for n in range(COLUMNS)) for row in self._screen.history.top]
+        return [line.rstrip() for line in [*past, *self._screen.display]]
+
+    @property
+    def cursor_is_shown(self) -> bool:
+        return not self._screen.cursor.hidden
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+
+    def _read(self) -> bool:
+        try:
+            data = os.read(self._ours, 65536)
+        except OSError:  # Linux says so when the other end is closed
+            return False
+        self.raw += data
+        self._stream.feed(data)
+        shown = "\n".join(self._screen.display)
+        if "╰" in shown:
+            self.frames.append(shown)
+        return bool(data)
+
+
+@contextlib.contextmanager
+def terminal(url: str, tmp_path: Path, **settings: object) -> Iterator[Terminal]:
+    screen = Terminal(command({"url": url}, settings, tmp_path / "feed.jsonl"))
+    try:
+        yield screen
+    finally:
+        screen.close()
+
+
+def test_a_terminal_shows_a_live_panel_with_whole_log_lines_above_it(site: Site, tmp_path: Path) -> None:
+    with terminal(site.url("/"), tmp_path, LOG_LEVEL="DEBUG", DOWNLOAD_DELAY=0.1) as screen:
+        screen.read_all()
+    assert screen.process.returncode == 0
+    assert any("llmcrawler explore" in frame and "queued" in frame for frame in screen.frames)
+    lines = screen.lines()
+    crawled = [line for line in lines if "Crawled (200)" in line]
+    assert len(crawled) == 6
+    assert all(
+        re.fullmatch(r"\S+ \S+ \[\S+\] DEBUG: Crawled \(200\) <GET \S+> \(referer: \S+\)", line) for line in crawled
+    )
+    assert not any(mark in line for line in lines for mark in "╭│╰")
+    assert any(line.startswith("7 pages in ") for line in lines)
+    assert screen.cursor_is_shown
+
+
+def test_escape_sequences_of_a_site_do_not_reach_the_terminal(site: Site, tmp_path: Path) -> None:
+    with terminal(site.url("/"), tmp_path, LOG_LEVEL="DEBUG") as screen:
+        screen.read_all()
+    assert b"fetch/http_404" in screen.raw
+    for sequence in (b"\x1b[2J", b"\x1b]0;", b"\x07"):
+        assert sequence not in screen.raw
+
+
+def test_ctrl_c_takes_the_panel_away_and_leaves_the_summary(site: Site, tmp_path: Path) -> None:
+    with terminal(site.url("/"), tmp_path, DOWNLOAD_DELAY=2) as screen:
+        screen.read_until("╰")
+        screen.process.send_signal(signal.SIGINT)
+        screen.read_all()
+    assert any(line.startswith("Ended: shutdown") for line in screen.lines())
+    assert not any(mark in line for line in screen.lines() for mark in "╭│╰")
+    assert screen.cursor_is_shown
+
+
+def test_a_second_ctrl_c_gives_the_cursor_back_too(site: Site, tmp_path: Path) -> None:
+    with terminal(site.url("/hang"), tmp_path) as screen:
+        screen.read_until("╰")
+        screen.process.send_signal(signal.SIGINT)
+        screen.read_until("shutting down gracefully")
+        screen.process.send_signal(signal.SIGINT)
+        screen.read_all()
+    assert screen.cursor_is_shown
+
+
+def test_without_a_terminal_there_are_log_lines_and_the_summary(site: Site, tmp_path: Path) -> None:
+    outcome = explore(tmp_path, site.url("/"), {"PROGRESS_LOG_SECONDS": 0.5, "DOWNLOAD_DELAY": 0.3})
+    assert re.search(r"\[llmcrawler.extensions.progress\] INFO: \d+ pages \(max_pages 500\) in .* queued", outcome.log)
+    assert "Page type" in outcome.log
+    assert "fetch/http_404      1  http://" in outcome.log
+    assert "\x1b" not in outcome.log
+
+
+def test_progress_off_shows_nothing(site: Site, tmp_path: Path) -> None:
+    outcome = explore(tmp_path, site.url("/"), {"PROGRESS": "off", "PROGRESS_LOG_SECONDS": 0.1})
+    assert "extensions.progress]" not in outcome.log
+
+
+@pytest.mark.parametrize(("name", "value"), [("PROGRESS", "loud"), ("PROGRESS_LOG_SECONDS", "often")])
+def test_a_wrong_setting_is_named_before_the_first_request(site: Site, tmp_path: Path, name: str, value: str) -> None:
+    outcome = explore(tmp_path, site.url("/"), {name: value})
+    assert f"{name}='{value}'" in outcome.log
+    assert outcome.exit_status != 0
+    assert "Crawled" not in outcome.log
