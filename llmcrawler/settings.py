@@ -57,6 +57,7 @@ EXTENSIONS = {
     "scrapy.extensions.throttle.AutoThrottle": None,
     "llmcrawler.extensions.throttle.CrawlDelayThrottle": 0,
     "scrapy.extensions.logstats.LogStats": None,
+    "llmcrawler.extensions.progress.ProgressExtension": 500,
     "llmcrawler.extensions.progress.ProgressExtension": 0,
 }
 CONCURRENT_ITEMS = 2  # tasks that Scrapy starts for each response, however few items it gives

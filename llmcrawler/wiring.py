@@ -184,6 +184,8 @@ def check(settings: BaseSettings, options: ExploreOptions) -> None:
     Scope(options.urls, allow=options.allow, deny=options.deny, max_depth=options.depth)
     _page_types(options)
     _model(settings)
+    if str(settings.get("PROGRESS", "auto")).lower() not in ("auto", "live", "log", "off"):
+        raise ConfigError(f"PROGRESS={settings['PROGRESS']!r}: it is one of auto, live, log, off")
     for name in ("LLM_BATCH_PAGES", "LLM_CONCURRENCY", "LLM_MAX_ATTEMPTS", "CONTENT_INLINE_CHARS"):
         _at_least(settings, name, 1)
     for name in ("LLM_BATCH_TOKENS", "LLM_BATCH_WAIT_SECONDS", "LLM_BATCH_PATIENT_SECONDS", "LLM_TIMEOUT_SECONDS"):

@@ -32,6 +32,9 @@ class ClassifyPipeline:
         site = self._crawl.site_of(page.url)
         assigned = site.grouper.assign(page.url, page.content.features)
         await self._crawl.recluster(site)
+        assert self._crawler.stats is not None
+        count = sum(one.grouper.group_count for one in self._crawl.sites.values())
+        self._crawler.stats.set_value("llmcrawler/templates", count)
         question = Question(
             url=page.url,
             title=page.title or "",

@@ -150,6 +150,10 @@ class TemplateGrouper:
             template = self._aliases[template]
         return template
 
+    @property
+    def group_count(self) -> int:
+        return sum(1 for state in self._states.values() if state.pages)
+
     def groups(self) -> list[Group]:
         """The groups that have pages, in order of appearance."""
         ordered = sorted(self._states.items(), key=lambda item: int(item[0][len(self._prefix) :]))
