@@ -8,6 +8,7 @@ Requests are built when they are handed out, because a frontier can hold a milli
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Protocol, Self
@@ -25,6 +26,8 @@ from llmcrawler.items import Page
 from llmcrawler.wiring import crawl_of
 
 LEASE = "lease"
+
+logger = logging.getLogger(__name__)
 
 
 class LeasingSpider(Protocol):
@@ -57,6 +60,8 @@ class FrontierScheduler(BaseScheduler):
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         crawl = crawl_of(crawler)
+        if crawler.settings.get("JOBDIR"):
+            logger.warning("JOBDIR is set, but urls are kept in memory: this crawl cannot be resumed")
         return cls(crawler, crawl.frontier, crawl.options.max_pages)
 
     def open(self, spider: Spider) -> Deferred[None] | None:  # noqa: ARG002 (Scrapy's interface)

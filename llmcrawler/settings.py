@@ -58,7 +58,6 @@ EXTENSIONS = {
     "llmcrawler.extensions.throttle.CrawlDelayThrottle": 0,
     "scrapy.extensions.logstats.LogStats": None,
     "llmcrawler.extensions.progress.ProgressExtension": 500,
-    "llmcrawler.extensions.progress.ProgressExtension": 0,
 }
 CONCURRENT_ITEMS = 2  # tasks that Scrapy starts for each response, however few items it gives
 SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64 * 2**20  # bytes of bodies whose pages wait for the LLM before downloads pause

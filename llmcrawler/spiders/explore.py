@@ -75,7 +75,7 @@ class ExploreSpider(Spider):
             kind, message = fault
             page = error_page(lease, kind, message, response)
         else:
-            assert isinstance(response, TextResponse)
+            assert isinstance(response, TextResponse)  # response_fault saw to it
             page = Page(url=lease.url, status=response.status, depth=lease.task.depth, referer=lease.task.referer)
             await self._read(page, response)
         self._add_facts(page, response)

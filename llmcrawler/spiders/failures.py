@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scrapy import exceptions
-from scrapy.http import Response, TextResponse
+from scrapy.http import HtmlResponse, Response
 from scrapy.utils.response import response_status_message
 
 from llmcrawler.middlewares.refusals import RequestRefused
@@ -49,8 +49,8 @@ def response_fault(response: Response) -> tuple[str, str] | None:
     """(kind, message) of a response that is no page, None for one that is."""
     if not 200 <= response.status < 300:
         return f"http_{response.status}", response_status_message(response.status)
-    # A lying header is not believed: Scrapy looked into the body too when it chose the class.
-    if not isinstance(response, TextResponse) or b"\x00" in response.body[:1024]:
+    # Scrapy chose the class by the header, and looked into the body only where that says nothing.
+    if not isinstance(response, HtmlResponse) or b"\x00" in response.body[:1024]:
         content_type = (response.headers.get("Content-Type") or b"unknown").decode("latin-1")[:80]
         return "not_html", f"not a web page: {content_type}"
     return None
