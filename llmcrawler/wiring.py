@@ -46,6 +46,7 @@ class Site:
     name: str
     grouper: TemplateGrouper
     boilerplate: Boilerplate = field(default_factory=Boilerplate)
+    regroupings: int = 0
     clustering: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -81,6 +82,7 @@ class Crawl:
         async with site.clustering:
             clustering = await asyncio.to_thread(recluster, site.grouper.snapshot())
             self.classifier.regroup(site.name, site.grouper.adopt(clustering))
+            site.regroupings += 1
 
     async def close(self) -> None:
         self.reader.close()
@@ -91,6 +93,7 @@ class Crawl:
 
     def _split(self, site: str, template: str, labels: Mapping[str, str]) -> Changes | None:
         changes = self.sites[site].grouper.split_by(template, labels)
+        self.sites[site].regroupings += 1
         return changes if changes.moved or changes.splits else None
 
 
