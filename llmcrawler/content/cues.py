@@ -11,14 +11,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from .markup import Token
 from .segmenter import HINTS, Segments
 
 _PRICE: Final = re.compile(
     r"(?:[$€£¥₹₽]|\b(?:USD|EUR|GBP|CHF)\b) ?\d[\d.,]*|\d[\d.,]* ?(?:[€£₽]|(?:zł|kr|Kč|USD|EUR|GBP|CHF)\b)"
 )
-_CART: Final = re.compile(r'(?:action|name|class|id|data-action)="[^"]*(?:cart|basket)', re.IGNORECASE)
-_ACTING: Final = frozenset(("form", "button", "input"))
+# Without one of these there is no price: a plain search is far cheaper than the pattern.
+_CURRENCIES: Final = ("$", "€", "£", "¥", "₹", "₽", "USD", "EUR", "GBP", "CHF", "zł", "kr", "Kč")
+_MAX_PRICE_CHARS: Final = 2000
+_CART: Final = re.compile(r'(?:action|name|class|id|data-action)="[^"]*(?:cart|basket)')
 _COMMENT_BIT: Final = 1 << next(index for index, hint in enumerate(HINTS) if hint.startswith("comment"))
 _COUNTED: Final = (
     ("form_count", ("form",)), ("article_tags", ("article",)), ("code_blocks", ("pre",)),
@@ -27,20 +28,31 @@ _COUNTED: Final = (
 )  # fmt: skip
 
 
-def page_cues(page: Segments, page_tokens: list[Token], link_count: int) -> dict[str, float]:
+def _prices(texts: list[str]) -> int:
+    everything = "\n".join(texts)
+    present = [currency for currency in _CURRENCIES if currency in everything]
+    if not present:
+        return 0
+    return sum(len(_PRICE.findall(text)) for text in texts if any(currency in text for currency in present))
+
+
+def _names_cart(source: str) -> bool:
+    return ("cart" in source or "basket" in source) and _CART.search(source) is not None
+
+
+def page_cues(page: Segments, link_count: int) -> dict[str, float]:
     """See the module's docstring for the keys."""
     words = sum(block.words for block in page.blocks)
     linked = sum(block.link_words for block in page.blocks)
-    acting = [(tag, source) for _, _, _, _, tag, source, _ in page_tokens if source and tag in _ACTING]
-    inputs = [source for tag, source in acting if tag == "input"]
+    inputs = [source for tag, source in page.controls if tag == "input"]
     cues = {
         "link_count": float(link_count),
         "word_count": float(words),
         "link_density": linked / words if words else 0.0,
         "password_inputs": float(sum('type="password"' in source for source in inputs)),
         "search_inputs": float(sum('type="search"' in source or 'name="q"' in source for source in inputs)),
-        "price_count": float(sum(len(_PRICE.findall(block.text[:2000])) for block in page.blocks)),
-        "add_to_cart": float(sum(_CART.search(source) is not None for _, source in acting)),
+        "price_count": float(_prices([block.text[:_MAX_PRICE_CHARS] for block in page.blocks])),
+        "add_to_cart": float(sum(map(_names_cart, [source.lower() for _, source in page.controls]))),
         "comment_blocks": float(sum(bool(page.hints[block.container] & _COMMENT_BIT) for block in page.blocks)),
     }
     for name, tags in _COUNTED:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -13,14 +14,17 @@ from .segmenter import HINTS, TAG_IDS, Segments
 
 Matrix = NDArray[np.float32]
 
+# Containers above a block whose columns are given, and that are searched for the top one.
 _LEVELS: Final = 6
+_STEPS: Final = 12
 _SENTENCE_END: Final = tuple('.!?:;…。！？"”')
 _DIGIT: Final = re.compile(r"\d")
-_UPPER: Final = re.compile(r"(?<!\S)[A-Z]")
-_STOP: Final = re.compile(
-    r"(?<!\w)(?:the|a|of|to|and|in|is|that|for|it|you|was|with|on|as|are|this|be|we|i|de|la|und|der|die)(?!\w)",
-    re.IGNORECASE,
+_WORD: Final = re.compile(r"\w+")
+_UPPER: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_STOPS: Final = frozenset(
+    "the a of to and in is that for it you was with on as are this be we i de la und der die".split()
 )
+_HEAD_CHARS: Final = 600
 # Tags whose mere presence above a block tells: each becomes an inherited bit.
 _ABOVE: Final = (
     "nav",
@@ -69,127 +73,151 @@ def _sums(parents: list[int], values: NDArray[np.float64]) -> NDArray[np.float64
     return np.array(rows)
 
 
-def _bits(values: NDArray[np.int64], count: int) -> NDArray[np.float32]:
+def _bits(values: NDArray[np.int64], count: int) -> Matrix:
     return ((values[:, None] >> np.arange(count)) & 1).astype(np.float32)
 
 
-def _shifted(column: NDArray[np.float32], by: int) -> NDArray[np.float32]:
-    out = np.full(len(column), -1, np.float32)
-    if by > 0:
-        out[by:] = column[:-by] if len(column) > by else out[by:]
-    elif len(column) > -by:
-        out[:by] = column[-by:]
-    return out
-
-
-def _windows(values: NDArray[np.float32], radius: int) -> NDArray[np.float32]:
-    total = np.concatenate(([0.0], np.cumsum(values)))
-    index = np.arange(len(values))
-    return (total[np.minimum(len(values), index + radius + 1)] - total[np.maximum(0, index - radius)]).astype(
-        np.float32
+@lru_cache(maxsize=16384)
+def _head_counts(head: str) -> tuple[int, int, int, int]:
+    """Commas, digits, words in capitals and stop words; kept, as the pages of one site repeat their blocks."""
+    return (
+        head.count(","),
+        len(_DIGIT.findall(head)),
+        sum([word[0] in _UPPER for word in head.split()]),
+        sum(map(_STOPS.__contains__, _WORD.findall(head.lower()))),
     )
 
 
-def block_features(page: Segments) -> Matrix:  # noqa: PLR0915 - a list of columns, in the order the model knows
-    """One row a block of the page (at least one block)."""
+def _text_columns(page: Segments) -> tuple[Matrix, Matrix]:
+    """Per block, once as columns of the model and once as (words, linked words, ends a sentence, tag, in title)."""
     blocks = page.blocks
-    count = len(blocks)
     texts = [block.text for block in blocks]
-    words = np.array([block.words for block in blocks], np.float32)
-    links = np.array([block.link_words for block in blocks], np.float32)
-    chars = np.array([len(text) for text in texts], np.float32)
-    tags = np.array([block.tag for block in blocks], np.float32)
-    own = np.array([block.container for block in blocks], np.int64)
-    heads = [text[:600] for text in texts]
-    ends = np.array([text.endswith(_SENTENCE_END) for text in texts], np.float32)
-    commas = np.array([text.count(",") for text in heads], np.float32)
-    digits = np.array([len(_DIGIT.findall(text)) for text in heads], np.float32) / np.minimum(chars, 600)
-    upper = np.array([len(_UPPER.findall(text)) for text in heads], np.float32) / np.minimum(words, 100)
-    stops = np.array([len(_STOP.findall(text)) for text in heads], np.float32) / np.minimum(words, 100)
-    emphasis = np.array([block.emphasis for block in blocks], np.float32)
-    counted = Counter(texts)
-    twice = np.array([counted[text] for text in texts], np.float32)
     title = page.title.lower()
-    in_title = np.array([len(text) > 3 and text[:200].lower() in title for text in texts], np.float32)
-    density = links / words
+    counted = Counter(texts)
+    words, links, chars, tags, emphasis, ends, twice, in_title, commas, digits, upper, stops = np.array(
+        [
+            (
+                block.words, block.link_words, len(text), block.tag, block.emphasis, text.endswith(_SENTENCE_END),
+                counted[text], len(text) > 3 and text[:200].lower() in title, *_head_counts(text[:_HEAD_CHARS]),
+            )
+            for block, text in zip(blocks, texts, strict=True)
+        ],
+        np.float32,
+    ).T  # fmt: skip
+    head_chars, head_words = np.minimum(chars, _HEAD_CHARS), np.minimum(words, 100)
+    columns = np.stack(
+        [
+            np.log1p(words), links / words, chars / words, ends, commas / words, digits / head_chars,
+            upper / head_words, stops / head_words, np.minimum(emphasis, 5), tags, np.minimum(twice, 9), in_title,
+        ],
+        1,
+    )  # fmt: skip
+    return columns, np.stack([words, links, ends, tags, in_title], 1)
+
+
+def _levels(parents: NDArray[np.int64], own: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """The containers of each block, nearest first: one row a level, 0 (the page) above the outermost."""
+    levels = [own]
+    while len(levels) < count:
+        levels.append(parents[levels[-1]])
+    return np.stack(levels)
+
+
+def _top(parents: NDArray[np.int64], prose: NDArray[np.float64]) -> int:
+    """Readability's idea: prose votes for its container's parent, half as much for the grandparent."""
+    votes = prose.copy()
+    np.add.at(votes, parents, prose)
+    np.add.at(votes, parents[parents], prose / 2)
+    votes[0] = 0
+    return int(votes.argmax())
+
+
+def _beside_top(levels: NDArray[np.int64], parents: NDArray[np.int64], top: int) -> list[NDArray[Any]]:
+    """Where each block joins the line of the top container (4 is in it, 0 nowhere near), and after how many steps."""
+    rank = np.zeros(len(parents), np.float32)
+    for inside in (4, 3, 2, 1):
+        if top:
+            rank[top] = inside
+        top = int(parents[top])
+    ranks = rank[levels]
+    first = (ranks > 0).argmax(0)
+    inside_top = ranks[first, np.arange(levels.shape[1])]
+    return [inside_top, np.where(inside_top > 0, first, _STEPS)]
+
+
+def _neighbours(near: Matrix, sums: Matrix) -> list[Matrix]:
+    """The columns of the blocks around each, -1 past the page's ends; sums over windows of three sizes."""
+    count = len(near)
+    padded = np.full((count + 6, near.shape[1]), -1, np.float32)
+    padded[3:-3] = near
+    padded[:3, 0] = padded[-3:, 0] = 0
+    found = [padded[3 - by : 3 - by + count] for by in (1, 2, 3, -1, -2, -3)]
+    total = np.concatenate([np.zeros((1, 3)), np.cumsum(sums, 0)])
+    index = np.arange(count)
+    for radius in (2, 5, 12):
+        prose, links, words = (
+            (total[np.minimum(count, index + radius + 1)] - total[np.maximum(0, index - radius)]).astype(np.float32).T
+        )
+        found.append(np.stack([prose, links / np.maximum(1, words), words], 1))
+    return found
+
+
+def block_features(page: Segments) -> Matrix:
+    """One row a block of the page (at least one block), its columns in the order that the model knows."""
+    count, counts = len(page.blocks), page.counts
+    texts, numbers = _text_columns(page)
+    words, links, ends, tags, in_title = numbers.T
+    density = texts[:, 1]
+    own = np.array([block.container for block in page.blocks], np.int64)
     prose = np.where((words >= 10) & (density < 0.34), words - links, 0).astype(np.float32)
     hints, above, depth = _inherited(page)
 
-    containers = len(page.parents)
-    per = np.zeros((containers, 5))
-    np.add.at(per, own, np.stack([words, links, np.ones(count), prose, ends], 1))
-    direct = per[:, 3].copy()
-    sums = _sums(page.parents, per)
     parents = np.array(page.parents, np.int64)
-    # Readability's idea: prose votes for its container's parent, half as much for the grandparent.
-    votes = direct.copy()
-    np.add.at(votes, parents, direct)
-    np.add.at(votes, parents[parents], direct / 2)
-    votes[0] = 0
-    top = int(votes.argmax())
-    repeats = _repeats(page)
-    total = max(1.0, float(words.sum()))
-    total_prose = max(1.0, float(prose.sum()))
-
-    columns: list[NDArray[Any]] = [
-        np.log1p(words), density, chars / words, ends, commas / words, digits, upper, stops, np.minimum(emphasis, 5),
-        tags,
-        np.minimum(twice, 9), in_title,
-        np.arange(count, dtype=np.float32) / count, np.arange(count, dtype=np.float32), np.cumsum(words) / total,
-        np.cumsum(prose) / total_prose,
+    per = np.zeros((len(parents), 5))
+    np.add.at(per, own, np.stack([words, links, np.ones(count), prose, ends], 1))
+    top = _top(parents, per[:, 3])
+    sums = _sums(page.parents, per)
+    total, total_prose = max(1.0, float(words.sum())), max(1.0, float(prose.sum()))
+    index = np.arange(count, dtype=np.float32)
+    place = [
+        index / count, index, np.cumsum(words) / total, np.cumsum(prose) / total_prose,
         np.array(depth, np.float32)[own],
     ]  # fmt: skip
-    level, chain_repeat = own, np.ones(count, np.float32)
-    ancestors_of_top = [top]
-    while ancestors_of_top[-1] and len(ancestors_of_top) < 4:
-        ancestors_of_top.append(int(parents[ancestors_of_top[-1]]))
-    inside = np.zeros(count, np.float32)
-    distance = np.full(count, 12, np.float32)
-    for step in range(12):
-        for rank, ancestor in enumerate(ancestors_of_top):
-            hit = (level == ancestor) & (inside < 4 - rank) & (level > 0)
-            inside[hit] = 4 - rank
-            distance[hit] = np.minimum(distance[hit], step)
-        if step < _LEVELS:
-            at = sums[level]
-            size = np.maximum(at[:, 0], 1)
-            columns += [
-                np.log1p(at[:, 0]), at[:, 1] / size, at[:, 3] / total_prose, at[:, 2] / size, repeats[level],
-                page_tags(page)[level],
-            ]  # fmt: skip
-            chain_repeat = np.maximum(chain_repeat, np.where(level > 0, repeats[level], 1))
-        level = parents[level]
-    columns += [inside, distance, chain_repeat]
+
+    repeats = _repeats(page)
+    size = np.maximum(sums[:, 0], 1)
+    of_container = np.stack(
+        [
+            np.log1p(sums[:, 0]), sums[:, 1] / size, sums[:, 3] / total_prose, sums[:, 2] / size, repeats,
+            np.array(page.tags, np.float32),
+        ],
+        1,
+    ).astype(np.float32)  # fmt: skip
+    levels = _levels(parents, own, _STEPS)
+    of_levels = of_container[levels[:_LEVELS]].transpose(1, 0, 2).reshape(count, -1)
+    repeats[0] = 1
     is_heading = ((tags >= 3) & (tags <= 8)).astype(np.float32)
-    h1 = (tags == 3).astype(np.float32)
-    seen_h1 = np.cumsum(h1)
-    since = np.arange(count) - np.maximum.accumulate(np.where(is_heading > 0, np.arange(count), -1))
-    columns += [is_heading, seen_h1, (seen_h1.max() - seen_h1), since.astype(np.float32), np.cumsum(in_title)]
-    for by in (1, 2, 3, -1, -2, -3):
-        columns += [np.log1p(_shifted(words, by) + 1), _shifted(density, by), _shifted(tags, by), _shifted(ends, by)]
-    for radius in (2, 5, 12):
-        columns += [
-            _windows(prose, radius),
-            _windows(links, radius) / np.maximum(1, _windows(words, radius)),
-            _windows(words, radius),
-        ]
-    counts = page.counts
-    whole = [
-        np.log1p(total), float(links.sum()) / total, total_prose / total, float(count), float(counts.get("article", 0)),
-        float(counts.get("main", 0)), float(counts.get("h1", 0)), float(counts.get("pre", 0)),
-        float(counts.get("form", 0)),
-        float(ends.mean()), float(sums[top][0]) / total, float(counts.get("img", 0)) / count,
-        float(counts.get("table", 0)),
+    seen_h1 = np.cumsum(tags == 3)
+    since = index - np.maximum.accumulate(np.where(is_heading > 0, index, -1))
+    chain: list[NDArray[Any]] = [
+        *_beside_top(levels, parents, top), repeats[levels[:_LEVELS]].max(0),
+        is_heading, seen_h1, seen_h1[-1] - seen_h1, since, np.cumsum(in_title),
     ]  # fmt: skip
-    columns += [np.full(count, value, np.float32) for value in whole]
-    matrix = np.stack(columns, 1).astype(np.float32)
-    hint_array, above_array = np.array(hints, np.int64)[own], np.array(above, np.int64)[own]
+    near = _neighbours(np.stack([np.log1p(words + 1), density, tags, ends], 1), np.stack([prose, links, words], 1))
+    whole = [
+        np.log1p(total), float(links.sum()) / total, total_prose / total, count, counts.get("article", 0),
+        counts.get("main", 0), counts.get("h1", 0), counts.get("pre", 0), counts.get("form", 0), float(ends.mean()),
+        float(sums[top][0]) / total, counts.get("img", 0) / count, counts.get("table", 0),
+    ]  # fmt: skip
     own_hints = np.array(page.hints, np.int64)
-    near = own_hints[own] | own_hints[parents[own]] | own_hints[parents[parents[own]]]
+    near_hints = np.bitwise_or.reduce(own_hints[levels[:3]], 0)
     return np.concatenate(
-        [matrix, _bits(hint_array, len(HINTS)), _bits(near, len(HINTS)), _bits(above_array, len(_ABOVE))], 1
-    )
-
-
-def page_tags(page: Segments) -> NDArray[np.float32]:
-    return np.array(page.tags, np.float32)
+        [
+            texts, np.stack(place, 1), of_levels, np.stack(chain, 1), *near,
+            np.broadcast_to(np.array(whole, np.float32), (count, len(whole))),
+            _bits(np.array(hints, np.int64)[own], len(HINTS)), _bits(near_hints, len(HINTS)),
+            _bits(np.array(above, np.int64)[own], len(_ABOVE)),
+        ],
+        1,
+        dtype=np.float32,
+    )  # fmt: skip

@@ -107,6 +107,7 @@ def _tokens(classes: str) -> list[str]:
     return sorted(tokens)[:_MAX_TOKENS]
 
 
+@lru_cache(maxsize=16384)
 def fold_class(token: str) -> str:
     """A class name without what belongs to one page or one build: '' when nothing is left."""
     if len(token) > _MAX_TOKEN_CHARS or _STATE.search(token):

@@ -80,7 +80,7 @@ def _bounded(html: str) -> str:
 
 def parse(html: str) -> LexborHTMLParser:
     """One lexbor tree; lone surrogates, which UTF-8 cannot carry, become question marks."""
-    return LexborHTMLParser(_bounded(html).encode("utf-8", "replace").decode("utf-8"))
+    return LexborHTMLParser(_bounded(html).encode("utf-8", "replace"))
 
 
 def tokens(tree: LexborHTMLParser) -> list[Token]:

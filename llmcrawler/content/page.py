@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
@@ -21,6 +22,7 @@ _LINK_TARGET: Final = re.compile(r"\]\(([^()\s]+)\)")
 _MAX_TITLE_CHARS: Final = 500
 
 
+@lru_cache(maxsize=16384)
 def _key(text: str) -> int:
     return int.from_bytes(blake2b(text.lower().encode("utf-8", "replace"), digest_size=8).digest(), "big")
 
@@ -49,8 +51,7 @@ def read_page(html: str, url: str) -> PageContent:
     tree = parse(html)
     features = fingerprint(tree)  # before tokens(), which strips the tree
     items = microdata(tree) if "itemscope" in html else []
-    page_tokens = tokens(tree)
-    page = segment(page_tokens)
+    page = segment(tokens(tree))
     known = metas(page)
     resolve = Resolver(url, base_reference(page))
     links = resolve_links(page.links, resolve)
@@ -66,5 +67,5 @@ def read_page(html: str, url: str) -> PageContent:
         metadata=metadata(page, known, resolve),
         structured_data=(*objects, *items),
         features=features,
-        cues=page_cues(page, page_tokens, len(links)),
+        cues=page_cues(page, len(links)),
     )

@@ -54,6 +54,8 @@ INLINE: Final = frozenset(
 VOID: Final = frozenset(
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"]
 )
+# Elements that act, shown or not.
+_CONTROLS: Final = frozenset(("form", "button", "input"))
 _SKIPPED: Final = frozenset(
     [
         "select",
@@ -181,6 +183,7 @@ class Segments:
     html_attributes: dict[str, str] = field(default_factory=dict)
     title: str = ""
     counts: dict[str, int] = field(default_factory=dict)
+    controls: list[tuple[str, str]] = field(default_factory=list)
 
 
 class Segmenter:
@@ -226,6 +229,8 @@ class Segmenter:
                         self._close(name, container)
             elif tag:
                 counts[tag] = counts.get(tag, 0) + 1
+                if tag in _CONTROLS and source:
+                    out.controls.append((tag, source))
                 if tag in VOID:
                     if tag in {"meta", "link", "base"}:
                         out.metas.append((tag, attributes(source)))
@@ -383,6 +388,11 @@ class Segmenter:
             self._row = None
             return
         raw = "".join(self._text)
+        if not self._link_words and self._link is None and (not raw or raw.isspace()):
+            self._text.clear()
+            self._markdown.clear()
+            self._row = None
+            return
         if self._link is not None:
             # A link around blocks: what follows is link text too, of the next block.
             inside = " ".join("".join(self._text[self._link[1] :]).split())
@@ -414,7 +424,7 @@ class Segmenter:
         if self._pre:
             fence = "````" if "```" in text else "```"
             return f"{fence}\n{text}\n{fence}"
-        markdown = _inline(source)
+        markdown = _inline(source) if _MARK.search(source) else source
         if self._row is not None:
             cells = [" ".join(cell.split()).replace("|", "\\|") for cell in markdown.split("\x02")][:-1] or [markdown]
             row = "| " + " | ".join(cells) + " |"
@@ -428,6 +438,7 @@ class Segmenter:
         return "> " * min(self._quotes, 5) + markdown if self._quotes > 0 else markdown
 
 
+_MARK: Final = re.compile(r"[\x00-\x05]")
 _EMPTY_MARK: Final = re.compile(r"\x00(\*\*|\*|`)\s*\x01\1")
 _OPEN_MARK: Final = re.compile(r"\x00(\*\*|\*|`)(\s*)")
 _CLOSE_MARK: Final = re.compile(r"(\s*)\x01(\*\*|\*|`)")
