@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
 import logging
 import math
 import sys
 import time
-from collections.abc import Callable
-from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from rich.console import Console
-from rich.live import Live
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
@@ -23,7 +18,10 @@ from twisted.internet.task import LoopingCall
 
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import Page, Template
-from llmcrawler.reporting import Ending, Flow, HostThrottle, Progress, Report, Tally, panel, read_figures, summary
+from llmcrawler.reporting import Ending, Flow, HostThrottle, Progress, Report, Tally, read_figures, summary
+
+if TYPE_CHECKING:
+    from llmcrawler.reporting.display import LiveDisplay
 
 logger = logging.getLogger(__name__)
 
@@ -33,11 +31,11 @@ _SAMPLE_SECONDS = 1.0
 
 
 class ProgressExtension:
-    def __init__(self, crawler: Crawler, *, live: bool, log_seconds: float) -> None:
+    def __init__(self, crawler: Crawler, display: LiveDisplay | None, log_seconds: float) -> None:
         self._crawler = crawler
         self._log_seconds = log_seconds
         self._tally = Tally()
-        self._display = LiveDisplay() if live else None
+        self._display = display
         self._progress: Progress | None = None
         self._logged = 0.0
         self._calls: AsyncioLoopingCall | LoopingCall | None = None
@@ -50,8 +48,7 @@ class ProgressExtension:
         log_seconds = _log_seconds(crawler.settings)
         if mode == "off":
             raise NotConfigured("PROGRESS=off")
-        live = mode == "live" or (mode == "auto" and _terminal_is_free(crawler.settings))
-        extension = cls(crawler, live=live, log_seconds=log_seconds)
+        extension = cls(crawler, _live_display(mode, crawler.settings), log_seconds)
         crawler.signals.connect(extension.spider_opened, signals.spider_opened)
         crawler.signals.connect(extension.item_scraped, signals.item_scraped)
         crawler.signals.connect(extension.spider_closed, signals.spider_closed)
@@ -66,7 +63,7 @@ class ProgressExtension:
         self._progress = Progress(time.monotonic)
         self._logged = time.monotonic()
         if self._display is not None:
-            self._display.start()
+            self._display.start(get_scrapy_root_handler())
         self._calls = create_looping_call(self._tick)
         self._calls.start(_REFRESH_SECONDS if self._display is not None else _SAMPLE_SECONDS)
 
@@ -110,40 +107,6 @@ class ProgressExtension:
             self._display.stop()
 
 
-class LiveDisplay:
-    """Keeps a panel at the foot of the terminal, with the log running above it."""
-
-    def __init__(self) -> None:
-        # Log lines are as long as they are: the terminal folds them, and a copied line stays whole.
-        console = Console(stderr=True, soft_wrap=True)
-        self._live = Live(
-            console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=True, transient=True
-        )
-        self._restore: Callable[[], object] | None = None
-
-    def start(self) -> None:
-        self._live.start()
-        # A second Ctrl-C ends the process with no signal to extensions; the cursor must come back all the same.
-        atexit.register(self.stop)
-        handler = get_scrapy_root_handler()
-        # A FileHandler is a StreamHandler too, and writes to no terminal.
-        if isinstance(handler, logging.StreamHandler) and not isinstance(handler, logging.FileHandler):
-            # The handler holds the stderr of before: its lines would go through the middle of the panel.
-            before = handler.setStream(sys.stderr)
-            self._restore = partial(handler.setStream, before)
-
-    def show(self, report: Report, title: str) -> None:
-        if self._live.is_started:
-            self._live.update(panel(report, title), refresh=True)
-
-    def stop(self) -> None:
-        if self._restore is not None:
-            self._restore()
-            self._restore = None
-        self._live.stop()
-        atexit.unregister(self.stop)
-
-
 def read_flow(crawler: Crawler) -> Flow:
     engine = crawler.engine
     assert engine is not None  # from before spider_opened until after spider_closed
@@ -161,12 +124,16 @@ def read_flow(crawler: Crawler) -> Flow:
     return Flow(hosts, engine.downloader.total_concurrency, scraper is not None and scraper.needs_backout())
 
 
-def _terminal_is_free(settings: BaseSettings) -> bool:
-    """Whether stderr is a terminal that can move its cursor, and that nothing else of this process draws on."""
-    if not sys.stderr.isatty() or getattr(sys.stderr, "rich_proxied_file", None) is not None:
-        return False
+def _live_display(mode: str, settings: BaseSettings) -> LiveDisplay | None:
+    if mode == "log" or (mode == "auto" and not sys.stderr.isatty()):
+        return None
+    # Imported where it is used: rich's console takes 50 ms to load.
+    from llmcrawler.reporting.display import LiveDisplay, terminal_is_free  # noqa: PLC0415
+
     feed_on_terminal = sys.stdout.isatty() and any(str(uri).startswith("stdout:") for uri in settings.getdict("FEEDS"))
-    return not feed_on_terminal and not Console(stderr=True).is_dumb_terminal
+    if mode == "auto" and (feed_on_terminal or not terminal_is_free()):
+        return None
+    return LiveDisplay()
 
 
 def _log_seconds(settings: BaseSettings) -> float:

@@ -1,6 +1,8 @@
-"""What a person sees of a crawl: its progress while it runs, a summary when it ends."""
+"""What a person sees of a crawl: its progress while it runs, a summary when it ends.
 
-from llmcrawler.reporting.display import panel
+`display`, the live one, is imported only where it is shown, as rich's console is slow to load.
+"""
+
 from llmcrawler.reporting.figures import Figures, LLMFigures, read_figures
 from llmcrawler.reporting.limits import Flow, HostThrottle, Limit, binding_limit
 from llmcrawler.reporting.plain_text import plain
@@ -19,7 +21,6 @@ __all__ = [
     "Report",
     "Tally",
     "binding_limit",
-    "panel",
     "plain",
     "read_figures",
     "summary",

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from llmcrawler.reporting import Flow, HostThrottle, Progress, panel, read_figures
+from llmcrawler.reporting import Flow, HostThrottle, Progress, read_figures
+from llmcrawler.reporting.display import panel
 from llmcrawler.reporting.words import duration
 
 STATS: dict[str, Any] = {
