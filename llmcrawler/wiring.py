@@ -35,6 +35,7 @@ from llmcrawler.frontier import Admission, Frontier, MemoryFrontier
 from llmcrawler.llm import AnswerCache, Batcher, BatchRules, CachedAsker, Limits, price_of, read_price, resolve_provider
 from llmcrawler.llm.embedded import default_cache_folder
 from llmcrawler.llm.model import Model
+from llmcrawler.reporting import FetchProgress
 from llmcrawler.templates import Changes, TemplateGrouper, recluster
 from llmcrawler.urls import AddressGuard, Scope, TrapGuard
 
@@ -220,7 +221,13 @@ def _model(settings: BaseSettings) -> Model | None:
         requests_per_minute=settings.getint("LLM_REQUESTS_PER_MINUTE"),
         tokens_per_minute=settings.getint("LLM_TOKENS_PER_MINUTE"),
     )
-    return Model(choice, limits, price_of(choice.model, price_in, price_out), settings.get("LLM_EMBEDDED_MODEL") or "")
+    return Model(
+        choice,
+        limits,
+        price_of(choice.model, price_in, price_out),
+        embedded_file=settings.get("LLM_EMBEDDED_MODEL") or "",
+        on_progress=FetchProgress("the embedded model"),
+    )
 
 
 def _answer_cache(settings: BaseSettings) -> AnswerCache | None:
