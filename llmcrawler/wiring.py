@@ -171,15 +171,14 @@ _crawls: WeakKeyDictionary[Crawler, Crawl] = WeakKeyDictionary()
 
 
 def crawl_of(crawler: Crawler) -> Crawl:
-    """The crawl of a crawler; the first component that asks makes it, from the `options` of the spider."""
+    """The crawl of a crawler; the first component that asks makes it, from the `options` of the spider.
+
+    A spider without any (`scrapy shell` and `scrapy fetch` have one) gets a crawl with no start urls: its requests
+    pass through, politely.
+    """
     if crawler not in _crawls:
         options = getattr(crawler.spider, "options", None)
-        if not isinstance(options, ExploreOptions):
-            raise ConfigError(
-                f"{crawler.spidercls.__name__} has no options to crawl by: derive it from ExploreSpider, or give it "
-                "Scrapy's own SCHEDULER, DOWNLOADER, middlewares and pipelines in its custom_settings"
-            )
-        _crawls[crawler] = Crawl(crawler, options)
+        _crawls[crawler] = Crawl(crawler, options if isinstance(options, ExploreOptions) else ExploreOptions(urls=()))
     return _crawls[crawler]
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -285,3 +286,16 @@ def test_csv_holds_the_pages(tmp_path, site):
     assert header.startswith("url,kind,")
     assert sum(row.startswith("http") for row in rows) > 40
     assert FAST["LLM_PROVIDER"] == "none"
+
+
+def test_scrapys_own_commands_work_in_the_project(site):
+    fetched = subprocess.run(
+        [sys.executable, "-m", "scrapy", "fetch", "--nolog", site.url("/about/")],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "About us" in fetched.stdout
