@@ -1,0 +1,48 @@
+"""Cheap numbers about a page, for rules that tell its type.
+
+link_count, word_count, link_density (share of words in links, 0..1), form_count, password_inputs, search_inputs,
+article_tags, code_blocks (pre), price_count (amounts with a currency), heading_count, list_items, images, tables,
+time_tags, add_to_cart (forms and buttons that name a cart or basket in action, name, class or id), comment_blocks
+(blocks within an element that is named for comments). All floats; a cue that is 0 is given, too.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from .markup import Token
+from .segmenter import HINTS, Segments
+
+_PRICE: Final = re.compile(
+    r"(?:[$€£¥₹₽]|\b(?:USD|EUR|GBP|CHF)\b) ?\d[\d.,]*|\d[\d.,]* ?(?:[€£₽]|(?:zł|kr|Kč|USD|EUR|GBP|CHF)\b)"
+)
+_CART: Final = re.compile(r'(?:action|name|class|id|data-action)="[^"]*(?:cart|basket)', re.IGNORECASE)
+_ACTING: Final = frozenset(("form", "button", "input"))
+_COMMENT_BIT: Final = 1 << next(index for index, hint in enumerate(HINTS) if hint.startswith("comment"))
+_COUNTED: Final = (
+    ("form_count", ("form",)), ("article_tags", ("article",)), ("code_blocks", ("pre",)),
+    ("heading_count", ("h1", "h2", "h3", "h4", "h5", "h6")), ("list_items", ("li",)), ("images", ("img",)),
+    ("tables", ("table",)), ("time_tags", ("time",)),
+)  # fmt: skip
+
+
+def page_cues(page: Segments, page_tokens: list[Token], link_count: int) -> dict[str, float]:
+    """See the module's docstring for the keys."""
+    words = sum(block.words for block in page.blocks)
+    linked = sum(block.link_words for block in page.blocks)
+    acting = [(tag, source) for _, _, _, _, tag, source, _ in page_tokens if source and tag in _ACTING]
+    inputs = [source for tag, source in acting if tag == "input"]
+    cues = {
+        "link_count": float(link_count),
+        "word_count": float(words),
+        "link_density": linked / words if words else 0.0,
+        "password_inputs": float(sum('type="password"' in source for source in inputs)),
+        "search_inputs": float(sum('type="search"' in source or 'name="q"' in source for source in inputs)),
+        "price_count": float(sum(len(_PRICE.findall(block.text[:2000])) for block in page.blocks)),
+        "add_to_cart": float(sum(_CART.search(source) is not None for _, source in acting)),
+        "comment_blocks": float(sum(bool(page.hints[block.container] & _COMMENT_BIT) for block in page.blocks)),
+    }
+    for name, tags in _COUNTED:
+        cues[name] = float(sum(page.counts.get(tag, 0) for tag in tags))
+    return cues

@@ -1,0 +1,78 @@
+"""Title, language and flat metadata of a page from its head."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from .links import Resolver
+from .segmenter import Segments
+
+# What a meta name or property is called in PageContent.metadata, best source first.
+_NAMES: Final = (
+    ("description", ("description", "og:description", "twitter:description")),
+    ("author", ("author", "article:author", "dc.creator")),
+    ("published", ("article:published_time", "datepublished", "dc.date", "date", "pubdate")),
+    ("modified", ("article:modified_time", "og:updated_time", "datemodified", "last-modified")),
+    ("site_name", ("og:site_name", "application-name")),
+    ("robots", ("robots",)),
+    ("og:type", ("og:type",)),
+    ("og:title", ("og:title", "twitter:title")),
+    ("og:image", ("og:image",)),
+    ("keywords", ("keywords",)),
+    ("generator", ("generator",)),
+)
+_REFRESH: Final = re.compile(r"^\s*[\d.]+\s*[;,]\s*(?:url\s*=\s*)?['\"]?([^'\"]+)", re.IGNORECASE)
+_LANG: Final = re.compile(r"^[a-zA-Z]{2,3}(?:[-_][a-zA-Z0-9]{2,8})*$")
+
+
+def metas(page: Segments) -> dict[str, str]:
+    """Content by lower-case name or property, the first one winning."""
+    found: dict[str, str] = {}
+    for tag, attributes in page.metas:
+        if tag == "meta":
+            name = (attributes.get("property") or attributes.get("name") or attributes.get("itemprop") or "").lower()
+            content = " ".join(attributes.get("content", "").split())
+            if name and content:
+                found.setdefault(name, content)
+    return found
+
+
+def base_reference(page: Segments) -> str:
+    """The href of the first <base>, or ""."""
+    return next((found["href"] for tag, found in page.metas if tag == "base" and found.get("href")), "")
+
+
+def metadata(page: Segments, known: dict[str, str], resolve: Resolver) -> dict[str, str]:
+    """Only what is present: description, canonical, next, prev, refresh, author, published, ... ."""
+    found = {}
+    for name, sources in _NAMES:
+        value = next((known[source] for source in sources if source in known), "")
+        if value:
+            found[name] = value
+    for tag, attributes in page.metas:
+        if tag == "link":
+            for rel in attributes.get("rel", "").lower().split():
+                if rel in {"canonical", "next", "prev"}:
+                    target = resolve(attributes.get("href", ""))
+                    if target:
+                        found.setdefault(rel, target)
+        elif tag == "meta" and attributes.get("http-equiv", "").lower() == "refresh":
+            refresh = _REFRESH.match(attributes.get("content", ""))
+            if refresh and resolve(refresh[1]):
+                found.setdefault("refresh", resolve(refresh[1]))
+    return found
+
+
+def language(page: Segments, known: dict[str, str]) -> str:
+    """The language tag as the page gives it: html lang, else content-language, else og:locale; "" if unknown."""
+    headers = [a.get("content", "") for _, a in page.metas if a.get("http-equiv", "").lower() == "content-language"]
+    for value in (
+        page.html_attributes.get("lang", ""),
+        page.html_attributes.get("xml:lang", ""),
+        *headers,
+        known.get("og:locale", ""),
+    ):
+        if _LANG.match(value.strip()):
+            return value.strip().replace("_", "-")
+    return ""

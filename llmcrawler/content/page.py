@@ -1,0 +1,69 @@
+"""All that one parse of a page yields."""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+from typing import Final
+
+from llmcrawler.items import PageContent, TextBlock
+
+from .cues import page_cues
+from .links import Resolver, resolve_links
+from .markup import parse, tokens
+from .metadata import base_reference, language, metadata, metas
+from .scoring import score_blocks
+from .segmenter import Segments, segment
+from .structured import json_ld, microdata, open_graph_product
+
+_LINK_TARGET: Final = re.compile(r"\]\(([^()\s]+)\)")
+_MAX_TITLE_CHARS: Final = 500
+
+
+def _key(text: str) -> int:
+    return int.from_bytes(blake2b(text.lower().encode("utf-8", "replace"), digest_size=8).digest(), "big")
+
+
+def _text_blocks(page: Segments, resolve: Resolver) -> tuple[TextBlock, ...]:
+    def absolute(match: re.Match[str]) -> str:
+        return f"]({resolve(match[1]) or match[1]})"
+
+    return tuple(
+        TextBlock(
+            _LINK_TARGET.sub(absolute, block.markdown) if "](" in block.markdown else block.markdown,
+            block.words,
+            score,
+            # A heading and the menu's link to it share their words, not their key.
+            _key(f"{block.tag} {block.text}"),
+        )
+        for block, score in zip(page.blocks, score_blocks(page), strict=True)
+    )
+
+
+def read_page(html: str, url: str) -> PageContent:
+    """Everything a page says, from one lexbor parse. Pure, and never raises on malformed HTML.
+
+    Time is linear in the size of the page; what lies behind its first 6 million characters is not read.
+    """
+    tree = parse(html)
+    features: frozenset[str] = frozenset()  # fingerprint(tree) goes here: before tokens(), which strips the tree
+    items = microdata(tree) if "itemscope" in html else []
+    page_tokens = tokens(tree)
+    page = segment(page_tokens)
+    known = metas(page)
+    resolve = Resolver(url, base_reference(page))
+    links = resolve_links(page.links, resolve)
+    heading = next((block.text for block in page.blocks if block.markdown.startswith("# ")), "")
+    objects = json_ld(page.scripts)
+    if not any(str(item.get("@type")).endswith("Product") for item in objects + items):
+        items += open_graph_product(known)
+    return PageContent(
+        title=(page.title or known.get("og:title", "") or heading)[:_MAX_TITLE_CHARS],
+        lang=language(page, known),
+        links=links,
+        blocks=_text_blocks(page, resolve),
+        metadata=metadata(page, known, resolve),
+        structured_data=(*objects, *items),
+        features=features,
+        cues=page_cues(page, page_tokens, len(links)),
+    )

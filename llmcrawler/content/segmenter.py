@@ -1,0 +1,501 @@
+"""One pass over a page's tokens: blocks of text, the containers they stand in, links, cues and metadata."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from .markup import Token, attributes, plain
+
+INLINE: Final = frozenset(
+    [
+        "a",
+        "abbr",
+        "acronym",
+        "b",
+        "bdi",
+        "bdo",
+        "big",
+        "cite",
+        "code",
+        "data",
+        "del",
+        "dfn",
+        "em",
+        "font",
+        "i",
+        "ins",
+        "kbd",
+        "label",
+        "mark",
+        "nobr",
+        "q",
+        "rp",
+        "rt",
+        "ruby",
+        "s",
+        "samp",
+        "small",
+        "span",
+        "strike",
+        "strong",
+        "sub",
+        "sup",
+        "time",
+        "tt",
+        "u",
+        "var",
+        "wbr",
+        "button",
+    ]
+)
+VOID: Final = frozenset(
+    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"]
+)
+_SKIPPED: Final = frozenset(
+    [
+        "select",
+        "option",
+        "datalist",
+        "object",
+        "video",
+        "audio",
+        "canvas",
+        "math",
+        "dialog",
+        "noscript",
+        "template",
+    ]
+)
+_SKIPPED_ALWAYS: Final = _SKIPPED - {"noscript", "template", "dialog"}
+# Hidden parts that a click shows: tabs, accordions. Their text is content like any other.
+_UNFOLDS: Final = re.compile(r"(?i)tab|panel|accordion|collaps|toggle|desc|content|faq")
+_EMPHASIS: Final = {"b": "**", "strong": "**", "i": "*", "em": "*"}
+TAGS: Final = (
+    "div",
+    "p",
+    "li",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "td",
+    "th",
+    "pre",
+    "blockquote",
+    "dt",
+    "dd",
+    "ul",
+    "ol",
+    "dl",
+    "table",
+    "tr",
+    "section",
+    "article",
+    "main",
+    "aside",
+    "nav",
+    "header",
+    "footer",
+    "form",
+    "figure",
+    "figcaption",
+    "body",
+    "caption",
+    "summary",
+    "details",
+    "fieldset",
+)
+TAG_IDS: Final = {tag: index for index, tag in enumerate(TAGS)}
+
+# What authors call the parts of a page, one bit each (class, id, role, itemprop). Words of the trade, of no site.
+HINTS: Final = (
+    r"nav|menu|breadcrumb|sitemap|skip|pager|paginat",
+    r"foot|copyright|legal",
+    r"header|masthead|topbar|banner|logo",
+    r"comment|disqus|respond|reply",
+    r"side|aside|widget|rail|secondary",
+    r"share|social|follow|sharing|subscribe|newsletter|signup",
+    r"related|recommend|similar|also|more-|popular|trending|upsell|crosssell|cross-sell|recent",
+    r"cookie|consent|modal|popup|overlay|dialog|gdpr|tooltip|toast|dropdown|offcanvas|drawer",
+    r"(?<![a-z])ads?(?![a-z])|advert|sponsor|promo|cta",
+    r"meta|author|byline|date|tags?(?![a-z])|categor|info|label|badge",
+    r"content|main|body|article|entry|story|text|prose|markdown|rte",
+    r"post|message|thread|topic|answer|question|reply",
+    r"product|price|sku|description|spec|detail|feature",
+    r"card|item|tile|grid|list|result|teaser|collection|col-",
+    r"review|rating|testimonial",
+    r"filter|sort|facet|toolbar|search|form|login|cart|checkout|quantity|account",
+    r"hero|intro|lead|title|heading|summary|excerpt",
+    r"faq|accordion|collapse|tab|panel|toggle",
+)
+_HINT_RE: Final = re.compile("|".join(f"({hint})" for hint in HINTS))
+_HINT_SOURCE: Final = re.compile(r' (?:class|id|role|itemprop)="([^"]*+)"')
+_HIDDEN: Final = re.compile(
+    r' hidden(?:=""|="hidden"|="true"|(?= |$))| aria-hidden="true"| style="[^"]*display: ?none', re.IGNORECASE
+)
+_DASHED: Final = re.compile(r"[\s_]+")
+# Elements deeper than this are taken as one container.
+_MAX_DEPTH: Final = 400
+
+
+@lru_cache(maxsize=16384)
+def hint_bits(attribute_source: str) -> int:
+    """Which HINTS the names in an element's attributes give."""
+    names = " ".join(_HINT_SOURCE.findall(attribute_source)).lower()[:200]
+    bits = 0
+    for match in _HINT_RE.finditer(names):
+        bits |= 1 << ((match.lastindex or 1) - 1)
+    return bits
+
+
+@dataclass(slots=True)
+class RawBlock:
+    """A run of inline content between two block boundaries."""
+
+    text: str
+    markdown: str
+    container: int
+    tag: int
+    words: int
+    link_words: int
+    emphasis: int
+
+
+@dataclass(slots=True)
+class Segments:
+    """What one pass finds. Containers are block-level elements in document order: parents come before children."""
+
+    blocks: list[RawBlock] = field(default_factory=list)
+    parents: list[int] = field(default_factory=lambda: [0])
+    tags: list[int] = field(default_factory=lambda: [TAG_IDS["body"]])
+    hints: list[int] = field(default_factory=lambda: [0])
+    signatures: list[str] = field(default_factory=lambda: [""])
+    links: list[tuple[str, str]] = field(default_factory=list)
+    metas: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    scripts: list[str] = field(default_factory=list)
+    html_attributes: dict[str, str] = field(default_factory=dict)
+    title: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+class Segmenter:
+    """Reads tokens once, in time linear in their number."""
+
+    def __init__(self, *, lenient: bool = False) -> None:
+        self._skipped = _SKIPPED_ALWAYS if lenient else _SKIPPED
+        self._lenient = lenient
+        self.out = Segments()
+        self._stack: list[tuple[str, int]] = []
+        self._container = 0
+        self._text: list[str] = []
+        self._markdown: list[str] = []
+        self._link: tuple[str, int, int] | None = None
+        self._link_text = ""
+        self._link_words = 0
+        self._lists: list[list[int]] = []
+        self._prefix = ""
+        self._quotes = 0
+        self._pre = 0
+        self._table_rows: list[int] = []
+        self._row: list[str] | None = None
+        self._row_depth = 0
+
+    # A flat loop: one call per token would cost more than all the work in it.
+    def read(self, page: list[Token]) -> Segments:  # noqa: C901, PLR0912 - speed, see above
+        out, stack, counts, skipped = self.out, self._stack, self.out.counts, self._skipped
+        text_append, markdown_append = self._text.append, self._markdown.append
+        skip_until = -1
+        for position, (raw, raw_attributes, content, slash, tag, source, text) in enumerate(page):
+            if text:
+                if skip_until < 0:
+                    shown = plain(text) if "&" in text else text
+                    text_append(shown)
+                    markdown_append(shown)
+            elif slash:
+                if stack:
+                    name, container = stack.pop()
+                    if skip_until >= 0:
+                        if len(stack) <= skip_until:
+                            skip_until = -1
+                    else:
+                        self._close(name, container)
+            elif tag:
+                counts[tag] = counts.get(tag, 0) + 1
+                if tag in VOID:
+                    if tag in {"meta", "link", "base"}:
+                        out.metas.append((tag, attributes(source)))
+                    elif skip_until < 0:
+                        self._void(tag, source)
+                    continue
+                if tag == "html":
+                    out.html_attributes = attributes(source)
+                if skip_until < 0:
+                    if tag in skipped or (("hidden" in source or "none" in source) and self._is_hidden(tag, source)):
+                        skip_until = len(stack)
+                        stack.append((tag, -1))
+                    else:
+                        stack.append((tag, self._open(tag, source, page, position)))
+                else:
+                    stack.append((tag, -1))
+                if tag == "a" and skip_until >= 0:
+                    self._hidden_link(source)
+            elif raw == "script":
+                if "ld+json" in raw_attributes:
+                    out.scripts.append(content)
+            elif raw == "title":
+                out.title = out.title or " ".join(plain(content).split())
+        self._flush()
+        return out
+
+    def _is_hidden(self, tag: str, source: str) -> bool:
+        if self._lenient or tag in {"body", "html"} or not _HIDDEN.search(source):
+            return False
+        return _UNFOLDS.search(" ".join(_HINT_SOURCE.findall(source))) is None
+
+    def _hidden_link(self, source: str) -> None:
+        found = attributes(source)
+        if "href" in found and "nofollow" not in found.get("rel", ""):
+            self.out.links.append((found["href"], ""))
+
+    def _open(self, tag: str, source: str, page: list[Token], position: int) -> int:  # noqa: C901 - one branch a tag
+        """The container to return to at the element's end, or -1 for inline elements."""
+        if tag == "a":
+            self._link = (source, len(self._text), len(self._markdown))
+            return -1
+        if tag in _EMPHASIS:
+            if not self._pre:
+                self._markdown.append("\x00" + _EMPHASIS[tag])
+            return -1
+        if tag in INLINE:
+            if tag == "code" and not self._pre:
+                self._markdown.append("\x00`")
+            return -1
+        if self._row is not None:
+            self._text.append(" ")
+            self._markdown.append(" ")
+            return -1
+        self._flush()
+        before = self._container
+        self._push(tag, source)
+        if tag in {"ul", "ol"}:
+            self._lists.append([1 if tag == "ol" else 0])
+        elif tag == "li":
+            self._item()
+        elif tag == "pre":
+            self._pre += 1
+        elif tag == "blockquote":
+            self._quotes += 1
+        elif tag == "table":
+            self._table_rows.append(0 if _is_data_table(page, position) else -1)
+        elif tag == "tr" and self._table_rows and self._table_rows[-1] >= 0:
+            self._row, self._row_depth = [], len(self._stack)
+        return before
+
+    def _push(self, tag: str, source: str) -> None:
+        out = self.out
+        if len(self._stack) > _MAX_DEPTH:
+            return
+        out.parents.append(self._container)
+        out.tags.append(TAG_IDS.get(tag, 0))
+        out.hints.append(hint_bits(source) if source else 0)
+        out.signatures.append(tag + source[:60] if source.startswith(" class=") else tag)
+        self._container = len(out.tags) - 1
+
+    def _item(self) -> None:
+        if self._lists:
+            number = self._lists[-1][0]
+            mark = "- " if not number else f"{number}. "
+            if number:
+                self._lists[-1][0] += 1
+            self._prefix = "  " * min(len(self._lists) - 1, 8) + mark
+        else:
+            self._prefix = "- "
+
+    def _close(self, tag: str, container: int) -> None:  # noqa: C901, PLR0912 - one branch a tag
+        if tag == "a":
+            self._close_link()
+            return
+        if container < 0:
+            if tag in _EMPHASIS:
+                if not self._pre:
+                    self._markdown.append("\x01" + _EMPHASIS[tag])
+            elif tag == "code":
+                if not self._pre:
+                    self._markdown.append("\x01`")
+            elif self._row is not None:
+                if tag in {"td", "th"}:
+                    self._markdown.append("\x02")
+                self._text.append(" ")
+                self._markdown.append(" ")
+            return
+        self._flush()
+        if tag in {"ul", "ol"}:
+            if self._lists:
+                self._lists.pop()
+        elif tag == "li":
+            self._prefix = ""
+        elif tag == "pre":
+            self._pre -= 1
+        elif tag == "blockquote":
+            self._quotes -= 1
+        elif tag == "table" and self._table_rows:
+            self._table_rows.pop()
+        self._container = container
+
+    def _close_link(self) -> None:
+        if self._link is None:
+            return
+        source, text_start, markdown_start = self._link
+        self._link = None
+        text = " ".join("".join(self._text[text_start:]).split())
+        found = attributes(source)
+        href = found.get("href", "").strip()
+        self._link_words += len(text.split())
+        whole, self._link_text = f"{self._link_text} {text}".strip(), ""
+        if not href:
+            return
+        if "nofollow" not in found.get("rel", "").lower():
+            self.out.links.append((href, whole))
+        if text and not self._pre and markdown_start < len(self._markdown):
+            self._markdown.insert(markdown_start, "\x03")
+            self._markdown.append(f"\x04{href}\x05")
+
+    def _void(self, tag: str, source: str) -> None:
+        if tag == "br":
+            self._text.append("\n")
+            self._markdown.append("\n")
+        elif tag == "hr":
+            if self._row is None:
+                self._flush()
+        elif tag == "area":
+            self._hidden_link(source)
+        elif tag == "input":
+            self._text.append(" ")
+
+    def _flush(self) -> None:
+        """End the running block."""
+        if not self._text:
+            self._row = None
+            return
+        raw = "".join(self._text)
+        if self._link is not None:
+            # A link around blocks: what follows is link text too, of the next block.
+            inside = " ".join("".join(self._text[self._link[1] :]).split())
+            self._link_words += len(inside.split())
+            self._link_text = f"{self._link_text} {inside}".strip()[:300]
+            self._link = (self._link[0], 0, 0)
+        self._text.clear()
+        if self._pre:
+            text = raw.strip("\n")
+            folded = " ".join(text.split())
+        else:
+            text = folded = " ".join(raw.split())
+        if folded:
+            name = self.out.tags[self._container]
+            words = len(folded.split())
+            source = "".join(self._markdown)
+            markdown = self._render(source, text, TAGS[name])
+            self.out.blocks.append(
+                RawBlock(
+                    folded, markdown, self._container, name, words, min(self._link_words, words), source.count("\x01**")
+                )
+            )
+            self._prefix = " " * len(self._prefix) if self._prefix else ""
+        self._markdown.clear()
+        self._link_words = 0
+        self._row = None
+
+    def _render(self, source: str, text: str, tag: str) -> str:
+        if self._pre:
+            fence = "````" if "```" in text else "```"
+            return f"{fence}\n{text}\n{fence}"
+        markdown = _inline(source)
+        if self._row is not None:
+            cells = [" ".join(cell.split()).replace("|", "\\|") for cell in markdown.split("\x02")][:-1] or [markdown]
+            row = "| " + " | ".join(cells) + " |"
+            self._table_rows[-1] += 1
+            return row if self._table_rows[-1] > 1 else row + "\n|" + " --- |" * len(cells)
+        markdown = " ".join(markdown.replace("\x02", " ").split())
+        if len(tag) == 2 and tag[0] == "h" and tag[1].isdigit():
+            markdown = "#" * int(tag[1]) + " " + markdown
+        elif self._prefix:
+            markdown = self._prefix + markdown
+        return "> " * min(self._quotes, 5) + markdown if self._quotes > 0 else markdown
+
+
+_EMPTY_MARK: Final = re.compile(r"\x00(\*\*|\*|`)\s*\x01\1")
+_OPEN_MARK: Final = re.compile(r"\x00(\*\*|\*|`)(\s*)")
+_CLOSE_MARK: Final = re.compile(r"(\s*)\x01(\*\*|\*|`)")
+_LINK: Final = re.compile(r"\x03([^\x03\x04\x05]*)\x04([^\x05]*)\x05")
+
+
+def _link(match: re.Match[str]) -> str:
+    text, href = match[1], match[2]
+    stripped = " ".join(text.split())
+    if not stripped:
+        return " "
+    lead, tail = (" " if text[:1].isspace() else ""), (" " if text[-1:].isspace() else "")
+    target = href.replace(" ", "%20").replace("(", "%28").replace(")", "%29").replace("\n", "")
+    return f"{lead}[{stripped}]({target}){tail}"
+
+
+def _inline(source: str) -> str:
+    """Marks to Markdown: white space goes outside of emphasis, empty emphasis goes away."""
+    if "\x00" in source or "\x01" in source:
+        source = _EMPTY_MARK.sub("", source)
+        source = _OPEN_MARK.sub(r"\2\1", source)
+        source = _CLOSE_MARK.sub(r"\2\1", source)
+    if "\x03" in source:
+        source = _LINK.sub(_link, source)
+    if "\x03" in source or "\x04" in source:
+        source = re.sub(r"\x03|\x04[^\x05]*\x05", "", source)
+    return source
+
+
+def _is_data_table(page: list[Token], position: int) -> bool:
+    """Whether a table holds cells of text, not the page's layout: no table, heading, form or list in it."""
+    for _, _, _, slash, tag, _, _ in page[position + 1 : position + 4000]:
+        if tag == "table":
+            return bool(slash)
+        if tag in _LAYOUT:
+            return False
+    return False
+
+
+_LAYOUT: Final = frozenset(
+    [
+        "h1",
+        "h2",
+        "h3",
+        "form",
+        "ul",
+        "ol",
+        "article",
+        "section",
+        "nav",
+        "header",
+        "footer",
+        "pre",
+        "blockquote",
+        "iframe",
+    ]
+)
+
+
+# With less text than this a page may keep its content where only a reader without scripts looks.
+_FEW_WORDS: Final = 100
+
+
+def segment(page: list[Token]) -> Segments:
+    """The page's blocks; where next to no text is visible, those of `noscript`, `template` and hidden parts too."""
+    found = Segmenter().read(page)
+    words = sum(block.words for block in found.blocks)
+    if words >= _FEW_WORDS:
+        return found
+    lenient = Segmenter(lenient=True).read(page)
+    return lenient if sum(block.words for block in lenient.blocks) > 2 * words + 20 else found

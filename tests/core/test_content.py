@@ -1,0 +1,225 @@
+import pickle
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from llmcrawler.content import Boilerplate, content_hash, main_text, read_page
+
+URL = "http://site.example/a/b.html"
+
+
+def markdown(html: str) -> str:
+    return "\n".join(block.markdown for block in read_page(html, URL).blocks)
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<h2>A  title</h2>", "## A title"),
+        ("<p>a<br>b</p>", "a b"),
+        ("<p>one <b>two</b> <i>three</i> <code>four</code></p>", "one **two** *three* `four`"),
+        ("<p><b> two </b>x</p>", "**two** x"),
+        ("<p><a href='/x y'>see this</a></p>", "[see this](http://site.example/x%20y)"),
+        ("<ul><li>a<ul><li>b</li></ul></li><li>c</li></ul>", "- a\n  - b\n- c"),
+        ("<ol><li>a</li><li>b</li></ol>", "1. a\n2. b"),
+        ("<blockquote><p>said</p></blockquote>", "> said"),
+        ("<pre><code>a = 1\n  b</code></pre>", "```\na = 1\n  b\n```"),
+        ("<table><tr><th>k<th>v<tr><td>a|b<td>2</table>", "| k | v |\n| --- | --- |\n| a\\|b | 2 |"),
+        ("<p>seen</p><script>x</script><style>y</style><svg><text>z</text></svg>", "seen"),
+        ("<p>seen</p><div hidden>x</div><p style='display: none'>y</p>", "seen"),
+        ("<p>1 &lt; 2 &amp; 3&nbsp;é</p>", "1 < 2 & 3 é"),
+        ("", ""),
+    ],
+)
+def test_html_becomes_markdown(html: str, expected: str) -> None:
+    assert markdown(html) == expected
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<a href='c'>x</a><a href=/d>y</a><a href=//e.example/f>z</a>", ["/a/c", "/d", "//e.example/f"]),
+        ("<base href='/z/'><a href='c'>x</a>", ["/z/c"]),
+        ("<a href='../c'>x</a><a href='?q=1'>y</a>", ["/c", "/a/b.html?q=1"]),
+        ("<a href='javascript:x()'></a><a href='mailto:a@b'></a><a href='#top'></a>", []),
+        ("<a rel='nofollow' href='c'>x</a>", []),
+        ("<a href='/c'></a><a href='/c'>text</a>", ["/c"]),
+        ("<map><area href='/c'></map>", ["/c"]),
+        ("<a href='/c'><div><h3>card</h3></div></a>", ["/c"]),
+        ("<a href='http://[bad'>x</a>", []),
+    ],
+)
+def test_links_are_absolute_unique_and_in_order(html: str, expected: list[str]) -> None:
+    found = [link.url for link in read_page(html, URL).links]
+    wanted = ["http:" + path if path.startswith("//") else "http://site.example" + path for path in expected]
+    assert found == wanted
+
+
+def test_link_around_blocks_keeps_its_text() -> None:
+    page = read_page("<a href='/c'><div><h3>A card</h3><p>of text</p></div></a>", URL)
+    assert page.links[0].text == "A card of text"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        '{"@type": "Product", "name": "x"}',
+        '{"@type": "Product", "name": "x",}',
+        '[{"@type": "Product", "name": "x"}]',
+        '{"@context": "c", "@graph": [{"@type": "Product", "name": "x"}]}',
+        '<!-- {"@type": "Product", "name": "x"} -->',
+        '//<![CDATA[\n{"@type": "Product", "name": "x"}\n//]]>',
+    ],
+)
+def test_json_ld_is_read_as_pages_write_it(script: str) -> None:
+    page = read_page(f'<script type="application/ld+json">{script}</script>', URL)
+    assert page.structured_data == ({"@type": "Product", "name": "x"},)
+
+
+def test_broken_json_ld_gives_nothing() -> None:
+    assert read_page('<script type="application/ld+json">{"a": </script>', URL).structured_data == ()
+
+
+def test_microdata_items_nest() -> None:
+    html = """<div itemscope itemtype="https://schema.org/Product"><h1 itemprop="name">Mug</h1>
+    <div itemprop="offers" itemscope itemtype="https://schema.org/Offer">
+    <meta itemprop="price" content="3.50"></div></div>"""
+    wanted = {"@type": "Product", "name": "Mug", "offers": {"@type": "Offer", "price": "3.50"}}
+    assert read_page(html, URL).structured_data == (wanted,)
+
+
+def test_metadata_title_and_language() -> None:
+    html = """<html lang="de-AT"><title> A  &amp; B </title><meta name=description content=d>
+    <link rel=canonical href=/c><meta property="og:type" content=article>
+    <meta http-equiv=refresh content="5; url=/n">"""
+    page = read_page(html, URL)
+    assert (page.title, page.lang) == ("A & B", "de-AT")
+    assert page.metadata == {
+        "description": "d",
+        "canonical": "http://site.example/c",
+        "og:type": "article",
+        "refresh": "http://site.example/n",
+    }
+
+
+def test_cues_count_what_rules_need() -> None:
+    html = """<form action="/cart/add"><input type=password><input type=search><button>go</button></form>
+    <p>Price $4.50 <a href=/x>more</a></p><pre>x</pre><img src=a><table><tr><td>1</table><time>now</time>"""
+    cues = read_page(html, URL).cues
+    wanted = {
+        "form_count": 1,
+        "password_inputs": 1,
+        "search_inputs": 1,
+        "price_count": 1,
+        "add_to_cart": 1,
+        "link_count": 1,
+    }
+    assert {name: cues[name] for name in wanted} == wanted
+    assert all(isinstance(value, float) for value in cues.values())
+
+
+def test_text_that_only_readers_without_scripts_see_is_found() -> None:
+    words = "plain words that tell a story. " * 10
+    assert "tell a story" in markdown(f"<div id=app></div><noscript><p>{words}</p></noscript>")
+
+
+SITE_HEAD = "<nav><a href=/>Home</a></nav><p>This shop is the finest shop of the whole wide town, they say.</p>"
+
+
+def test_blocks_of_all_pages_leave_the_main_text_and_the_pages_own_stay() -> None:
+    boilerplate = Boilerplate()
+    pages = [
+        read_page(
+            f"{SITE_HEAD}<main><p>{f'Story number {n} goes on for many words, as stories do. ' * 4}</p></main>", URL
+        )
+        for n in range(5)
+    ]
+    for page in pages:
+        boilerplate.observe(page.blocks)
+    text = main_text(pages[0].blocks, boilerplate)
+    assert "Story number 0" in text
+    assert "finest shop" not in text
+
+
+def test_page_of_repeated_blocks_only_is_not_emptied() -> None:
+    page = read_page("<main><p>The same words stand on every single page of this site, always.</p></main>", URL)
+    boilerplate = Boilerplate()
+    for _ in range(5):
+        boilerplate.observe(page.blocks)
+    assert main_text(page.blocks, boilerplate)
+
+
+def test_boilerplate_forgets_the_key_not_seen_for_longest() -> None:
+    boilerplate = Boilerplate(max_keys=1)
+    first, second = (read_page(f"<p>{text}</p>", URL).blocks for text in ("one", "two"))
+    for blocks in (first, first, first, second):
+        boilerplate.observe(blocks)
+    assert not boilerplate.is_repeated(first[0].key)
+
+
+def test_content_hash_ignores_white_space() -> None:
+    assert content_hash("a  b\n") == content_hash("a b") != content_hash("a c")
+
+
+@pytest.mark.parametrize(
+    "html", ["<div>" * 30_000 + "x", "<b><p>" * 3000, "<table><tr><td>" * 2000, "<ul><li>" * 3000 + "deep"]
+)
+def test_deep_nesting_is_read_without_recursion(html: str) -> None:
+    read_page(html, URL)
+
+
+def test_page_content_can_be_pickled() -> None:
+    page = read_page("<p>words</p>", URL)
+    assert pickle.loads(pickle.dumps(page)) == page
+
+
+PIECES = st.lists(
+    st.one_of(
+        st.sampled_from(
+            [
+                "<p>",
+                "</p>",
+                "<a",
+                "href=x>",
+                "</a>",
+                "<b>",
+                "</b>",
+                "<table>",
+                "<tr>",
+                "<td>",
+                "<li>",
+                "<ul>",
+                "<pre>",
+                "<!--",
+                "]]>",
+                "<svg>",
+                "<div",
+                "hidden>",
+                "&amp;",
+                "&#",
+                "<h1>",
+            ]
+        ),
+        st.text(max_size=20),
+    ),
+    max_size=40,
+)
+
+
+@given(PIECES)
+@settings(max_examples=100, deadline=None)
+def test_no_input_raises(pieces: list[str]) -> None:
+    main_text(read_page(" ".join(pieces), URL).blocks, Boilerplate())
+
+
+@given(st.lists(st.from_regex(r"[a-z]{1,8}", fullmatch=True), max_size=30), st.randoms())
+@settings(max_examples=50, deadline=None)
+def test_every_word_of_the_text_is_on_the_page(words: list[str], random: object) -> None:
+    tags = ["<p>", "<li>", "<b>", "</b>", "<td>", "<div>", "<h2>", " "]
+    html = "".join(f"{random.choice(tags)}{word} " for word in words)  # type: ignore[attr-defined]
+    found = re.findall(
+        r"\w+", re.sub(r"^ *\d+\.", "", main_text(read_page(html, URL).blocks, None), flags=re.MULTILINE)
+    )
+    assert set(found) <= set(words)
