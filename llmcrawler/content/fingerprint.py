@@ -20,6 +20,7 @@ _MAX_TOKENS = 12
 
 _SKIPPED_TAGS = frozenset({"head", "script", "style", "svg", "noscript", "template", "br", "wbr", "source", "path"})
 _FIELD_TAGS = frozenset({"input", "select", "textarea", "button"})
+_HINTING_TAGS = _FIELD_TAGS | {"form"}
 _DIGITS = re.compile(r"\d+")
 # Where the visitor stands or what he opened, not which template made the page.
 _STATE = re.compile(
@@ -28,7 +29,9 @@ _STATE = re.compile(
     re.IGNORECASE,
 )
 # Class names that build tools derive from a hash: emotion, styled-components, styled-jsx, svelte, astro, stitches.
-_HASH_PREFIX = re.compile(r"^(css|sc|jsx|emotion|styled|svelte|astro|makestyles|jss|c|_)-(?=[A-Za-z0-9]{4,}(?:-\w+)*$)")
+_HASH_PREFIX = re.compile(
+    r"^(?:css|sc|jsx|emotion|styled|svelte|astro|makestyles|jss|c|_)-(?=[A-Za-z0-9]{4,}(?:-\w+)*$)"
+)
 _HASH_PIECE = re.compile(r"[-_]+[A-Za-z0-9+]{5,10}$")
 
 
@@ -51,15 +54,21 @@ def fingerprint(tree: LexborHTMLParser) -> frozenset[str]:
             if tag is None or tag in _SKIPPED_TAGS:
                 continue
             seen += 1
+            if seen > MAX_ELEMENTS:
+                break
             attributes = node.attributes
-            label = _label(tag, attributes.get("class") or "")
+            classes = attributes.get("class")
+            label, hashes = _label(tag, classes) if classes else (tag, ())
+            if hashes:
+                features.update(hashes)
             if tag == "body":
                 features.update("body." + token for token in _tokens(attributes.get("class") or ""))
                 label = "body"
             features.add(parent_label + ">" + label)
-            if len(attributes) > 1 or tag == "form":
+            if tag in _HINTING_TAGS or "itemtype" in attributes or "itemprop" in attributes:
                 features.update(_hints(tag, attributes))
-            queue.append((node, label))
+            if node.first_child is not None:
+                queue.append((node, label))
     features.update("html." + token for token in _tokens(root.attributes.get("class") or ""))
     return frozenset(features)
 
@@ -79,8 +88,18 @@ def _hints(tag: str, attributes: dict[str, str | None]) -> list[str]:
 
 
 @lru_cache(maxsize=8192)
-def _label(tag: str, classes: str) -> str:
-    return ".".join((tag, *_tokens(classes))) if classes else tag
+def _label(tag: str, classes: str) -> tuple[str, tuple[str, ...]]:
+    """The element's label, and the hash-like class names that are not part of it.
+
+    Such a name is a feature of its own: one that is the same on all pages of a build tells its component, one
+    that is drawn anew for each page is found to predict nothing; in a label it would hide the pair.
+    """
+    hashes = tuple(
+        "hash." + raw[:_MAX_TOKEN_CHARS]
+        for raw in classes.split()[:_MAX_TOKENS]
+        if len(raw) <= _MAX_TOKEN_CHARS and not _STATE.search(raw) and not fold_class(raw)
+    )
+    return ".".join((tag, *_tokens(classes))), hashes
 
 
 def _tokens(classes: str) -> list[str]:
@@ -93,7 +112,7 @@ def fold_class(token: str) -> str:
     if len(token) > _MAX_TOKEN_CHARS or _STATE.search(token):
         return ""
     if (match := _HASH_PREFIX.match(token)) and _is_hash(token[match.end() :]):
-        return match.group(1)
+        return ""
     if (match := _HASH_PIECE.search(token)) and _is_hash(match.group().lstrip("-_")):
         token = token[: match.start()]  # CSS modules: Button_root__3xY2z
     elif _is_hash(token):

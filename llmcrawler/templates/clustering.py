@@ -20,6 +20,7 @@ Floats = NDArray[np.float32]
 THRESHOLD_SHARE = 0.6
 EARLY_STRICTNESS = 0.2
 EARLY_PAGES = 40
+SINGLE_FLOOR_SHARE = 0.85
 MAX_URL_SHARE = 0.5
 _ROUNDS = 2
 _APART = -8.0  # a similarity that no average can make good
@@ -40,6 +41,7 @@ def recluster(snapshot: Snapshot) -> Clustering:
     similarity = (1 - url_share) * dom_similarity + url_share * url_similarity
     threshold = _threshold_share(len(snapshot.samples)) * _predictability(similarity, _nearest(similarity))
     clusters = _average_linkage(_kept_apart(similarity, snapshot), threshold)
+    predictability = threshold / _threshold_share(len(snapshot.samples))
     return Clustering(
         samples=snapshot.samples,
         groups=snapshot.groups,
@@ -49,6 +51,7 @@ def recluster(snapshot: Snapshot) -> Clustering:
         unknown_url_weight=url.rare_weight,
         url_share=url_share,
         threshold=threshold,
+        floors=_floors(similarity, clusters, SINGLE_FLOOR_SHARE * predictability),
     )
 
 
@@ -71,8 +74,11 @@ class _Space:
         return weights
 
     def similarity(self, weights: Floats) -> Floats:
-        """Weighted Jaccard between all pairs of pages."""
-        common = (self.matrix * weights) @ self.matrix.T
+        """Weighted Jaccard between all pairs of pages; the diagonal means nothing."""
+        # What one page has adds to no intersection. A product of a matrix with itself costs half (BLAS syrk).
+        shared = np.flatnonzero((self.counts > 1) & (weights > 0))
+        scaled = self.matrix[:, shared] * np.sqrt(weights[shared])
+        common = scaled @ scaled.T
         sizes = self.matrix @ weights
         union = sizes[:, None] + sizes[None, :] - common
         similarity: Floats = np.where(union > 1e-6, common / np.maximum(union, 1e-6), 1.0).astype(np.float32)
@@ -84,7 +90,7 @@ class _Space:
         if not self.names:
             return
         predicted = self.matrix[neighbours].sum(axis=1)
-        hit = (predicted * self.matrix).sum(axis=0) / (near * np.maximum(self.counts, 1))
+        hit = (predicted * self.matrix).sum(axis=0) / (max(1, near) * np.maximum(self.counts, 1))
         base = (self.counts - 1) / max(1, pages - 1)
         weights = np.clip((hit - base) / np.maximum(1 - base, 1e-6), 0, 1)
         weights[self.counts >= pages] = 0
@@ -101,7 +107,7 @@ class _Space:
 def _nearest(similarity: Floats) -> NDArray[np.intp]:
     """The few most similar other pages of each, ties by order."""
     pages = len(similarity)
-    near = min(3 if pages >= 16 else 2 if pages >= 8 else 1, pages - 1)
+    near = max(0, min(3 if pages >= 16 else 2 if pages >= 8 else 1, pages - 1))
     others = similarity.copy()
     np.fill_diagonal(others, -np.inf)
     return np.argsort(-others, axis=1, kind="stable")[:, :near]
@@ -109,6 +115,19 @@ def _nearest(similarity: Floats) -> NDArray[np.intp]:
 
 def _predictability(similarity: Floats, neighbours: NDArray[np.intp]) -> float:
     return float(np.take_along_axis(similarity, neighbours, axis=1).mean()) if neighbours.size else 1.0
+
+
+def _floors(similarity: Floats, clusters: list[int], for_single: float) -> tuple[float, ...]:
+    """Per cluster, how similar its least typical page is to the others of it."""
+    members = np.asarray(clusters)
+    floors = []
+    for cluster in range(max(clusters, default=-1) + 1):
+        inside = np.flatnonzero(members == cluster)
+        block = similarity[np.ix_(inside, inside)]
+        others = max(1, len(inside) - 1)
+        means = (block.sum(axis=1) - block.diagonal()) / others
+        floors.append(float(means.min()) if len(inside) > 1 else for_single)
+    return tuple(floors)
 
 
 def _threshold_share(pages: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -44,6 +45,7 @@ class TemplateGrouper:
         self._due_at = FIRST_CLUSTERING
         self._reservoir: dict[str, Sample] = {}
         self._group_of: dict[str, str] = {}
+        self._order: dict[str, bytes] = {}  # url -> hash: who leaves the reservoir first
         self._sampled: set[str] = set()
         self._states: dict[str, _State] = {}
         self._aliases: dict[str, str] = {}
@@ -63,30 +65,32 @@ class TemplateGrouper:
         match = self._matcher.match(sample)
         fits = match is not None and match.similarity >= (self._matcher.threshold or TWIN_SIMILARITY)
         if match is not None and (fits or len(self._states) >= MAX_GROUPS):
-            template = self._by_rule(match.template, sample)
+            template = self._by_rule(self.resolve(match.template), sample)
         else:
             template = self._open()
-        # A page that opens a group has nothing that could vouch for it, but it is a sample and is asked anyway.
-        settled = self._matcher.clustered and (fits or match is None or match.template != template)
         state = self._states[template]
         state.pages += 1
+        loose = fits and match is not None and self._matcher.is_loose(match, template)
+        if match is not None and loose:
+            self._matcher.set_floor(template, match.similarity)  # what was shown once is no news the next time
         is_sample = state.sampled < _samples_wanted(state.pages)
+        settled = self._matcher.clustered and fits and not loose
         if is_sample:
             state.sampled += 1
             self._sampled.add(url)
         if len(state.examples) < EXAMPLES:
             state.examples.append(url)
-        if is_sample or state.pages <= 2 or url in self._reservoir:
+        if is_sample or loose or state.pages <= 2:
             self._matcher.add(sample, template)
         self._keep(sample, template)
         rivals = tuple(sorted({*match.rivals, match.template} - {template})) if match else ()
         return Assignment(template, state.pages, is_sample, settled, match.similarity if match else 0.0, rivals)
 
     def match(self, url: str, features: frozenset[str]) -> str | None:
-        """The group a page would have now, without counting it; None when it fits none."""
+        """The group a page would have now, without counting it; None before the first page."""
         sample = Sample(url, features, url_tokens(url))
         match = self._matcher.match(sample)
-        return self._by_rule(match.template, sample) if match else None
+        return self._by_rule(self.resolve(match.template), sample) if match else None
 
     def snapshot(self) -> Snapshot:
         """The reservoir now, for `recluster`; immutable and picklable."""
@@ -105,6 +109,8 @@ class TemplateGrouper:
             self._matcher.add(sample, ids[cluster])
             if sample.url in self._group_of:
                 self._group_of[sample.url] = ids[cluster]
+        for cluster, floor in enumerate(clustering.floors):
+            self._matcher.set_floor(ids[cluster], floor)
         known = {sample.url for sample in clustering.samples}
         for url in [url for url in self._reservoir if url not in known]:
             match = self._matcher.match(self._reservoir[url])
@@ -125,12 +131,14 @@ class TemplateGrouper:
         evidence = discriminators([(m, labelled[m.url]) for m in members if m.url in labelled])
         if not evidence:
             return Changes()
+        shown = {member.url for member in members if member.url in labelled}
+        self._states[template].sampled += len(shown - self._sampled)
+        self._sampled |= shown
         sides = sort_by_label(members, evidence, labelled)
         before = dict(self._group_of)
         ids = {label: template if rank == 0 else self._open() for rank, label in enumerate(sides)}
         for label, urls in sides.items():
             self._group_of.update(dict.fromkeys(urls, ids[label]))
-        self._sampled.update(url for url in labelled if url in self._reservoir)
         self._apart.update(combinations(ids.values(), 2))
         self._rules = [*self._rules, Rule(evidence, ids)][-MAX_RULES:]
         self._matcher.regroup(self._group_of)
@@ -178,14 +186,13 @@ class TemplateGrouper:
         """Hold the page if its url hashes low enough; of each group two pages stay, samples first."""
         self._reservoir[sample.url] = sample
         self._group_of[sample.url] = template
+        self._order[sample.url] = blake2b(sample.url.encode("utf-8", "replace"), digest_size=8).digest()
         if len(self._reservoir) <= RESERVOIR_PAGES:
             return
-        counts: dict[str, int] = {}
-        for group in self._group_of.values():
-            counts[group] = counts.get(group, 0) + 1
-        spare = [url for url in self._reservoir if counts[self._group_of[url]] > 2]
-        gone = max(spare or self._reservoir, key=lambda url: (url not in self._sampled, _hash(url)))
-        del self._reservoir[gone], self._group_of[gone]
+        counts = Counter(self._group_of.values())
+        spare = [url for url, group in self._group_of.items() if counts[group] > 2]
+        gone = max(spare or self._reservoir, key=lambda url: (url not in self._sampled, self._order[url]))
+        del self._reservoir[gone], self._group_of[gone], self._order[gone]
         self._sampled.discard(gone)
 
     def _settle(self, before: Mapping[str, str], groups_then: Mapping[str, str]) -> Changes:
@@ -201,15 +208,13 @@ class TemplateGrouper:
             if heirs:
                 aliases[old] = max(sorted(set(heirs)), key=heirs.count)
                 self._merge(old, aliases[old])
-            elif not self._states[old].pages:
-                del self._states[old]
         for url, now in sorted(moved.items()):
             old = before[url]
-            if old in aliases:
-                continue
-            if now not in splits.setdefault(old, []):
+            if old not in aliases and now not in splits.setdefault(old, []):
                 splits[old].append(now)
-            self._move_count(url, old, now)
+            source = aliases.get(old, old)
+            if source != now:
+                self._move_count(url, source, now)
         for old, new_ids in splits.items():
             self._apart |= {(new, b if a == old else a) for a, b in self._apart if old in (a, b) for new in new_ids}
         return Changes(aliases, {old: tuple(new) for old, new in splits.items()}, moved)
@@ -252,7 +257,3 @@ def _keep_ids(groups: list[str], clusters: tuple[int, ...]) -> dict[int, str]:
             kept[cluster] = group
             taken.add(group)
     return kept
-
-
-def _hash(url: str) -> bytes:
-    return blake2b(url.encode("utf-8", "replace"), digest_size=8).digest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ from llmcrawler.templates.values import Clustering, Sample
 
 _ROWS = 64
 _CLOSE = 0.05
+_TOLERANCE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +41,28 @@ class Matcher:
         self._templates: list[str] = []
         self._numbers: dict[str, int] = {}
         self._group: list[int] = []
+        self._floors: dict[str, float] = {}
 
     def add(self, sample: Sample, template: str) -> None:
         """Let the page stand for the group in later matches."""
         self._urls.append(sample.url)
         self._group.append(self._number(template))
-        self._dom.add(sample.features)
-        self._url.add(sample.tokens)
+        self._dom.add(sorted(sample.features))
+        self._url.add(sorted(sample.tokens))
+
+    def set_floor(self, template: str, floor: float) -> None:
+        """Pages less similar to the group than this are unlike all that is known of it."""
+        self._floors[template] = floor
+
+    def is_loose(self, match: Match, template: str) -> bool:
+        return match.similarity < self._floors.get(template, 0.0) - _TOLERANCE
 
     def match(self, sample: Sample) -> Match | None:
         """The best group, ties to the older; None when there is none."""
         if not self._group:
             return None
-        dom, url = self._dom.similarity(sample.features), self._url.similarity(sample.tokens)
+        # Sorted, because a sum in the order of a set differs in its last bits from process to process.
+        dom, url = self._dom.similarity(sorted(sample.features)), self._url.similarity(sorted(sample.tokens))
         similarity = (1 - self._url_share) * dom + self._url_share * url
         average = self._by_group(similarity)
         best = int(average.argmax())
@@ -93,7 +103,7 @@ class _Index:
         self._matrix: NDArray[np.uint8] = np.zeros((_ROWS, _ROWS), dtype=np.uint8)
         self._sizes: list[float] = []
 
-    def add(self, features: Collection[str]) -> None:
+    def add(self, features: Sequence[str]) -> None:
         column = len(self._sizes)
         for name in features:
             if name not in self._rows:
@@ -113,7 +123,7 @@ class _Index:
         self._matrix[[self._rows[name] for name in features], column] = 1
         self._sizes.append(self._size(features))
 
-    def similarity(self, features: Collection[str]) -> NDArray[np.float64]:
+    def similarity(self, features: Sequence[str]) -> NDArray[np.float64]:
         known = [row for name in features if (row := self._rows.get(name)) is not None]
         weights = np.asarray([self._row_weights[row] for row in known])
         sizes = np.asarray(self._sizes)
@@ -122,5 +132,5 @@ class _Index:
         similarity: NDArray[np.float64] = np.where(union > 1e-6, common / np.maximum(union, 1e-6), 1.0)
         return similarity
 
-    def _size(self, features: Collection[str]) -> float:
+    def _size(self, features: Sequence[str]) -> float:
         return sum(self._weights.get(name, self._unknown) for name in features)

@@ -33,7 +33,8 @@ class Clustering:
 
     `weights` holds the weight of every feature and url token that a page of this site may show; one that is
     not in it weighs `unknown_weight` or `unknown_url_weight`. `url_share` in 0..1 is the part of the similarity
-    that the url has; pages above `threshold` belong together.
+    that the url has; pages above `threshold` belong together. `floors` gives, per cluster, the similarity of its
+    least typical page.
     """
 
     samples: tuple[Sample, ...]
@@ -44,6 +45,7 @@ class Clustering:
     unknown_url_weight: float
     url_share: float
     threshold: float
+    floors: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,12 @@ class Assignment:
     """Where a page was put.
 
     `member` counts the pages of the group, this one included. `is_sample` says that this page is one of the few,
-    spread over the group (1, 4, 16, 64, ...), whose label should be asked. `settled` is False when the
-    group is not trusted for this page: nothing was clustered yet, or the page fits its group badly; then ask about
-    the page itself. `similarity` is in 0..1. `rivals` are other groups that it may as well belong to (a close
-    second, the group of the single nearest page): where a rival's verdict is another, ask too.
+    spread over the group (1, 4, 16, 64, ...), whose label should be asked; these are the group's votes.
+    `settled` is False when the group is not trusted for this page: nothing was clustered yet, the page opens the
+    group, or it is unlike all that is known of it. Then ask about the page itself, and use that answer for
+    `split_by` but, unless `is_sample`, not as a vote: odd pages do not represent a group. `similarity` is in 0..1.
+    `rivals` are other groups that it may as well belong to (a close second, the group of the single nearest
+    page): where a rival's verdict is another, ask too.
     """
 
     template: str

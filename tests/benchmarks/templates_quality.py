@@ -1,12 +1,13 @@
 """How well templates are told apart on stored sites: python tests/benchmarks/templates_quality.py SITE_DIR...
 
 A site is a folder with an index.jsonl (url, file, route) and gzipped pages; `route` is the truth. The crawl is
-simulated with a perfect oracle in two orders: as the crawler would go (breadth first over links, unseen url shapes before known
-ones) and at random. Printed per order:
+simulated with a perfect oracle in two orders: as the crawler would go (breadth first over links, unseen url shapes
+before known ones) and at random. Printed per order:
 
 h, V      homogeneity and V-measure of the online ids (aliases resolved) against the routes
 h2, V2    the same when every page is matched once more at the end
 online    share of pages whose label was right at the time they were seen; final: with each group's last label
+spread3   share of right labels by three members of each group (h2's groups), spread by url hash
 shown     pages shown to the oracle; groups (routes); ms: CPU time a page for assign and reclustering
 """
 
@@ -21,6 +22,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from math import log
 from pathlib import Path
 from urllib.parse import urljoin
@@ -59,6 +61,7 @@ class OracleCrawl:
     def __init__(self, grouper: TemplateGrouper) -> None:
         self.grouper = grouper
         self.labels: dict[str, dict[str, str]] = {}  # template -> url -> label
+        self.votes: set[str] = set()  # the spread samples; pages asked because they are odd do not represent a group
         self.outcome = Outcome()
 
     def run(self, pages: Sequence[StoredPage]) -> Outcome:
@@ -72,6 +75,8 @@ class OracleCrawl:
             if assignment.is_sample or not assignment.settled or not known or self.disputed(assignment):
                 self.outcome.shown += 1
                 known[page.url] = page.route
+                if assignment.is_sample:
+                    self.votes.add(page.url)
                 label = page.route
             else:
                 label = self.label_of(assignment.template)
@@ -86,7 +91,8 @@ class OracleCrawl:
         return len(verdicts - {""}) > 1
 
     def label_of(self, template: str) -> str:
-        counts = Counter(self.labels.get(template, {}).values())
+        labelled = self.labels.get(template, {})
+        counts = Counter(label for url, label in labelled.items() if url in self.votes) or Counter(labelled.values())
         return counts.most_common(1)[0][0] if counts else ""
 
     def part(self, template: str) -> None:
@@ -121,6 +127,7 @@ def evaluate(pages: Sequence[StoredPage]) -> dict[str, float]:
         "V2": v_again,
         "online": _share(zip(outcome.online_labels, truth, strict=True)),
         "final": _share(zip([crawl.label_of(i) for i in again], truth, strict=True)),
+        "spread3": spread_label_share(pages, again),
         "shown": outcome.shown,
         "splits": outcome.splits,
         "groups": len(set(ids)),
@@ -128,6 +135,19 @@ def evaluate(pages: Sequence[StoredPage]) -> dict[str, float]:
         "routes": len(set(truth)),
         "ms": outcome.seconds / len(pages) * 1e3,
     }
+
+
+def spread_label_share(pages: Sequence[StoredPage], groups: Sequence[str]) -> float:
+    """Share of right labels when each group gets the commonest of three members, taken by hash of the url."""
+    members: dict[str, list[StoredPage]] = {}
+    for page, group in zip(pages, groups, strict=True):
+        members.setdefault(group, []).append(page)
+    right = 0
+    for group in members.values():
+        group.sort(key=lambda page: blake2b(page.url.encode()).digest())
+        label = Counter(page.route for page in group[:3]).most_common(1)[0][0]
+        right += sum(page.route == label for page in group)
+    return right / len(pages)
 
 
 def homogeneity_and_v(truth: Sequence[str], groups: Sequence[str]) -> tuple[float, float]:
