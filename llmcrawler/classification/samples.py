@@ -15,7 +15,7 @@ MAX_FAILURES = 3
 
 # One answer may be wrong: it may decide for so many pages, then it has to be confirmed. From so many pages on that
 # wait for it, it takes the majority of QUORUM before any of them goes on.
-TRUSTED_ALONE = 24
+TRUSTED_ALONE = 8
 QUORUM = 3
 
 # A template in which the samples keep disagreeing though nothing separates them: only below this share of the
