@@ -110,8 +110,10 @@ class Classifier:
         while True:
             group = site.group_of(question.url)
             # A page that has failed as a sample must not be asked for ever; its template may still speak for it.
-            step = group.samples.step(question.url, question.member, may_ask=error is None and not self._unavailable)
-            if not question.settled and error is None and not self._unavailable:
+            may_ask = error is None and not self._unavailable
+            step = group.samples.step(question.url, question.member, may_ask=may_ask)
+            rivalled = step is Step.TAKE and not site.speaks_for(question.url, question.rivals)
+            if may_ask and (rivalled or not question.settled):
                 step = Step.ASK
             if step in (Step.ASK, Step.ASK_PATIENTLY):
                 try:
@@ -140,7 +142,8 @@ class Classifier:
             self._note_unavailable(failure)
             raise
         else:
-            site.note_answer(url, answer.label, fits=question.settled)
+            fits = question.settled and site.speaks_for(url, question.rivals)
+            site.note_answer(url, answer.label, fits=fits)
             return Verdict(answer.label, min(answer.confidence, _MAX_LLM_CONFIDENCE), LLM)
         finally:
             group = site.group_of(url)

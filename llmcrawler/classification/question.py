@@ -17,7 +17,8 @@ class Question:
     """A page to classify. `text` is its main content as Markdown.
 
     `site` bounds what a verdict is shared over. `template` is its group's id on that site, `member` its number in the
-    group (from 1). A page that is not `settled` has no group yet that could speak for it; it is asked itself.
+    group (from 1). A page that is not `settled` has no group yet that could speak for it; it is asked itself. So is one
+    that may as well belong to one of `rivals`, where that template's verdict is another.
     """
 
     url: str
@@ -28,6 +29,7 @@ class Question:
     template: str
     member: int
     settled: bool = True
+    rivals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from llmcrawler.classification.samples import TemplateSamples
 from llmcrawler.errors import LLMError
@@ -73,6 +73,11 @@ class SiteVerdicts:
     def group_of(self, url: str) -> Group:
         """The group of a page that has entered and not left."""
         return self.group(self._places[url])
+
+    def speaks_for(self, url: str, rivals: Iterable[str]) -> bool:
+        """Whether a page's group can speak for it: none of the rivals has another verdict."""
+        verdicts = {self.group(template).samples.majority for template in rivals}
+        return not verdicts - {None, self.group_of(url).samples.majority}
 
     def note_answer(self, url: str, label: str, *, fits: bool) -> None:
         self._labels[url] = label

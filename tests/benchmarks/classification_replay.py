@@ -1,7 +1,7 @@
 """Replays a stored site through grouping and classification with a model that knows the truth, in virtual time.
 
-    python -m tests.benchmarks.classification_replay SITE_DIR [--rates 5,20,150] [--latency 2] [--wrong 0.1] [--fail
-    0.3]
+    python -m tests.benchmarks.classification_replay SITE_DIR [--rates 5,20,150] [--latency 2] [--wrong 0.1]
+                                                     [--fail 0.3]
 
 SITE_DIR holds index.jsonl (file, url, page_type) and gzipped HTML. Pages come in the order of a crawl that takes urls
 of unseen patterns first. Prints pages shown, calls, tokens (characters/4) and the share of right page types.
@@ -113,6 +113,7 @@ class Replay:
             placed.template,
             placed.member,
             placed.settled,
+            placed.rivals,
         )
         return await self.classifier.classify(question)
 

@@ -114,6 +114,15 @@ async def test_pages_without_a_settled_group_are_asked_themselves() -> None:
     assert len(oracle.asked) == 2
 
 
+async def test_a_page_between_two_templates_is_asked_where_their_verdicts_differ() -> None:
+    oracle = opened(lambda url: "product" if "/t1/" in url else "listing")
+    classifier = Classifier(TYPES, oracle)
+    await one_by_one(classifier, [page(1, "t1"), page(1, "t2"), page(1, "t3", url="http://site.test/t1/other")])
+    agreeing = await classifier.classify(page(2, "t1", rivals=("t3", "t9")))
+    doubtful = await classifier.classify(page(3, "t1", rivals=("t2",)))
+    assert (agreeing.decided_by, doubtful.decided_by) == ("template", "llm")
+
+
 async def test_when_a_sample_fails_the_next_waiting_page_is_asked_and_only_that_page_has_an_error() -> None:
     oracle = Oracle(lambda url: BadAnswer("cut") if url.endswith("/1") else "product")
     tasks = await start(Classifier(TYPES, oracle), [page(number) for number in (1, 2, 3)])

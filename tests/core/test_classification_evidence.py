@@ -97,7 +97,7 @@ def test_rules_know_the_plain_cases(page: Question, label: str) -> None:
 
 def test_rules_without_any_sign_say_other_or_nothing() -> None:
     page = question("Zzyzx", "http://acme.test/zzyzx")
-    assert Rules(DEFAULT_PAGE_TYPES).decide(page) == ("other", 0.2)
+    assert Rules(DEFAULT_PAGE_TYPES).decide(page) == ("other", 0.1)
     assert Rules(types("product", "basket")).decide(page) == (None, 0.0)
 
 
