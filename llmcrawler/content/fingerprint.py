@@ -24,8 +24,7 @@ _MAX_TOKENS = 12
 _SKIPPED_TAGS = frozenset({"head", "script", "style", "svg", "noscript", "template", "br", "wbr", "source", "path"})
 _FIELD_TAGS = frozenset({"input", "select", "textarea", "button"})
 _HINTING_TAGS = _FIELD_TAGS | {"form"}
-# Attributes longer than this are not kept: they hardly repeat, and memory stays bounded.
-_MAX_KEPT_CHARS = 300
+_CLASS_FIRST = ' class="'
 _CLASS = re.compile(r' class="([^"]*)"')
 _DIGITS = re.compile(r"\d+")
 # Where the visitor stands or what he opened, not which template made the page.
@@ -95,27 +94,27 @@ def _elements(page: list[Token]) -> list[tuple[int, str, Sequence[str]]]:
 
 
 def _element(tag: str, source: str) -> tuple[str, Sequence[str]]:
-    if len(source) <= _MAX_KEPT_CHARS:
-        return _kept_element(tag, source)
-    return _read_element(tag, source)
-
-
-def _read_element(tag: str, source: str) -> tuple[str, Sequence[str]]:
     """The element's label and the features that are its own."""
     label, more = _label(tag, _classes(source)) if "class=" in source else (tag, ())
     if tag == "body":
         label, more = "body", (*more, *["body." + token for token in _tokens(_classes(source))])
     if tag in _HINTING_TAGS or "itemtype=" in source or "itemprop=" in source:
-        more = (*more, *_hints(tag, attributes(source)))
+        more = (*more, *_kept_hints(tag, source))
     return label, more
 
 
-_kept_element = lru_cache(maxsize=16384)(_read_element)
-
-
 def _classes(source: str) -> str:
-    match = _CLASS.search(source)
-    return plain(match[1]) if match else ""
+    if source.startswith(_CLASS_FIRST):
+        found = source[len(_CLASS_FIRST) : source.index('"', len(_CLASS_FIRST))]
+    else:
+        match = _CLASS.search(source)
+        found = match[1] if match else ""
+    return plain(found)
+
+
+@lru_cache(maxsize=4096)
+def _kept_hints(tag: str, source: str) -> list[str]:
+    return _hints(tag, attributes(source))
 
 
 def _hints(tag: str, found: dict[str, str]) -> list[str]:
@@ -132,7 +131,7 @@ def _hints(tag: str, found: dict[str, str]) -> list[str]:
     return hints
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=16384)
 def _label(tag: str, classes: str) -> tuple[str, tuple[str, ...]]:
     """The element's label, and the hash-like class names that are not part of it.
 
