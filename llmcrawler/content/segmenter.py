@@ -75,6 +75,8 @@ _SKIPPED_ALWAYS: Final = _SKIPPED - {"noscript", "template", "dialog"}
 _UNFOLDS: Final = re.compile(r"(?i)tab|panel|accordion|collaps|toggle|desc|content|faq")
 _HEAD: Final = frozenset(("meta", "link", "base"))
 _EMPHASIS: Final = {"b": "**", "strong": "**", "i": "*", "em": "*"}
+# Block elements that mean something in Markdown.
+_FORMED: Final = frozenset(("ul", "ol", "li", "pre", "blockquote", "table", "tr"))
 # Inline elements that leave no mark in Markdown.
 _BARE: Final = INLINE - {"a", "code", *_EMPHASIS}
 TAGS: Final = (
@@ -139,6 +141,8 @@ HINTS: Final = (
 )
 _HINT_RE: Final = re.compile("|".join(f"({hint})" for hint in HINTS))
 _HINT_SOURCE: Final = re.compile(r' (?:class|id|role|itemprop)="([^"]*+)"')
+_HREF: Final = re.compile(r' href="([^"]*+)"')
+_NOFOLLOW: Final = re.compile(r' rel="[^"]*nofollow', re.IGNORECASE)
 _HIDDEN: Final = re.compile(
     r' hidden(?:=""|="hidden"|="true"|(?= |$))| aria-hidden="true"| style="[^"]*display: ?none', re.IGNORECASE
 )
@@ -279,7 +283,7 @@ class Segmenter:
         if "href" in found and "nofollow" not in found.get("rel", ""):
             self.out.links.append((found["href"], ""))
 
-    def _open(self, tag: str, source: str, page: list[Token], position: int) -> int:  # noqa: C901 - one branch a tag
+    def _open(self, tag: str, source: str, page: list[Token], position: int) -> int:  # noqa: C901, PLR0912 - a tag a branch
         """The container to return to at the element's end, or -1 for inline elements."""
         if tag == "a":
             self._link = (source, len(self._text), len(self._markdown))
@@ -296,9 +300,12 @@ class Segmenter:
             self._text.append(" ")
             self._markdown.append(" ")
             return -1
-        self._flush()
+        if self._text or self._markdown:
+            self._flush()
         before = self._container
         self._push(tag, source)
+        if tag not in _FORMED:
+            return before
         if tag in {"ul", "ol"}:
             self._lists.append([1 if tag == "ol" else 0])
         elif tag == "li":
@@ -350,7 +357,12 @@ class Segmenter:
                 self._text.append(" ")
                 self._markdown.append(" ")
             return
-        self._flush()
+        if self._text or self._markdown:
+            self._flush()
+        self._row = None
+        self._container = container
+        if tag not in _FORMED:
+            return
         if tag in {"ul", "ol"}:
             if self._lists:
                 self._lists.pop()
@@ -362,7 +374,6 @@ class Segmenter:
             self._quotes -= 1
         elif tag == "table" and self._table_rows:
             self._table_rows.pop()
-        self._container = container
 
     def _close_link(self) -> None:
         if self._link is None:
@@ -370,13 +381,13 @@ class Segmenter:
         source, text_start, markdown_start = self._link
         self._link = None
         text = " ".join("".join(self._text[text_start:]).split())
-        found = attributes(source)
-        href = found.get("href", "").strip()
-        self._link_words += len(text.split())
+        target = _HREF.search(source)
+        href = plain(target[1]).strip() if target else ""
+        self._link_words += text.count(" ") + 1 if text else 0
         whole, self._link_text = f"{self._link_text} {text}".strip(), ""
         if not href:
             return
-        if "nofollow" not in found.get("rel", "").lower():
+        if "nofollow" not in source.lower() or not _NOFOLLOW.search(source):
             self.out.links.append((href, whole))
         if text and not self._pre and markdown_start < len(self._markdown):
             self._markdown.insert(markdown_start, "\x03")
@@ -415,7 +426,7 @@ class Segmenter:
             text = folded = " ".join(raw.split())
         if folded:
             name = self.out.tags[self._container]
-            words = len(folded.split())
+            words = folded.count(" ") + 1
             source = "".join(self._markdown)
             markdown = self._render(source, text, TAGS[name])
             self.out.blocks.append(
