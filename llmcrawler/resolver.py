@@ -33,8 +33,9 @@ class GuardedResolver(CachingThreadedResolver):
         return super().getHostByName(name, timeout).addCallback(self._check, name)
 
     def _check(self, address: str, name: str) -> str:
+        crawls = [crawl_of(crawler) for crawler in self._process.crawlers]
         refusals = [
-            crawl_of(crawler).addresses.reason_to_refuse_address(address, name) for crawler in self._process.crawlers
+            crawl.addresses.reason_to_refuse_address(address, name) if crawl.options.urls else None for crawl in crawls
         ]
         if refusals and all(refusals):
             raise DNSLookupError(f"{name}: {refusals[0]}")

@@ -27,8 +27,6 @@ DOWNLOAD_VERIFY_CERTIFICATES = True
 RETRY_TIMES = 5  # after the first try: a site that fails three times in ten loses one page in a thousand
 RETRY_GIVE_UP_LOG_LEVEL = "DEBUG"  # it is a line of the feed
 REDIRECT_MAX_TIMES = 10
-HTTPERROR_ALLOW_ALL = True  # a 404 is a line of the feed too
-URLLENGTH_LIMIT = 2083
 
 # -- Components --------------------------------------------------------------------------------------------------------
 TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
@@ -38,9 +36,14 @@ DOWNLOADER = "llmcrawler.downloader.PoliteDownloader"
 TWISTED_DNS_RESOLVER = "llmcrawler.resolver.GuardedResolver"
 SPIDER_MIDDLEWARES = {
     "llmcrawler.middlewares.leases.LeaseMiddleware": 10,  # outermost: it sees what really comes out
+    # Scope and frontier do the work of these, and each costs a layer of generators for every page.
+    "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,
+    "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
+    "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
 }
 DOWNLOADER_MIDDLEWARES = {
     "llmcrawler.middlewares.addresses.AddressMiddleware": 10,
+    "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
     "llmcrawler.middlewares.robots.RobotsMiddleware": 100,
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
@@ -57,6 +60,8 @@ EXTENSIONS = {
     "scrapy.extensions.throttle.AutoThrottle": None,
     "llmcrawler.extensions.throttle.CrawlDelayThrottle": 0,
     "scrapy.extensions.logstats.LogStats": None,
+    "scrapy.extensions.telnet.TelnetConsole": None,
+    "scrapy.extensions.remote_control.RemoteControl": None,
     "llmcrawler.extensions.progress.ProgressExtension": 500,
 }
 CONCURRENT_ITEMS = 2  # tasks that Scrapy starts for each response, however few items it gives

@@ -35,6 +35,7 @@ from llmcrawler.frontier import Admission, Frontier, MemoryFrontier
 from llmcrawler.llm import AnswerCache, Batcher, BatchRules, CachedAsker, Limits, price_of, read_price, resolve_provider
 from llmcrawler.llm.embedded import default_cache_folder
 from llmcrawler.llm.model import Model
+from llmcrawler.reporting import FetchProgress
 from llmcrawler.templates import Changes, TemplateGrouper, recluster
 from llmcrawler.urls import AddressGuard, Scope, TrapGuard
 
@@ -46,6 +47,7 @@ class Site:
     name: str
     grouper: TemplateGrouper
     boilerplate: Boilerplate = field(default_factory=Boilerplate)
+    regroupings: int = 0
     clustering: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -81,6 +83,7 @@ class Crawl:
         async with site.clustering:
             clustering = await asyncio.to_thread(recluster, site.grouper.snapshot())
             self.classifier.regroup(site.name, site.grouper.adopt(clustering))
+            site.regroupings += 1
 
     async def close(self) -> None:
         self.reader.close()
@@ -91,6 +94,7 @@ class Crawl:
 
     def _split(self, site: str, template: str, labels: Mapping[str, str]) -> Changes | None:
         changes = self.sites[site].grouper.split_by(template, labels)
+        self.sites[site].regroupings += 1
         return changes if changes.moved or changes.splits else None
 
 
@@ -167,15 +171,14 @@ _crawls: WeakKeyDictionary[Crawler, Crawl] = WeakKeyDictionary()
 
 
 def crawl_of(crawler: Crawler) -> Crawl:
-    """The crawl of a crawler; the first component that asks makes it, from the `options` of the spider."""
+    """The crawl of a crawler; the first component that asks makes it, from the `options` of the spider.
+
+    A spider without any (`scrapy shell` and `scrapy fetch` have one) gets a crawl with no start urls: its requests
+    pass through, politely.
+    """
     if crawler not in _crawls:
         options = getattr(crawler.spider, "options", None)
-        if not isinstance(options, ExploreOptions):
-            raise ConfigError(
-                f"{crawler.spidercls.__name__} has no options to crawl by: derive it from ExploreSpider, or give it "
-                "Scrapy's own SCHEDULER, DOWNLOADER, middlewares and pipelines in its custom_settings"
-            )
-        _crawls[crawler] = Crawl(crawler, options)
+        _crawls[crawler] = Crawl(crawler, options if isinstance(options, ExploreOptions) else ExploreOptions(urls=()))
     return _crawls[crawler]
 
 
@@ -217,7 +220,13 @@ def _model(settings: BaseSettings) -> Model | None:
         requests_per_minute=settings.getint("LLM_REQUESTS_PER_MINUTE"),
         tokens_per_minute=settings.getint("LLM_TOKENS_PER_MINUTE"),
     )
-    return Model(choice, limits, price_of(choice.model, price_in, price_out), settings.get("LLM_EMBEDDED_MODEL") or "")
+    return Model(
+        choice,
+        limits,
+        price_of(choice.model, price_in, price_out),
+        embedded_file=settings.get("LLM_EMBEDDED_MODEL") or "",
+        on_progress=FetchProgress("the embedded model"),
+    )
 
 
 def _answer_cache(settings: BaseSettings) -> AnswerCache | None:

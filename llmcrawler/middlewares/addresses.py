@@ -6,6 +6,7 @@ from typing import Self
 
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured
 from scrapy.utils.httpobj import urlparse_cached
 
 from llmcrawler.middlewares.refusals import RequestRefused
@@ -21,7 +22,10 @@ class AddressMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawl_of(crawler).addresses)
+        crawl = crawl_of(crawler)
+        if not crawl.options.urls:
+            raise NotConfigured("a person chooses each url")  # scrapy shell, scrapy fetch
+        return cls(crawl.addresses)
 
     def process_request(self, request: Request) -> None:
         refusal = self._guard.reason_to_refuse(urlparse_cached(request).hostname or "")

@@ -45,10 +45,13 @@ class ClassifyPipeline:
             member=assigned.member,
             settled=assigned.settled,
         )
+        regroupings = site.regroupings
         verdict = await self._crawl.classifier.classify(question)
         page.page_type, page.decided_by, page.error = verdict.page_type, verdict.decided_by, verdict.error
         page.confidence = round(verdict.confidence, 3)
-        page.template = site.grouper.match(page.url, page.content.features) or site.grouper.resolve(assigned.template)
+        page.template = site.grouper.resolve(assigned.template)
+        if site.regroupings != regroupings:  # while it waited, its group may have been parted
+            page.template = site.grouper.match(page.url, page.content.features) or page.template
 
     async def close_spider(self) -> None:
         """What was learned goes into the feed too; feeds are still open here."""

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -230,6 +231,26 @@ def test_a_model_that_is_broken_costs_verdicts_and_no_pages(tmp_path, site):
     assert "LLM_API_KEY" in outcome.log
 
 
+def test_a_page_that_nobody_can_classify_takes_no_other_with_it(tmp_path, site):
+    label = label_by_url(LABELS, "homepage")
+
+    def answer(document):
+        return {
+            "pages": [
+                verdict
+                for verdict, page in zip(label(document)["pages"], document["pages"], strict=True)
+                if "/login/" not in page["url"]
+            ]
+        }
+
+    with FakeLLM(answer).in_thread() as llm:
+        outcome = explore(tmp_path, site.url(), llm_settings(llm))
+    failed = outcome.page("/login/")["error"]
+    assert (failed["stage"], failed["kind"]) == ("classify", "bad_answer")
+    assert outcome.error_kinds() == {"bad_answer": 1}
+    assert {page["page_type"] for page in outcome.pages if "/product/" in page["url"]} == {"product"}
+
+
 def test_answers_are_kept_for_the_next_crawl(tmp_path, site):
     with FakeLLM(label_by_url(LABELS, "homepage")).in_thread() as llm:
         settings = llm_settings(llm) | {"LLM_CACHE": tmp_path / "answers.sqlite"}
@@ -285,3 +306,16 @@ def test_csv_holds_the_pages(tmp_path, site):
     assert header.startswith("url,kind,")
     assert sum(row.startswith("http") for row in rows) > 40
     assert FAST["LLM_PROVIDER"] == "none"
+
+
+def test_scrapys_own_commands_work_in_the_project(site):
+    fetched = subprocess.run(
+        [sys.executable, "-m", "scrapy", "fetch", "--nolog", site.url("/about/")],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "About us" in fetched.stdout
