@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from functools import lru_cache
 from typing import Any, Final
@@ -18,9 +17,6 @@ Matrix = NDArray[np.float32]
 _LEVELS: Final = 6
 _STEPS: Final = 12
 _SENTENCE_END: Final = tuple('.!?:;…。！？"”')
-_DIGIT: Final = re.compile(r"\d")
-_WORD: Final = re.compile(r"\w+")
-_UPPER: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _STOPS: Final = frozenset(
     "the a of to and in is that for it you was with on as are this be we i de la und der die".split()
 )
@@ -82,9 +78,9 @@ def _head_counts(head: str) -> tuple[int, int, int, int]:
     """Commas, digits, words in capitals and stop words; kept, as the pages of one site repeat their blocks."""
     return (
         head.count(","),
-        len(_DIGIT.findall(head)),
-        sum([word[0] in _UPPER for word in head.split()]),
-        sum(map(_STOPS.__contains__, _WORD.findall(head.lower()))),
+        sum(map(head.count, "0123456789")),
+        len([word for word in head.split() if "A" <= word < "["]),
+        sum(map(_STOPS.__contains__, head.lower().split())),
     )
 
 
@@ -179,7 +175,7 @@ def block_features(page: Segments) -> Matrix:
     sums = _sums(page.parents, per)
     total, total_prose = max(1.0, float(words.sum())), max(1.0, float(prose.sum()))
     index = np.arange(count, dtype=np.float32)
-    place = [
+    place: list[NDArray[Any]] = [
         index / count, index, np.cumsum(words) / total, np.cumsum(prose) / total_prose,
         np.array(depth, np.float32)[own],
     ]  # fmt: skip

@@ -7,10 +7,13 @@ numbers and states are left out: they belong to one page, not to its template.
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections.abc import Sequence
 from functools import lru_cache
+from operator import itemgetter
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser
+
+from .markup import VOID, Token, attributes, plain, tokens
 
 # Breadth first, so that a huge page still shows its whole frame before the cut.
 MAX_ELEMENTS = 5_000
@@ -21,6 +24,8 @@ _MAX_TOKENS = 12
 _SKIPPED_TAGS = frozenset({"head", "script", "style", "svg", "noscript", "template", "br", "wbr", "source", "path"})
 _FIELD_TAGS = frozenset({"input", "select", "textarea", "button"})
 _HINTING_TAGS = _FIELD_TAGS | {"form"}
+_CLASS_FIRST = ' class="'
+_CLASS = re.compile(r' class="([^"]*)"')
 _DIGITS = re.compile(r"\d+")
 # Where the visitor stands or what he opened, not which template made the page.
 _STATE = re.compile(
@@ -36,70 +41,110 @@ _HASH_PIECE = re.compile(r"[-_]+[A-Za-z0-9+]{5,10}$")
 
 
 def fingerprint(tree: LexborHTMLParser) -> frozenset[str]:
-    """The features of a parsed page; at most MAX_FEATURES, empty when there is no element to read.
+    """The features of a parsed page, see token_features(); it strips the tree of scripts, styles and drawings."""
+    return token_features(tokens(tree))
+
+
+def token_features(page: list[Token]) -> frozenset[str]:
+    """The features of a page's tokens; at most MAX_FEATURES, empty when there is no element to read.
 
     The pairs are the structure; besides them stand the html and body class tokens, form methods, field
     names and schema.org types, each a strong hint of one template.
     """
-    root = tree.root
-    if root is None:
-        return frozenset()
+    elements = _elements(page)
+    if len(elements) > MAX_ELEMENTS:
+        elements = sorted(elements, key=itemgetter(0))[:MAX_ELEMENTS]
     features: set[str] = set()
-    queue: deque[tuple[LexborNode, str]] = deque([(root, "")])
-    seen = 0
-    while queue and seen < MAX_ELEMENTS and len(features) < MAX_FEATURES:
-        parent, parent_label = queue.popleft()
-        for node in parent.iter():
-            tag = node.tag
-            if tag is None or tag in _SKIPPED_TAGS:
-                continue
-            seen += 1
-            if seen > MAX_ELEMENTS:
-                break
-            attributes = node.attributes
-            classes = attributes.get("class")
-            label, hashes = _label(tag, classes) if classes else (tag, ())
-            if hashes:
-                features.update(hashes)
-            if tag == "body":
-                features.update("body." + token for token in _tokens(attributes.get("class") or ""))
-                label = "body"
-            features.add(parent_label + ">" + label)
-            if tag in _HINTING_TAGS or "itemtype" in attributes or "itemprop" in attributes:
-                features.update(_hints(tag, attributes))
-            if node.first_child is not None:
-                queue.append((node, label))
-    features.update("html." + token for token in _tokens(root.attributes.get("class") or ""))
+    for _, pair, more in elements:
+        if pair:
+            features.add(pair)
+        if more:
+            features.update(more)
+        if len(features) >= MAX_FEATURES:
+            break
     return frozenset(features)
 
 
-def _hints(tag: str, attributes: dict[str, str | None]) -> list[str]:
+def _elements(page: list[Token]) -> list[tuple[int, str, Sequence[str]]]:
+    """(depth, pair, further features) of each element that counts, in document order."""
+    found: list[tuple[int, str, Sequence[str]]] = []
+    labels = [""]
+    skip_until = 0
+    for slash, tag, source, _ in page:
+        if slash:
+            if len(labels) > 1:
+                labels.pop()
+            if len(labels) <= skip_until:
+                skip_until = 0
+        elif not tag:
+            continue
+        elif skip_until or tag in _SKIPPED_TAGS:
+            if tag not in VOID:
+                skip_until = skip_until or len(labels)
+                labels.append("")
+        elif tag == "html":
+            found.append((0, "", ["html." + token for token in _tokens(_classes(source))]))
+            labels.append("")
+        else:
+            label, more = _element(tag, source) if source else (tag, ())
+            found.append((len(labels), labels[-1] + ">" + label, more))
+            if tag not in VOID:
+                labels.append(label)
+    return found
+
+
+def _element(tag: str, source: str) -> tuple[str, Sequence[str]]:
+    """The element's label and the features that are its own."""
+    label, more = _label(tag, _classes(source)) if "class=" in source else (tag, ())
+    if tag == "body":
+        label, more = "body", (*more, *["body." + token for token in _tokens(_classes(source))])
+    if tag in _HINTING_TAGS or "itemtype=" in source or "itemprop=" in source:
+        more = (*more, *_kept_hints(tag, source))
+    return label, more
+
+
+def _classes(source: str) -> str:
+    if source.startswith(_CLASS_FIRST):
+        found = source[len(_CLASS_FIRST) : source.index('"', len(_CLASS_FIRST))]
+    else:
+        match = _CLASS.search(source)
+        found = match[1] if match else ""
+    return plain(found)
+
+
+@lru_cache(maxsize=4096)
+def _kept_hints(tag: str, source: str) -> list[str]:
+    return _hints(tag, attributes(source))
+
+
+def _hints(tag: str, found: dict[str, str]) -> list[str]:
     hints = []
     if tag == "form":
-        hints.append("form:" + (attributes.get("method") or "get").lower()[:8])
-    elif tag in _FIELD_TAGS and (name := attributes.get("name")):
-        kind = (attributes.get("type") or "").lower()[:16]
+        hints.append("form:" + (found.get("method") or "get").lower()[:8])
+    elif tag in _FIELD_TAGS and (name := found.get("name")):
+        kind = (found.get("type") or "").lower()[:16]
         hints.append(f"field:{_DIGITS.sub('0', name[:_MAX_TOKEN_CHARS])}:{kind}")
-    if item_type := attributes.get("itemtype"):
+    if item_type := found.get("itemtype"):
         hints.append("itemtype:" + item_type.rstrip("/").rsplit("/", 1)[-1][:_MAX_TOKEN_CHARS])
-    if item_property := attributes.get("itemprop"):
+    if item_property := found.get("itemprop"):
         hints.append("itemprop:" + item_property[:_MAX_TOKEN_CHARS])
     return hints
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=16384)
 def _label(tag: str, classes: str) -> tuple[str, tuple[str, ...]]:
     """The element's label, and the hash-like class names that are not part of it.
 
     Such a name is a feature of its own: one that is the same on all pages of a build tells its component, one
     that is drawn anew for each page is found to predict nothing; in a label it would hide the pair.
     """
+    folded = [fold_class(raw) for raw in classes.split()[: 4 * _MAX_TOKENS]]
     hashes = tuple(
-        "hash." + raw[:_MAX_TOKEN_CHARS]
-        for raw in classes.split()[:_MAX_TOKENS]
-        if len(raw) <= _MAX_TOKEN_CHARS and not _STATE.search(raw) and not fold_class(raw)
+        "hash." + raw
+        for raw, kept in zip(classes.split()[:_MAX_TOKENS], folded, strict=False)
+        if not kept and len(raw) <= _MAX_TOKEN_CHARS and not _STATE.search(raw)
     )
-    return ".".join((tag, *_tokens(classes))), hashes
+    return ".".join((tag, *sorted({kept for kept in folded if kept})[:_MAX_TOKENS])), hashes
 
 
 def _tokens(classes: str) -> list[str]:

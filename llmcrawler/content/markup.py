@@ -12,27 +12,30 @@ from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser
 
-# (raw tag, raw attributes, raw content, slash, tag, attributes, text): the alternatives of one token.
-Token = tuple[str, str, str, str, str, str, str]
+# (slash, tag, attributes, text behind the tag); all but the text are empty for a comment.
+Token = tuple[str, str, str, str]
 
-# All quantifiers are possessive, so no input makes this backtrack.
+# All quantifiers but those of `.*?` are possessive, so no input makes this backtrack.
 # Lexbor quotes every value and escapes `"`, `<`, `>` in it.
-_ATTRIBUTES: Final = r'(?: [^\s=>]++(?:="[^"]*+")?+)*+'
 _TOKEN: Final = re.compile(
-    rf"<(script|iframe|noembed|noframes|xmp|textarea|title|plaintext)({_ATTRIBUTES})>(.*?)</\1>"
-    rf"|<(/?)([a-zA-Z][^\s/>]*+)({_ATTRIBUTES})>|([^<]++)|<!--.*?-->|<![^>]*+>",
+    r"<(?:(?:(?:script|style|iframe|xmp)(?: [^>]*+)?+>.*?</(?:script|style|iframe|xmp)>)"
+    r"|(/?)([a-zA-Z][^\s/>]*+)([^>]*+)>|!--.*?-->|![^>]*+>)([^<]*+)",
     re.DOTALL,
 )
 _ATTRIBUTE: Final = re.compile(r' ([^\s=>]++)(?:="([^"]*+)")?+')
 
-# Never text.
-_SKIPPED: Final = ["style", "svg"]
+# Elements without end tag, the obsolete ones of the HTML standard's serialisation among them.
+VOID: Final = frozenset(
+    "area base br col embed hr img input link meta param source track wbr basefont bgsound frame keygen".split()
+)
+# Never text, and where their content is raw it may look like tags.
+_SKIPPED: Final = ["style", "svg", "script", "iframe", "noembed", "noframes", "xmp", "plaintext"]
 _MAX_HTML_CHARS: Final = 6_000_000
 # Lexbor needs time quadratic in the depth of open elements: 20,000 take 0.4 s, 200,000 take a minute.
 _MAX_UNCLOSED: Final = 5_000
 _MAYBE_DEEP_CHARS: Final = 20_000
 _OPEN_OR_CLOSE: Final = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9-]*)")
-_VOID: Final = frozenset(
+_RARELY_CLOSED: Final = frozenset(
     [
         "area",
         "base",
@@ -71,7 +74,7 @@ def _bounded(html: str) -> str:
     for match in _OPEN_OR_CLOSE.finditer(html):
         if match[1]:
             depth = max(0, depth - 1)
-        elif match[2].lower() not in _VOID:
+        elif match[2].lower() not in _RARELY_CLOSED:
             depth += 1
             if depth > _MAX_UNCLOSED:
                 return html[: match.start()]
@@ -83,8 +86,13 @@ def parse(html: str) -> LexborHTMLParser:
     return LexborHTMLParser(_bounded(html).encode("utf-8", "replace"))
 
 
+def json_ld_scripts(tree: LexborHTMLParser) -> list[str]:
+    """The sources of the page's JSON-LD scripts; only before tokens()."""
+    return [node.text() for node in tree.css('script[type*="ld+json" i]')]
+
+
 def tokens(tree: LexborHTMLParser) -> list[Token]:
-    """The page as tokens. It strips the tree of what is never text, so take fingerprints before."""
+    """The page as tokens. It strips the tree of what is never text."""
     tree.strip_tags(_SKIPPED)
     return _TOKEN.findall(tree.html or "")
 

@@ -10,9 +10,9 @@ from typing import Final
 from llmcrawler.items import PageContent, TextBlock
 
 from .cues import page_cues
-from .fingerprint import fingerprint
+from .fingerprint import token_features
 from .links import Resolver, resolve_links
-from .markup import parse, tokens
+from .markup import json_ld_scripts, parse, tokens
 from .metadata import base_reference, language, metadata, metas
 from .scoring import score_blocks
 from .segmenter import Segments, segment
@@ -49,14 +49,14 @@ def read_page(html: str, url: str) -> PageContent:
     Time is linear in the size of the page; what lies behind its first 6 million characters is not read.
     """
     tree = parse(html)
-    features = fingerprint(tree)  # before tokens(), which strips the tree
     items = microdata(tree) if "itemscope" in html else []
-    page = segment(tokens(tree))
+    objects = json_ld(json_ld_scripts(tree)) if "ld+json" in html else []
+    page_tokens = tokens(tree)
+    page = segment(page_tokens)
     known = metas(page)
     resolve = Resolver(url, base_reference(page))
     links = resolve_links(page.links, resolve)
     heading = next((block.text for block in page.blocks if block.markdown.startswith("# ")), "")
-    objects = json_ld(page.scripts)
     if not any(str(item.get("@type")).endswith("Product") for item in objects + items):
         items += open_graph_product(known)
     return PageContent(
@@ -66,6 +66,6 @@ def read_page(html: str, url: str) -> PageContent:
         blocks=_text_blocks(page, resolve),
         metadata=metadata(page, known, resolve),
         structured_data=(*objects, *items),
-        features=features,
+        features=token_features(page_tokens),
         cues=page_cues(page, len(links)),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from .markup import Token, attributes, plain
+from .markup import VOID, Token, attributes, plain
 
 INLINE: Final = frozenset(
     [
@@ -51,16 +51,15 @@ INLINE: Final = frozenset(
         "button",
     ]
 )
-VOID: Final = frozenset(
-    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"]
-)
 # Elements that act, shown or not.
-_CONTROLS: Final = frozenset(("form", "button", "input"))
+_CONTROLS: Final = frozenset(("form", "button"))
 _SKIPPED: Final = frozenset(
     [
         "select",
         "option",
         "datalist",
+        "textarea",
+        "title",
         "object",
         "video",
         "audio",
@@ -74,7 +73,12 @@ _SKIPPED: Final = frozenset(
 _SKIPPED_ALWAYS: Final = _SKIPPED - {"noscript", "template", "dialog"}
 # Hidden parts that a click shows: tabs, accordions. Their text is content like any other.
 _UNFOLDS: Final = re.compile(r"(?i)tab|panel|accordion|collaps|toggle|desc|content|faq")
+_HEAD: Final = frozenset(("meta", "link", "base"))
 _EMPHASIS: Final = {"b": "**", "strong": "**", "i": "*", "em": "*"}
+# Block elements that mean something in Markdown.
+_FORMED: Final = frozenset(("ul", "ol", "li", "pre", "blockquote", "table", "tr"))
+# Inline elements that leave no mark in Markdown.
+_BARE: Final = INLINE - {"a", "code", *_EMPHASIS}
 TAGS: Final = (
     "div",
     "p",
@@ -137,6 +141,8 @@ HINTS: Final = (
 )
 _HINT_RE: Final = re.compile("|".join(f"({hint})" for hint in HINTS))
 _HINT_SOURCE: Final = re.compile(r' (?:class|id|role|itemprop)="([^"]*+)"')
+_HREF: Final = re.compile(r' href="([^"]*+)"')
+_NOFOLLOW: Final = re.compile(r' rel="[^"]*nofollow', re.IGNORECASE)
 _HIDDEN: Final = re.compile(
     r' hidden(?:=""|="hidden"|="true"|(?= |$))| aria-hidden="true"| style="[^"]*display: ?none', re.IGNORECASE
 )
@@ -148,9 +154,16 @@ _MAX_DEPTH: Final = 400
 @lru_cache(maxsize=16384)
 def hint_bits(attribute_source: str) -> int:
     """Which HINTS the names in an element's attributes give."""
-    names = " ".join(_HINT_SOURCE.findall(attribute_source)).lower()[:200]
     bits = 0
-    for match in _HINT_RE.finditer(names):
+    for name in " ".join(_HINT_SOURCE.findall(attribute_source)).lower()[:200].split():
+        bits |= _name_bits(name)
+    return bits
+
+
+@lru_cache(maxsize=16384)
+def _name_bits(name: str) -> int:
+    bits = 0
+    for match in _HINT_RE.finditer(name):
         bits |= 1 << ((match.lastindex or 1) - 1)
     return bits
 
@@ -179,7 +192,6 @@ class Segments:
     signatures: list[str] = field(default_factory=lambda: [""])
     links: list[tuple[str, str]] = field(default_factory=list)
     metas: list[tuple[str, dict[str, str]]] = field(default_factory=list)
-    scripts: list[str] = field(default_factory=list)
     html_attributes: dict[str, str] = field(default_factory=dict)
     title: str = ""
     counts: dict[str, int] = field(default_factory=dict)
@@ -211,49 +223,53 @@ class Segmenter:
     # A flat loop: one call per token would cost more than all the work in it.
     def read(self, page: list[Token]) -> Segments:  # noqa: C901, PLR0912 - speed, see above
         out, stack, counts, skipped = self.out, self._stack, self.out.counts, self._skipped
-        text_append, markdown_append = self._text.append, self._markdown.append
+        block_text, text_append, markdown_append = self._text, self._text.append, self._markdown.append
         skip_until = -1
-        for position, (raw, raw_attributes, content, slash, tag, source, text) in enumerate(page):
-            if text:
-                if skip_until < 0:
-                    shown = plain(text) if "&" in text else text
-                    text_append(shown)
-                    markdown_append(shown)
-            elif slash:
+        for position, (slash, tag, source, text) in enumerate(page):
+            if slash:
                 if stack:
                     name, container = stack.pop()
                     if skip_until >= 0:
                         if len(stack) <= skip_until:
                             skip_until = -1
-                    else:
+                    elif container >= 0 or name not in _BARE or self._row is not None:
                         self._close(name, container)
+            elif tag in VOID:
+                counts[tag] = counts.get(tag, 0) + 1
+                if tag in _HEAD:
+                    out.metas.append((tag, attributes(source)))
+                elif tag == "input" and source:
+                    out.controls.append((tag, source))
+                if skip_until < 0:
+                    self._void(tag, source)
             elif tag:
                 counts[tag] = counts.get(tag, 0) + 1
-                if tag in _CONTROLS and source:
-                    out.controls.append((tag, source))
-                if tag in VOID:
-                    if tag in {"meta", "link", "base"}:
-                        out.metas.append((tag, attributes(source)))
-                    elif skip_until < 0:
-                        self._void(tag, source)
-                    continue
-                if tag == "html":
-                    out.html_attributes = attributes(source)
-                if skip_until < 0:
-                    if tag in skipped or (("hidden" in source or "none" in source) and self._is_hidden(tag, source)):
-                        skip_until = len(stack)
-                        stack.append((tag, -1))
-                    else:
-                        stack.append((tag, self._open(tag, source, page, position)))
-                else:
+                if skip_until >= 0:
                     stack.append((tag, -1))
-                if tag == "a" and skip_until >= 0:
-                    self._hidden_link(source)
-            elif raw == "script":
-                if "ld+json" in raw_attributes:
-                    out.scripts.append(content)
-            elif raw == "title":
-                out.title = out.title or " ".join(plain(content).split())
+                    if tag == "a":
+                        self._hidden_link(source)
+                elif tag in skipped or (("hidden" in source or "none" in source) and self._is_hidden(tag, source)):
+                    skip_until = len(stack)
+                    stack.append((tag, -1))
+                    if tag == "a":
+                        self._hidden_link(source)
+                elif tag in _BARE:
+                    stack.append((tag, -1))
+                else:
+                    stack.append((tag, self._open(tag, source, page, position)))
+                if tag in _CONTROLS:
+                    out.controls.append((tag, source))
+                elif tag == "title":
+                    out.title = out.title or " ".join(plain(text).split())
+                elif tag == "html":
+                    out.html_attributes = attributes(source)
+            if text and skip_until < 0:
+                # White space before a block's first word is nothing; it stands behind most tags.
+                if text.isspace() and not block_text and not self._pre:
+                    continue
+                shown = plain(text) if "&" in text else text
+                text_append(shown)
+                markdown_append(shown)
         self._flush()
         return out
 
@@ -267,7 +283,7 @@ class Segmenter:
         if "href" in found and "nofollow" not in found.get("rel", ""):
             self.out.links.append((found["href"], ""))
 
-    def _open(self, tag: str, source: str, page: list[Token], position: int) -> int:  # noqa: C901 - one branch a tag
+    def _open(self, tag: str, source: str, page: list[Token], position: int) -> int:  # noqa: C901, PLR0912 - a tag a branch
         """The container to return to at the element's end, or -1 for inline elements."""
         if tag == "a":
             self._link = (source, len(self._text), len(self._markdown))
@@ -276,17 +292,20 @@ class Segmenter:
             if not self._pre:
                 self._markdown.append("\x00" + _EMPHASIS[tag])
             return -1
-        if tag in INLINE:
-            if tag == "code" and not self._pre:
+        if tag == "code":
+            if not self._pre:
                 self._markdown.append("\x00`")
             return -1
         if self._row is not None:
             self._text.append(" ")
             self._markdown.append(" ")
             return -1
-        self._flush()
+        if self._text or self._markdown:
+            self._flush()
         before = self._container
         self._push(tag, source)
+        if tag not in _FORMED:
+            return before
         if tag in {"ul", "ol"}:
             self._lists.append([1 if tag == "ol" else 0])
         elif tag == "li":
@@ -338,7 +357,12 @@ class Segmenter:
                 self._text.append(" ")
                 self._markdown.append(" ")
             return
-        self._flush()
+        if self._text or self._markdown:
+            self._flush()
+        self._row = None
+        self._container = container
+        if tag not in _FORMED:
+            return
         if tag in {"ul", "ol"}:
             if self._lists:
                 self._lists.pop()
@@ -350,7 +374,6 @@ class Segmenter:
             self._quotes -= 1
         elif tag == "table" and self._table_rows:
             self._table_rows.pop()
-        self._container = container
 
     def _close_link(self) -> None:
         if self._link is None:
@@ -358,13 +381,13 @@ class Segmenter:
         source, text_start, markdown_start = self._link
         self._link = None
         text = " ".join("".join(self._text[text_start:]).split())
-        found = attributes(source)
-        href = found.get("href", "").strip()
-        self._link_words += len(text.split())
+        target = _HREF.search(source)
+        href = plain(target[1]).strip() if target else ""
+        self._link_words += text.count(" ") + 1 if text else 0
         whole, self._link_text = f"{self._link_text} {text}".strip(), ""
         if not href:
             return
-        if "nofollow" not in found.get("rel", "").lower():
+        if "nofollow" not in source.lower() or not _NOFOLLOW.search(source):
             self.out.links.append((href, whole))
         if text and not self._pre and markdown_start < len(self._markdown):
             self._markdown.insert(markdown_start, "\x03")
@@ -385,14 +408,10 @@ class Segmenter:
     def _flush(self) -> None:
         """End the running block."""
         if not self._text:
-            self._row = None
-            return
-        raw = "".join(self._text)
-        if not self._link_words and self._link is None and (not raw or raw.isspace()):
-            self._text.clear()
             self._markdown.clear()
             self._row = None
             return
+        raw = "".join(self._text)
         if self._link is not None:
             # A link around blocks: what follows is link text too, of the next block.
             inside = " ".join("".join(self._text[self._link[1] :]).split())
@@ -407,7 +426,7 @@ class Segmenter:
             text = folded = " ".join(raw.split())
         if folded:
             name = self.out.tags[self._container]
-            words = len(folded.split())
+            words = folded.count(" ") + 1
             source = "".join(self._markdown)
             markdown = self._render(source, text, TAGS[name])
             self.out.blocks.append(
@@ -470,7 +489,7 @@ def _inline(source: str) -> str:
 
 def _is_data_table(page: list[Token], position: int) -> bool:
     """Whether a table holds cells of text, not the page's layout: no table, heading, form or list in it."""
-    for _, _, _, slash, tag, _, _ in page[position + 1 : position + 4000]:
+    for slash, tag, _, _ in page[position + 1 : position + 4000]:
         if tag == "table":
             return bool(slash)
         if tag in _LAYOUT:

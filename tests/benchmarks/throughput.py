@@ -1,7 +1,7 @@
 """Whole crawls of a stored site, ours beside two plain Scrapy spiders: wall time, CPU time, peak memory.
 
     python tests/benchmarks/throughput.py SITE_DIR [--runs 3] [--only plain,markdown] [--llm-base-url URL]
-                                          [--command "..."]
+                                          [--arguments "..."] [--command "..."]
 
 SITE_DIR holds index.jsonl, one page a line: {"url": ..., "file": ...}; a file may be gzipped. It is served by a
 process of this script, from memory and without latency. Each spider crawls it with no delay and 16 requests in flight;
@@ -103,17 +103,17 @@ def serve(pages: dict[str, bytes], port: Connection) -> None:
 # -- The crawls --------------------------------------------------------------------------------------------------------
 
 
-def ours(url: str, out: Path, llm_base_url: str | None, command: str | None) -> list[str]:
+def ours(url: str, out: Path, options: argparse.Namespace) -> list[str]:
     # Its own answer cache for each run: with a warm one later runs would not ask the model at all.
     cache = out.with_suffix(".cache")
-    if command:
-        return shlex.split(command.format(url=url, out=out, cache=cache))
+    if options.command:
+        return shlex.split(options.command.format(url=url, out=out, cache=cache))
     llm = ["-s", "LLM_PROVIDER=none"]
-    if llm_base_url:
+    if options.llm_base_url:
         # No key goes out: the server is a fake one.
-        llm = ["-s", "LLM_PROVIDER=openai", "-s", f"LLM_BASE_URL={llm_base_url}", "-s", "LLM_API_KEY=none"]
+        llm = ["-s", "LLM_PROVIDER=openai", "-s", f"LLM_BASE_URL={options.llm_base_url}", "-s", "LLM_API_KEY=none"]
     crawl = ["crawl", "explore", "-a", f"url={url}", "-a", "max_pages=1000000", "-O", str(out)]
-    return [*SCRAPY, *crawl, *SPEED, *llm, "-s", f"LLM_CACHE={cache}"]
+    return [*SCRAPY, *crawl, *SPEED, *llm, "-s", f"LLM_CACHE={cache}", *shlex.split(options.arguments)]
 
 
 def plain(url: str, out: Path, *, markdown: bool) -> list[str]:
@@ -157,11 +157,7 @@ def measure(
         for number in range(options.runs):
             for name in names:
                 out = Path(folder) / f"{name}-{number}.jsonl"
-                command = (
-                    ours(url, out, options.llm_base_url, options.command)
-                    if name == "ours"
-                    else plain(url, out, markdown=name == "markdown")
-                )
+                command = ours(url, out, options) if name == "ours" else plain(url, out, markdown=name == "markdown")
                 # The plain spiders run outside the repository: its scrapy.cfg would give them our settings.
                 cwd = ROOT if name == "ours" else Path(folder)
                 results[name].append(run(command, cwd, out.with_suffix(".log")))
@@ -197,6 +193,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", default="ours,plain,markdown", help="which of ours, plain, markdown")
     parser.add_argument("--llm-base-url", help="an OpenAI-compatible fake; without it, LLM_PROVIDER=none")
+    parser.add_argument("--arguments", default="", help="more of them for our crawl, such as '-a page_types=FILE'")
     parser.add_argument("--command", help="in place of our crawl")
     options = parser.parse_args()
 
