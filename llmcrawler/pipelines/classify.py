@@ -44,6 +44,7 @@ class ClassifyPipeline:
             template=site.grouper.resolve(assigned.template),
             member=assigned.member,
             settled=assigned.settled,
+            rivals=assigned.rivals,
         )
         regroupings = site.regroupings
         verdict = await self._crawl.classifier.classify(question)
