@@ -108,8 +108,8 @@ class PageAsking:
         self._stats: StatsCollector = crawler.stats
         self._model = model
         self._page_types = page_types
-        worker = ClassifyWorker(model.ask, page_types, self._count_shown)
         embedded = model.is_embedded
+        worker = ClassifyWorker(model.ask, page_types, self._count_shown, small_model=embedded)
         self._batcher: Batcher[PageView, Answer] = Batcher(
             worker,
             rules=BatchRules(
@@ -130,7 +130,7 @@ class PageAsking:
         if self._cache is None:
             return await self._batcher.submit(question, patient=patient)
         if self._cached is None:
-            key_of = page_key(await self._model.name(), self._page_types)
+            key_of = page_key(await self._model.name(), self._page_types, small_model=self._model.is_embedded)
             self._cached = CachedAsker(
                 self._batcher,
                 self._cache,

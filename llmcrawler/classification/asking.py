@@ -9,14 +9,14 @@ from typing import Any, Protocol
 
 from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.prompt import (
-    PROMPT_VERSION,
-    SYSTEM,
     TASK,
     Answer,
+    Prompt,
     answer_schema,
     classify_document,
     parse_answers,
 )
+from llmcrawler.classification.small_model import prompt_for
 from llmcrawler.errors import BadAnswer
 from llmcrawler.llm import cache_key, estimate_tokens
 
@@ -42,6 +42,7 @@ class AskLLM(Protocol):
         *,
         salvage: bool = False,
         max_answer_tokens: int | None = None,
+        examples: Sequence[tuple[str, str]] = (),
     ) -> Awaitable[Any]: ...
 
 
@@ -54,25 +55,37 @@ class PageAsker(Protocol):
 class ClassifyWorker:
     """A Batcher's worker. `on_shown` hears how many pages each call shows."""
 
-    def __init__(self, ask: AskLLM, page_types: PageTypes, on_shown: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        ask: AskLLM,
+        page_types: PageTypes,
+        on_shown: Callable[[int], None] = lambda _: None,
+        *,
+        small_model: bool = False,
+    ) -> None:
         self._ask = ask
         self._page_types = page_types
+        self._prompt: Prompt = prompt_for(page_types, small_model=small_model)
         self._on_shown = on_shown
 
     async def __call__(self, pages: Sequence[PageView]) -> Mapping[int, Answer | Exception]:
         """Answers by position; BadAnswer in the place of one that is missing or wrong. Raises as `AskLLM` does."""
-        document = classify_document(self._page_types, pages)
+        prompt = self._prompt
+        document = classify_document(self._page_types, [prompt.shorten(page) for page in pages])
         ids = [page["id"] for page in document["pages"]]
         self._on_shown(len(pages))
         answer = await self._ask(
             TASK,
-            SYSTEM,
+            prompt.system,
             document,
-            answer_schema(self._page_types, ids),
+            answer_schema(self._page_types, ids, fixed_bounds=prompt.fixed_bounds),
             salvage=True,
             max_answer_tokens=_ANSWER_TOKENS_AROUND + _ANSWER_TOKENS_PER_PAGE * len(pages),
+            examples=prompt.examples,
         )
         verdicts, faults = parse_answers(document, answer)
+        if prompt.confidence is not None:
+            verdicts = {page_id: Answer(one.label, prompt.confidence) for page_id, one in verdicts.items()}
         if faults:
             logger.debug("Faults in an answer for %d pages: %s", len(pages), faults)
         return {
@@ -86,10 +99,11 @@ def tokens_of(page: PageView) -> int:
     return estimate_tokens(json.dumps(page, ensure_ascii=False))
 
 
-def page_key(model: str, page_types: PageTypes) -> Callable[[PageView], str]:
+def page_key(model: str, page_types: PageTypes, *, small_model: bool = False) -> Callable[[PageView], str]:
     """The cache key of a page: a change of the model, the prompt, the labels or of what is shown asks anew."""
+    prompt = prompt_for(page_types, small_model=small_model)
     labels = [[one.name, one.description] for one in page_types]
-    return lambda page: cache_key(model, PROMPT_VERSION, labels, dict(page))
+    return lambda page: cache_key(model, prompt.version, labels, dict(prompt.shorten(page)))
 
 
 def answer_to_json(answer: Answer) -> Any:

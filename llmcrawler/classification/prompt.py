@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +60,24 @@ _COUNTS = {
 }
 
 
+_CONFIDENCES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """How a model is asked. `shorten` gives what is shown of a page; `confidence` takes the place of the model's own.
+
+    `examples` are earlier user messages and their answers.
+    """
+
+    version: str
+    system: str
+    examples: tuple[tuple[str, str], ...] = ()
+    shorten: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda page: page
+    fixed_bounds: bool = False
+    confidence: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The model's word on one page; `confidence` is in 0..1 as the model said it."""
@@ -95,21 +113,27 @@ def classify_document(page_types: PageTypes, pages: Sequence[Mapping[str, Any]])
     }
 
 
-def answer_schema(page_types: PageTypes, ids: Sequence[str]) -> dict[str, Any]:
-    """Strict JSON Schema of the answer. It does not ask for all ids: an answer that lacks some is good for the rest."""
+def answer_schema(page_types: PageTypes, ids: Sequence[str], *, fixed_bounds: bool = False) -> dict[str, Any]:
+    """Strict JSON Schema of the answer. It does not ask for all ids: an answer that lacks some is good for the rest.
+
+    `fixed_bounds` is for a server that makes a grammar of it and knows no range of numbers (llama.cpp): a few numbers
+    to choose from, and as many entries as pages.
+    """
+    confidence = {"enum": list(_CONFIDENCES)} if fixed_bounds else {"minimum": 0, "maximum": 1}
+    least, most = (len(ids), len(ids)) if fixed_bounds else (1, 2 * len(ids))
     entry = {
         "type": "object",
         "properties": {
             "id": {"type": "string", "enum": list(ids)},
             "label": {"type": "string", "enum": list(page_types.names)},
-            "confidence": {"type": "number", "minimum": 0, "maximum": 1},
+            "confidence": {"type": "number", **confidence},
         },
         "required": ["id", "label", "confidence"],
         "additionalProperties": False,
     }
     return {
         "type": "object",
-        "properties": {"pages": {"type": "array", "items": entry, "minItems": 1, "maxItems": 2 * len(ids)}},
+        "properties": {"pages": {"type": "array", "items": entry, "minItems": least, "maxItems": most}},
         "required": ["pages"],
         "additionalProperties": False,
     }

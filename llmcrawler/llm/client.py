@@ -7,7 +7,7 @@ import logging
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -108,14 +108,16 @@ class LLMClient:
         *,
         salvage: bool = False,
         max_answer_tokens: int | None = None,
+        examples: Sequence[tuple[str, str]] = (),
     ) -> Any:
         """The model's answer, which fits `schema` (strict JSON Schema, bounded where a small model may run away).
 
         With `salvage`, entries of the answer's lists that were cut off or do not fit are left out; the caller then
-        checks what is missing. Raises LLMUnavailable (never ask again), LLMFailed (this call is lost) or BadAnswer
-        (ask again, with fewer questions).
+        checks what is missing. `examples` are earlier user messages with their answers; the same ones in each call
+        stay in the server's cache. Raises LLMUnavailable (never ask again), LLMFailed (this call is lost) or
+        BadAnswer (ask again, with fewer questions).
         """
-        ask = Ask(task, system, document, schema, max_answer_tokens)
+        ask = Ask(task, system, document, schema, max_answer_tokens, examples)
         await self.model_name()
         completion = await self._persist(lambda: self._attempt(ask))
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Mapping, Set
+from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,14 @@ class Ask:
     document: dict[str, Any]
     schema: dict[str, Any]
     max_answer_tokens: int | None = None
+    examples: Sequence[tuple[str, str]] = ()
+
+    def messages(self, system: str) -> list[dict[str, str]]:
+        """The examples (user message, answer) stand before the question, so that the prefix is the same every time."""
+        turns = [{"role": "system", "content": system}]
+        for asked, answered in self.examples:
+            turns += [{"role": "user", "content": asked}, {"role": "assistant", "content": answered}]
+        return [*turns, {"role": "user", "content": self.user_message()}]
 
     def user_message(self) -> str:
         text = json.dumps(self.document, ensure_ascii=False, separators=(",", ":"))
@@ -51,7 +59,7 @@ class Dialect:
             system += _SCHEMA_IN_WORDS + json.dumps(ask.schema, ensure_ascii=False)
         body: dict[str, Any] = {
             "model": model,
-            "messages": [{"role": "system", "content": system}, {"role": "user", "content": ask.user_message()}],
+            "messages": ask.messages(system),
         }
         if self._format == "json_schema":
             name = re.sub(r"[^A-Za-z0-9_-]", "_", ask.task)[:64]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -55,10 +56,13 @@ class Model:
         *,
         salvage: bool = False,
         max_answer_tokens: int | None = None,
+        examples: Sequence[tuple[str, str]] = (),
     ) -> Any:
         """LLMClient.ask."""
         client = await self._ready_client()
-        return await client.ask(task, system, document, schema, salvage=salvage, max_answer_tokens=max_answer_tokens)
+        return await client.ask(
+            task, system, document, schema, salvage=salvage, max_answer_tokens=max_answer_tokens, examples=examples
+        )
 
     async def name(self) -> str:
         """What tells this model's answers from another's. Raises LLMUnavailable as `ask` does."""

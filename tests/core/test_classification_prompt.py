@@ -17,6 +17,7 @@ from llmcrawler.classification.prompt import (
     describe_page,
     parse_answers,
 )
+from llmcrawler.classification.small_model import prompt_for
 from llmcrawler.errors import BadAnswer
 from llmcrawler.items import PageContent
 from llmcrawler.llm import estimate_tokens
@@ -156,9 +157,46 @@ def test_the_cache_key_changes_with_all_that_decides_an_answer() -> None:
         page_key("another", TYPES)(page),
         page_key("model", other_types)(page),
         page_key("model", TYPES)({**page, "text": "Hard."}),
+        page_key("model", TYPES, small_model=True)(page),
     }
-    assert len(keys) == 4
+    assert len(keys) == 5
     assert page_key("model", TYPES)(dict(page)) in keys
+
+
+async def test_a_small_model_is_asked_by_example_and_its_confidence_is_not_believed() -> None:
+    asked: list[dict[str, Any]] = []
+
+    async def ask(task: str, system: str, document: dict[str, Any], schema: dict[str, Any], **options: Any) -> Any:
+        asked.append({"system": system, "document": document, "schema": schema, **options})
+        return {"pages": [entry("1", "product")]}
+
+    page = describe_page(question(text="# Red shoe\n\n" + "soft " * 900))
+    answers = await ClassifyWorker(ask, DEFAULT_PAGE_TYPES, small_model=True)([page])
+    assert answers[0] == Answer("product", 0.65)
+    (call,) = asked
+    assert "JSON on one line" in call["system"]
+    shown = call["document"]["pages"][0]
+    assert set(shown) == {"id", "url", "title", "text"}
+    assert len(shown["text"]) <= 800
+    entries = call["schema"]["properties"]["pages"]
+    assert (entries["minItems"], entries["maxItems"]) == (1, 1)
+    assert set(entries["items"]["properties"]["confidence"]) == {"type", "enum"}
+    labels = [json.loads(answered)["pages"][0]["label"] for _, answered in call["examples"]]
+    assert {"product", "listing", "article", "forum_thread"} <= set(labels) <= set(DEFAULT_PAGE_TYPES.names)
+    assert all(json.loads(asked)["task"] == "classify" for asked, _ in call["examples"])
+
+
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [
+        (["product", "category", "forum", "mine"], ["product", "category", "category", "forum"]),
+        (["product", "article", "mine"], []),
+        (["mine", "yours"], []),
+    ],
+)
+def test_examples_have_the_users_own_labels_or_are_left_out(names: list[str], labels: list[str]) -> None:
+    prompt = prompt_for(PageTypes([PageType(name, "") for name in names]), small_model=True)
+    assert [json.loads(answered)["pages"][0]["label"] for _, answered in prompt.examples] == labels
 
 
 def test_answers_survive_the_cache_and_others_do_not() -> None:

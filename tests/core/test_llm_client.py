@@ -82,6 +82,18 @@ def products() -> FakeLLM:
     return FakeLLM(label_by_url([("/p/", "product")]))
 
 
+async def test_examples_stand_between_the_system_message_and_the_question(fake_time: FakeTime) -> None:
+    async with FakeLLM(label_by_url([])) as server:
+        client = client_of(server, fake_time)
+        await ask(client, examples=[("a page", "its answer"), ("another", "its own")])
+        await client.close()
+    messages = server.bodies[0]["messages"]
+    roles = ["system", "user", "assistant", "user", "assistant", "user"]
+    assert [message["role"] for message in messages] == roles
+    assert [message["content"] for message in messages[1:5]] == ["a page", "its answer", "another", "its own"]
+    assert json.loads(messages[-1]["content"]) == document()
+
+
 async def test_asks_with_a_strict_schema_and_one_task_document(fake_time: FakeTime) -> None:
     async with products() as server:
         client = client_of(server, fake_time)
