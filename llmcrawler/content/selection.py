@@ -48,13 +48,29 @@ def main_text(blocks: Sequence[TextBlock], boilerplate: Boilerplate | None = Non
     Blocks that repeat over the site lose score. A page whose chosen text is all repeated keeps it: it is never emptied.
     """
     limit = limit_score([block.score for block in blocks], [block.word_count for block in blocks])
-    chosen = [block for block in blocks if block.score >= limit]
+    chosen = _with_code(blocks, [block.score >= limit for block in blocks])
     if boilerplate is not None:
         own = [
             block for block in chosen if block.score**_REPEATED_POWER >= limit or not boilerplate.is_repeated(block.key)
         ]
         chosen = own or chosen
     return _join([block.markdown for block in chosen])
+
+
+def _with_code(blocks: Sequence[TextBlock], taken: list[bool]) -> list[TextBlock]:
+    """The taken blocks and the code between two of them: a short listing has no prose that could speak for it."""
+    found: list[TextBlock] = []
+    code: list[TextBlock] = []
+    before = False
+    for block, take in zip(blocks, taken, strict=True):
+        if take:
+            found += [*code, block]
+            before, code = True, []
+        elif before and block.markdown.startswith("```"):
+            code.append(block)
+        else:
+            before, code = False, []
+    return found
 
 
 def _join(parts: list[str]) -> str:

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmcrawler.content import Boilerplate, content_hash, main_text, read_page
+from llmcrawler.items import TextBlock
 
 URL = "http://site.example/a/b.html"
 
@@ -157,6 +158,17 @@ def test_boilerplate_forgets_the_key_not_seen_for_longest() -> None:
     for blocks in (first, first, first, second):
         boilerplate.observe(blocks)
     assert not boilerplate.is_repeated(first[0].key)
+
+
+def test_code_between_paragraphs_of_the_main_text_stays_and_other_code_does_not() -> None:
+    blocks = [
+        TextBlock("one two three four", 4, 0.9, 1),
+        TextBlock("```\nx\n```", 1, 0.1, 2),
+        TextBlock("five six seven eight", 4, 0.9, 3),
+        TextBlock("menu", 1, 0.1, 4),
+        TextBlock("```\ny\n```", 1, 0.1, 5),
+    ]
+    assert main_text(blocks) == "one two three four\n\n```\nx\n```\n\nfive six seven eight"
 
 
 def test_content_hash_ignores_white_space() -> None:
