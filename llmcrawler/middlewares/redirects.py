@@ -64,9 +64,17 @@ class _InsideTheCrawl(_Base):
 
 class CrawlRedirectMiddleware(_InsideTheCrawl, RedirectMiddleware):
     async def process_response(self, request: Request, response: Response) -> Request | Response:  # type: ignore[override]
-        return await self._admitted(super().process_response(request, response), request)
+        try:
+            result = super().process_response(request, response)
+        except ValueError:  # the target is no url at all: an http_3xx line, or the page as it is
+            return response
+        return await self._admitted(result, request)
 
 
 class CrawlMetaRefreshMiddleware(_InsideTheCrawl, MetaRefreshMiddleware):
     async def process_response(self, request: Request, response: Response) -> Request | Response:  # type: ignore[override]
-        return await self._admitted(super().process_response(request, response), request)
+        try:
+            result = super().process_response(request, response)
+        except ValueError:  # the target is no url at all: an http_3xx line, or the page as it is
+            return response
+        return await self._admitted(result, request)

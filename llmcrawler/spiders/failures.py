@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 from scrapy import exceptions
 from scrapy.http import HtmlResponse, Response
 from scrapy.utils.response import response_status_message
@@ -18,6 +20,9 @@ _KINDS: tuple[tuple[type[BaseException], str], ...] = (
     (exceptions.DownloadFailedError, "connection"),
     (exceptions.IgnoreRequest, "ignored"),
 )
+# A header that names another compression or another encoding than the body has; brotli and zstd are optional packages.
+_BODY_ERRORS = (OSError, EOFError, zlib.error, UnicodeError, LookupError)
+_DECODER_ERRORS = frozenset({"ZstdError", "error"})
 _SILENT = {"ResponseDataLossError": "the response ended before its declared length"}
 _TLS_MARKS = ("ssl", "tls", "certificate")
 _MAX_MESSAGE = 300
@@ -28,6 +33,8 @@ def failure_kind(error: BaseException | None) -> tuple[str, str]:
     if isinstance(error, RequestRefused):
         return error.kind, str(error)
     message = _message_of(error)
+    if isinstance(error, _BODY_ERRORS) or type(error).__name__ in _DECODER_ERRORS:
+        return "body", f"the body cannot be decoded: {message}"
     kind = next((kind for error_type, kind in _KINDS if isinstance(error, error_type)), None)
     if kind is None:
         return "internal", f"{type(error).__name__}: {message}"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from aiohttp import web
 
 from tests.e2e.crawling import FAST, ROOT, command, environment, explore
 from tests.servers.fake_llm import FakeLLM, label_by_url
@@ -319,3 +320,24 @@ def test_scrapys_own_commands_work_in_the_project(site):
         check=True,
     )
     assert "About us" in fetched.stdout
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "kind"),
+    [
+        ({"Location": "javascript:alert(1)"}, 302, "http_302"),
+        ({"Location": "http://[::1/"}, 301, "http_301"),
+        ({"Location": "http://example.com:99999/"}, 301, "http_301"),
+        ({"Content-Encoding": "gzip"}, 200, "body"),
+        ({"Content-Type": "text/html; charset=rot-13"}, 200, "body"),
+    ],
+)
+def test_lying_headers_are_lines_and_no_errors_of_ours(tmp_path, headers, status, kind):
+    async def lie(_request):
+        return web.Response(body=b"<html><title>Plain</title></html>", status=status, headers=headers)
+
+    with MockSite({"/lie": lie}).in_thread() as site:
+        outcome = explore(tmp_path, site.url("/lie"), depth=0)
+    assert outcome.error_kinds() == {kind: 1}
+    assert outcome.exit_status == 0
+    assert "Traceback" not in outcome.log
