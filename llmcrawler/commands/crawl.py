@@ -56,7 +56,9 @@ def _exit_status(crawler: Crawler, bootstrap_failed: bool) -> int:
     if bootstrap_failed or crawler.stats is None:
         return 1
     well_ended = crawler.stats.get_value("finish_reason") in _GOOD_REASONS
-    return 0 if well_ended and not crawler.stats.get_value("llmcrawler/internal_errors") else 1
+    # A failed page is a line of the feed and no error of the log; a feed that could not be stored is one.
+    failed = crawler.stats.get_value("llmcrawler/internal_errors") or crawler.stats.get_value("log_count/ERROR")
+    return 0 if well_ended and not failed else 1
 
 
 def _check(spider_class: type[Spider], opts: argparse.Namespace, settings: BaseSettings) -> None:

@@ -17,6 +17,8 @@ from llmcrawler.scheduler import LEASE, FrontierScheduler
 
 logger = logging.getLogger(__name__)
 
+_FAILED = "spider_failed"
+
 
 class LeaseMiddleware:
     """The outermost spider middleware: a leased url leads to its page, if need be to one with an error."""
@@ -37,13 +39,15 @@ class LeaseMiddleware:
             has_page = has_page or (isinstance(output, Page) and lease is not None and output.url == lease.url)
             continues = continues or (isinstance(output, Request) and output.meta.get(LEASE) is lease)
             yield output
-        if lease is not None and not has_page and not continues:
+        # Scrapy ends the output quietly after an exception; `process_spider_exception` has given the page then.
+        if lease is not None and not has_page and not continues and not response.meta.get(_FAILED):
             yield error_page(lease, "no_page", "the spider gave no page for this response", response)
 
     def process_spider_exception(self, response: Response, exception: Exception) -> Iterable[Any] | None:
         lease = _lease_of(response)
         if lease is None or lease.url not in {held.url for held in self._scheduler().held_leases()}:
             return None
+        response.meta[_FAILED] = True
         logger.error("Error in the spider on %s", response.url, exc_info=exception)
         assert self._crawler.stats is not None
         self._crawler.stats.inc_value("llmcrawler/internal_errors")

@@ -1,0 +1,45 @@
+"""One line per leased url, also when the spider breaks."""
+
+from types import SimpleNamespace
+
+from scrapy import Request
+from scrapy.http import HtmlResponse
+
+from llmcrawler.frontier import Lease, UrlTask
+from llmcrawler.middlewares.leases import LeaseMiddleware
+from llmcrawler.scheduler import LEASE
+
+URL = "https://example.com/x"
+
+
+class Held(LeaseMiddleware):
+    def _scheduler(self):
+        return SimpleNamespace(held_leases=lambda: [lease])
+
+
+lease = Lease(UrlTask(URL, "example.com"))
+
+
+def middleware() -> LeaseMiddleware:
+    return Held(SimpleNamespace(stats=SimpleNamespace(inc_value=lambda _name: None)))
+
+
+def response() -> HtmlResponse:
+    return HtmlResponse(URL, request=Request(URL, meta={LEASE: lease}))
+
+
+async def nothing():
+    for page in ():
+        yield page
+
+
+async def test_a_spider_without_a_page_gives_one_line():
+    lines = [page async for page in middleware().process_spider_output(response(), nothing())]
+    assert [page.error.kind for page in lines] == ["no_page"]
+
+
+async def test_a_spider_that_breaks_gives_one_line():
+    broken, guard = response(), middleware()
+    lines = list(guard.process_spider_exception(broken, ValueError("no")))
+    lines += [page async for page in guard.process_spider_output(broken, nothing())]
+    assert [page.error.kind for page in lines] == ["internal"]
