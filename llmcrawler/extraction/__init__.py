@@ -1,1 +1,1 @@
-"""Records: what a template's pages say, learned with a few calls of the model, then taken from the page by selectors."""
+"""Records: learned from a few pages of a template with the model, then taken from every page by selectors."""
