@@ -90,6 +90,9 @@ CONTENT_IN_FEED = True  # False leaves `text` out of the page lines
 # -- Content -----------------------------------------------------------------------------------------------------------
 CONTENT_INLINE_CHARS = 150_000  # longer pages are read in another process, so that no page holds up the others
 
+# -- Learned templates -------------------------------------------------------------------------------------------------
+TEMPLATES_FILE = ""  # keep what was learned across crawls; empty: in a JOBDIR its templates.json, else nowhere
+
 # -- LLM ---------------------------------------------------------------------------------------------------------------
 LLM_PROVIDER = (
     "auto"  # openai (any server that speaks its API), embedded, none; auto: openai when there is a key or a url

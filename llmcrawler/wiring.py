@@ -15,14 +15,19 @@ from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 from scrapy.statscollectors import StatsCollector
 
+from llmcrawler import learned
 from llmcrawler.arguments import ExploreOptions
 from llmcrawler.classification import (
     DEFAULT_PAGE_TYPES,
+    LLM,
     Answer,
     Classifier,
     ClassifyWorker,
     PageTypes,
     PageView,
+    Question,
+    SiteVerdicts,
+    Verdict,
     answer_from_json,
     answer_to_json,
     load_page_types,
@@ -36,8 +41,9 @@ from llmcrawler.llm import AnswerCache, Batcher, BatchRules, CachedAsker, Limits
 from llmcrawler.llm.embedded import default_cache_folder
 from llmcrawler.llm.model import Model
 from llmcrawler.reporting import FetchProgress
+from llmcrawler.storage import TemplatesFile
 from llmcrawler.templates import Changes, TemplateGrouper, recluster
-from llmcrawler.urls import AddressGuard, Scope, TrapGuard
+from llmcrawler.urls import AddressGuard, Scope, TrapGuard, site_name
 
 
 @dataclass
@@ -66,14 +72,14 @@ class Crawl:
         self.sites: dict[str, Site] = {}
         page_types = _page_types(options)
         self._asker = None if self.model is None else PageAsking(crawler, self.model, page_types)
-        self.classifier = Classifier(page_types, self._asker, split=self._split)
+        self.classifier = Classifier(page_types, self._asker, split=self._split, on_verdict=self._note_verdict)
+        self.learned = learned.Learned(_templates_file(settings), {"verdicts": self.classifier})
 
     def site_of(self, url: str) -> Site:
         """www.example.com and example.com are one site."""
-        name = urlsplit(url).netloc.removeprefix("www.")
+        name = site_name(url)
         if name not in self.sites:
-            number = len(self.sites)
-            self.sites[name] = Site(name, TemplateGrouper("t" if number == 0 else f"s{number}t"))
+            self.sites[name] = Site(name, self.learned.open(url))
         return self.sites[name]
 
     async def recluster(self, site: Site) -> None:
@@ -87,6 +93,7 @@ class Crawl:
 
     async def close(self) -> None:
         self.reader.close()
+        await self.learned.close()
         if self._asker is not None:
             await self._asker.close()
         if self.model is not None:
@@ -96,6 +103,10 @@ class Crawl:
         changes = self.sites[site].grouper.split_by(template, labels)
         self.sites[site].regroupings += 1
         return changes if changes.moved or changes.splits else None
+
+    def _note_verdict(self, _question: Question, verdict: Verdict) -> None:
+        if verdict.decided_by == LLM:
+            self.learned.note_change()
 
 
 class PageAsking:
@@ -193,6 +204,9 @@ def check(settings: BaseSettings, options: ExploreOptions) -> None:
         _at_least(settings, name, 1)
     for name in ("LLM_BATCH_TOKENS", "LLM_BATCH_WAIT_SECONDS", "LLM_BATCH_PATIENT_SECONDS", "LLM_TIMEOUT_SECONDS"):
         _at_least(settings, name, 0)
+    file = _templates_file(settings)
+    if file is not None:
+        learned.check(file, options.urls, {"verdicts": SiteVerdicts.from_json})
 
 
 def _at_least(settings: BaseSettings, name: str, minimum: float) -> None:
@@ -227,6 +241,15 @@ def _model(settings: BaseSettings) -> Model | None:
         embedded_file=settings.get("LLM_EMBEDDED_MODEL") or "",
         on_progress=FetchProgress("the embedded model"),
     )
+
+
+def _templates_file(settings: BaseSettings) -> TemplatesFile | None:
+    where, job = str(settings.get("TEMPLATES_FILE") or ""), str(settings.get("JOBDIR") or "")
+    if "://" in where:
+        raise ConfigError(f"TEMPLATES_FILE={where}: it is a file on this machine, not a url")
+    if where:
+        return TemplatesFile(Path(where).expanduser())
+    return TemplatesFile(Path(job) / "templates.json", "JOBDIR") if job else None
 
 
 def _answer_cache(settings: BaseSettings) -> AnswerCache | None:

@@ -103,6 +103,14 @@ class Classifier:
         else:
             logger.warning("Page types are not those that %s was crawled with before: its pages are judged anew", site)
 
+    def describe(self, site: str, template: str) -> dict[str, Any]:
+        """What a person may want to know of a template."""
+        verdict = self.template_verdict(site, template)
+        return {
+            "page_type": verdict[0] if verdict else None,
+            "confidence": round(verdict[1], 3) if verdict else None,
+        }
+
     def _site(self, site: str) -> SiteVerdicts:
         return self._sites.setdefault(site, SiteVerdicts())
 
