@@ -1,0 +1,75 @@
+"""Runs selectors on a page: CSS and XPath on its tree, paths on its JSON-LD."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from cssselect import HTMLTranslator, SelectorError
+from lxml import etree
+
+from llmcrawler.extraction import json_paths
+from llmcrawler.extraction.model import Language, Selector
+from llmcrawler.extraction.tree import fold, text_of
+
+_TRANSLATOR = HTMLTranslator()
+
+
+class Source:
+    """A page that selectors run on: its tree and, read on demand, its JSON-LD."""
+
+    def __init__(self, root: etree._Element, json_ld: Callable[[], Sequence[dict[str, Any]]]) -> None:
+        self.root = root
+        self._json_ld = json_ld
+
+    def json_values(self, path: str) -> list[str]:
+        return json_paths.resolve(self._json_ld(), path)
+
+
+@lru_cache(maxsize=4096)
+def compile_query(query: str, language: Language) -> etree.XPath:
+    """Raises ValueError for a query that is no CSS or XPath."""
+    try:
+        xpath = _TRANSLATOR.css_to_xpath(query) if language == "css" else query
+        return etree.XPath(xpath, smart_strings=False)
+    except (SelectorError, etree.XPathError) as error:
+        raise ValueError(f"not a {language} selector: {query!r}: {error}") from error
+
+
+@lru_cache(maxsize=4096)
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Raises ValueError for what is no regular expression with one group."""
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {pattern!r}: {error}") from error
+    if compiled.groups != 1:
+        raise ValueError(f"{pattern!r} must have one group")
+    return compiled
+
+
+def nodes_at(element: etree._Element, selector: Selector) -> list[Any]:
+    """The elements (or texts, for an XPath that ends in them) that a CSS or XPath selector gives below an element."""
+    found = compile_query(selector.query, selector.language)(element)
+    return found if isinstance(found, list) else [found]
+
+
+def texts_at(source: Source, selector: Selector, element: etree._Element | None = None) -> list[str]:
+    """What a selector gives on a page, or within one of its elements: texts, white space folded, none of them empty."""
+    if selector.language == "json-ld":
+        texts = source.json_values(selector.query)
+    else:
+        nodes = nodes_at(source.root if element is None else element, selector)
+        texts = [_text(node, selector.attribute) for node in nodes]
+    if selector.pattern is not None:
+        matches = (compile_pattern(selector.pattern).search(text) for text in texts)
+        texts = [match[1].strip() for match in matches if match and match[1]]
+    return [text for text in texts if text]
+
+
+def _text(node: Any, attribute: str | None) -> str:
+    if not isinstance(node, etree._Element):
+        return fold(str(node))
+    return text_of(node) if attribute is None else fold(node.get(attribute) or "")
