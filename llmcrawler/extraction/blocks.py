@@ -58,7 +58,7 @@ class Spot:
 
 
 class PageBlocks:
-    """The blocks of a page in document order, numbered from 1: the same page always gives the same numbers."""
+    """The blocks of a page in document order, the head last, numbered from 1; a page always gives the same numbers."""
 
     def __init__(self, html: str, url: str = "") -> None:
         self.url = url
@@ -84,8 +84,6 @@ class PageBlocks:
 
     def _pieces(self) -> Iterator[tuple[str, str, Spot]]:
         head = self.root.find("head")
-        if head is not None:
-            yield from _head_pieces(head)
         waiting = [node for node in reversed(self.root) if node is not head]
         while waiting:
             element = waiting.pop()
@@ -93,6 +91,9 @@ class PageBlocks:
                 continue
             yield from _element_pieces(element)
             waiting.extend(reversed(element))
+        # Behind the body: what a visitor sees is pointed at before what was written for machines.
+        if head is not None:
+            yield from _head_pieces(head)
         for path, value in leaves(self.json_ld):
             yield value, f"json-ld {path}", Spot(None, json_path=path)
 

@@ -25,6 +25,8 @@ CLASS: Final = "class"
 PATH: Final = "path"
 
 _PROPERTY_ATTRIBUTES: Final = ("itemprop", "property", "data-testid", "data-test", "data-qa", "data-cy", "data-hook")
+# Written for other machines: often cut, stripped of markup, or out of date.
+_META_PRIOR: Final = 0.65
 _MAX_ANCESTORS: Final = 8
 _MAX_CLASSES: Final = 6
 _MAX_LABEL_CHARS: Final = 60
@@ -99,7 +101,7 @@ def _for_one(spot: Spot) -> Iterator[Candidate]:
             evidence, prior = _joined(anchor, sign)
             yield css_or_xpath(f"{anchor.css} {sign.css}", f"//{anchor.xpath}//{sign.xpath}", evidence, prior)
         css, xpath = _steps(ancestor, element)
-        evidence = anchor.evidence if anchor.evidence != CLASS else PATH
+        evidence = anchor.evidence if anchor.evidence != CLASS and ">" not in css and ":" not in css else PATH
         prior = 0.55 * anchor.prior + 0.1 - 0.04 * css.count(">")
         yield css_or_xpath(f"{anchor.css} > {css}", f"//{anchor.xpath}/{xpath}", evidence, prior)
     for query, prior in _label_queries(element, spot.text_index):
@@ -164,7 +166,8 @@ def _signs(element: etree._Element) -> Iterator[_Sign]:
     for attribute in _property_attributes(element):
         value = element.get(attribute) or ""
         test = f'[{attribute}="{value}"]'
-        yield _Sign(f"{tag}{test}", f'{tag}[@{attribute}="{value}"]', PROPERTY, 1.0)
+        prior = _META_PRIOR if tag == "meta" and attribute != "itemprop" else 1.0
+        yield _Sign(f"{tag}{test}", f'{tag}[@{attribute}="{value}"]', PROPERTY, prior)
     identifier = element.get("id") or ""
     if _TAME.match(identifier) and not _NUMBERED.search(identifier):
         yield _Sign(f"#{identifier}", f'*[@id="{identifier}"]', ID, 0.95)
