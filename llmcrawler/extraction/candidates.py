@@ -71,6 +71,35 @@ def candidates_for(spots: Sequence[Spot]) -> list[Candidate]:
     return list(found.values())
 
 
+def candidates_within(row: etree._Element, spot: Spot) -> Iterator[Candidate]:
+    """Selectors for a value relative to the element of a repeated group that it stands in."""
+    element = spot.element
+    assert element is not None
+    tail = f"/text()[normalize-space()][{spot.text_index}]" if spot.text_index else ""
+
+    def relative(css: str, xpath: str, evidence: str, prior: float) -> Candidate:
+        if tail:
+            return Candidate(Selector(f".//{xpath}{tail}", "xpath", None, None, evidence), prior)
+        return Candidate(Selector(css, "css", spot.attribute, None, evidence), prior)
+
+    if element is row:
+        yield Candidate(Selector(f".{tail}", "xpath", spot.attribute, None, PATH), 0.5)
+        return
+    for sign in _signs(element):
+        yield relative(sign.css, sign.xpath, sign.evidence, sign.prior)
+    yield relative(str(element.tag), str(element.tag), PATH, 0.3)
+    for parent in element.iterancestors():
+        if parent is row:
+            break
+        for anchor in _near_signs(parent):
+            evidence, prior = _joined(anchor, _tag_sign(element))
+            yield relative(f"{anchor.css} {element.tag}", f"{anchor.xpath}//{element.tag}", evidence, prior)
+    _, xpath = _steps(row, element)
+    yield Candidate(Selector(f"./{xpath}{tail}", "xpath", spot.attribute, None, PATH), 0.4 - 0.04 * xpath.count("/"))
+    for query, prior in _label_queries(element, spot.text_index):
+        yield Candidate(Selector(f".{query}", "xpath", spot.attribute, None, LABEL), prior)
+
+
 def _all(spots: Sequence[Spot]) -> Iterator[Candidate]:
     paths = {spot.json_path for spot in spots}
     if None not in paths:

@@ -13,9 +13,9 @@ from statistics import fmean
 
 from llmcrawler.extraction.blocks import PageBlocks
 from llmcrawler.extraction.candidates import Candidate, candidates_for, started_with
+from llmcrawler.extraction.ground import Ground
 from llmcrawler.extraction.model import Field, FieldRule, Selector
-from llmcrawler.extraction.patterns import learn_pattern
-from llmcrawler.extraction.queries import Source, compile_pattern, texts_at
+from llmcrawler.extraction.patterns import learn_pattern, taken
 from llmcrawler.extraction.samples import Sample, Value, as_one
 
 Texts = tuple[str, ...]
@@ -42,25 +42,6 @@ class Learned:
     rule: FieldRule | None
     doubt: str
     disputed: tuple[int, ...] = ()
-
-
-class Ground:
-    """The pages of one lesson: samples and unlabelled ones. Remembers what each selector gives on each of them."""
-
-    def __init__(self, samples: Sequence[Sample], others: Sequence[PageBlocks]) -> None:
-        self.samples = samples
-        self.others = others
-        self._sources: dict[int, Source] = {}
-        self._texts: dict[tuple[int, str, str | None], list[str]] = {}
-
-    def texts(self, page: PageBlocks, selector: Selector) -> list[str]:
-        """All texts of a selector without its pattern."""
-        key = (id(page), selector.query, selector.attribute)
-        if key not in self._texts:
-            if id(page) not in self._sources:
-                self._sources[id(page)] = Source(page.root, lambda: page.json_ld)
-            self._texts[key] = texts_at(self._sources[id(page)], replace(selector, pattern=None))
-        return self._texts[key]
 
 
 @dataclass(slots=True)
@@ -183,14 +164,6 @@ def _pairs(texts: Sequence[str], want: Texts) -> list[tuple[str, str]]:
 def _output(ground: Ground, page: PageBlocks, selector: Selector, *, lists: bool) -> Texts:
     texts = taken(ground.texts(page, selector), selector.pattern)
     return tuple(texts) if lists else tuple(texts[:1])
-
-
-def taken(texts: Iterable[str], pattern: str | None) -> list[str]:
-    """What a pattern takes out of texts; all of them where there is none."""
-    if pattern is None:
-        return list(texts)
-    found = (compile_pattern(pattern).search(text) for text in texts)
-    return [match[1].strip() for match in found if match and match[1].strip()]
 
 
 def _varied(trials: Sequence[_Trial]) -> list[_Trial]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final
 
 _NUMBER: Final = r"[-+]?\d(?:[\d.,' ]*\d)?"
@@ -30,8 +31,28 @@ def learn_pattern(pairs: Sequence[tuple[str, str]]) -> str | None:
 
 
 def take(pattern: str, text: str) -> str | None:
-    match = re.search(pattern, text)
-    return match[1].strip() if match else None
+    """What a pattern takes out of a text; None where it does not match."""
+    match = compile_pattern(pattern).search(text)
+    return match[1].strip() or None if match and match[1] else None
+
+
+def taken(texts: Iterable[str], pattern: str | None) -> list[str]:
+    """What a pattern takes out of texts; all of them where there is none."""
+    if pattern is None:
+        return list(texts)
+    return [value for text in texts if (value := take(pattern, text)) is not None]
+
+
+@lru_cache(maxsize=4096)
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Raises ValueError for what is no regular expression with one group."""
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {pattern!r}: {error}") from error
+    if compiled.groups != 1:
+        raise ValueError(f"{pattern!r} must have one group")
+    return compiled
 
 
 def _cut(text: str, value: str) -> tuple[str, str]:

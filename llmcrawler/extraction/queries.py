@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -12,6 +11,7 @@ from lxml import etree
 
 from llmcrawler.extraction import json_paths
 from llmcrawler.extraction.model import Language, Selector
+from llmcrawler.extraction.patterns import taken
 from llmcrawler.extraction.tree import fold, text_of
 
 _TRANSLATOR = HTMLTranslator()
@@ -38,35 +38,23 @@ def compile_query(query: str, language: Language) -> etree.XPath:
         raise ValueError(f"not a {language} selector: {query!r}: {error}") from error
 
 
-@lru_cache(maxsize=4096)
-def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Raises ValueError for what is no regular expression with one group."""
-    try:
-        compiled = re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"not a regular expression: {pattern!r}: {error}") from error
-    if compiled.groups != 1:
-        raise ValueError(f"{pattern!r} must have one group")
-    return compiled
-
-
 def nodes_at(element: etree._Element, selector: Selector) -> list[Any]:
     """The elements (or texts, for an XPath that ends in them) that a CSS or XPath selector gives below an element."""
     found = compile_query(selector.query, selector.language)(element)
     return found if isinstance(found, list) else [found]
 
 
-def texts_at(source: Source, selector: Selector, element: etree._Element | None = None) -> list[str]:
-    """What a selector gives on a page, or within one of its elements: texts, white space folded, none of them empty."""
+def texts_at(source: Source, selector: Selector) -> list[str]:
+    """What a selector gives on a page: texts, white space folded, none of them empty."""
     if selector.language == "json-ld":
-        texts = source.json_values(selector.query)
-    else:
-        nodes = nodes_at(source.root if element is None else element, selector)
-        texts = [_text(node, selector.attribute) for node in nodes]
-    if selector.pattern is not None:
-        matches = (compile_pattern(selector.pattern).search(text) for text in texts)
-        texts = [match[1].strip() for match in matches if match and match[1]]
-    return [text for text in texts if text]
+        return taken(source.json_values(selector.query), selector.pattern)
+    return texts_within(source.root, selector)
+
+
+def texts_within(element: etree._Element, selector: Selector) -> list[str]:
+    """What a CSS or XPath selector gives within an element."""
+    texts = (_text(node, selector.attribute) for node in nodes_at(element, selector))
+    return taken([text for text in texts if text], selector.pattern)
 
 
 def _text(node: Any, attribute: str | None) -> str:
