@@ -1,7 +1,6 @@
 """What kind of page each page is: page types, evidence, the model's verdicts and how templates share them."""
 
 from llmcrawler.classification.asking import (
-    AskLLM,
     ClassifyWorker,
     PageAsker,
     PageView,
@@ -18,7 +17,6 @@ from llmcrawler.classification.question import Question, Verdict
 __all__ = [
     "DEFAULT_PAGE_TYPES",
     "Answer",
-    "AskLLM",
     "Classifier",
     "ClassifyWorker",
     "PageAsker",

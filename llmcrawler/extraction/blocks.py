@@ -9,8 +9,8 @@ from typing import Final
 
 from lxml import etree
 
-from llmcrawler.content.structured import json_ld
 from llmcrawler.extraction.json_paths import leaves
+from llmcrawler.extraction.queries import Source
 from llmcrawler.extraction.tree import INLINE_TAGS, SILENT_TAGS, fold, parse_tree, text_of
 
 # Attributes that carry data of their own, by tag; "" stands for any tag.
@@ -62,7 +62,7 @@ class PageBlocks:
 
     def __init__(self, html: str, url: str = "") -> None:
         self.url = url
-        self.root = parse_tree(html)
+        self.source = Source(parse_tree(html))
         blocks: list[Block] = []
         spots: dict[int, Spot] = {}
         for text, hint, spot in self._pieces():
@@ -74,9 +74,9 @@ class PageBlocks:
         self.blocks: tuple[Block, ...] = tuple(blocks)
         self.spots = spots
 
-    @cached_property
-    def json_ld(self) -> list[dict[str, object]]:
-        return page_json_ld(self.root)
+    @property
+    def root(self) -> etree._Element:
+        return self.source.root
 
     @cached_property
     def texts(self) -> frozenset[str]:
@@ -94,16 +94,8 @@ class PageBlocks:
         # Behind the body: what a visitor sees is pointed at before what was written for machines.
         if head is not None:
             yield from _head_pieces(head)
-        for path, value in leaves(self.json_ld):
+        for path, value in leaves(self.source.json_ld):
             yield value, f"json-ld {path}", Spot(None, json_path=path)
-
-
-def page_json_ld(root: etree._Element) -> list[dict[str, object]]:
-    """The objects of a tree's JSON-LD scripts."""
-    scripts = [
-        script.text for script in root.iter("script") if script.text and "ld+json" in (script.get("type") or "").lower()
-    ]
-    return json_ld(scripts) if scripts else []
 
 
 def repeated_texts(pages: Sequence[PageBlocks]) -> frozenset[str]:

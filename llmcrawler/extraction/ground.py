@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from llmcrawler.extraction.blocks import PageBlocks
 from llmcrawler.extraction.model import Selector
-from llmcrawler.extraction.queries import Source, texts_at
+from llmcrawler.extraction.queries import texts_at
 from llmcrawler.extraction.samples import Sample
 
 
@@ -17,14 +17,11 @@ class Ground:
     def __init__(self, samples: Sequence[Sample], others: Sequence[PageBlocks]) -> None:
         self.samples = samples
         self.others = others
-        self._sources: dict[int, Source] = {}
         self._texts: dict[tuple[int, str, str | None], list[str]] = {}
 
     def texts(self, page: PageBlocks, selector: Selector) -> list[str]:
         """All texts of a selector without its pattern."""
         key = (id(page), selector.query, selector.attribute)
         if key not in self._texts:
-            if id(page) not in self._sources:
-                self._sources[id(page)] = Source(page.root, lambda: page.json_ld)
-            self._texts[key] = texts_at(self._sources[id(page)], replace(selector, pattern=None))
+            self._texts[key] = texts_at(page.source, replace(selector, pattern=None))
         return self._texts[key]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from cssselect import HTMLTranslator, SelectorError
 from lxml import etree
 
+from llmcrawler.content.structured import json_ld
 from llmcrawler.extraction import json_paths
 from llmcrawler.extraction.model import Language, Selector
 from llmcrawler.extraction.patterns import taken
@@ -20,12 +20,18 @@ _TRANSLATOR = HTMLTranslator()
 class Source:
     """A page that selectors run on: its tree and, read on demand, its JSON-LD."""
 
-    def __init__(self, root: etree._Element, json_ld: Callable[[], Sequence[dict[str, Any]]]) -> None:
+    def __init__(self, root: etree._Element) -> None:
         self.root = root
-        self._json_ld = json_ld
 
-    def json_values(self, path: str) -> list[str]:
-        return json_paths.resolve(self._json_ld(), path)
+    @cached_property
+    def json_ld(self) -> list[dict[str, Any]]:
+        """The objects of the page's JSON-LD."""
+        scripts = [
+            script.text
+            for script in self.root.iter("script")
+            if script.text and "ld+json" in (script.get("type") or "").lower()
+        ]
+        return json_ld(scripts) if scripts else []
 
 
 @lru_cache(maxsize=4096)
@@ -47,7 +53,7 @@ def nodes_at(element: etree._Element, selector: Selector) -> list[Any]:
 def texts_at(source: Source, selector: Selector) -> list[str]:
     """What a selector gives on a page: texts, white space folded, none of them empty."""
     if selector.language == "json-ld":
-        return taken(source.json_values(selector.query), selector.pattern)
+        return taken(json_paths.resolve(source.json_ld, selector.query), selector.pattern)
     return texts_within(source.root, selector)
 
 
