@@ -166,6 +166,8 @@ class Induction:
         room = min(_MORE_SAMPLES, self._rules.max_samples - len(shown), len(pages) - len(shown))
         if room <= 0 or not (doubtful or any(group.doubt for group in groups)):
             return []
+        for one in doubtful:
+            logger.debug("%s pages, %s: %s", self._page_type, one.field.key, one.doubt)
         others = [place for place in range(len(parsed)) if place not in self._pointed]
         votes = Counter(others[index] for one in doubtful for index in one.disputed[:5])
         chosen = [place for place, _ in votes.most_common(room) if place not in shown]

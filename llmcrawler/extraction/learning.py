@@ -28,6 +28,11 @@ _TWIN_DISCOUNT = 0.25
 _MAX_TWINS = 6
 _MIN_TWIN_CHARS = 3
 _POSITION = re.compile(r"^/html/|\]\[\d|[a-z]\[\d+\](?!.*normalize-space)")
+# So many samples without a word against it confirm a selector whose kind is trusted; so many, one of any kind.
+_SURE_SAMPLES = 3
+_SURE_PRIOR = 0.8
+_MANY_SAMPLES = 5
+_HOPELESS_SUPPORT = 0.4
 # A fallback may speak where the best selector is silent on so many pages: on more, the field is absent there.
 _MAX_FALLBACK_NOISE = 0.05
 
@@ -46,10 +51,12 @@ class Learned:
 
 @dataclass(slots=True)
 class _Trial:
-    """How a candidate does. The first four count samples."""
+    """How a candidate does. `judged` counts the samples, the next four what it does on them; it may also be silent
+    where it should be."""
 
     candidate: Candidate
     selector: Selector
+    judged: int = 0
     hits: int = 0
     wrong: int = 0
     missed: int = 0
@@ -73,6 +80,8 @@ class _Trial:
 def learn_field(field: Field, ground: Ground) -> Learned:
     """The rule of one field (without a group), from the samples that have values for it."""
     expected = [_expected(field, sample) for sample in ground.samples]
+    if not any(expected):
+        return Learned(field, None, "")  # more samples would hardly have it either
     joined = not field.many and sum(len(one) > 1 for one in expected) * 2 > sum(bool(one) for one in expected)
     lists = field.many or joined
     wanted = [tuple(value.text for value in (one if lists else one[:1])) for one in expected]
@@ -136,7 +145,7 @@ def _tried(candidate: Candidate, wanted: Sequence[Texts], ground: Ground, *, lis
     given = [ground.texts(sample.page, candidate.selector) for sample in ground.samples]
     pairs = [pair for texts, want in zip(given, wanted, strict=True) for pair in _pairs(texts, want)]
     selector = replace(candidate.selector, pattern=learn_pattern(pairs))
-    trial = _Trial(candidate, selector)
+    trial = _Trial(candidate, selector, len(ground.samples))
     for sample, want in zip(ground.samples, wanted, strict=True):
         got = _output(ground, sample.page, selector, lists=lists)
         if got == want:
@@ -203,18 +212,23 @@ def _agreement(one: _Trial, other: _Trial) -> float:
 def _judged(field: Field, trials: Sequence[_Trial], labelled: int, *, joined: bool) -> Learned:
     best = trials[0]
     disputed = _disputed(trials)
+    many_samples = best.judged >= _MANY_SAMPLES
     if best.support < _MIN_SUPPORT or (best.hits < 2 and labelled > 1):
-        return Learned(field, None, "the samples contradict each other", disputed)
+        # Where half of many samples say something else, more of them would not help.
+        hopeless = many_samples and best.support < _HOPELESS_SUPPORT
+        return Learned(field, None, "" if hopeless else "the samples contradict each other", disputed)
     doubt = ""
     if best.hits < 2:
         doubt = "it is on one sample only"
     elif best.support < 1:
         doubt = "a sample speaks against it"
+    elif best.judged >= _SURE_SAMPLES and (best.candidate.prior >= _SURE_PRIOR or many_samples):
+        doubt = ""
     elif best.agreement is not None and best.agreement < _TRUSTED_AGREEMENT:
         doubt = "selectors of other kinds give other values"
-    elif best.agreement is None and best.hits < 3:
+    elif best.agreement is None and best.hits < _SURE_SAMPLES:
         doubt = "nothing else confirms it"
-    elif best.several and not joined:
+    if not doubt and best.several and not field.many and not joined and not many_samples:
         doubt = "it has several values on some pages"
     selectors = (_finished(best), *(_finished(other) for other in _fallbacks(best, trials)))
     return Learned(field, FieldRule(field, selectors, joined), doubt, disputed)
