@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from llmcrawler.errors import ConfigError
+from llmcrawler.extraction import Wanted, load_schema, wanted_fields
 from llmcrawler.urls import normalise
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
@@ -23,6 +24,7 @@ class ExploreOptions:
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     page_types: Path | None = None
+    wanted: Wanted | None = None
 
     @classmethod
     def of(cls, arguments: Mapping[str, object]) -> ExploreOptions:
@@ -34,7 +36,17 @@ class ExploreOptions:
             allow=_expressions(arguments, "allow"),
             deny=_expressions(arguments, "deny"),
             page_types=_file(arguments, "page_types"),
+            wanted=_wanted(arguments),
         )
+
+
+def _wanted(arguments: Mapping[str, object]) -> Wanted | None:
+    schema, fields = _file(arguments, "schema"), str(arguments.get("fields") or "")
+    if schema is not None and fields:
+        raise ConfigError("schema and fields are two ways to say the same: give one of them")
+    if schema is not None:
+        return load_schema(schema)
+    return wanted_fields(fields) if fields else None
 
 
 def _urls(arguments: Mapping[str, object]) -> tuple[str, ...]:

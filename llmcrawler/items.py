@@ -78,6 +78,7 @@ class Page:
     def __post_init__(self) -> None:
         # Not a field, so no exporter sees it: what the stages pass on to each other.
         self.content: PageContent | None = None
+        self.html: str | None = None
 
 
 @dataclass
@@ -90,3 +91,6 @@ class Template:
     url_pattern: str | None = None
     page_count: int = 0
     examples: list[str] = field(default_factory=list)
+    schema: dict[str, Any] | None = None
+    selectors: list[dict[str, Any]] = field(default_factory=list)
+    llm_calls: int = 0

@@ -19,8 +19,8 @@ logger = logging.getLogger(__name__)
 
 SAVE_SECONDS: Final = 5.0
 _GROUPING: Final = "grouping"
-# Raises ValueError for a value that it cannot read: (value, origin of the site).
-Reader = Callable[[Any, str], Any]
+# Raises ValueError for a value that it cannot read: (site, value, origin).
+Reader = Callable[[str, Any, str], Any]
 
 
 class Part(Protocol):
@@ -157,10 +157,11 @@ def check(file: TemplatesFile, urls: Iterable[str], readers: Mapping[str, Reader
             continue
         try:
             state = site.state()
-            for name, reader in {_GROUPING: TemplateGrouper.from_json, **readers}.items():
+            TemplateGrouper.from_json(state[_GROUPING], origin_of(url))
+            for name, reader in readers.items():
                 if name in state:
-                    reader(state[name], origin_of(url))
-        except ValueError as error:
+                    reader(site_name(url), state[name], origin_of(url))
+        except (ValueError, KeyError) as error:
             raise damaged(file, site_name(url), error) from error
     file.check_writable()
 

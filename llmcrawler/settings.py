@@ -54,6 +54,7 @@ DOWNLOADER_MIDDLEWARES = {
 ITEM_PIPELINES = {
     "llmcrawler.pipelines.content.ContentPipeline": 100,
     "llmcrawler.pipelines.classify.ClassifyPipeline": 300,
+    "llmcrawler.pipelines.record.RecordPipeline": 500,
     "llmcrawler.pipelines.feed.FeedPipeline": 900,
 }
 # Scrapy imports what stands in EXTENSIONS_BASE even when it is off: the telnet console and the remote control, which a
@@ -89,6 +90,16 @@ CONTENT_IN_FEED = True  # False leaves `text` out of the page lines
 
 # -- Content -----------------------------------------------------------------------------------------------------------
 CONTENT_INLINE_CHARS = 150_000  # longer pages are read in another process, so that no page holds up the others
+
+# -- Records -----------------------------------------------------------------------------------------------------------
+RECORD_PAGE_TYPES = "auto"  # auto: those that are about one thing (product, article, job ...); all; none; or names
+RECORD_MIN_PAGES = 5  # a template with fewer pages is not learned
+RECORD_LEARN_PAGES = 20  # a template is learned from so many of its pages, or from what there is when no more come
+RECORD_SAMPLES = 3  # pages shown to the LLM at first
+RECORD_MAX_SAMPLES = 7  # and at most, where its answers or the selectors disagree
+RECORD_SAMPLE_TOKENS = 3_000  # of one page that is shown
+RECORD_MAX_RELEARNED = 2  # so often a template is learned anew when its pages change
+RECORD_SINGLETONS = False  # True: pages of other templates cost one LLM call each
 
 # -- Learned templates -------------------------------------------------------------------------------------------------
 TEMPLATES_FILE = ""  # keep what was learned across crawls; empty: in a JOBDIR its templates.json, else nowhere

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,6 +36,20 @@ from llmcrawler.classification import (
 )
 from llmcrawler.content import Boilerplate, PageReader
 from llmcrawler.errors import ConfigError
+from llmcrawler.extraction import (
+    FallbackTeacher,
+    KeptRecords,
+    Learner,
+    LessonRules,
+    LLMTeacher,
+    RecordRules,
+    Records,
+    RecordTypes,
+    SingleRecords,
+    StructuredTeacher,
+    Teacher,
+    read_learners,
+)
 from llmcrawler.frontier import Admission, Frontier, MemoryFrontier
 from llmcrawler.llm import AnswerCache, Batcher, BatchRules, CachedAsker, Limits, price_of, read_price, resolve_provider
 from llmcrawler.llm.embedded import default_cache_folder
@@ -71,9 +85,12 @@ class Crawl:
         self.model = _model(settings)
         self.sites: dict[str, Site] = {}
         page_types = _page_types(options)
-        self._asker = None if self.model is None else PageAsking(crawler, self.model, page_types)
+        self._cache = None if self.model is None else _answer_cache(settings)
+        self._asker = None if self.model is None else PageAsking(crawler, self.model, page_types, self._cache)
         self.classifier = Classifier(page_types, self._asker, split=self._split, on_verdict=self._note_verdict)
-        self.learned = learned.Learned(_templates_file(settings), {"verdicts": self.classifier})
+        self.records = _records(crawler, options, self.model, self._cache, lambda _: self.learned.note_change())
+        records = KeptRecords(self.records, options.wanted, self._page_type_of, has_model=self.model is not None)
+        self.learned = learned.Learned(_templates_file(settings), {"verdicts": self.classifier, "records": records})
 
     def site_of(self, url: str) -> Site:
         """www.example.com and example.com are one site."""
@@ -88,21 +105,31 @@ class Crawl:
             return
         async with site.clustering:
             clustering = await asyncio.to_thread(recluster, site.grouper.snapshot())
-            self.classifier.regroup(site.name, site.grouper.adopt(clustering))
+            changes = site.grouper.adopt(clustering)
+            self.classifier.regroup(site.name, changes)
+            self.records.regroup(site.name, changes.aliases, changes.moved)
             site.regroupings += 1
 
     async def close(self) -> None:
+        await self.records.close()
         self.reader.close()
         await self.learned.close()
         if self._asker is not None:
             await self._asker.close()
+        if self._cache is not None:
+            await self._cache.close()
         if self.model is not None:
             await self.model.close()
 
     def _split(self, site: str, template: str, labels: Mapping[str, str]) -> Changes | None:
         changes = self.sites[site].grouper.split_by(template, labels)
+        self.records.regroup(site, changes.aliases, changes.moved)
         self.sites[site].regroupings += 1
         return changes if changes.moved or changes.splits else None
+
+    def _page_type_of(self, site: str, template: str) -> str | None:
+        verdict = self.classifier.template_verdict(site, template)
+        return verdict[0] if verdict else None
 
     def _note_verdict(self, _question: Question, verdict: Verdict) -> None:
         if verdict.decided_by == LLM:
@@ -112,7 +139,7 @@ class Crawl:
 class PageAsking:
     """Questions about pages: from the cache, else in batches to the model. Made for one event loop."""
 
-    def __init__(self, crawler: Crawler, model: Model, page_types: PageTypes) -> None:
+    def __init__(self, crawler: Crawler, model: Model, page_types: PageTypes, cache: AnswerCache | None) -> None:
         settings = crawler.settings
         assert crawler.stats is not None
         self._crawler = crawler
@@ -131,10 +158,10 @@ class PageAsking:
                 max_in_flight=1 if embedded else settings.getint("LLM_CONCURRENCY"),
             ),
             tokens_of=tokens_of,
-            pressure=self._pressure,
+            pressure=lambda: _pressure(crawler),
             on_batch=lambda _report: self._count_usage(),
         )
-        self._cache = _answer_cache(settings)
+        self._cache = cache
         self._cached: CachedAsker[PageView, Answer] | None = None
 
     async def submit(self, question: PageView, *, patient: bool = False) -> Answer:
@@ -155,20 +182,6 @@ class PageAsking:
     async def close(self) -> None:
         await self._batcher.close()
         self._count_usage()
-        if self._cache is not None:
-            await self._cache.close()
-
-    def _pressure(self) -> str | None:
-        """Why a batch must go out at once: pages that wait for it hold up the crawl, or nothing else is going on."""
-        engine = self._crawler.engine
-        if engine is None or engine.scraper.slot is None or not engine.running:
-            return "closing"
-        if engine.scraper.slot.needs_backout():
-            return "backing_out"
-        scheduler = engine.scheduler
-        if scheduler is None or not (engine.downloader.active or scheduler.has_pending_requests()):
-            return "idle"
-        return None
 
     def _count_shown(self, pages: int) -> None:
         self._stats.inc_value("llmcrawler/llm/pages_shown", pages)
@@ -177,6 +190,76 @@ class PageAsking:
         for name, value in self._model.usage.as_dict().items():
             self._stats.set_value(f"llmcrawler/llm/{name}", value)
 
+
+def _pressure(crawler: Crawler, waiting: int | None = None) -> str | None:
+    """Why pages must wait no longer: they hold up the crawl, or nothing else is going on. Of the pages that are being
+    worked on so many (`waiting`) wait for just this; None: it does not matter what the others do.
+    """
+    engine = crawler.engine
+    if engine is None or engine.scraper.slot is None or not engine.running:
+        return "closing"
+    if engine._slot is None or engine._slot.closing is not None:
+        # CLOSESPIDER_* leaves requests behind that nobody will hand out: waiting for them would be for ever.
+        return "closing"
+    slot = engine.scraper.slot
+    if slot.needs_backout():
+        return "backing_out"
+    scheduler = engine.scheduler
+    if scheduler is not None and (engine.downloader.active or scheduler.has_pending_requests()):
+        return None
+    return "idle" if waiting is None or len(slot.active) + len(slot.queue) <= waiting else None
+
+
+def _records(
+    crawler: Crawler,
+    options: ExploreOptions,
+    model: Model | None,
+    cache: AnswerCache | None,
+    on_learned: Callable[[Learner], None],
+) -> Records:
+    settings, stats = crawler.settings, crawler.stats
+    assert stats is not None
+    small = model is not None and model.is_embedded
+    lesson = LessonRules(
+        samples=settings.getint("RECORD_SAMPLES"),
+        max_samples=settings.getint("RECORD_MAX_SAMPLES"),
+        budget_tokens=settings.getint("RECORD_SAMPLE_TOKENS"),
+    )
+    teacher: Teacher = StructuredTeacher(options.wanted)
+    if model is not None:
+        asking = LLMTeacher(
+            model.ask, model.name, wanted=options.wanted, cache=cache, pages_a_call=1 if small else lesson.max_samples
+        )
+        teacher = FallbackTeacher(asking, teacher)
+    singletons = settings.getbool("RECORD_SINGLETONS")
+    return Records(
+        teacher,
+        RecordRules(
+            min_pages=settings.getint("RECORD_MIN_PAGES"),
+            learn_pages=settings.getint("RECORD_LEARN_PAGES"),
+            max_relearned=settings.getint("RECORD_MAX_RELEARNED"),
+            lesson=lesson,
+        ),
+        record_types=_record_types(settings, options),
+        pressure=lambda waiting: _pressure(crawler, waiting),
+        wanted=options.wanted,
+        on_learned=on_learned,
+        count=lambda name, value: stats.inc_value(f"llmcrawler/records/{name}", value),
+        single=SingleRecords(teacher, lesson.budget_tokens) if singletons else None,
+    )
+
+
+def _record_types(settings: BaseSettings, options: ExploreOptions) -> RecordTypes:
+    if options.wanted is not None and options.wanted.page_types:
+        return RecordTypes(False, options.wanted.page_types)
+    return RecordTypes.of(str(settings.get("RECORD_PAGE_TYPES") or ""))
+
+
+# What the file of learned templates has to hold for the parts of `Crawl.learned`.
+_READERS: dict[str, learned.Reader] = {
+    "verdicts": lambda _site, value, origin: SiteVerdicts.from_json(value, origin),
+    "records": read_learners,
+}
 
 _crawls: WeakKeyDictionary[Crawler, Crawl] = WeakKeyDictionary()
 
@@ -202,11 +285,15 @@ def check(settings: BaseSettings, options: ExploreOptions) -> None:
         raise ConfigError(f"PROGRESS={settings['PROGRESS']!r}: it is one of auto, live, log, off")
     for name in ("LLM_BATCH_PAGES", "LLM_CONCURRENCY", "LLM_MAX_ATTEMPTS", "CONTENT_INLINE_CHARS"):
         _at_least(settings, name, 1)
+    for name in ("RECORD_MIN_PAGES", "RECORD_LEARN_PAGES", "RECORD_SAMPLES", "RECORD_MAX_SAMPLES"):
+        _at_least(settings, name, 1)
+    _at_least(settings, "RECORD_SAMPLE_TOKENS", 200)
+    _at_least(settings, "RECORD_MAX_RELEARNED", 0)
     for name in ("LLM_BATCH_TOKENS", "LLM_BATCH_WAIT_SECONDS", "LLM_BATCH_PATIENT_SECONDS", "LLM_TIMEOUT_SECONDS"):
         _at_least(settings, name, 0)
     file = _templates_file(settings)
     if file is not None:
-        learned.check(file, options.urls, {"verdicts": SiteVerdicts.from_json})
+        learned.check(file, options.urls, _READERS)
 
 
 def _at_least(settings: BaseSettings, name: str, minimum: float) -> None:

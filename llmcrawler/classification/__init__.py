@@ -1,7 +1,6 @@
 """What kind of page each page is: page types, evidence, the model's verdicts and how templates share them."""
 
 from llmcrawler.classification.asking import (
-    AskLLM,
     ClassifyWorker,
     PageAsker,
     PageView,
@@ -20,7 +19,6 @@ __all__ = [
     "DEFAULT_PAGE_TYPES",
     "LLM",
     "Answer",
-    "AskLLM",
     "Classifier",
     "ClassifyWorker",
     "PageAsker",

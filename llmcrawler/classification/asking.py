@@ -18,7 +18,7 @@ from llmcrawler.classification.prompt import (
 )
 from llmcrawler.classification.small_model import prompt_for
 from llmcrawler.errors import BadAnswer
-from llmcrawler.llm import cache_key, estimate_tokens
+from llmcrawler.llm import AskLLM, cache_key, estimate_tokens
 
 logger = logging.getLogger(__name__)
 
@@ -28,22 +28,6 @@ PageView = Mapping[str, Any]
 # Tokens of one entry of an answer, with room for spaces and for long labels.
 _ANSWER_TOKENS_PER_PAGE = 40
 _ANSWER_TOKENS_AROUND = 60
-
-
-class AskLLM(Protocol):
-    """LLMClient.ask: the parsed JSON, or LLMUnavailable, LLMFailed or BadAnswer."""
-
-    def __call__(  # noqa: PLR0913 - LLMClient.ask's interface
-        self,
-        task: str,
-        system: str,
-        document: dict[str, Any],
-        schema: dict[str, Any],
-        *,
-        salvage: bool = False,
-        max_answer_tokens: int | None = None,
-        examples: Sequence[tuple[str, str]] = (),
-    ) -> Awaitable[Any]: ...
 
 
 class PageAsker(Protocol):

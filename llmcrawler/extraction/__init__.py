@@ -1,1 +1,44 @@
 """Records: learned from a few pages of a template with the model, then taken from every page by selectors."""
+
+from llmcrawler.extraction.compiled import CompiledExtractor, Extraction, compile_extractor
+from llmcrawler.extraction.description import described_schema, described_selectors
+from llmcrawler.extraction.induction import LessonRules, Teacher
+from llmcrawler.extraction.kept import KeptRecords, read_learners
+from llmcrawler.extraction.learner import Learner, LearnerKey
+from llmcrawler.extraction.model import Extractor, Field, FieldRule, Selector
+from llmcrawler.extraction.record_types import RecordTypes
+from llmcrawler.extraction.records import RecordAnswer, RecordQuestion, RecordRules, Records
+from llmcrawler.extraction.schema import Wanted, load_schema, schema_of, wanted_fields
+from llmcrawler.extraction.single import SingleRecords
+from llmcrawler.extraction.teachers import FallbackTeacher, LLMTeacher, StructuredTeacher
+
+__all__ = [
+    "CompiledExtractor",
+    "Extraction",
+    "Extractor",
+    "FallbackTeacher",
+    "Field",
+    "FieldRule",
+    "KeptRecords",
+    "LLMTeacher",
+    "Learner",
+    "LearnerKey",
+    "LessonRules",
+    "RecordAnswer",
+    "RecordQuestion",
+    "RecordRules",
+    "RecordTypes",
+    "Records",
+    "Selector",
+    "SingleRecords",
+    "StructuredTeacher",
+    "Teacher",
+    "Wanted",
+    "compile_extractor",
+    "described_schema",
+    "described_selectors",
+    "load_schema",
+    "read_learners",
+    "schema_of",
+    "wanted_fields",
+]

@@ -28,6 +28,11 @@ class Field:
     description: str = ""
     group: str = ""
 
+    @property
+    def key(self) -> str:
+        """What tells it from all other fields of the record."""
+        return f"{self.group}.{self.name}" if self.group else self.name
+
 
 @dataclass(frozen=True, slots=True)
 class Selector:
@@ -55,11 +60,13 @@ class Selector:
 class FieldRule:
     """A field and its selectors, the best one first; the next is used where those before give nothing.
 
-    The queries of a field with a group are relative to the elements that the group's selectors give.
+    The queries of a field with a group are relative to the elements that the group's selectors give. With `joined`, one
+    value stands in several places (the paragraphs of a text): they are joined with line feeds.
     """
 
     field: Field
     selectors: tuple[Selector, ...]
+    joined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,11 @@ class Extractor:
             return cls(
                 page_type=_text(value["page_type"]),
                 rules=tuple(
-                    FieldRule(_field(rule["field"]), tuple(_selector(one) for one in rule["selectors"]))
+                    FieldRule(
+                        _field(rule["field"]),
+                        tuple(_selector(one) for one in rule["selectors"]),
+                        bool(rule.get("joined", False)),
+                    )
                     for rule in value["rules"]
                 ),
                 groups=tuple((_text(name), tuple(_selector(one) for one in rows)) for name, rows in value["groups"]),

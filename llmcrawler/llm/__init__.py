@@ -1,5 +1,6 @@
 """Asking a language model: which one, how fast, in which batches, what it costs, and what is already known."""
 
+from llmcrawler.llm.asking import AskLLM
 from llmcrawler.llm.batching import Batcher, BatchReport, call_bound
 from llmcrawler.llm.cache import AnswerCache, cache_key
 from llmcrawler.llm.cached import CachedAsker
@@ -11,6 +12,7 @@ from llmcrawler.llm.waiting import BatchRules
 
 __all__ = [
     "AnswerCache",
+    "AskLLM",
     "BatchReport",
     "BatchRules",
     "Batcher",

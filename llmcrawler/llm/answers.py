@@ -77,12 +77,17 @@ def _is_a(value: Any, name: str) -> bool:
 
 def _object_misfit(value: dict[str, Any], schema: dict[str, Any], path: str) -> str:
     for name in schema.get("required", ()):
-        if name not in value:
+        if name not in value and not _may_be_null(schema.get("properties", {}).get(name, {})):
             return f"{path}.{name} is missing"
     for name, rules in schema.get("properties", {}).items():
         if name in value and (problem := misfit(value[name], rules, f"{path}.{name}")):
             return problem
     return ""
+
+
+def _may_be_null(schema: dict[str, Any]) -> bool:
+    """Strict schemas require every key; a server that is not strict about them leaves out what is null."""
+    return isinstance(schema.get("type"), list) and "null" in schema["type"]
 
 
 def _array_misfit(value: list[Any], schema: dict[str, Any], path: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Self
 from scrapy.crawler import Crawler
 
 from llmcrawler.classification import Question
+from llmcrawler.extraction import described_schema, described_selectors
 from llmcrawler.items import Page, Template
 from llmcrawler.wiring import Crawl, crawl_of
 
@@ -68,5 +69,13 @@ class ClassifyPipeline:
                     page_count=group.page_count,
                     examples=list(group.examples),
                 )
+                self._add_learned(site.name, template)
                 await self._crawler.engine.scraper.start_itemproc_async(template, response=None)
         await self._crawl.close()
+
+    def _add_learned(self, site: str, template: Template) -> None:
+        learner = self._crawl.records.learner_of(site, template.template, template.page_type)
+        if learner is not None:
+            template.schema = described_schema(learner.extractors)
+            template.selectors = described_selectors(learner.extractors)
+            template.llm_calls = learner.calls

@@ -22,7 +22,7 @@ class FeedPipeline:
 
     def process_item(self, item: Any) -> Any:
         if isinstance(item, Page):
-            item.content = None
+            item.content = item.html = None
             if not self._with_text:
                 item.text = None
             self._count(item)

@@ -114,7 +114,8 @@ class ExploreSpider(Spider):
 
     async def _read(self, page: Page, response: TextResponse) -> None:
         try:
-            page.content = await self.crawl.reader.read(decoded(response.body, response.text), response.url)
+            page.html = decoded(response.body, response.text)
+            page.content = await self.crawl.reader.read(page.html, response.url)
         except ContentError as error:
             page.error = PageError("content", "unreadable", str(error))
             return

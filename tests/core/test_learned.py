@@ -166,7 +166,7 @@ async def test_a_check_finds_what_the_crawl_would_stumble_over(file: TemplatesFi
     await crawl(file)
     learned.check(file, ["http://site.test/", "http://new.test/"], {})
 
-    def refuse(value: Any, origin: str) -> None:
+    def refuse(_site: str, value: Any, origin: str) -> None:
         raise ValueError(f"{value} at {origin}")
 
     with pytest.raises(ConfigError, match=r"site\.test .*at http://site\.test"):

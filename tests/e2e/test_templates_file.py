@@ -21,8 +21,39 @@ def site():
 
 @pytest.fixture
 def llm():
-    with FakeLLM(label_by_url(LABELS, "homepage")).in_thread() as llm:
+    with FakeLLM(answering(label_by_url(LABELS, "homepage"))).in_thread() as llm:
         yield llm
+
+
+def answering(label):
+    """A model that labels pages by `label` and points at the name, the price and the number of a thing."""
+
+    def answer(document):
+        return label(document) if document["task"] == "classify" else {"fields": FIELDS, "pages": point(document)}
+
+    return answer
+
+
+FIELDS = [
+    {"name": "name", "type": "string", "description": "What it is called", "many": False},
+    {"name": "price", "type": "number", "description": "What it costs", "many": False},
+    {"name": "number", "type": "string", "description": "Its number", "many": False},
+]
+
+
+def point(document):
+    return [{"id": page["id"], "values": list(values(page))} for page in document["pages"]]
+
+
+def values(page):
+    """The first block after each of these is its value: texts stand in the order of the page."""
+    texts = [(block["n"], block["text"]) for block in page["blocks"]]
+    name = next((n for n, text in texts if text == page["title"].partition(" - ")[0]), None)
+    price = next((n for n, text in texts if text.startswith("£")), None)
+    number = next((n for n, text in texts if text.startswith("M-")), None)
+    for field, block in (("name", name), ("price", price), ("number", number)):
+        if block is not None:
+            yield {"field": field, "blocks": [block], "quote": dict(texts)[block]}
 
 
 def told(outcome):
@@ -51,6 +82,36 @@ def test_the_second_and_the_third_crawl_make_no_call_and_say_the_same(tmp_path, 
     assert {template["template"]: template["page_count"] for template in second.templates}.keys() == final
     assert sum(template["page_count"] for template in second.templates) == len(second.pages)
     assert files[1] == files[2]
+
+
+def test_the_second_crawl_has_the_same_records(tmp_path, site, llm):
+    settings = llm_settings(llm) | {"TEMPLATES_FILE": tmp_path / "learned.json"}
+    first, second = (explore(tmp_path, site.url(), settings) for _ in range(2))
+    records = {page["url"]: page["record"] for page in second.pages if "/product/" in page["url"]}
+    assert records == {page["url"]: page["record"] for page in first.pages if "/product/" in page["url"]}
+    assert len(records) == 30
+    assert all(record["name"] and record["number"] for record in records.values())
+    described = json.loads((tmp_path / "learned.json").read_text())["sites"]
+    (product,) = [one for entries in described.values() for one in entries if one["page_type"] == "product"]
+    assert {one["field"] for one in product["selectors"]} >= {"name", "price", "number"}
+    assert product["llm_calls"] > 0
+
+
+def test_records_of_a_stopped_crawl_are_learned_by_the_next(tmp_path, site, llm):
+    settings = llm_settings(llm) | {"TEMPLATES_FILE": tmp_path / "learned.json"}
+    explore(tmp_path, site.url(), settings | {"CLOSESPIDER_PAGECOUNT": 12})
+    outcome = explore(tmp_path, site.url(), settings)
+    assert all(page["record"] for page in outcome.pages if "/product/" in page["url"])
+
+
+def test_other_fields_are_learned_anew(tmp_path, site, llm):
+    settings = llm_settings(llm) | {"TEMPLATES_FILE": tmp_path / "learned.json"}
+    explore(tmp_path, site.url(), settings)
+    calls = llm.calls
+    outcome = explore(tmp_path, site.url(), settings, fields="name")
+    assert llm.calls > calls
+    assert outcome.log.count("Other fields are wanted") == 1
+    assert {tuple(page["record"]) for page in outcome.pages if page["record"]} == {("name",)}
 
 
 def test_without_a_model_what_was_learned_decides(tmp_path, site, llm):
@@ -98,7 +159,7 @@ def test_other_page_types_are_asked_anew(tmp_path, site, llm):
     calls = llm.calls
     types = tmp_path / "types.json"
     types.write_text(json.dumps({"product": "Something for sale", "homepage": "All else"}))
-    llm.answer = label_by_url([("/product/", "product")], "homepage")
+    llm.answer = answering(label_by_url([("/product/", "product")], "homepage"))
     outcome = explore(tmp_path, site.url(), settings, page_types=types)
     assert llm.calls > calls
     assert outcome.log.count("Page types are not those") == 1
@@ -178,7 +239,8 @@ def test_a_crawl_that_is_stopped_keeps_what_it_has_learned(tmp_path, site, llm):
     explore(tmp_path, site.url(), settings | {"CLOSESPIDER_PAGECOUNT": 20})
     calls = llm.calls
     assert calls > 0
-    before = {page for document in llm.documents for page in [one["url"] for one in document["pages"]]}
+    classified = [document for document in llm.documents if document["task"] == "classify"]
+    before = {page["url"] for document in classified for page in document["pages"]}
     explore(tmp_path, site.url(), settings)
-    asked = [one["url"] for document in llm.documents[calls:] for one in document["pages"]]
-    assert not before & set(asked)
+    later = [document for document in llm.documents[calls:] if document["task"] == "classify"]
+    assert not before & {page["url"] for document in later for page in document["pages"]}

@@ -1,0 +1,204 @@
+"""A page as numbered blocks: what the model is shown of it and points at."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from lxml import etree
+
+from llmcrawler.extraction.json_paths import leaves
+from llmcrawler.extraction.queries import Source
+from llmcrawler.extraction.tree import INLINE_TAGS, SILENT_TAGS, fold, parse_tree, text_of
+
+# Attributes that carry data of their own, by tag; "" stands for any tag.
+_DATA_ATTRIBUTES: Final = {
+    "": ("datetime", "content"),
+    "a": ("href",),
+    "img": ("src",),
+    "source": (),
+    "data": ("value",),
+    "meter": ("value",),
+    "meta": ("content",),
+}
+_META_NOISE: Final = (
+    "viewport generator theme-color robots referrer format-detection csrf-token msapplication color-scheme googlebot"
+    " google-site-verification apple-mobile handheldfriendly mobile-web-app twitter:card og:locale fb:app_id verify"
+).split()
+_SMALL_WHOLE_CHARS: Final = 300
+_TEXT_NODE_CHARS: Final = 200
+_LONG_BLOCK_CHARS: Final = 400
+_MAX_BLOCKS: Final = 3_000
+# Around the text of a block in the document: {"n": 123, "text": "", "in": ""},
+_CHARS_AROUND: Final = 30
+_CHARS_PER_TOKEN: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One numbered block as the model sees it. `hint` tells where it stands: "p.price", "a@href"; mostly empty."""
+
+    n: int
+    text: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """What a block's text was taken from: an element's text, one of its non-blank text nodes (`text_index`, from 1),
+    one of its attributes, or a value of the page's JSON-LD (`json_path`, then there is no element).
+    """
+
+    element: etree._Element | None
+    attribute: str | None = None
+    text_index: int | None = None
+    json_path: str | None = None
+
+
+class PageBlocks:
+    """The blocks of a page in document order, the head last, numbered from 1; a page always gives the same numbers."""
+
+    def __init__(self, html: str, url: str = "") -> None:
+        self.url = url
+        self.source = Source(parse_tree(html))
+        blocks: list[Block] = []
+        spots: dict[int, Spot] = {}
+        for text, hint, spot in self._pieces():
+            number = len(blocks) + 1
+            blocks.append(Block(number, text, hint))
+            spots[number] = spot
+            if number >= _MAX_BLOCKS:
+                break
+        self.blocks: tuple[Block, ...] = tuple(blocks)
+        self.spots = spots
+
+    @property
+    def root(self) -> etree._Element:
+        return self.source.root
+
+    @cached_property
+    def texts(self) -> frozenset[str]:
+        return frozenset(block.text for block in self.blocks)
+
+    def _pieces(self) -> Iterator[tuple[str, str, Spot]]:
+        head = self.root.find("head")
+        waiting = [node for node in reversed(self.root) if node is not head]
+        while waiting:
+            element = waiting.pop()
+            if not isinstance(element.tag, str) or element.tag in SILENT_TAGS:
+                continue
+            yield from _element_pieces(element)
+            waiting.extend(reversed(element))
+        # Behind the body: what a visitor sees is pointed at before what was written for machines.
+        if head is not None:
+            yield from _head_pieces(head)
+        for path, value in leaves(self.source.json_ld):
+            yield value, f"json-ld {path}", Spot(None, json_path=path)
+
+
+def repeated_texts(pages: Sequence[PageBlocks]) -> frozenset[str]:
+    """Texts that stand on nearly all pages of a template: its frame and its labels, not a page's own data."""
+    counts: dict[str, int] = {}
+    for page in pages:
+        for text in page.texts:
+            counts[text] = counts.get(text, 0) + 1
+    enough = max(2, 0.8 * len(pages))
+    return frozenset(text for text, count in counts.items() if count >= enough)
+
+
+def shown_blocks(page: PageBlocks, repeated: Collection[str], budget_tokens: int) -> tuple[Block, ...]:
+    """The blocks of a page that fit a budget of tokens (4 characters each), in document order but for the boilerplate,
+    which comes last and is left out first. Then go links, and at last long texts lose their ends.
+    """
+    own = {block.n for block in page.blocks if block.text not in repeated}
+    beside = {n - 1 for n in own} | {n - 2 for n in own}
+    frame = [block for block in page.blocks if block.n not in own and block.n not in beside]
+    kept = [block for block in page.blocks if block.n in own or block.n in beside]
+    budget_chars = budget_tokens * _CHARS_PER_TOKEN
+    if _chars(kept) > budget_chars:
+        kept = [block for block in kept if page.spots[block.n].attribute not in ("href", "src")]
+    if _chars(kept) > budget_chars:
+        kept = [_shortened(block) for block in kept]
+    shown: list[Block] = []
+    for block in (*kept, *(_shortened(block) for block in frame)):
+        budget_chars -= _chars([block])
+        if budget_chars < 0 and shown:
+            break
+        shown.append(block)
+    return tuple(shown)
+
+
+def _chars(blocks: Sequence[Block]) -> int:
+    return sum(len(block.text) + len(block.hint) + _CHARS_AROUND for block in blocks)
+
+
+def _shortened(block: Block) -> Block:
+    if len(block.text) <= _LONG_BLOCK_CHARS:
+        return block
+    return Block(block.n, block.text[:_LONG_BLOCK_CHARS].rsplit(" ", 1)[0] + " …", block.hint)
+
+
+def _head_pieces(head: etree._Element) -> Iterator[tuple[str, str, Spot]]:
+    for element in head.iter("title", "meta"):
+        if element.tag == "title":
+            text = fold(element.text or "")
+            if text:
+                yield text, "title", Spot(element)
+            continue
+        name = element.get("property") or element.get("name") or element.get("itemprop") or ""
+        content = fold(element.get("content") or "")
+        if name and content and not any(noise in name.lower() for noise in _META_NOISE):
+            yield content, f"meta {name}", Spot(element, "content")
+
+
+def _element_pieces(element: etree._Element) -> Iterator[tuple[str, str, Spot]]:
+    for attribute in (*_DATA_ATTRIBUTES.get(str(element.tag), ()), *_DATA_ATTRIBUTES[""]):
+        value = fold(element.get(attribute) or "")
+        if value and not value.startswith(("#", "javascript:", "data:")):
+            yield value, f"{_name(element) or element.tag}@{attribute}", Spot(element, attribute)
+    own = own_texts(element)
+    children = [child for child in element if isinstance(child.tag, str) and child.tag not in ("br", "wbr")]
+    if not own and not (len(children) > 1 and _is_inline(element)):
+        return
+    whole = text_of(element)
+    if not whole or not _says_something(whole):
+        return
+    mixed = any(text_of(child) for child in children)
+    if not mixed or _is_inline(element) or len(whole) <= _SMALL_WHOLE_CHARS:
+        yield whole, _name(element), Spot(element)
+    if mixed or (len(own) > 1 and len(whole) <= _SMALL_WHOLE_CHARS):
+        for index, text in enumerate(own, 1):
+            if text != whole and len(text) <= _TEXT_NODE_CHARS and _says_something(text):
+                yield text, "", Spot(element, text_index=index)
+
+
+def own_texts(element: etree._Element) -> list[str]:
+    """The element's non-blank text nodes, folded, as XPath's `text()[normalize-space()]` counts them."""
+    nodes = (element.text, *(child.tail for child in element))
+    return [text for text in (fold(node or "") for node in nodes) if text]
+
+
+def _is_inline(element: etree._Element) -> bool:
+    return all(
+        not isinstance(node.tag, str) or node.tag in INLINE_TAGS or node.tag in ("br", "img")
+        for node in element.iterdescendants()
+    )
+
+
+def _says_something(text: str) -> bool:
+    return any(character.isalnum() for character in text)
+
+
+def _name(element: etree._Element) -> str:
+    """A short name of the element where it has one that helps: itemprop, id, classes, a heading's tag."""
+    tag = str(element.tag)
+    if element.get("itemprop"):
+        return f"{tag}[itemprop={element.get('itemprop')}]"[:40]
+    classes = (element.get("class") or "").split()
+    if element.get("id"):
+        return f"{tag}#{element.get('id')}"[:40]
+    if classes:
+        return f"{tag}.{'.'.join(classes[:2])}"[:40]
+    return tag if tag in ("h1", "h2", "h3", "th", "dt", "title") else ""

@@ -1,0 +1,112 @@
+"""Extractors at work: a page's record without the LLM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from llmcrawler.extraction.model import Extractor, FieldRule, Selector
+from llmcrawler.extraction.queries import Source, compile_query, nodes_at, texts_at, texts_within
+from llmcrawler.extraction.schema import assemble
+from llmcrawler.extraction.tree import parse_tree
+from llmcrawler.extraction.values import typed
+
+Scalar = str | int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """`record` has every field of the extractor, null where the page has no value. `present` are the keys of the fields
+    that have one (of a group: its name)."""
+
+    record: dict[str, Any]
+    present: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    source: Source
+    url: str
+    lang: str
+
+
+class CompiledExtractor:
+    """Raises ValueError when a selector or a pattern of the extractor is none."""
+
+    def __init__(self, extractor: Extractor) -> None:
+        self.extractor = extractor
+        self._rules = [rule for rule in extractor.rules if not rule.field.group]
+        self._groups = [
+            (name, rows, [rule for rule in extractor.rules if rule.field.group == name])
+            for name, rows in extractor.groups
+        ]
+        for selector in [*(one for rule in extractor.rules for one in rule.selectors), *self._row_selectors()]:
+            if selector.language != "json-ld":
+                compile_query(selector.query, selector.language)
+
+    def extract(self, html: str, url: str, lang: str = "") -> Extraction:
+        """The record of a page. Never raises on malformed HTML."""
+        return self.extract_from(Source(parse_tree(html)), url, lang)
+
+    def extract_from(self, source: Source, url: str, lang: str = "") -> Extraction:
+        """The same for a page that is parsed already."""
+        page = _Page(source, url, lang)
+        values: dict[str, Any] = {}
+        for rule in self._rules:
+            value = _value(rule, page)
+            if value is not None:
+                values[rule.field.key] = value
+        for name, rows, rules in self._groups:
+            objects = _objects(rows, rules, page)
+            if objects:
+                values[name] = objects
+        record = assemble(self.extractor.fields, values)
+        return Extraction(record, frozenset(values))
+
+    def _row_selectors(self) -> list[Selector]:
+        return [selector for _, rows in self.extractor.groups for selector in rows]
+
+
+@lru_cache(maxsize=512)
+def compile_extractor(extractor: Extractor) -> CompiledExtractor:
+    """Raises ValueError as CompiledExtractor does."""
+    return CompiledExtractor(extractor)
+
+
+def _value(rule: FieldRule, page: _Page) -> Scalar | list[Scalar] | None:
+    """The typed value of a field by the first of its selectors that gives one."""
+    for selector in rule.selectors:
+        texts = texts_at(page.source, selector)
+        if rule.joined and texts:
+            texts = ["\n".join(texts)]
+        values = _typed(texts, rule, page)
+        if values:
+            return values if rule.field.many else values[0]
+    return None
+
+
+def _objects(rows: Sequence[Selector], rules: Sequence[FieldRule], page: _Page) -> list[dict[str, Any]]:
+    for selector in rows:
+        objects = [_object(element, rules, page) for element in nodes_at(page.source.root, selector)]
+        objects = [one for one in objects if one]
+        if objects:
+            return objects
+    return []
+
+
+def _object(element: Any, rules: Sequence[FieldRule], page: _Page) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for rule in rules:
+        for selector in rule.selectors:
+            values = _typed(texts_within(element, selector), rule, page)
+            if values:
+                found[rule.field.name] = values if rule.field.many else values[0]
+                break
+    return found
+
+
+def _typed(texts: Sequence[str], rule: FieldRule, page: _Page) -> list[Scalar]:
+    values = (typed(text, rule.field.type, base_url=page.url, lang=page.lang) for text in texts)
+    return [value for value in values if value is not None]

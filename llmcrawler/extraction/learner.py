@@ -1,0 +1,73 @@
+"""One template's way to its records: its pages are held until there are enough, then learned from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+
+from llmcrawler.extraction.induction import LessonPage
+from llmcrawler.extraction.model import Extractor, Field
+from llmcrawler.extraction.queries import Source
+from llmcrawler.extraction.variants import Match, Variant, best_match
+from llmcrawler.items import PageError
+
+# Pages that lack a field, kept to learn from when that turns out to be drift.
+_KEPT_PAGES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class LearnerKey:
+    site: str
+    template: str
+    page_type: str
+
+
+@dataclass(slots=True)
+class Held:
+    """A page that waits for its template to be learned. The future tells it to look again (True), or that nothing more
+    will come (False)."""
+
+    page: LessonPage
+    template: str
+    told: asyncio.Future[bool]
+
+
+@dataclass(slots=True)
+class Learner:
+    """The pages of one template and page type. `lessons` counts inductions, `calls` what they asked the model."""
+
+    key: LearnerKey
+    variants: list[Variant] = field(default_factory=list)
+    held: dict[str, Held] = field(default_factory=dict)
+    lacking: deque[LessonPage] = field(default_factory=lambda: deque(maxlen=_KEPT_PAGES))
+    lessons: int = 0
+    calls: int = 0
+    pages_shown: int = 0
+    gave_up: bool = False
+    error: PageError | None = None
+    task: asyncio.Task[None] | None = None
+
+    @property
+    def is_learning(self) -> bool:
+        return self.task is not None and not self.task.done()
+
+    @property
+    def extractors(self) -> list[Extractor]:
+        """Of its variants, the oldest first."""
+        return [variant.extractor for variant in self.variants]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        known = {one.key: one for variant in self.variants for one in variant.extractor.fields}
+        return tuple(known.values())
+
+    def match(self, html_source: Source, url: str, lang: str) -> Match | None:
+        return best_match(self.variants, html_source, url, lang)
+
+    def tell_all(self, *, look_again: bool) -> None:
+        """Wake the held pages."""
+        held, self.held = self.held, {}
+        for one in held.values():
+            if not one.told.done():
+                one.told.set_result(look_again)

@@ -1,0 +1,264 @@
+"""From samples to selectors: candidates are tried on the samples and on pages nobody was shown, the best are kept.
+
+What counts (DESIGN, "Records"): hits on the samples, output where the field is absent, the kind of evidence, coverage
+of unlabelled pages, agreement with a selector of another kind, several values where there should be one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from llmcrawler.extraction.blocks import PageBlocks
+from llmcrawler.extraction.candidates import Candidate, candidates_for, started_with
+from llmcrawler.extraction.ground import Ground
+from llmcrawler.extraction.model import Field, FieldRule, Selector
+from llmcrawler.extraction.patterns import learn_pattern, taken
+from llmcrawler.extraction.samples import Sample, Value, as_one
+
+Texts = tuple[str, ...]
+
+_FINALISTS = 14
+_MIN_SUPPORT = 0.6
+_TRUSTED_AGREEMENT = 0.9
+# A value that stands elsewhere on the page too: not pointed at, but perhaps better marked.
+_TWIN_DISCOUNT = 0.25
+_MAX_TWINS = 6
+_MIN_TWIN_CHARS = 3
+_POSITION = re.compile(r"^/html/|\]\[\d|[a-z]\[\d+\](?!.*normalize-space)")
+# So many samples without a word against it confirm a selector whose kind is trusted; so many, one of any kind.
+_SURE_SAMPLES = 3
+_SURE_PRIOR = 0.8
+_MANY_SAMPLES = 5
+_HOPELESS_SUPPORT = 0.4
+# A fallback may speak where the best selector is silent on so many pages: on more, the field is absent there.
+_MAX_FALLBACK_NOISE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """`rule` is None where no selector explains the samples. `doubt` says why more samples would help ("" where none
+    would); `disputed` are the unlabelled pages, by their place, on which good candidates differ.
+    """
+
+    field: Field
+    rule: FieldRule | None
+    doubt: str
+    disputed: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class _Trial:
+    """How a candidate does. `judged` counts the samples, the next four what it does on them; it may also be silent
+    where it should be."""
+
+    candidate: Candidate
+    selector: Selector
+    judged: int = 0
+    hits: int = 0
+    wrong: int = 0
+    missed: int = 0
+    ghosts: int = 0
+    outputs: tuple[Texts, ...] = ()  # on the unlabelled pages
+    agreement: float | None = None
+    coverage: float = 0.0
+    several: float = 0.0
+
+    @property
+    def support(self) -> float:
+        # A model often leaves out what is there; it seldom points where nothing is.
+        return self.hits / max(1.0, self.hits + self.wrong + self.missed + 0.5 * self.ghosts)
+
+    @property
+    def score(self) -> float:
+        agreement = 0.5 if self.agreement is None else self.agreement
+        return 4 * self.support + self.candidate.prior + agreement + 1.5 * self.coverage - 0.6 * self.several
+
+
+def learn_field(field: Field, ground: Ground) -> Learned:
+    """The rule of one field (without a group), from the samples that have values for it."""
+    expected = [_expected(field, sample) for sample in ground.samples]
+    if not any(expected):
+        return Learned(field, None, "")  # more samples would hardly have it either
+    joined = not field.many and sum(len(one) > 1 for one in expected) * 2 > sum(bool(one) for one in expected)
+    lists = field.many or joined
+    wanted = [tuple(value.text for value in (one if lists else one[:1])) for one in expected]
+    trials = [
+        _tried(candidate, wanted, ground, lists=lists) for candidate in _candidates(expected, ground, lists=lists)
+    ]
+    trials = [trial for trial in trials if trial.hits]
+    if not trials:
+        return Learned(field, None, "nothing on the samples leads to it")
+    trials.sort(key=lambda trial: -(4 * trial.support + trial.candidate.prior))
+    finalists = _varied(trials)
+    for trial in finalists:
+        _look_at_others(trial, ground, lists=lists)
+    _compare(finalists)
+    finalists.sort(key=lambda trial: -trial.score)
+    return _judged(field, finalists, sum(bool(one) for one in wanted), joined=joined)
+
+
+def _expected(field: Field, sample: Sample) -> tuple[Value, ...]:
+    values = sample.values.get(field.key, ())
+    return values if field.many else as_one(values)
+
+
+def _candidates(expected: Sequence[tuple[Value, ...]], ground: Ground, *, lists: bool) -> list[Candidate]:
+    found: dict[tuple[str, str | None], Candidate] = {}
+
+    def note(candidates: Iterable[Candidate], discount: float = 0.0) -> None:
+        for one in candidates:
+            key = (one.selector.query, one.selector.attribute)
+            if key not in found or found[key].prior < one.prior - discount:
+                found[key] = Candidate(one.selector, one.prior - discount)
+
+    for values, sample in zip(expected, ground.samples, strict=True):
+        if not values:
+            continue
+        note(candidates_for([value.spot for value in (values if lists else values[:1])]))
+        if not lists:
+            note(_label_inside(values[0]))
+            for twin in _twins(values[0], sample.page):
+                note(candidates_for([twin.spot]), _TWIN_DISCOUNT)
+    return list(found.values())
+
+
+def _label_inside(value: Value) -> Iterable[Candidate]:
+    element = value.spot.element
+    if element is None or value.spot.attribute:
+        return ()
+    whole = " ".join("".join(str(piece) for piece in element.itertext()).split())
+    at = whole.find(value.text)
+    return started_with(element, whole[:at]) if at > 0 else ()
+
+
+def _twins(value: Value, page: PageBlocks) -> list[Value]:
+    if len(value.text) < _MIN_TWIN_CHARS:
+        return []
+    same = [block for block in page.blocks if block.text == value.text and page.spots[block.n] != value.spot]
+    return [Value(value.text, page.spots[block.n]) for block in same[:_MAX_TWINS]]
+
+
+def _tried(candidate: Candidate, wanted: Sequence[Texts], ground: Ground, *, lists: bool) -> _Trial:
+    given = [ground.texts(sample.page, candidate.selector) for sample in ground.samples]
+    pairs = [pair for texts, want in zip(given, wanted, strict=True) for pair in _pairs(texts, want)]
+    selector = replace(candidate.selector, pattern=learn_pattern(pairs))
+    trial = _Trial(candidate, selector, len(ground.samples))
+    for sample, want in zip(ground.samples, wanted, strict=True):
+        got = _output(ground, sample.page, selector, lists=lists)
+        if got == want:
+            trial.hits += bool(want)
+        elif not want:
+            trial.ghosts += 1
+        elif got:
+            trial.wrong += 1
+        else:
+            trial.missed += 1
+    return trial
+
+
+def _pairs(texts: Sequence[str], want: Texts) -> list[tuple[str, str]]:
+    """(text, value) where a text holds a value; for a single value the first text that is or holds it."""
+    if not want or not texts:
+        return []
+    if len(want) > 1:
+        return [pair for pair in zip(texts, want, strict=False) if pair[1] in pair[0]]
+    value = want[0]
+    holding = [text for text in texts if text == value] or [text for text in texts if value in text]
+    return [(holding[0], value)] if holding else []
+
+
+def _output(ground: Ground, page: PageBlocks, selector: Selector, *, lists: bool) -> Texts:
+    texts = taken(ground.texts(page, selector), selector.pattern)
+    return tuple(texts) if lists else tuple(texts[:1])
+
+
+def _varied(trials: Sequence[_Trial]) -> list[_Trial]:
+    """The best, and of each kind of evidence the best two: agreement is only worth something between kinds."""
+    kept = list(trials[:_FINALISTS])
+    for kind in dict.fromkeys(trial.selector.evidence for trial in trials):
+        kept += [trial for trial in trials if trial.selector.evidence == kind][:2]
+    return list({id(trial): trial for trial in kept}.values())
+
+
+def _look_at_others(trial: _Trial, ground: Ground, *, lists: bool) -> None:
+    trial.outputs = tuple(_output(ground, page, trial.selector, lists=lists) for page in ground.others)
+    on_samples = [_output(ground, sample.page, trial.selector, lists=lists) for sample in ground.samples]
+    everywhere = [*trial.outputs, *on_samples]
+    trial.coverage = sum(map(bool, everywhere)) / len(everywhere)
+    if not lists and ground.others:
+        given = [set(taken(ground.texts(page, trial.selector), trial.selector.pattern)) for page in ground.others]
+        trial.several = sum(len(one) > 1 for one in given) / len(given)
+
+
+def _compare(trials: Sequence[_Trial]) -> None:
+    """Agreement of each trial with the best one of another kind of evidence that explains the samples."""
+    for trial in trials:
+        rivals = [
+            other
+            for other in trials
+            if other.selector.evidence != trial.selector.evidence and other.support >= _MIN_SUPPORT and other.outputs
+        ]
+        if rivals and trial.outputs:
+            trial.agreement = max(_agreement(trial, other) for other in rivals)
+
+
+def _agreement(one: _Trial, other: _Trial) -> float:
+    return fmean(a == b for a, b in zip(one.outputs, other.outputs, strict=True))
+
+
+def _judged(field: Field, trials: Sequence[_Trial], labelled: int, *, joined: bool) -> Learned:
+    best = trials[0]
+    disputed = _disputed(trials)
+    many_samples = best.judged >= _MANY_SAMPLES
+    if best.support < _MIN_SUPPORT or (best.hits < 2 and labelled > 1):
+        # Where half of many samples say something else, more of them would not help.
+        hopeless = many_samples and best.support < _HOPELESS_SUPPORT
+        return Learned(field, None, "" if hopeless else "the samples contradict each other", disputed)
+    doubt = ""
+    if best.hits < 2:
+        doubt = "it is on one sample only"
+    elif best.support < 1:
+        doubt = "a sample speaks against it"
+    elif best.judged >= _SURE_SAMPLES and (best.candidate.prior >= _SURE_PRIOR or many_samples):
+        doubt = ""
+    elif best.agreement is not None and best.agreement < _TRUSTED_AGREEMENT:
+        doubt = "selectors of other kinds give other values"
+    elif best.agreement is None and best.hits < _SURE_SAMPLES:
+        doubt = "nothing else confirms it"
+    if not doubt and best.several and not field.many and not joined and not many_samples:
+        doubt = "it has several values on some pages"
+    selectors = (_finished(best), *(_finished(other) for other in _fallbacks(best, trials)))
+    return Learned(field, FieldRule(field, selectors, joined), doubt, disputed)
+
+
+def _finished(trial: _Trial) -> Selector:
+    agreement = None if trial.agreement is None else round(trial.agreement, 3)
+    return replace(trial.selector, coverage=round(trial.coverage, 3), agreement=agreement)
+
+
+def _fallbacks(best: _Trial, trials: Sequence[_Trial]) -> list[_Trial]:
+    """The best candidate of another kind that is silent where the best one is, and says the same where it is not."""
+    for other in trials[1:]:
+        if other.selector.evidence == best.selector.evidence or other.support < best.support:
+            continue
+        if ":nth-of-type" in other.selector.query or _POSITION.search(other.selector.query):
+            continue  # where a row is missing, a position finds its neighbour
+        if other.several > _MAX_FALLBACK_NOISE:
+            continue
+        pairs = list(zip(best.outputs, other.outputs, strict=True))
+        noise = sum(not mine and bool(his) for mine, his in pairs)
+        if noise <= _MAX_FALLBACK_NOISE * len(pairs) and (not pairs or _agreement(best, other) >= _TRUSTED_AGREEMENT):
+            return [other]
+    return []
+
+
+def _disputed(trials: Sequence[_Trial]) -> tuple[int, ...]:
+    """Unlabelled pages on which good candidates say different things, or one says several; the most disputed first."""
+    good = [trial for trial in trials if trial.support >= trials[0].support - 0.01][:6]
+    votes: Mapping[int, int] = {
+        place: len({trial.outputs[place] for trial in good}) for place in range(len(trials[0].outputs))
+    }
+    return tuple(sorted((place for place, count in votes.items() if count > 1), key=lambda place: -votes[place]))

@@ -1,0 +1,108 @@
+"""What of a text is the value, where it is only a part of it: learned from (text, value) pairs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Final
+
+_NUMBER: Final = r"[-+]?\d(?:[\d.,' ]*\d)?"
+_MAX_CONTEXT_CHARS: Final = 40
+
+
+def learn_pattern(pairs: Sequence[tuple[str, str]]) -> str | None:
+    """The regular expression (one group) that takes the value out of most texts; None where the texts are the values.
+
+    Tried in this order, the first of those that fit most pairs wins: what stands before and after is constant; the
+    same with any digits in it; the words next to the value are; a number behind the same word; the first number.
+    A pattern whose constant text is missing on a page gives nothing there.
+    """
+    partial = [(text, value) for text, value in pairs if text != value and value in text]
+    if not partial or sum(text == value for text, value in pairs) >= len(partial):
+        return None
+    options: dict[str, None] = {}
+    for build in (_exact, _digits_folded, _words_beside, _word_and_number, _number):
+        for text, value in partial:
+            pattern = build(text, value)
+            if pattern is not None:
+                options[pattern] = None
+    return max(options, key=lambda one: sum(take(one, text) == value for text, value in pairs)) if options else None
+
+
+def take(pattern: str, text: str) -> str | None:
+    """What a pattern takes out of a text; None where it does not match."""
+    match = compile_pattern(pattern).search(text)
+    return match[1].strip() or None if match and match[1] else None
+
+
+def taken(texts: Iterable[str], pattern: str | None) -> list[str]:
+    """What a pattern takes out of texts; all of them where there is none."""
+    if pattern is None:
+        return list(texts)
+    return [value for text in texts if (value := take(pattern, text)) is not None]
+
+
+@lru_cache(maxsize=4096)
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Raises ValueError for what is no regular expression with one group."""
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {pattern!r}: {error}") from error
+    if compiled.groups != 1:
+        raise ValueError(f"{pattern!r} must have one group")
+    return compiled
+
+
+def _cut(text: str, value: str) -> tuple[str, str]:
+    """What stands before and after a value, where it stands as a whole word if it does so anywhere."""
+    word = re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text)
+    start = word.start() if word else text.index(value)
+    return text[:start], text[start + len(value) :]
+
+
+def _exact(text: str, value: str) -> str | None:
+    before, after = _cut(text, value)
+    if max(len(before), len(after)) > _MAX_CONTEXT_CHARS:
+        return None
+    return f"^{_escape(before)}(.+?){_escape(after)}$"
+
+
+def _digits_folded(text: str, value: str) -> str | None:
+    exact = _exact(text, value)
+    if exact is None:
+        return None
+    before, after = _cut(text, value)
+    return f"^{_fold_digits(before)}(.+?){_fold_digits(after)}$"
+
+
+def _words_beside(text: str, value: str) -> str | None:
+    before, after = _cut(text, value)
+    left = re.search(r"\S+\s*$", before)
+    right = re.match(r"\s*\S+", after)
+    start = _escape(left[0]) if left else "^"
+    end = _escape(right[0]) if right else "$"
+    return None if start == "^" and end == "$" else f"{start}(.+?){end}"
+
+
+def _word_and_number(text: str, value: str) -> str | None:
+    before, after = _cut(text, value)
+    if not re.fullmatch(_NUMBER, value):
+        return None
+    left, right = re.search(r"[^\W\d]+\W*$", before), re.match(r"\W*[^\W\d]+", after)
+    if left:
+        return f"{_escape(left[0])}({_NUMBER})"
+    return f"({_NUMBER}){_escape(right[0])}" if right else None
+
+
+def _number(_text: str, value: str) -> str | None:
+    return f"({_NUMBER})" if re.fullmatch(_NUMBER, value) else None
+
+
+def _escape(text: str) -> str:
+    return re.escape(text).replace("\\ ", r"\s*" if not text.strip() else r"\s+")
+
+
+def _fold_digits(text: str) -> str:
+    return re.sub(r"(?:\d)+", lambda _match: r"\\d+", _escape(text)).replace("\\\\d+", r"\d+")

@@ -1,0 +1,333 @@
+"""The records of a crawl: which template has to be learned, when, and which pages wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
+from llmcrawler.extraction.induction import Induction, LessonPage, LessonRules, Teacher
+from llmcrawler.extraction.learner import Held, Learner, LearnerKey
+from llmcrawler.extraction.model import Extractor, Field
+from llmcrawler.extraction.queries import Source
+from llmcrawler.extraction.schema import Wanted
+from llmcrawler.extraction.tree import parse_tree
+from llmcrawler.extraction.variants import Match, Variant
+from llmcrawler.items import PageError
+
+logger = logging.getLogger(__name__)
+
+_POLL_SECONDS = 0.05
+# Lessons in a row that the model failed, and the template is left alone.
+_MAX_FAILURES = 2
+# A sibling's extractor is taken over without a lesson where it finds so much of its core on the pages of another
+# template of the same page type, and the core says something.
+_ADOPTED_FIT = 0.9
+_ADOPTED_CORE = 3
+
+_KINDS = {LLMUnavailable: "llm_unavailable", LLMFailed: "llm_failed", BadAnswer: "bad_answer"}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRules:
+    """When a template is learned: from `learn_pages` pages on, or from `min_pages` when no more are to come; and how
+    often it is learned anew."""
+
+    min_pages: int = 5
+    learn_pages: int = 20
+    max_relearned: int = 2
+    lesson: LessonRules = field(default_factory=LessonRules)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordQuestion:
+    """A page that is to get its record. `site` and `template` are the grouper's."""
+
+    url: str
+    title: str
+    lang: str
+    html: str
+    features: frozenset[str]
+    site: str
+    template: str
+    page_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordAnswer:
+    record: dict[str, Any] | None = None
+    error: PageError | None = None
+
+
+class Records:
+    """One for a crawl. `pressure` is told how many pages are held and says why they must not be held any longer
+    ("idle", "backing_out", "closing"), or None. `record_types` are the page types that have a record at all.
+    `on_learned` hears of every new variant; `count` of what is worth a stat; `single` makes records of pages that are
+    left over.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a crawl decides
+        self,
+        teacher: Teacher,
+        rules: RecordRules,
+        *,
+        record_types: Container[str],
+        pressure: Callable[[int], str | None],
+        wanted: Wanted | None = None,
+        on_learned: Callable[[Learner], None] = lambda _learner: None,
+        count: Callable[[str, int], None] = lambda _name, _value: None,
+        single: Callable[[RecordQuestion], Awaitable[RecordAnswer]] | None = None,
+    ) -> None:
+        self._teacher = teacher
+        self._rules = rules
+        self._record_types = record_types
+        self._pressure = pressure
+        self._wanted = wanted
+        self._on_learned = on_learned
+        self._count = count
+        self._single = single
+        self._learners: dict[LearnerKey, Learner] = {}
+        self._poll: asyncio.Task[None] | None = None
+
+    async def record_of(self, question: RecordQuestion) -> RecordAnswer:
+        """The page's record. It may wait until its template is learned; no failure of the model raises."""
+        if question.page_type not in self._record_types:
+            return RecordAnswer()
+        source = Source(parse_tree(question.html))
+        template = question.template
+        while True:
+            learner = self._learner(LearnerKey(question.site, template, question.page_type))
+            match = learner.match(source, question.url, question.lang)
+            if match is not None and (match.fits or not self._may_learn(learner)):
+                return self._taken(learner, match, question)
+            if not self._may_learn(learner):
+                return await self._left(learner, None, question)
+            held = self._hold(learner, question)
+            if not await self._told(learner, held):
+                return await self._left(learner, match, question)
+            template = held.template
+
+    def regroup(self, site: str, aliases: Mapping[str, str], moved: Mapping[str, str]) -> None:
+        """Held pages follow their templates. What was learned of a template that is gone goes to its heir."""
+        for learner in [one for one in self._learners.values() if one.key.site == site]:
+            heir = self._resolve(learner.key.template, aliases)
+            for url, held in list(learner.held.items()):
+                template = moved.get(url, heir)
+                if template != learner.key.template and not learner.is_learning:
+                    held.template = template
+                    del learner.held[url]
+                    held.told.set_result(True)
+            if heir != learner.key.template:
+                self._inherit(learner, LearnerKey(site, heir, learner.key.page_type))
+
+    def learner_of(self, site: str, template: str, page_type: str | None) -> Learner | None:
+        """What is known of a template: its learner for this page type, else any that knows something."""
+        known = [one for one in self.learners(site) if one.key.template == template]
+        fitting = [one for one in known if one.key.page_type == page_type]
+        return next(iter([*fitting, *known]), None)
+
+    def learners(self, site: str | None = None) -> list[Learner]:
+        """Those that know something, of one site or of all."""
+        return [one for one in self._learners.values() if one.variants and site in (None, one.key.site)]
+
+    def to_keep(self, site: str) -> list[Learner]:
+        """What the next crawl should know: what was learned, and what turned out not to be worth it."""
+        known = [one for one in self._learners.values() if one.key.site == site]
+        return [one for one in known if one.variants or (one.gave_up and one.error is None)]
+
+    def restore(self, learners: Iterable[Learner]) -> None:
+        """What an earlier crawl has kept."""
+        self._learners.update({learner.key: learner for learner in learners})
+
+    async def close(self) -> None:
+        tasks = [one.task for one in self._learners.values() if one.task is not None and not one.task.done()]
+        for task in [*tasks, *([self._poll] if self._poll is not None else [])]:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _learner(self, key: LearnerKey) -> Learner:
+        if key not in self._learners:
+            self._learners[key] = Learner(key)
+        return self._learners[key]
+
+    def _may_learn(self, learner: Learner) -> bool:
+        return not learner.gave_up and (learner.is_learning or learner.lessons <= self._rules.max_relearned)
+
+    def _taken(self, learner: Learner, match: Match, question: RecordQuestion) -> RecordAnswer:
+        match.variant.note(match.extraction)
+        self._count("fields", len(match.extraction.present))
+        self._count("fields_missing", len(match.variant.coverage) - len(match.extraction.present))
+        if match.variant.lacks(match.extraction) and self._may_learn(learner):
+            learner.lacking.append(_lesson_page(question))
+            drifted = match.variant.drifted()
+            if drifted and not learner.is_learning and len(learner.lacking) >= self._rules.min_pages:
+                logger.info("Template %s: %s is missing more and more; learning it again", *_named(learner, drifted))
+                self._start(learner, list(learner.lacking))
+        return RecordAnswer(match.extraction.record if match.extraction.present else None)
+
+    async def _left(self, learner: Learner, match: Match | None, question: RecordQuestion) -> RecordAnswer:
+        """What a page gets whose template could not be learned (or not for such pages)."""
+        if match is not None and match.extraction.present:
+            return self._taken(learner, match, question)
+        if learner.error is None and self._single is not None:
+            self._count("singletons", 1)
+            return await self._single(question)
+        return RecordAnswer(None, learner.error)
+
+    # -- holding pages --
+
+    def _hold(self, learner: Learner, question: RecordQuestion) -> Held:
+        told: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        held = Held(_lesson_page(question), learner.key.template, told)
+        learner.held[question.url] = held
+        if len(learner.held) >= self._rules.learn_pages and not learner.is_learning:
+            self._start(learner)
+        if self._poll is None or self._poll.done():
+            self._poll = asyncio.ensure_future(self._watch_pressure())
+        return held
+
+    async def _told(self, learner: Learner, held: Held) -> bool:
+        try:
+            return await held.told
+        except asyncio.CancelledError:
+            learner.held.pop(held.page.url, None)
+            raise
+
+    async def _watch_pressure(self) -> None:
+        while held := sum(len(learner.held) for learner in self._learners.values()):
+            reason = self._pressure(held)
+            if reason is not None:
+                self._yield_to(reason)
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def _yield_to(self, reason: str) -> None:
+        waiting = [one for one in self._learners.values() if one.held and not one.is_learning]
+        for learner in waiting:
+            if len(learner.held) >= self._rules.min_pages and reason != "closing":
+                self._start(learner)
+        if reason == "backing_out" and any(one.is_learning for one in self._learners.values()):
+            return  # the bodies that pages hold are given back when these lessons end
+        for learner in waiting:
+            if not learner.is_learning:
+                learner.tell_all(look_again=False)
+
+    # -- lessons --
+
+    def _start(self, learner: Learner, pages: Sequence[LessonPage] | None = None) -> None:
+        chosen = list(pages) if pages is not None else [held.page for held in learner.held.values()]
+        learner.task = asyncio.ensure_future(self._learn(learner, chosen))
+
+    async def _learn(self, learner: Learner, pages: Sequence[LessonPage]) -> None:
+        try:
+            variant = await self._adopted(learner, pages) or await self._induced(learner, pages)
+        except LLMError as error:
+            self._note_failure(learner, error)
+        except Exception as error:  # a bug of ours must not leave pages waiting for ever
+            logger.exception("Learning template %s of %s failed", learner.key.template, learner.key.site)
+            learner.gave_up = True
+            learner.error = PageError("record", "internal", f"{type(error).__name__}: {error}")
+        else:
+            self._note_variant(learner, variant)
+        learner.task = None
+        learner.tell_all(look_again=True)
+
+    async def _adopted(self, learner: Learner, pages: Sequence[LessonPage]) -> Variant | None:
+        """A variant of another template of the same page type that does as well here."""
+        siblings = [
+            variant
+            for other in self.learners(learner.key.site)
+            if other is not learner and other.key.page_type == learner.key.page_type
+            for variant in other.variants
+            if len(variant.core) >= _ADOPTED_CORE
+        ]
+        for variant in siblings:
+            extractions = await asyncio.to_thread(_extract_all, variant.extractor, pages)
+            if sum(map(variant.fit, extractions)) >= _ADOPTED_FIT * len(pages):
+                logger.info("Template %s: its pages fit what was learned of another one", learner.key.template)
+                return Variant.measured(variant.extractor, extractions)
+        return None
+
+    async def _induced(self, learner: Learner, pages: Sequence[LessonPage]) -> Variant | None:
+        learner.lessons += 1
+        self._count("lessons", 1)
+        known: Sequence[Field] = learner.fields or self._known_fields(learner)
+        induction = Induction(learner.key.page_type, self._teacher, self._rules.lesson, known)
+        try:
+            lesson = await induction.run(pages)
+        finally:
+            learner.calls += induction.calls
+        learner.pages_shown += lesson.pages_shown
+        self._count("pages_shown", lesson.pages_shown)
+        self._count("fields_abstained", len(lesson.abstained))
+        for reason, pointers in lesson.dropped.items():
+            self._count(f"dropped/{reason}", pointers)
+        if lesson.extractor is None or not self._is_wanted(lesson.extractor):
+            return None
+        extractions = await asyncio.to_thread(_extract_all, lesson.extractor, pages)
+        return Variant.measured(lesson.extractor, extractions)
+
+    def _known_fields(self, learner: Learner) -> tuple[Field, ...]:
+        """The fields of the site's other templates of this page type: names stay the same over a site."""
+        known = {
+            one.key: one
+            for other in self.learners(learner.key.site)
+            if other.key.page_type == learner.key.page_type
+            for one in other.fields
+        }
+        return tuple(known.values())
+
+    def _is_wanted(self, extractor: Extractor) -> bool:
+        """A user's schema fits a template that has at least half of its fields."""
+        return self._wanted is None or 2 * len(extractor.rules) >= len(self._wanted.fields)
+
+    def _note_variant(self, learner: Learner, variant: Variant | None) -> None:
+        if variant is None:
+            learner.gave_up = not learner.variants
+            for known in learner.variants:
+                known.accept()
+            return
+        for known in learner.variants:
+            known.accept()
+        learner.variants.append(variant)
+        learner.lacking.clear()
+        self._on_learned(learner)
+
+    def _note_failure(self, learner: Learner, error: LLMError) -> None:
+        learner.error = PageError("record", _KINDS.get(type(error), "llm_failed"), str(error))
+        if isinstance(error, LLMUnavailable) or learner.lessons >= _MAX_FAILURES:
+            learner.gave_up = True
+        logger.warning("Template %s of %s could not be learned: %s", learner.key.template, learner.key.site, error)
+
+    def _inherit(self, learner: Learner, heir: LearnerKey) -> None:
+        """An heir that knows nothing yet gets what was learned; one that does keeps its own."""
+        if not learner.variants or learner.key == heir:
+            return
+        target = self._learner(heir)
+        known = [variant.extractor for variant in target.variants]
+        target.variants += [variant for variant in learner.variants if variant.extractor not in known]
+        target.lessons = max(target.lessons, learner.lessons)
+        target.calls += learner.calls
+        if not learner.held and not learner.is_learning:
+            del self._learners[learner.key]
+
+    @staticmethod
+    def _resolve(template: str, aliases: Mapping[str, str]) -> str:
+        while template in aliases:
+            template = aliases[template]
+        return template
+
+
+def _lesson_page(question: RecordQuestion) -> LessonPage:
+    return LessonPage(question.url, question.title, question.lang, question.html, question.features)
+
+
+def _extract_all(extractor: Extractor, pages: Sequence[LessonPage]) -> list[Any]:
+    variant = Variant(extractor, {})
+    return [variant.compiled.extract(page.html, page.url, page.lang) for page in pages]
+
+
+def _named(learner: Learner, fields: Sequence[str]) -> tuple[str, str]:
+    return learner.key.template, ", ".join(fields)
