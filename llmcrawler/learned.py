@@ -52,6 +52,7 @@ class Learned:
         self._stored = file.load() if file else {}
         self._groupers: dict[str, TemplateGrouper] = {}
         self._others: dict[str, dict[str, Any]] = {}  # parts of the file that this crawl does not have, by site
+        self._is_kept = file is not None
         self._has_changed = False
         self._closing = asyncio.Event()
         self._saving: asyncio.Task[None] | None = None
@@ -66,6 +67,10 @@ class Learned:
         self._groupers[site] = grouper or TemplateGrouper(self._free_prefix())
         return self._groupers[site]
 
+    def keep_nothing(self) -> None:
+        """From here on: for who only wants to look."""
+        self._is_kept = False
+
     def state_of(self, site: str) -> SiteState:
         grouper = self._groupers[site]
         parts = {name: part.to_json(site) for name, part in self._parts.items()}
@@ -75,7 +80,7 @@ class Learned:
     def note_change(self) -> None:
         """Something was learned that has cost a call: it goes into the file soon, whatever becomes of the crawl."""
         self._has_changed = True
-        if self._file is not None and self._saving is None and not self._closing.is_set():
+        if self._is_kept and self._saving is None and not self._closing.is_set():
             self._saving = asyncio.ensure_future(self._keep_saved())
 
     async def close(self) -> None:
@@ -83,7 +88,7 @@ class Learned:
         self._closing.set()
         if self._saving is not None:
             await self._saving
-        if self._file is None or not self._groupers:
+        if self._file is None or not self._is_kept or not self._groupers:
             return
         try:
             await self._save(self._file)

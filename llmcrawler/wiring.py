@@ -90,7 +90,7 @@ class Crawl:
         self.classifier = Classifier(page_types, self._asker, split=self._split, on_verdict=self._note_verdict)
         self.records = _records(crawler, options, self.model, self._cache, lambda _: self.learned.note_change())
         records = KeptRecords(self.records, options.wanted, self._page_type_of, has_model=self.model is not None)
-        self.learned = learned.Learned(_templates_file(settings), {"verdicts": self.classifier, "records": records})
+        self.learned = learned.Learned(templates_file(settings), {"verdicts": self.classifier, "records": records})
 
     def site_of(self, url: str) -> Site:
         """www.example.com and example.com are one site."""
@@ -291,7 +291,7 @@ def check(settings: BaseSettings, options: ExploreOptions) -> None:
     _at_least(settings, "RECORD_MAX_RELEARNED", 0)
     for name in ("LLM_BATCH_TOKENS", "LLM_BATCH_WAIT_SECONDS", "LLM_BATCH_PATIENT_SECONDS", "LLM_TIMEOUT_SECONDS"):
         _at_least(settings, name, 0)
-    file = _templates_file(settings)
+    file = templates_file(settings)
     if file is not None:
         learned.check(file, options.urls, _READERS)
 
@@ -330,7 +330,8 @@ def _model(settings: BaseSettings) -> Model | None:
     )
 
 
-def _templates_file(settings: BaseSettings) -> TemplatesFile | None:
+def templates_file(settings: BaseSettings) -> TemplatesFile | None:
+    """Where a crawl keeps what it learns, if anywhere."""
     where, job = str(settings.get("TEMPLATES_FILE") or ""), str(settings.get("JOBDIR") or "")
     if "://" in where:
         raise ConfigError(f"TEMPLATES_FILE={where}: it is a file on this machine, not a url")

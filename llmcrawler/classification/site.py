@@ -62,6 +62,11 @@ class SiteVerdicts:
         """What the model said of this very page in an earlier crawl."""
         return self._earlier.get(relative_url(url))
 
+    def page_type(self, url: str, template: str) -> str | None:
+        """The verdict of an earlier crawl: that of the page itself, else of its template."""
+        answer = self.earlier(url)
+        return answer.label if answer is not None else self.group(template).samples.majority
+
     def enter(self, url: str, template: str) -> None:
         if url not in self._answers:
             self._places[url] = self._resolve(template)

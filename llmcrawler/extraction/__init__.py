@@ -11,6 +11,7 @@ from llmcrawler.extraction.records import RecordAnswer, RecordQuestion, RecordRu
 from llmcrawler.extraction.schema import Wanted, load_schema, schema_of, wanted_fields
 from llmcrawler.extraction.single import SingleRecords
 from llmcrawler.extraction.teachers import FallbackTeacher, LLMTeacher, StructuredTeacher
+from llmcrawler.extraction.variants import extract_best
 
 __all__ = [
     "CompiledExtractor",
@@ -37,6 +38,7 @@ __all__ = [
     "compile_extractor",
     "described_schema",
     "described_selectors",
+    "extract_best",
     "load_schema",
     "read_learners",
     "schema_of",
