@@ -57,7 +57,7 @@ class _Trial:
     candidate: Candidate
     selector: Selector
     judged: int = 0
-    hits: int = 0
+    hit: frozenset[int] = frozenset()
     wrong: int = 0
     missed: int = 0
     ghosts: int = 0
@@ -66,6 +66,10 @@ class _Trial:
     coverage: float = 0.0
     several: float = 0.0
     distinct: float = 0.0
+
+    @property
+    def hits(self) -> int:
+        return len(self.hit)
 
     @property
     def support(self) -> float:
@@ -154,10 +158,10 @@ def _tried(candidate: Candidate, wanted: Sequence[Texts], ground: Ground, *, lis
     pairs = [pair for texts, want in zip(given, wanted, strict=True) for pair in _pairs(texts, want)]
     selector = replace(candidate.selector, pattern=learn_pattern(pairs))
     trial = _Trial(candidate, selector, len(ground.samples))
-    for sample, want in zip(ground.samples, wanted, strict=True):
+    for place, (sample, want) in enumerate(zip(ground.samples, wanted, strict=True)):
         got = _output(ground, sample.page, selector, lists=lists)
         if got == want:
-            trial.hits += bool(want)
+            trial.hit |= {place} if want else set()
         elif not want:
             trial.ghosts += 1
         elif got:
@@ -223,7 +227,8 @@ def _judged(field: Field, trials: Sequence[_Trial], labelled: int, *, joined: bo
     best = trials[0]
     disputed = _disputed(trials) if best.hits > 1 else _spoken(best)
     many_samples = best.judged >= _MANY_SAMPLES
-    if not _is_convincing(best) and (best.support < _MIN_SUPPORT or (best.hits < 2 and labelled > 1)):
+    contradicted = best.support < _MIN_SUPPORT and not _is_plurality(best, trials)
+    if not _is_convincing(best) and (contradicted or (best.hits < 2 and labelled > 1)):
         # Where half of many samples say something else, more of them would not help.
         hopeless = many_samples and best.support < _HOPELESS_SUPPORT
         return Learned(field, None, "" if hopeless else "the samples contradict each other", disputed)
@@ -242,6 +247,11 @@ def _judged(field: Field, trials: Sequence[_Trial], labelled: int, *, joined: bo
         doubt = "it has several values on some pages"
     selectors = (_finished(best), *(_finished(other) for other in _fallbacks(best, trials)))
     return Learned(field, FieldRule(field, selectors, joined), doubt, disputed)
+
+
+def _is_plurality(best: _Trial, trials: Sequence[_Trial]) -> bool:
+    """Whether the samples that speak against a selector have nothing in common: then they are slips of the model."""
+    return best.hits >= _SURE_SAMPLES and all(len(other.hit - best.hit) <= 1 for other in trials)
 
 
 def _is_convincing(trial: _Trial) -> bool:
