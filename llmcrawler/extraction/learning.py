@@ -57,7 +57,7 @@ class _Trial:
     candidate: Candidate
     selector: Selector
     judged: int = 0
-    hits: int = 0
+    hit: frozenset[int] = frozenset()
     wrong: int = 0
     missed: int = 0
     ghosts: int = 0
@@ -65,6 +65,11 @@ class _Trial:
     agreement: float | None = None
     coverage: float = 0.0
     several: float = 0.0
+    distinct: float = 0.0
+
+    @property
+    def hits(self) -> int:
+        return len(self.hit)
 
     @property
     def support(self) -> float:
@@ -74,7 +79,14 @@ class _Trial:
     @property
     def score(self) -> float:
         agreement = 0.5 if self.agreement is None else self.agreement
-        return 4 * self.support + self.candidate.prior + agreement + 1.5 * self.coverage - 0.6 * self.several
+        return (
+            4 * self.support
+            + self.candidate.prior
+            + agreement
+            + 1.5 * self.coverage
+            - 0.6 * self.several
+            + 0.3 * self.distinct
+        )
 
 
 def learn_field(field: Field, ground: Ground) -> Learned:
@@ -146,10 +158,10 @@ def _tried(candidate: Candidate, wanted: Sequence[Texts], ground: Ground, *, lis
     pairs = [pair for texts, want in zip(given, wanted, strict=True) for pair in _pairs(texts, want)]
     selector = replace(candidate.selector, pattern=learn_pattern(pairs))
     trial = _Trial(candidate, selector, len(ground.samples))
-    for sample, want in zip(ground.samples, wanted, strict=True):
+    for place, (sample, want) in enumerate(zip(ground.samples, wanted, strict=True)):
         got = _output(ground, sample.page, selector, lists=lists)
         if got == want:
-            trial.hits += bool(want)
+            trial.hit |= {place} if want else set()
         elif not want:
             trial.ghosts += 1
         elif got:
@@ -188,6 +200,8 @@ def _look_at_others(trial: _Trial, ground: Ground, *, lists: bool) -> None:
     on_samples = [_output(ground, sample.page, trial.selector, lists=lists) for sample in ground.samples]
     everywhere = [*trial.outputs, *on_samples]
     trial.coverage = sum(map(bool, everywhere)) / len(everywhere)
+    spoken = [one for one in everywhere if one]
+    trial.distinct = (len(set(spoken)) - 1) / max(1, len(spoken) - 1)
     if not lists and ground.others:
         given = [set(taken(ground.texts(page, trial.selector), trial.selector.pattern)) for page in ground.others]
         trial.several = sum(len(one) > 1 for one in given) / len(given)
@@ -211,9 +225,10 @@ def _agreement(one: _Trial, other: _Trial) -> float:
 
 def _judged(field: Field, trials: Sequence[_Trial], labelled: int, *, joined: bool) -> Learned:
     best = trials[0]
-    disputed = _disputed(trials)
+    disputed = _disputed(trials) if best.hits > 1 else _spoken(best)
     many_samples = best.judged >= _MANY_SAMPLES
-    if best.support < _MIN_SUPPORT or (best.hits < 2 and labelled > 1):
+    contradicted = best.support < _MIN_SUPPORT and not _is_plurality(best, trials)
+    if not _is_convincing(best) and (contradicted or (best.hits < 2 and labelled > 1)):
         # Where half of many samples say something else, more of them would not help.
         hopeless = many_samples and best.support < _HOPELESS_SUPPORT
         return Learned(field, None, "" if hopeless else "the samples contradict each other", disputed)
@@ -232,6 +247,18 @@ def _judged(field: Field, trials: Sequence[_Trial], labelled: int, *, joined: bo
         doubt = "it has several values on some pages"
     selectors = (_finished(best), *(_finished(other) for other in _fallbacks(best, trials)))
     return Learned(field, FieldRule(field, selectors, joined), doubt, disputed)
+
+
+def _is_plurality(best: _Trial, trials: Sequence[_Trial]) -> bool:
+    """Whether the samples that speak against a selector have nothing in common: then they are slips of the model."""
+    return best.hits >= _SURE_SAMPLES and all(len(other.hit - best.hit) <= 1 for other in trials)
+
+
+def _is_convincing(trial: _Trial) -> bool:
+    """Whether one sample is enough against another one that says something else: the selector is of a trusted kind, one
+    of another kind says the same nearly everywhere, and what they say differs from page to page."""
+    agreed = trial.agreement is not None and trial.agreement >= _TRUSTED_AGREEMENT
+    return agreed and trial.candidate.prior >= 0.7 and trial.distinct > 0.5 and trial.coverage > 0.3
 
 
 def _finished(trial: _Trial) -> Selector:
@@ -253,6 +280,11 @@ def _fallbacks(best: _Trial, trials: Sequence[_Trial]) -> list[_Trial]:
         if noise <= _MAX_FALLBACK_NOISE * len(pairs) and (not pairs or _agreement(best, other) >= _TRUSTED_AGREEMENT):
             return [other]
     return []
+
+
+def _spoken(trial: _Trial) -> tuple[int, ...]:
+    """Unlabelled pages on which a candidate gives something: there it can be confirmed or refuted."""
+    return tuple(place for place, output in enumerate(trial.outputs) if output)
 
 
 def _disputed(trials: Sequence[_Trial]) -> tuple[int, ...]:

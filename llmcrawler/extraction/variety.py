@@ -7,33 +7,43 @@ from collections.abc import Collection, Sequence
 
 # A feature on fewer pages than this share is a page's own oddity, not a variant of the template.
 _MIN_SHARE = 0.1
+# What a thing is worth that was shown already, against the first time.
+_AGAIN = 0.25
 
 
 def spread(features: Sequence[frozenset[str]], count: int, taken: Collection[int] = ()) -> list[int]:
-    """The places of `count` pages (fewer where there are no more), besides those `taken`, that together show the most
-    of what varies: with and without each feature of their DOM. Greedy maximum coverage; the first of equals wins.
+    """The places of `count` pages (fewer where there are no more), besides those `taken`.
+
+    First a page as most are, then those that add most of what has not been seen, with and without each feature of their
+    DOM. Greedy weighted coverage; the first of equals wins.
     """
-    weights = _weights(features)
-    unseen = {(name, shown) for name in weights for shown in (True, False)}
-    for place in taken:
-        unseen -= _shows(features[place], weights)
+    worth = _worth(features)
+    shows = [[(name, name in page) for name in worth] for page in features]
+    left = {
+        (name, shown): value for name, both in worth.items() for shown, value in zip((True, False), both, strict=True)
+    }
     chosen: list[int] = []
     free = [place for place in range(len(features)) if place not in taken]
+    for place in taken:
+        _see(left, shows[place])
     while free and len(chosen) < count:
-        best = max(free, key=lambda place: sum(weights[one[0]] for one in _shows(features[place], weights) & unseen))
+        best = max(free, key=lambda place: sum(left[one] for one in shows[place]))
         chosen.append(best)
         free.remove(best)
-        unseen -= _shows(features[best], weights)
+        _see(left, shows[best])
     return chosen
 
 
-def _weights(features: Sequence[frozenset[str]]) -> dict[str, float]:
-    """What varies between the pages, weighed by how evenly it parts them."""
+def _see(left: dict[tuple[str, bool], float], shown: Sequence[tuple[str, bool]]) -> None:
+    for one in shown:
+        left[one] *= _AGAIN
+
+
+def _worth(features: Sequence[frozenset[str]]) -> dict[str, tuple[float, float]]:
+    """What varies between the pages: the share of pages with each feature, and without."""
     total = len(features)
     counts = Counter(name for page in features for name in page)
     least = max(2.0, _MIN_SHARE * total)
-    return {name: count * (total - count) / total**2 for name, count in counts.items() if least <= count < total}
-
-
-def _shows(page: frozenset[str], weights: dict[str, float]) -> set[tuple[str, bool]]:
-    return {(name, name in page) for name in weights}
+    return {
+        name: (count / total, 1 - count / total) for name, count in counts.items() if least <= count <= total - least
+    }
