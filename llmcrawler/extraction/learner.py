@@ -35,7 +35,10 @@ class Held:
 
 @dataclass(slots=True)
 class Learner:
-    """The pages of one template and page type. `lessons` counts inductions, `calls` what they asked the model."""
+    """The pages of one template and page type. `lessons` counts inductions, `calls` what they asked the model.
+
+    `patience`: so many times as many pages as usual must fit no variant before another lesson is tried.
+    """
 
     key: LearnerKey
     variants: list[Variant] = field(default_factory=list)
@@ -45,6 +48,7 @@ class Learner:
     calls: int = 0
     pages_shown: int = 0
     gave_up: bool = False
+    patience: int = 1
     error: PageError | None = None
     task: asyncio.Task[None] | None = None
 
