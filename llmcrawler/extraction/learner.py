@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from llmcrawler.extraction.induction import LessonPage
@@ -43,7 +44,7 @@ class Learner:
     key: LearnerKey
     variants: list[Variant] = field(default_factory=list)
     held: dict[str, Held] = field(default_factory=dict)
-    lacking: deque[LessonPage] = field(default_factory=lambda: deque(maxlen=_KEPT_PAGES))
+    lacking: deque[tuple[LessonPage, frozenset[str]]] = field(default_factory=lambda: deque(maxlen=_KEPT_PAGES))
     lessons: int = 0
     calls: int = 0
     pages_shown: int = 0
@@ -51,6 +52,11 @@ class Learner:
     patience: int = 1
     error: PageError | None = None
     task: asyncio.Task[None] | None = None
+
+    def pages_without(self, keys: Iterable[str]) -> list[LessonPage]:
+        """The last pages that lacked one of these fields."""
+        wanted = frozenset(keys)
+        return [page for page, present in self.lacking if not wanted <= present]
 
     @property
     def is_learning(self) -> bool:

@@ -162,11 +162,12 @@ class Records:
         self._count("fields", len(match.extraction.present))
         self._count("fields_missing", len(match.variant.coverage) - len(match.extraction.present))
         if match.variant.lacks(match.extraction) and self._may_learn(learner):
-            learner.lacking.append(_lesson_page(question))
+            learner.lacking.append((_lesson_page(question), match.extraction.present))
             drifted = match.variant.drifted()
-            if drifted and not learner.is_learning and len(learner.lacking) >= self._rules.min_pages:
+            pages = learner.pages_without(drifted)
+            if len(pages) >= self._rules.min_pages and not learner.is_learning:
                 logger.info("Template %s: %s is missing more and more; learning it again", *_named(learner, drifted))
-                self._start(learner, list(learner.lacking))
+                self._start(learner, pages)
         return RecordAnswer(self._valid(match.extraction.record) if match.extraction.present else None)
 
     def _valid(self, record: dict[str, Any]) -> dict[str, Any] | None:
@@ -301,7 +302,7 @@ class Records:
                 known.accept()
             return
         for known in learner.variants:
-            known.accept()
+            known.watch_anew()
         learner.variants.append(variant)
         learner.lacking.clear()
         self._on_learned(learner)
