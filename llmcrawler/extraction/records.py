@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,9 +137,14 @@ class Records:
         """Those that know something, of one site or of all."""
         return [one for one in self._learners.values() if one.variants and site in (None, one.key.site)]
 
-    def restore(self, key: LearnerKey, variants: Sequence[Variant]) -> None:
-        """What an earlier crawl has learned."""
-        self._learner(key).variants.extend(variants)
+    def to_keep(self, site: str) -> list[Learner]:
+        """What the next crawl should know: what was learned, and what turned out not to be worth it."""
+        known = [one for one in self._learners.values() if one.key.site == site]
+        return [one for one in known if one.variants or (one.gave_up and one.error is None)]
+
+    def restore(self, learners: Iterable[Learner]) -> None:
+        """What an earlier crawl has kept."""
+        self._learners.update({learner.key: learner for learner in learners})
 
     async def close(self) -> None:
         tasks = [one.task for one in self._learners.values() if one.task is not None and not one.task.done()]
