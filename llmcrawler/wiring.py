@@ -41,6 +41,7 @@ from llmcrawler.extraction import (
     SingleRecords,
     StructuredTeacher,
     Teacher,
+    Validator,
 )
 from llmcrawler.frontier import Admission, Frontier, MemoryFrontier
 from llmcrawler.llm import AnswerCache, Batcher, BatchRules, CachedAsker, Limits, price_of, read_price, resolve_provider
@@ -246,6 +247,8 @@ def check(settings: BaseSettings, options: ExploreOptions) -> None:
     Scope(options.urls, allow=options.allow, deny=options.deny, max_depth=options.depth)
     _page_types(options)
     _model(settings)
+    if options.wanted is not None:
+        Validator(options.wanted.schema)
     if str(settings.get("PROGRESS", "auto")).lower() not in ("auto", "live", "log", "off"):
         raise ConfigError(f"PROGRESS={settings['PROGRESS']!r}: it is one of auto, live, log, off")
     for name in ("LLM_BATCH_PAGES", "LLM_CONCURRENCY", "LLM_MAX_ATTEMPTS", "CONTENT_INLINE_CHARS"):

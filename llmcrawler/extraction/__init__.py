@@ -10,6 +10,7 @@ from llmcrawler.extraction.records import RecordAnswer, RecordQuestion, RecordRu
 from llmcrawler.extraction.schema import Wanted, load_schema, schema_of, wanted_fields
 from llmcrawler.extraction.single import SingleRecords
 from llmcrawler.extraction.teachers import FallbackTeacher, LLMTeacher, StructuredTeacher
+from llmcrawler.extraction.validation import Validator
 
 __all__ = [
     "CompiledExtractor",
@@ -31,6 +32,7 @@ __all__ = [
     "SingleRecords",
     "StructuredTeacher",
     "Teacher",
+    "Validator",
     "Wanted",
     "compile_extractor",
     "described_schema",

@@ -15,6 +15,7 @@ from llmcrawler.extraction.model import Extractor, Field
 from llmcrawler.extraction.queries import Source
 from llmcrawler.extraction.schema import Wanted
 from llmcrawler.extraction.tree import parse_tree
+from llmcrawler.extraction.validation import Validator
 from llmcrawler.extraction.variants import Match, Variant
 from llmcrawler.items import PageError
 
@@ -86,6 +87,7 @@ class Records:
         self._record_types = record_types
         self._pressure = pressure
         self._wanted = wanted
+        self._validator = Validator(wanted.schema) if wanted is not None else None
         self._on_learned = on_learned
         self._count = count
         self._single = single
@@ -161,7 +163,16 @@ class Records:
             if drifted and not learner.is_learning and len(learner.lacking) >= self._rules.min_pages:
                 logger.info("Template %s: %s is missing more and more; learning it again", *_named(learner, drifted))
                 self._start(learner, list(learner.lacking))
-        return RecordAnswer(match.extraction.record if match.extraction.present else None)
+        return RecordAnswer(self._valid(match.extraction.record) if match.extraction.present else None)
+
+    def _valid(self, record: dict[str, Any]) -> dict[str, Any] | None:
+        """Without the values that the user's schema does not allow."""
+        if self._validator is None:
+            return record
+        cleaned, problems = self._validator.clean(record)
+        if problems:
+            self._count("invalid_values", len(problems))
+        return cleaned
 
     async def _left(self, learner: Learner, match: Match | None, question: RecordQuestion) -> RecordAnswer:
         """What a page gets whose template could not be learned (or not for such pages)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime
+from datetime import date, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -18,8 +18,18 @@ Scalar = str | int | float | bool
 _ISO_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ISO_DATETIME: Final = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?")
 _RFC_2822: Final = re.compile(r"[A-Z][a-z]{2}, \d{1,2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}(?::\d{2})? \S+")
-_DAY_TIME: Final = re.compile(r"\d{1,2}[:.h]\d{2}|\d\s*[ap]\.?m\b", re.IGNORECASE)
+_DAY_TIME: Final = re.compile(r"\d{1,2}[:h]\d{2}|\d\s*[ap]\.?m\b", re.IGNORECASE)
 _NUMBERS: Final = re.compile(r"\d[\d.,'\u00a0\u202f ]*")
+_MONTHS: Final = {name: n for n, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
+_MONTH: Final = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)"
+)
+_WRITTEN: Final = re.compile(
+    rf"(?:(?P<month>{_MONTH})\.? (?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?"
+    rf"|(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?\.? (?P<month2>{_MONTH})\.?,?) (?P<year>\d{{4}})",
+    re.IGNORECASE,
+)
 _MAX_DATE_CHARS: Final = 60
 _MAX_NUMBER_CHARS: Final = 60
 _TRUE: Final = frozenset("true yes 1 on ja oui si sí sim da in-stock instock available verfügbar disponible".split())
@@ -94,26 +104,36 @@ def _date(text: str, lang: str) -> str | None:
     if len(text) > _MAX_DATE_CHARS or not re.search(r"\d", text):
         return None
     if _ISO_DATE.fullmatch(text) or _ISO_DATETIME.fullmatch(text):
-        return _iso(lambda: datetime.fromisoformat(text), text)
+        return _iso(lambda: datetime.fromisoformat(text), with_time=len(text) > len("2026-01-31"))
     if _RFC_2822.fullmatch(text):
-        return _iso(lambda: parsedate_to_datetime(text), text)
-    return _parsed_date(text, lang)
+        return _iso(lambda: parsedate_to_datetime(text), with_time=True)
+    return _written_date(text) or _parsed_date(text, lang)
 
 
-def _iso(read: Callable[[], datetime], text: str) -> str | None:
+def _written_date(text: str) -> str | None:
+    """English dates with the month in letters: a hundred times as fast as dateparser."""
+    match = _WRITTEN.fullmatch(text)
+    if match is None:
+        return None
+    day, month, year = match["day"] or match["day2"], match["month"] or match["month2"], match["year"]
+    try:
+        return date(int(year), _MONTHS[month[:3].lower()], int(day)).isoformat()
+    except ValueError:
+        return None
+
+
+def _iso(read: Callable[[], datetime], *, with_time: bool) -> str | None:
     try:
         value = read()
     except ValueError:
         return None
-    return value.date().isoformat() if _ISO_DATE.fullmatch(text) else value.isoformat()
+    return value.isoformat() if with_time else value.date().isoformat()
 
 
 def _parsed_date(text: str, lang: str) -> str | None:
-    # Imported where it is needed: it takes a second of CPU time to load.
-    from dateparser.date import DateDataParser  # type: ignore[import-untyped]  # noqa: PLC0415
-
-    parser = _date_parser(DateDataParser, lang)
-    found = parser.get_date_data(text)
+    found = _date_parser(lang).get_date_data(text)
+    if found.date_obj is None and lang:
+        found = _date_parser("").get_date_data(text)  # a page may say less than the truth about its language
     if found.date_obj is None or found.period not in ("day", "time"):
         return None
     moment: datetime = found.date_obj
@@ -121,13 +141,18 @@ def _parsed_date(text: str, lang: str) -> str | None:
 
 
 @lru_cache(maxsize=16)
-def _date_parser(kind: Any, lang: str) -> Any:
+def _date_parser(lang: str) -> Any:
+    # Imported where it is needed: many sites write ISO or English dates only.
+    from dateparser.data.languages_info import language_locale_dict  # type: ignore[import-untyped]  # noqa: PLC0415
+    from dateparser.date import DateDataParser  # type: ignore[import-untyped]  # noqa: PLC0415
+
     settings = {"REQUIRE_PARTS": ["day", "month", "year"], "PARSERS": ["custom-formats", "absolute-time"]}
-    languages = [lang.split("-", maxsplit=1)[0], "en"] if lang else None
-    try:
-        return kind(languages=languages, settings=settings)
-    except ValueError:  # a language that it does not know
-        return kind(settings=settings)
+    language, _, region = lang.partition("-")
+    if f"{language}-{region.upper()}" in language_locale_dict.get(language, ()):
+        return DateDataParser(locales=[f"{language}-{region.upper()}"], settings=settings)
+    if language in language_locale_dict:
+        return DateDataParser(languages=[language], settings=settings)
+    return DateDataParser(settings=settings)
 
 
 _READERS: Final[dict[FieldType, Callable[[str], Scalar | None]]] = {
