@@ -67,9 +67,9 @@ class RecordAnswer:
 
 class Records:
     """One for a crawl. `pressure` is told how many pages are held and says why they must not be held any longer
-    ("idle", "backing_out", "closing", "stopped"), or None; after the last nothing is learned. `record_types` are the page types that have a record at all.
-    `on_learned` hears of every new variant; `count` of what is worth a stat; `single` makes records of pages that are
-    left over.
+    ("idle", "backing_out", "closing", "stopped"), or None; after "stopped" nothing is learned. `record_types` are the
+    page types that have a record at all. `on_learned` hears of every new variant; `count` of what is worth a stat;
+    `single` makes records of pages that are left over.
     """
 
     def __init__(  # noqa: PLR0913 - what a crawl decides
