@@ -30,6 +30,7 @@ _META_PRIOR: Final = 0.65
 _MAX_ANCESTORS: Final = 8
 _MAX_CLASSES: Final = 6
 _MAX_LABEL_CHARS: Final = 60
+_MAX_LABEL_PIECES: Final = 2
 _LABEL_LEVELS: Final = 4
 _TAME: Final = re.compile(r"^[A-Za-z_][A-Za-z0-9_-]{1,59}$")
 _NUMBERED: Final = re.compile(r"\d{2,}|\d$")
@@ -173,7 +174,7 @@ def _list_queries(elements: Sequence[etree._Element]) -> Iterator[tuple[str, str
             yield f"{anchor.css} > {css_down}", f"//{anchor.xpath}/{down}", anchor.evidence, prior
             for sign in common[:2]:
                 yield f"{anchor.css} {sign.css}", f"//{anchor.xpath}//{sign.xpath}", *_joined(anchor, sign)
-        for query, prior in _label_queries(holder, None):
+        for query, prior in _label_queries(holder, None) if _is_mostly(holder, elements) else ():
             yield "", f"{query}/{down}", LABEL, prior - 0.03 * len(steps)
         for anchor, ancestor in _anchors(holder):
             css, xpath = _steps(ancestor, holder)
@@ -330,6 +331,11 @@ def _holds_more(node: etree._Element, element: etree._Element) -> bool:
     return _text_chars(node) > 2 * _text_chars(element) + _MAX_LABEL_CHARS
 
 
+def _is_mostly(holder: etree._Element, elements: Sequence[etree._Element]) -> bool:
+    """Whether an element holds little besides these."""
+    return _text_chars(holder) <= 2 * sum(map(_text_chars, elements)) + _MAX_LABEL_CHARS
+
+
 def _text_chars(element: etree._Element) -> int:
     return sum(len(str(piece).strip()) for piece in element.itertext())
 
@@ -383,7 +389,10 @@ def _label(element: etree._Element) -> str:
     """An element's text as XPath's normalize-space() sees it, where it is short enough to be a label."""
     if element.tag in _NO_LABELS:
         return ""
-    text = fold("".join(str(piece) for piece in element.itertext()))
+    pieces = [str(piece) for piece in element.itertext()]
+    if sum(bool(piece.strip()) for piece in pieces) > _MAX_LABEL_PIECES:
+        return ""
+    text = fold("".join(pieces))
     return text if len(text) <= _MAX_LABEL_CHARS and any(character.isalpha() for character in text) else ""
 
 

@@ -171,7 +171,10 @@ class Induction:
         for one in doubtful:
             logger.debug("%s pages, %s: %s", self._page_type, one.field.key, one.doubt)
         others = [place for place in range(len(features)) if place not in self._pointed]
-        votes = Counter(others[index] for one in doubtful for index in one.disputed[:5])
+        votes: Counter[int] = Counter()
+        for one in doubtful:
+            # What has no rule yet needs pages most.
+            votes.update({others[index]: 1 if one.rule else 3 for index in one.disputed[:5]})
         chosen = [place for place, _ in votes.most_common(room) if place not in shown]
         return chosen + spread(features, room - len(chosen), {*shown, *chosen})
 

@@ -21,6 +21,7 @@ from llmcrawler.extraction.samples import Sample, Value, as_one
 Texts = tuple[str, ...]
 
 _FINALISTS = 14
+_QUIET_FINALISTS = 4
 _MIN_SUPPORT = 0.6
 _TRUSTED_AGREEMENT = 0.9
 # A value that stands elsewhere on the page too: not pointed at, but perhaps better marked.
@@ -31,9 +32,11 @@ _POSITION = re.compile(r"^/html/|\]\[\d|[a-z]\[\d+\](?!.*normalize-space)")
 # So many samples without a word against it confirm a selector whose kind is trusted; so many, one of any kind.
 _SURE_SAMPLES = 3
 _SURE_PRIOR = 0.8
+_CONVINCING_PRIOR = 0.6
 _MANY_SAMPLES = 5
 # What a page says of its own differs from what others say; what a menu says does not.
 _DISTINCT = 0.5
+_MAX_COMPLEMENTS = 2
 _HOPELESS_SUPPORT = 0.4
 # A fallback may speak where the best selector is silent on so many pages: on more, the field is absent there.
 _MAX_FALLBACK_NOISE = 0.05
@@ -74,9 +77,16 @@ class _Trial:
         return len(self.hit)
 
     @property
+    def claims(self) -> float:
+        """The samples that it is judged by: those with a value, and those where it speaks of one that is not there.
+
+        A model often leaves out what is there; it seldom points where nothing is.
+        """
+        return self.hits + self.wrong + self.missed + 0.5 * self.ghosts
+
+    @property
     def support(self) -> float:
-        # A model often leaves out what is there; it seldom points where nothing is.
-        return self.hits / max(1.0, self.hits + self.wrong + self.missed + 0.5 * self.ghosts)
+        return self.hits / max(1.0, self.claims)
 
     @property
     def score(self) -> float:
@@ -190,10 +200,13 @@ def _output(ground: Ground, page: PageBlocks, selector: Selector, *, lists: bool
 
 
 def _varied(trials: Sequence[_Trial]) -> list[_Trial]:
-    """The best, and of each kind of evidence the best two: agreement is only worth something between kinds."""
+    """The best; of each kind of evidence the best two, for agreement is only worth something between kinds; and those
+    that may speak where the best one is silent."""
     kept = list(trials[:_FINALISTS])
     for kind in dict.fromkeys(trial.selector.evidence for trial in trials):
         kept += [trial for trial in trials if trial.selector.evidence == kind][:2]
+    quiet = [trial for trial in trials if not trial.wrong and not trial.ghosts and trial.hit - trials[0].hit]
+    kept += sorted(quiet, key=lambda trial: -len(trial.hit - trials[0].hit))[:_QUIET_FINALISTS]
     return list({id(trial): trial for trial in kept}.values())
 
 
@@ -215,7 +228,9 @@ def _compare(trials: Sequence[_Trial]) -> None:
         rivals = [
             other
             for other in trials
-            if other.selector.evidence != trial.selector.evidence and other.support >= _MIN_SUPPORT and other.outputs
+            if other.selector.evidence != trial.selector.evidence
+            and other.support >= min(_MIN_SUPPORT, trial.support)
+            and other.outputs
         ]
         if rivals and trial.outputs:
             trial.agreement = max(_agreement(trial, other) for other in rivals)
@@ -229,26 +244,52 @@ def _judged(field: Field, trials: Sequence[_Trial], labelled: int, *, joined: bo
     best = trials[0]
     disputed = _disputed(trials) if best.hits > 1 else _spoken(best)
     many_samples = best.judged >= _MANY_SAMPLES
-    contradicted = best.support < _MIN_SUPPORT and not _is_plurality(best, trials)
-    if not _is_convincing(best) and (contradicted or (best.hits < 2 and labelled > 1)):
+    partners = _complements(best, trials)
+    explained = len(best.hit.union(*(one.hit for one in partners)))
+    contradicted = explained < _MIN_SUPPORT * best.claims and not _is_plurality(best, trials)
+    if not _is_convincing(best) and (contradicted or (explained < 2 and labelled > 1)):
         # Where half of many samples say something else, more of them would not help.
         hopeless = many_samples and best.support < _HOPELESS_SUPPORT
         return Learned(field, None, "" if hopeless else "the samples contradict each other", disputed)
-    doubt = ""
-    if best.hits < 2:
-        doubt = "it is on one sample only"
-    elif best.support < 1:
-        doubt = "a sample speaks against it"
-    elif best.judged >= _SURE_SAMPLES and (best.candidate.prior >= _SURE_PRIOR or many_samples):
-        doubt = ""
-    elif best.agreement is not None and best.agreement < _TRUSTED_AGREEMENT:
-        doubt = "selectors of other kinds give other values"
-    elif best.agreement is None and best.hits < _SURE_SAMPLES:
-        doubt = "nothing else confirms it"
-    if not doubt and best.several and not field.many and not joined and not many_samples:
-        doubt = "it has several values on some pages"
-    selectors = (_finished(best), *(_finished(other) for other in _fallbacks(best, trials)))
-    return Learned(field, FieldRule(field, selectors, joined), doubt, disputed)
+    selectors = tuple(_finished(one) for one in (best, *partners, *_fallbacks(best, trials, partners)))
+    rule = FieldRule(field, selectors, joined)
+    return Learned(field, rule, _doubt(best, explained, is_scalar=not field.many and not joined), disputed)
+
+
+def _doubt(best: _Trial, explained: int, *, is_scalar: bool) -> str:
+    """Why more samples would help; "" where they would not."""
+    many_samples = best.judged >= _MANY_SAMPLES
+    if explained < 2:
+        return "it is on one sample only"
+    if explained < best.claims:
+        return "a sample speaks against it"
+    if best.judged < _SURE_SAMPLES or (best.candidate.prior < _SURE_PRIOR and not many_samples):
+        if best.agreement is not None and best.agreement < _TRUSTED_AGREEMENT:
+            return "selectors of other kinds give other values"
+        if best.agreement is None and explained < _SURE_SAMPLES:
+            return "nothing else confirms it"
+    return "it has several values on some pages" if is_scalar and best.several and not many_samples else ""
+
+
+def _complements(best: _Trial, trials: Sequence[_Trial]) -> list[_Trial]:
+    """Selectors for the samples on which the best one gives nothing: some templates have two layouts. They must be
+    right wherever they speak, and speak where the best one does not."""
+    found: list[_Trial] = []
+    hit = best.hit
+    while len(found) < _MAX_COMPLEMENTS and best.missed:
+        fitting = [one for one in trials if not one.wrong and not one.ghosts and len(one.hit - hit) > 1]
+        fitting = [one for one in fitting if _adds_quietly(best, one)]
+        if not fitting:
+            break
+        found.append(max(fitting, key=lambda one: (len(one.hit - hit), one.score)))
+        hit |= found[-1].hit
+    return found
+
+
+def _adds_quietly(best: _Trial, other: _Trial) -> bool:
+    pairs = zip(best.outputs, other.outputs, strict=True)
+    both = [mine == his for mine, his in pairs if mine and his]
+    return not both or fmean(both) >= _TRUSTED_AGREEMENT
 
 
 def _is_plurality(best: _Trial, trials: Sequence[_Trial]) -> bool:
@@ -262,7 +303,7 @@ def _is_convincing(trial: _Trial) -> bool:
     """Whether one sample is enough against another one that says something else: the selector is of a trusted kind, one
     of another kind says the same nearly everywhere, and what they say differs from page to page."""
     agreed = trial.agreement is not None and trial.agreement >= _TRUSTED_AGREEMENT
-    return agreed and trial.candidate.prior >= 0.7 and trial.distinct > _DISTINCT and trial.coverage > 0.3
+    return agreed and trial.candidate.prior >= _CONVINCING_PRIOR and trial.distinct > _DISTINCT and trial.coverage > 0.3
 
 
 def _finished(trial: _Trial) -> Selector:
@@ -270,9 +311,9 @@ def _finished(trial: _Trial) -> Selector:
     return replace(trial.selector, coverage=round(trial.coverage, 3), agreement=agreement)
 
 
-def _fallbacks(best: _Trial, trials: Sequence[_Trial]) -> list[_Trial]:
+def _fallbacks(best: _Trial, trials: Sequence[_Trial], partners: Sequence[_Trial]) -> list[_Trial]:
     """The best candidate of another kind that is silent where the best one is, and says the same where it is not."""
-    for other in trials[1:]:
+    for other in trials[1:] if not partners else ():
         if other.selector.evidence == best.selector.evidence or other.support < best.support:
             continue
         if ":nth-of-type" in other.selector.query or _POSITION.search(other.selector.query):

@@ -133,4 +133,5 @@ def _escape(text: str) -> str:
 
 
 def _fold_digits(text: str) -> str:
-    return re.sub(r"(?:\d)+", lambda _match: r"\\d+", _escape(text)).replace("\\\\d+", r"\d+")
+    pieces = re.split(r"(\d[\d.,]*)", text)
+    return "".join(r"\d[\d.,]*" if at % 2 else _escape(piece) for at, piece in enumerate(pieces))
