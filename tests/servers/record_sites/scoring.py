@@ -41,6 +41,9 @@ class Scores:
 
     fields: dict[str, FieldScore] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        return ", ".join(f"{key} {score.f1:.2f}" for key, score in self.fields.items())
+
     @property
     def macro(self) -> float:
         """The mean over the fields that any page has."""
