@@ -114,8 +114,10 @@ class FakeLLM:
         thread.start()
         try:
             asyncio.run_coroutine_threadsafe(self.start(), loop).result(10)
-            yield self
-            asyncio.run_coroutine_threadsafe(self.stop(), loop).result(10)
+            try:
+                yield self
+            finally:
+                asyncio.run_coroutine_threadsafe(self.stop(), loop).result(10)
         finally:
             loop.call_soon_threadsafe(loop.stop)
             thread.join(10)
