@@ -14,7 +14,7 @@ from llmcrawler.extraction.model import FIELD_TYPES, Field, FieldType
 from llmcrawler.extraction.samples import Pointed
 from llmcrawler.extraction.schema import Wanted, reconcile
 from llmcrawler.extraction.tree import fold
-from llmcrawler.extraction.values import typed
+from llmcrawler.extraction.values import fits
 
 TASK: Final = "induce"
 PROMPT_VERSION: Final = "induce-1"
@@ -168,9 +168,7 @@ def _typechecked(
     given = [(page, one) for page, pointed in values.items() for one in pointed]
     types = {one.key: one.type for one in fields}
     misfits = {
-        (page, one)
-        for page, one in given
-        if typed(one.quote or shown[page][one.blocks[0]], types[one.field], base_url="http://page/") is None
+        (page, one) for page, one in given if not fits(one.quote or shown[page][one.blocks[0]], types[one.field])
     }
     counts, bad = Counter(one.field for _, one in given), Counter(one.field for _, one in misfits)
     wrong = {key for key, count in bad.items() if 2 * count > counts[key]}
