@@ -101,6 +101,9 @@ RECORD_SAMPLE_TOKENS = 3_000  # of one page that is shown
 RECORD_MAX_RELEARNED = 2  # so often a template is learned anew when its pages change
 RECORD_SINGLETONS = False  # True: pages of other templates cost one LLM call each
 
+# -- Learned templates -------------------------------------------------------------------------------------------------
+TEMPLATES_FILE = ""  # keep what was learned across crawls; empty: in a JOBDIR its templates.json, else nowhere
+
 # -- LLM ---------------------------------------------------------------------------------------------------------------
 LLM_PROVIDER = (
     "auto"  # openai (any server that speaks its API), embedded, none; auto: openai when there is a key or a url

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,14 +15,19 @@ from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 from scrapy.statscollectors import StatsCollector
 
+from llmcrawler import learned
 from llmcrawler.arguments import ExploreOptions
 from llmcrawler.classification import (
     DEFAULT_PAGE_TYPES,
+    LLM,
     Answer,
     Classifier,
     ClassifyWorker,
     PageTypes,
     PageView,
+    Question,
+    SiteVerdicts,
+    Verdict,
     answer_from_json,
     answer_to_json,
     load_page_types,
@@ -33,6 +38,8 @@ from llmcrawler.content import Boilerplate, PageReader
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import (
     FallbackTeacher,
+    KeptRecords,
+    Learner,
     LessonRules,
     LLMTeacher,
     RecordRules,
@@ -42,14 +49,16 @@ from llmcrawler.extraction import (
     StructuredTeacher,
     Teacher,
     Validator,
+    read_learners,
 )
 from llmcrawler.frontier import Admission, Frontier, MemoryFrontier
 from llmcrawler.llm import AnswerCache, Batcher, BatchRules, CachedAsker, Limits, price_of, read_price, resolve_provider
 from llmcrawler.llm.embedded import default_cache_folder
 from llmcrawler.llm.model import Model
 from llmcrawler.reporting import FetchProgress
+from llmcrawler.storage import TemplatesFile
 from llmcrawler.templates import Changes, TemplateGrouper, recluster
-from llmcrawler.urls import AddressGuard, Scope, TrapGuard
+from llmcrawler.urls import AddressGuard, Scope, TrapGuard, site_name
 
 
 @dataclass
@@ -79,15 +88,16 @@ class Crawl:
         page_types = _page_types(options)
         self._cache = None if self.model is None else _answer_cache(settings)
         self._asker = None if self.model is None else PageAsking(crawler, self.model, page_types, self._cache)
-        self.classifier = Classifier(page_types, self._asker, split=self._split)
-        self.records = _records(crawler, options, self.model, self._cache)
+        self.classifier = Classifier(page_types, self._asker, split=self._split, on_verdict=self._note_verdict)
+        self.records = _records(crawler, options, self.model, self._cache, lambda _: self.learned.note_change())
+        records = KeptRecords(self.records, options.wanted, self._page_type_of, has_model=self.model is not None)
+        self.learned = learned.Learned(templates_file(settings), {"verdicts": self.classifier, "records": records})
 
     def site_of(self, url: str) -> Site:
         """www.example.com and example.com are one site."""
-        name = urlsplit(url).netloc.removeprefix("www.")
+        name = site_name(url)
         if name not in self.sites:
-            number = len(self.sites)
-            self.sites[name] = Site(name, TemplateGrouper("t" if number == 0 else f"s{number}t"))
+            self.sites[name] = Site(name, self.learned.open(url))
         return self.sites[name]
 
     async def recluster(self, site: Site) -> None:
@@ -104,6 +114,7 @@ class Crawl:
     async def close(self) -> None:
         await self.records.close()
         self.reader.close()
+        await self.learned.close()
         if self._asker is not None:
             await self._asker.close()
         if self._cache is not None:
@@ -116,6 +127,14 @@ class Crawl:
         self.records.regroup(site, changes.aliases, changes.moved)
         self.sites[site].regroupings += 1
         return changes if changes.moved or changes.splits else None
+
+    def _page_type_of(self, site: str, template: str) -> str | None:
+        verdict = self.classifier.template_verdict(site, template)
+        return verdict[0] if verdict else None
+
+    def _note_verdict(self, _question: Question, verdict: Verdict) -> None:
+        if verdict.decided_by == LLM:
+            self.learned.note_change()
 
 
 class PageAsking:
@@ -180,6 +199,9 @@ def _pressure(crawler: Crawler, waiting: int | None = None) -> str | None:
     engine = crawler.engine
     if engine is None or engine.scraper.slot is None or not engine.running:
         return "closing"
+    if engine._slot is None or engine._slot.closing is not None:
+        # CLOSESPIDER_* leaves requests behind that nobody will hand out: waiting for them would be for ever.
+        return "closing"
     slot = engine.scraper.slot
     if slot.needs_backout():
         return "backing_out"
@@ -189,7 +211,13 @@ def _pressure(crawler: Crawler, waiting: int | None = None) -> str | None:
     return "idle" if waiting is None or len(slot.active) + len(slot.queue) <= waiting else None
 
 
-def _records(crawler: Crawler, options: ExploreOptions, model: Model | None, cache: AnswerCache | None) -> Records:
+def _records(
+    crawler: Crawler,
+    options: ExploreOptions,
+    model: Model | None,
+    cache: AnswerCache | None,
+    on_learned: Callable[[Learner], None],
+) -> Records:
     settings, stats = crawler.settings, crawler.stats
     assert stats is not None
     small = model is not None and model.is_embedded
@@ -216,6 +244,7 @@ def _records(crawler: Crawler, options: ExploreOptions, model: Model | None, cac
         record_types=_record_types(settings, options),
         pressure=lambda waiting: _pressure(crawler, waiting),
         wanted=options.wanted,
+        on_learned=on_learned,
         count=lambda name, value: stats.inc_value(f"llmcrawler/records/{name}", value),
         single=SingleRecords(teacher, lesson.budget_tokens) if singletons else None,
     )
@@ -226,6 +255,12 @@ def _record_types(settings: BaseSettings, options: ExploreOptions) -> RecordType
         return RecordTypes(False, options.wanted.page_types)
     return RecordTypes.of(str(settings.get("RECORD_PAGE_TYPES") or ""))
 
+
+# What the file of learned templates has to hold for the parts of `Crawl.learned`.
+_READERS: dict[str, learned.Reader] = {
+    "verdicts": lambda _site, value, origin: SiteVerdicts.from_json(value, origin),
+    "records": read_learners,
+}
 
 _crawls: WeakKeyDictionary[Crawler, Crawl] = WeakKeyDictionary()
 
@@ -259,6 +294,9 @@ def check(settings: BaseSettings, options: ExploreOptions) -> None:
     _at_least(settings, "RECORD_MAX_RELEARNED", 0)
     for name in ("LLM_BATCH_TOKENS", "LLM_BATCH_WAIT_SECONDS", "LLM_BATCH_PATIENT_SECONDS", "LLM_TIMEOUT_SECONDS"):
         _at_least(settings, name, 0)
+    file = templates_file(settings)
+    if file is not None:
+        learned.check(file, options.urls, _READERS)
 
 
 def _at_least(settings: BaseSettings, name: str, minimum: float) -> None:
@@ -293,6 +331,16 @@ def _model(settings: BaseSettings) -> Model | None:
         embedded_file=settings.get("LLM_EMBEDDED_MODEL") or "",
         on_progress=FetchProgress("the embedded model"),
     )
+
+
+def templates_file(settings: BaseSettings) -> TemplatesFile | None:
+    """Where a crawl keeps what it learns, if anywhere."""
+    where, job = str(settings.get("TEMPLATES_FILE") or ""), str(settings.get("JOBDIR") or "")
+    if "://" in where:
+        raise ConfigError(f"TEMPLATES_FILE={where}: it is a file on this machine, not a url")
+    if where:
+        return TemplatesFile(Path(where).expanduser())
+    return TemplatesFile(Path(job) / "templates.json", "JOBDIR") if job else None
 
 
 def _answer_cache(settings: BaseSettings) -> AnswerCache | None:

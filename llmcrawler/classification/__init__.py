@@ -12,10 +12,12 @@ from llmcrawler.classification.asking import (
 from llmcrawler.classification.classifier import Classifier, Regrouping, Splitter
 from llmcrawler.classification.page_types import DEFAULT_PAGE_TYPES, PageType, PageTypes, load_page_types
 from llmcrawler.classification.prompt import Answer
-from llmcrawler.classification.question import Question, Verdict
+from llmcrawler.classification.question import LLM, Question, Verdict
+from llmcrawler.classification.site import SiteVerdicts
 
 __all__ = [
     "DEFAULT_PAGE_TYPES",
+    "LLM",
     "Answer",
     "Classifier",
     "ClassifyWorker",
@@ -25,6 +27,7 @@ __all__ = [
     "PageView",
     "Question",
     "Regrouping",
+    "SiteVerdicts",
     "Splitter",
     "Verdict",
     "answer_from_json",

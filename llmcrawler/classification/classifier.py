@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from llmcrawler.classification.asking import PageAsker
 from llmcrawler.classification.evidence import StructuredEvidence
 from llmcrawler.classification.page_types import PageTypes
-from llmcrawler.classification.prompt import describe_page
+from llmcrawler.classification.prompt import Answer, describe_page
 from llmcrawler.classification.question import LLM, RULE, STRUCTURED_DATA, TEMPLATE, Question, Verdict
 from llmcrawler.classification.rules import Rules
 from llmcrawler.classification.samples import Step
@@ -46,7 +46,8 @@ def _never_split(site: str, template: str, labels: Mapping[str, str]) -> None:  
 
 
 class Classifier:
-    """One for a crawl; verdicts are shared within a site. Without an `asker`, structured data and rules decide.
+    """One for a crawl; verdicts are shared within a site. Without an `asker`, structured data, what earlier crawls have
+    learned, and rules decide.
 
     The owner of the templates calls `regroup` with every change of the groups.
     """
@@ -59,6 +60,7 @@ class Classifier:
         split: Splitter = _never_split,
         on_verdict: Callable[[Question, Verdict], None] = lambda _question, _verdict: None,
     ) -> None:
+        self._page_types = page_types
         self._structured = StructuredEvidence(page_types)
         self._rules = Rules(page_types)
         self._asker = asker
@@ -69,7 +71,9 @@ class Classifier:
 
     async def classify(self, question: Question) -> Verdict:
         """The page's verdict. It may wait for a batch of the model; no failure of the model raises."""
-        verdict = self._by_structured_data(question) or await self._by_samples(question)
+        verdict = (
+            self._by_structured_data(question) or self._by_earlier_crawls(question) or await self._by_samples(question)
+        )
         self._on_verdict(question, verdict)
         return verdict
 
@@ -83,6 +87,30 @@ class Classifier:
         majority = samples.majority
         return None if majority is None else (majority, samples.confidence)
 
+    def to_json(self, site: str) -> dict[str, Any]:
+        """What the model has said of a site's pages, for `restore` in the next crawl."""
+        return {"page_types": sorted(self._page_types.names), **self._site(site).to_json()}
+
+    def restore(self, site: str, value: Mapping[str, Any], origin: str) -> None:
+        """Go on with the verdicts of an earlier crawl, for the site at `origin`, before its first page.
+
+        They hold for the same page types only: a page that was "other" may be of a type that is new. Raises ValueError
+        for anything else than `to_json` gives.
+        """
+        verdicts = SiteVerdicts.from_json(value, origin)
+        if sorted(self._page_types.names) == value.get("page_types"):
+            self._sites[site] = verdicts
+        else:
+            logger.warning("Page types are not those that %s was crawled with before: its pages are judged anew", site)
+
+    def describe(self, site: str, template: str) -> dict[str, Any]:
+        """What a person may want to know of a template."""
+        verdict = self.template_verdict(site, template)
+        return {
+            "page_type": verdict[0] if verdict else None,
+            "confidence": round(verdict[1], 3) if verdict else None,
+        }
+
     def _site(self, site: str) -> SiteVerdicts:
         return self._sites.setdefault(site, SiteVerdicts())
 
@@ -90,13 +118,27 @@ class Classifier:
         found = self._structured.decide(question)
         return Verdict(*found, STRUCTURED_DATA) if found else None
 
+    def _by_earlier_crawls(self, question: Question) -> Verdict | None:
+        """A page that was judged keeps its verdict: the same page gives the same line. One that was only counted needs
+        no sample: its template has been judged with it.
+        """
+        answer = self._site(question.site).earlier(question.url)
+        if answer is not None:
+            return _llm_verdict(answer)
+        return self._by_template(question) if question.is_known else None
+
+    def _by_template(self, question: Question) -> Verdict | None:
+        """What is known of the template, without asking or waiting for more."""
+        known = self.template_verdict(question.site, question.template) if question.settled else None
+        return Verdict(*known, TEMPLATE) if known else None
+
     def _by_rules(self, question: Question, error: PageError | None = None) -> Verdict:
         page_type, confidence = self._rules.decide(question)
         return Verdict(page_type, confidence, RULE, error)
 
     async def _by_samples(self, question: Question) -> Verdict:
         if self._asker is None:
-            return self._by_rules(question)
+            return self._by_template(question) or self._by_rules(question)
         site = self._site(question.site)
         site.enter(question.url, question.template)
         try:
@@ -143,8 +185,8 @@ class Classifier:
             raise
         else:
             fits = question.settled and site.speaks_for(url, question.rivals)
-            site.note_answer(url, answer.label, fits=fits)
-            return Verdict(answer.label, min(answer.confidence, _MAX_LLM_CONFIDENCE), LLM)
+            site.note_answer(url, answer, fits=fits)
+            return _llm_verdict(answer)
         finally:
             group = site.group_of(url)
             if url in group.samples.asked:  # no answer came, for whatever reason: somebody else has to be the sample
@@ -172,6 +214,10 @@ class Classifier:
         if isinstance(error, LLMUnavailable) and self._unavailable is None:
             self._unavailable = error
             logger.warning("The model cannot be had any more; rules and what is known decide from here on: %s", error)
+
+
+def _llm_verdict(answer: Answer) -> Verdict:
+    return Verdict(answer.label, min(answer.confidence, _MAX_LLM_CONFIDENCE), LLM)
 
 
 def _page_error(error: LLMError | None) -> PageError:

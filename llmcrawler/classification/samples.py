@@ -6,6 +6,7 @@ import enum
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 # After a sample that disagrees, so many more are asked (DESIGN, "Templates").
 EXTRA_SAMPLES = 6
@@ -155,6 +156,16 @@ class TemplateSamples:
             _failures=self._failures,
             _retry_at=self._retry_at if kept else 0,
         )
+
+    def to_json(self) -> list[int]:
+        """What has been counted; the labels are their pages' own."""
+        return [self.page_count, self._round, self._doubts, self._taken]
+
+    @classmethod
+    def from_json(cls, value: Any, labels: Mapping[str, str]) -> Self:
+        """The group in the next crawl. Nothing is out, nobody waits; a doubt that was not settled is dropped."""
+        page_count, last_round, doubts, taken = (int(number) for number in value)
+        return cls(labels=dict(labels), page_count=page_count, _round=last_round, _doubts=doubts, _taken=taken)
 
     def leave(self, url: str) -> bool:
         """The page waits no longer. True when it was chosen as a sample: the others must not wait for it."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from typing import Any, Self
 
+from llmcrawler.classification.prompt import Answer
 from llmcrawler.classification.samples import TemplateSamples
 from llmcrawler.errors import LLMError
+from llmcrawler.urls import relative_url
 
 
 class Group:
@@ -43,25 +46,36 @@ class SiteVerdicts:
     """Keeps each sample by its url, so that it follows its page from group to group.
 
     `enter` and `leave` enclose a page's stay; a page that became a sample is remembered, all others are forgotten.
+    `to_json` and `from_json` carry the samples into the next crawl.
     """
 
     def __init__(self) -> None:
         self._groups: dict[str, Group] = {}
         self._aliases: dict[str, str] = {}
         self._places: dict[str, str] = {}
-        self._labels: dict[str, str] = {}
+        self._answers: dict[str, Answer] = {}
         # Answers for pages that fitted their group badly and disagreed with it: they say nothing about the group.
         self._loose: set[str] = set()
+        self._earlier: dict[str, Answer] = {}  # those of earlier crawls, by path and query
+
+    def earlier(self, url: str) -> Answer | None:
+        """What the model said of this very page in an earlier crawl."""
+        return self._earlier.get(relative_url(url))
+
+    def page_type(self, url: str, template: str) -> str | None:
+        """The verdict of an earlier crawl: that of the page itself, else of its template."""
+        answer = self.earlier(url)
+        return answer.label if answer is not None else self.group(template).samples.majority
 
     def enter(self, url: str, template: str) -> None:
-        if url not in self._labels:
+        if url not in self._answers:
             self._places[url] = self._resolve(template)
 
     def leave(self, url: str) -> None:
         group = self.group_of(url)
         if group.samples.leave(url):
             group.wake()
-        if url not in self._labels:
+        if url not in self._answers:
             del self._places[url]
 
     def group(self, template: str) -> Group:
@@ -79,8 +93,9 @@ class SiteVerdicts:
         verdicts = {self.group(template).samples.majority for template in rivals}
         return not verdicts - {None, self.group_of(url).samples.majority}
 
-    def note_answer(self, url: str, label: str, *, fits: bool) -> None:
-        self._labels[url] = label
+    def note_answer(self, url: str, answer: Answer, *, fits: bool) -> None:
+        self._answers[url] = answer
+        label = answer.label
         samples = self.group_of(url).samples
         if fits or samples.majority in (None, label):
             samples.note_answer(url, label)
@@ -94,10 +109,7 @@ class SiteVerdicts:
         for url, template in self._places.items():
             self._places[url] = self._resolve(moved.get(url, template))
         self._loose -= moved.keys()
-        labels: dict[str, dict[str, str]] = defaultdict(dict)
-        for url, label in self._labels.items():
-            if url not in self._loose:
-                labels[self._places[url]][url] = label
+        labels = self._labels_by_template()
         asked: dict[str, dict[str, bool]] = defaultdict(dict)
         for samples in before.values():
             for url, patient in samples.asked.items():
@@ -106,6 +118,46 @@ class SiteVerdicts:
             self._renew(template, labels[template], asked[template])
         for group in self._groups.values():
             group.wake()
+
+    def to_json(self) -> dict[str, Any]:
+        """The samples with the groups that they are in; urls without scheme and host."""
+        return {
+            "groups": {
+                template: group.samples.to_json()
+                for template, group in sorted(self._groups.items())
+                if group.samples.labels
+            },
+            "answers": [
+                [relative_url(url), answer.label, answer.confidence, self._places[url], int(url in self._loose)]
+                for url, answer in self._answers.items()
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any], origin: str) -> Self:
+        """Raises ValueError for anything else than `to_json` gives."""
+        site = cls()
+        try:
+            for path, label, confidence, template, is_loose in value["answers"]:
+                url, answer = origin + path, Answer(str(label), float(confidence))
+                site._answers[url] = site._earlier[path] = answer
+                site._places[url] = str(template)
+                if is_loose:
+                    site._loose.add(url)
+            labels = site._labels_by_template()
+            for template, counts in value["groups"].items():
+                site._groups[template] = Group(template, TemplateSamples.from_json(counts, labels[template]))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"not the verdicts of a site: {error!r}") from error
+        return site
+
+    def _labels_by_template(self) -> defaultdict[str, dict[str, str]]:
+        """The votes, url -> label, in the order they came."""
+        labels: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        for url, answer in self._answers.items():
+            if url not in self._loose:
+                labels[self._places[url]][url] = answer.label
+        return labels
 
     def _renew(self, template: str, labels: dict[str, str], asked: dict[str, bool]) -> None:
         if template in self._aliases:

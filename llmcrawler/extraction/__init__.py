@@ -3,6 +3,7 @@
 from llmcrawler.extraction.compiled import CompiledExtractor, Extraction, compile_extractor
 from llmcrawler.extraction.description import described_schema, described_selectors
 from llmcrawler.extraction.induction import LessonRules, Teacher
+from llmcrawler.extraction.kept import KeptRecords, read_learners
 from llmcrawler.extraction.learner import Learner, LearnerKey
 from llmcrawler.extraction.model import Extractor, Field, FieldRule, Selector
 from llmcrawler.extraction.record_types import RecordTypes
@@ -11,6 +12,7 @@ from llmcrawler.extraction.schema import Wanted, load_schema, schema_of, wanted_
 from llmcrawler.extraction.single import SingleRecords
 from llmcrawler.extraction.teachers import FallbackTeacher, LLMTeacher, StructuredTeacher
 from llmcrawler.extraction.validation import Validator
+from llmcrawler.extraction.variants import extract_best
 
 __all__ = [
     "CompiledExtractor",
@@ -19,6 +21,7 @@ __all__ = [
     "FallbackTeacher",
     "Field",
     "FieldRule",
+    "KeptRecords",
     "LLMTeacher",
     "Learner",
     "LearnerKey",
@@ -37,7 +40,9 @@ __all__ = [
     "compile_extractor",
     "described_schema",
     "described_selectors",
+    "extract_best",
     "load_schema",
+    "read_learners",
     "schema_of",
     "wanted_fields",
 ]

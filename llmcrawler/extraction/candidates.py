@@ -40,6 +40,10 @@ _HASHED: Final = re.compile(
 _STATE: Final = re.compile(
     r"(?:^|[-_])(?:active|current|selected|open|hidden|show|first|last|odd|even|disabled|lazy\w*)$"
 )
+_NOT_LABELLED: Final = frozenset({"html", "body", "main", "article", "section", "aside", "nav", "form", "footer"})
+_NO_LABELS: Final = frozenset(
+    {"nav", "header", "footer", "main", "article", "section", "aside", "ul", "ol", "dl", "table", "form", "figure"}
+)
 _UNIQUE_TAGS: Final = {"h1": 0.75, "title": 0.3, "time": 0.5, "address": 0.5, "h2": 0.3, "h3": 0.25, "blockquote": 0.3}
 
 
@@ -297,11 +301,11 @@ def _label_queries(element: etree._Element, text_index: int | None) -> Iterator[
         yield from _labelled_text(element, text_index)
         return
     for level, node in enumerate(_line(element)):
-        if level > _LABEL_LEVELS or node.tag in ("body", "html"):
+        if level > _LABEL_LEVELS or node.tag in _NOT_LABELLED or (level and _holds_more(node, element)):
             return
         _, inner = _steps(node, element) if node is not element else ("", "")
         inner = f"/{inner}" if inner else ""
-        prior = 0.9 - 0.1 * level - 0.04 * inner.count("/")
+        prior = 0.9 - 0.1 * level - 0.04 * inner.count("/") - (0.3 if "[" in inner else 0.0)
         before = _before(node)
         if isinstance(before, str):
             query = f"//text()[normalize-space()={_literal(before)}]/following-sibling::{node.tag}[1]{inner}"
@@ -319,6 +323,15 @@ def _label_queries(element: etree._Element, text_index: int | None) -> Iterator[
             if label:
                 test = f"//{heading.tag}[normalize-space()={_literal(label)}]"
                 yield f"{test}/following-sibling::{node.tag}[{position}]{inner}", prior - 0.15 - 0.05 * position
+
+
+def _holds_more(node: etree._Element, element: etree._Element) -> bool:
+    """Whether a node holds so much besides an element that a label before the one does not speak of the other."""
+    return _text_chars(node) > 2 * _text_chars(element) + _MAX_LABEL_CHARS
+
+
+def _text_chars(element: etree._Element) -> int:
+    return sum(len(str(piece).strip()) for piece in element.itertext())
 
 
 def _labelled_text(element: etree._Element, text_index: int) -> Iterator[tuple[str, float]]:
@@ -368,6 +381,8 @@ def _follows(node: etree._Element, heading: etree._Element) -> bool:
 
 def _label(element: etree._Element) -> str:
     """An element's text as XPath's normalize-space() sees it, where it is short enough to be a label."""
+    if element.tag in _NO_LABELS:
+        return ""
     text = fold("".join(str(piece) for piece in element.itertext()))
     return text if len(text) <= _MAX_LABEL_CHARS and any(character.isalpha() for character in text) else ""
 

@@ -100,7 +100,8 @@ class Induction:
         parsed = await asyncio.to_thread(lambda: [PageBlocks(page.html, page.url) for page in pages])
         repeated = repeated_texts(parsed)
         shown: set[int] = set()
-        features = [page.features for page in pages]
+        # Labels tell more than structure: a row that only some pages have looks like any other row.
+        features = [page.features | blocks.texts for page, blocks in zip(pages, parsed, strict=True)]
         wanted = spread(features, self._rules.samples)
         bad_answers = 0
         while wanted:
@@ -118,7 +119,7 @@ class Induction:
             if not self._fields:
                 break
             self._learned = await asyncio.to_thread(self._learn, parsed)
-            wanted = self._wanted_next(pages, parsed, shown)
+            wanted = self._wanted_next(features, shown)
         return self._lesson(len(shown))
 
     async def _ask(
@@ -140,7 +141,8 @@ class Induction:
         answered = [place for place in places if str(place) not in answer.missing]
         if not answered:
             raise BadAnswer("the answer leaves out every page")
-        refused, given = answer.dropped.total(), sum(map(len, answer.values.values()))
+        refused = answer.dropped.total() - answer.dropped["unknown_field"]  # more than was asked for does no harm
+        given = sum(map(len, answer.values.values()))
         if refused > given:
             raise BadAnswer(f"{refused} of {refused + given} pointers of the answer lead nowhere")
         self._fields = reconcile(self._fields, answer.fields)
@@ -159,19 +161,19 @@ class Induction:
                 groups.setdefault(one.group, []).append(one)
         return plain, [learn_group(name, fields, ground) for name, fields in groups.items()]
 
-    def _wanted_next(self, pages: Sequence[LessonPage], parsed: Sequence[PageBlocks], shown: set[int]) -> list[int]:
+    def _wanted_next(self, features: Sequence[frozenset[str]], shown: set[int]) -> list[int]:
         """The pages to show next: those on which doubtful selectors differ, else those that vary most."""
         plain, groups = self._learned
         doubtful = [one for one in plain if one.doubt]
-        room = min(_MORE_SAMPLES, self._rules.max_samples - len(shown), len(pages) - len(shown))
+        room = min(_MORE_SAMPLES, self._rules.max_samples - len(shown), len(features) - len(shown))
         if room <= 0 or not (doubtful or any(group.doubt for group in groups)):
             return []
         for one in doubtful:
             logger.debug("%s pages, %s: %s", self._page_type, one.field.key, one.doubt)
-        others = [place for place in range(len(parsed)) if place not in self._pointed]
+        others = [place for place in range(len(features)) if place not in self._pointed]
         votes = Counter(others[index] for one in doubtful for index in one.disputed[:5])
         chosen = [place for place, _ in votes.most_common(room) if place not in shown]
-        return chosen + spread([page.features for page in pages], room - len(chosen), {*shown, *chosen})
+        return chosen + spread(features, room - len(chosen), {*shown, *chosen})
 
     def _lesson(self, pages_shown: int) -> Lesson:
         plain, groups = self._learned

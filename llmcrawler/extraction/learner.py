@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from llmcrawler.extraction.induction import LessonPage
@@ -35,18 +36,27 @@ class Held:
 
 @dataclass(slots=True)
 class Learner:
-    """The pages of one template and page type. `lessons` counts inductions, `calls` what they asked the model."""
+    """The pages of one template and page type. `lessons` counts inductions, `calls` what they asked the model.
+
+    `patience`: so many times as many pages as usual must fit no variant before another lesson is tried.
+    """
 
     key: LearnerKey
     variants: list[Variant] = field(default_factory=list)
     held: dict[str, Held] = field(default_factory=dict)
-    lacking: deque[LessonPage] = field(default_factory=lambda: deque(maxlen=_KEPT_PAGES))
+    lacking: deque[tuple[LessonPage, frozenset[str]]] = field(default_factory=lambda: deque(maxlen=_KEPT_PAGES))
     lessons: int = 0
     calls: int = 0
     pages_shown: int = 0
     gave_up: bool = False
+    patience: int = 1
     error: PageError | None = None
     task: asyncio.Task[None] | None = None
+
+    def pages_without(self, keys: Iterable[str]) -> list[LessonPage]:
+        """The last pages that lacked one of these fields."""
+        wanted = frozenset(keys)
+        return [page for page, present in self.lacking if not wanted <= present]
 
     @property
     def is_learning(self) -> bool:

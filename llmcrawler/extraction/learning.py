@@ -32,6 +32,8 @@ _POSITION = re.compile(r"^/html/|\]\[\d|[a-z]\[\d+\](?!.*normalize-space)")
 _SURE_SAMPLES = 3
 _SURE_PRIOR = 0.8
 _MANY_SAMPLES = 5
+# What a page says of its own differs from what others say; what a menu says does not.
+_DISTINCT = 0.5
 _HOPELESS_SUPPORT = 0.4
 # A fallback may speak where the best selector is silent on so many pages: on more, the field is absent there.
 _MAX_FALLBACK_NOISE = 0.05
@@ -251,14 +253,16 @@ def _judged(field: Field, trials: Sequence[_Trial], labelled: int, *, joined: bo
 
 def _is_plurality(best: _Trial, trials: Sequence[_Trial]) -> bool:
     """Whether the samples that speak against a selector have nothing in common: then they are slips of the model."""
-    return best.hits >= _SURE_SAMPLES and all(len(other.hit - best.hit) <= 1 for other in trials)
+    trusted = best.candidate.prior >= _SURE_PRIOR and best.distinct > _DISTINCT
+    enough = 2 if trusted else _SURE_SAMPLES
+    return best.hits >= enough and all(len(other.hit - best.hit) <= 1 for other in trials)
 
 
 def _is_convincing(trial: _Trial) -> bool:
     """Whether one sample is enough against another one that says something else: the selector is of a trusted kind, one
     of another kind says the same nearly everywhere, and what they say differs from page to page."""
     agreed = trial.agreement is not None and trial.agreement >= _TRUSTED_AGREEMENT
-    return agreed and trial.candidate.prior >= 0.7 and trial.distinct > 0.5 and trial.coverage > 0.3
+    return agreed and trial.candidate.prior >= 0.7 and trial.distinct > _DISTINCT and trial.coverage > 0.3
 
 
 def _finished(trial: _Trial) -> Selector:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from llmcrawler.extraction.induction import Induction, LessonPage, LessonRules, 
 from llmcrawler.extraction.learner import Held, Learner, LearnerKey
 from llmcrawler.extraction.model import Extractor, Field
 from llmcrawler.extraction.queries import Source
-from llmcrawler.extraction.schema import Wanted
+from llmcrawler.extraction.schema import Wanted, completed
 from llmcrawler.extraction.tree import parse_tree
 from llmcrawler.extraction.validation import Validator
 from llmcrawler.extraction.variants import Match, Variant
@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 _POLL_SECONDS = 0.05
 # Lessons in a row that the model failed, and the template is left alone.
 _MAX_FAILURES = 2
+# After a lesson that brought nothing, so many times as many pages are to fit no variant before the next one.
+_FRUITLESS_PATIENCE = 4
 # A sibling's extractor is taken over without a lesson where it finds so much of its core on the pages of another
 # template of the same page type, and the core says something.
 _ADOPTED_FIT = 0.9
@@ -135,15 +137,22 @@ class Records:
         """Those that know something, of one site or of all."""
         return [one for one in self._learners.values() if one.variants and site in (None, one.key.site)]
 
-    def restore(self, key: LearnerKey, variants: Sequence[Variant]) -> None:
-        """What an earlier crawl has learned."""
-        self._learner(key).variants.extend(variants)
+    def to_keep(self, site: str) -> list[Learner]:
+        """What the next crawl should know: what was learned, and what turned out not to be worth it."""
+        known = [one for one in self._learners.values() if one.key.site == site]
+        return [one for one in known if one.variants or (one.gave_up and one.error is None)]
+
+    def restore(self, learners: Iterable[Learner]) -> None:
+        """What an earlier crawl has kept."""
+        self._learners.update({learner.key: learner for learner in learners})
 
     async def close(self) -> None:
         tasks = [one.task for one in self._learners.values() if one.task is not None and not one.task.done()]
         for task in [*tasks, *([self._poll] if self._poll is not None else [])]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for learner in self._learners.values():
+            learner.tell_all(look_again=False)
 
     def _learner(self, key: LearnerKey) -> Learner:
         if key not in self._learners:
@@ -158,18 +167,19 @@ class Records:
         self._count("fields", len(match.extraction.present))
         self._count("fields_missing", len(match.variant.coverage) - len(match.extraction.present))
         if match.variant.lacks(match.extraction) and self._may_learn(learner):
-            learner.lacking.append(_lesson_page(question))
+            learner.lacking.append((_lesson_page(question), match.extraction.present))
             drifted = match.variant.drifted()
-            if drifted and not learner.is_learning and len(learner.lacking) >= self._rules.min_pages:
+            pages = learner.pages_without(drifted)
+            if len(pages) >= self._rules.min_pages and not learner.is_learning:
                 logger.info("Template %s: %s is missing more and more; learning it again", *_named(learner, drifted))
-                self._start(learner, list(learner.lacking))
+                self._start(learner, pages)
         return RecordAnswer(self._valid(match.extraction.record) if match.extraction.present else None)
 
     def _valid(self, record: dict[str, Any]) -> dict[str, Any] | None:
-        """Without the values that the user's schema does not allow."""
-        if self._validator is None:
+        """With all fields of the user's schema, and without the values that it does not allow."""
+        if self._validator is None or self._wanted is None:
             return record
-        cleaned, problems = self._validator.clean(record)
+        cleaned, problems = self._validator.clean(completed(self._wanted.fields, record))
         if problems:
             self._count("invalid_values", len(problems))
         return cleaned
@@ -189,7 +199,7 @@ class Records:
         told: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         held = Held(_lesson_page(question), learner.key.template, told)
         learner.held[question.url] = held
-        if len(learner.held) >= self._rules.learn_pages and not learner.is_learning:
+        if len(learner.held) >= self._rules.learn_pages * learner.patience and not learner.is_learning:
             self._start(learner)
         if self._poll is None or self._poll.done():
             self._poll = asyncio.ensure_future(self._watch_pressure())
@@ -212,7 +222,7 @@ class Records:
     def _yield_to(self, reason: str) -> None:
         waiting = [one for one in self._learners.values() if one.held and not one.is_learning]
         for learner in waiting:
-            if len(learner.held) >= self._rules.min_pages and reason != "closing":
+            if len(learner.held) >= self._rules.min_pages * learner.patience and reason != "closing":
                 self._start(learner)
         if reason == "backing_out" and any(one.is_learning for one in self._learners.values()):
             return  # the bodies that pages hold are given back when these lessons end
@@ -292,11 +302,12 @@ class Records:
     def _note_variant(self, learner: Learner, variant: Variant | None) -> None:
         if variant is None:
             learner.gave_up = not learner.variants
+            learner.patience *= _FRUITLESS_PATIENCE
             for known in learner.variants:
                 known.accept()
             return
         for known in learner.variants:
-            known.accept()
+            known.watch_anew()
         learner.variants.append(variant)
         learner.lacking.clear()
         self._on_learned(learner)

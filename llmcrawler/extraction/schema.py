@@ -228,6 +228,21 @@ def assemble(fields: Sequence[Field], values: Mapping[str, Any]) -> dict[str, An
     return record
 
 
+def completed(fields: Sequence[Field], record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record with exactly these fields: null where it has none."""
+    full = assemble(fields, {})
+    _take_over(full, record)
+    return full
+
+
+def _take_over(full: dict[str, Any], record: Mapping[str, Any]) -> None:
+    for name, value in record.items():
+        if isinstance(full.get(name), dict) and isinstance(value, dict):
+            _take_over(full[name], value)
+        elif name in full:
+            full[name] = value
+
+
 def _put(record: dict[str, Any], path: str, value: Any) -> None:
     *parents, last = path.split(".")
     for part in parents:

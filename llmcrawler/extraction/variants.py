@@ -6,10 +6,12 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import comb
+from typing import Any
 
 from llmcrawler.extraction.compiled import CompiledExtractor, Extraction, compile_extractor
 from llmcrawler.extraction.model import Extractor
 from llmcrawler.extraction.queries import Source
+from llmcrawler.extraction.tree import parse_tree
 
 # A field on so many of the pages a variant was learned on is at its core: a page without most of them is another kind.
 _CORE_COVERAGE = 0.8
@@ -77,6 +79,10 @@ class Variant:
             if share >= _WATCHED_COVERAGE and _has_fallen(share, sum(key in one for one in self._seen), count)
         )
 
+    def watch_anew(self) -> None:
+        """Forget what was seen: from here on another variant may take some of the pages."""
+        self._seen.clear()
+
     def accept(self) -> None:
         """Take what was seen last as the way things are: nothing better was found."""
         count = len(self._seen)
@@ -104,15 +110,17 @@ class Match:
 
 
 def best_match(variants: Sequence[Variant], source: Source, url: str, lang: str) -> Match | None:
-    """The first variant whose core a page has in full, else the one that finds most; None without any."""
-    best: Match | None = None
-    for variant in variants:
-        match = Match(variant, variant.compiled.extract_from(source, url, lang))
-        if variant.core and variant.fit(match.extraction) == 1:
-            return match
-        if best is None or len(match.extraction.present) > len(best.extraction.present):
-            best = match
-    return best
+    """By the variant that finds most, of equals the one whose core the page has; None without any."""
+    matches = [Match(variant, variant.compiled.extract_from(source, url, lang)) for variant in variants]
+    return max(
+        matches, key=lambda match: (len(match.extraction.present), match.variant.fit(match.extraction)), default=None
+    )
+
+
+def extract_best(variants: Sequence[Variant], html: str, url: str, lang: str = "") -> dict[str, Any] | None:
+    """A page's record by the variant that fits it best; None where none finds anything."""
+    match = best_match(variants, Source(parse_tree(html)), url, lang)
+    return match.extraction.record if match is not None and match.extraction.present else None
 
 
 def _has_fallen(share: float, present: int, count: int) -> bool:

@@ -46,6 +46,7 @@ class ClassifyPipeline:
             member=assigned.member,
             settled=assigned.settled,
             rivals=assigned.rivals,
+            is_known=assigned.is_known,
         )
         regroupings = site.regroupings
         verdict = await self._crawl.classifier.classify(question)

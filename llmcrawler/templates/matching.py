@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,7 @@ class Matcher:
     """
 
     def __init__(self, clustering: Clustering | None = None) -> None:
+        self.clustering = clustering
         self.clustered = clustering is not None
         self.threshold = clustering.threshold if clustering else 0.0
         url_share = clustering.url_share if clustering else 0.5
@@ -37,7 +38,7 @@ class Matcher:
         self._url_share = url_share
         self._dom = _Index(weights, clustering.unknown_weight if clustering else 1.0)
         self._url = _Index(weights, clustering.unknown_url_weight if clustering else 1.0)
-        self._urls: list[str] = []
+        self._samples: list[Sample] = []
         self._templates: list[str] = []
         self._numbers: dict[str, int] = {}
         self._group: list[int] = []
@@ -45,7 +46,7 @@ class Matcher:
 
     def add(self, sample: Sample, template: str) -> None:
         """Let the page stand for the group in later matches."""
-        self._urls.append(sample.url)
+        self._samples.append(sample)
         self._group.append(self._number(template))
         self._dom.add(sorted(sample.features))
         self._url.add(sorted(sample.tokens))
@@ -81,9 +82,19 @@ class Matcher:
     def regroup(self, group_of: Mapping[str, str]) -> None:
         """Follow a split: url -> the group the page has now."""
         self._group = [
-            self._number(group_of.get(url, self._templates[number]))
-            for url, number in zip(self._urls, self._group, strict=True)
+            self._number(group_of.get(sample.url, self._templates[number])) for sample, number in self._rows()
         ]
+
+    def rows(self) -> list[tuple[Sample, str]]:
+        """The pages that stand for groups, in the order they came, each with its group."""
+        return [(sample, self._templates[number]) for sample, number in self._rows()]
+
+    @property
+    def floors(self) -> Mapping[str, float]:
+        return self._floors
+
+    def _rows(self) -> Iterable[tuple[Sample, int]]:
+        return zip(self._samples, self._group, strict=True)
 
     def _number(self, template: str) -> int:
         if template not in self._numbers:

@@ -58,7 +58,8 @@ class Assignment:
     group, or it is unlike all that is known of it. Then ask about the page itself, and use that answer for
     `split_by` but, unless `is_sample`, not as a vote: odd pages do not represent a group. `similarity` is in 0..1.
     `rivals` are other groups that it may as well belong to (a close second, the group of the single nearest
-    page): where a rival's verdict is another, ask too.
+    page): where a rival's verdict is another, ask too. `is_known` says that an earlier crawl has put the page there:
+    it is no new member, and what was found out about it then still holds.
     """
 
     template: str
@@ -67,6 +68,7 @@ class Assignment:
     settled: bool
     similarity: float = 0.0
     rivals: tuple[str, ...] = ()
+    is_known: bool = False
 
 
 @dataclass(frozen=True, slots=True)

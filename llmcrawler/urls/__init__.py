@@ -5,6 +5,7 @@ from llmcrawler.urls.normalise import MAX_URL_LENGTH, dedup_key, normalise
 from llmcrawler.urls.pattern import url_pattern
 from llmcrawler.urls.scope import Scope
 from llmcrawler.urls.sitemaps import Sitemap, parse_sitemap
+from llmcrawler.urls.sites import origin_of, relative_url, site_name
 from llmcrawler.urls.traps import TrapGuard, TrapLimits
 
 __all__ = [
@@ -18,6 +19,9 @@ __all__ = [
     "is_private_address",
     "is_private_host",
     "normalise",
+    "origin_of",
     "parse_sitemap",
+    "relative_url",
+    "site_name",
     "url_pattern",
 ]

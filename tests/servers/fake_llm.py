@@ -15,11 +15,14 @@ import json
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from random import Random
 from typing import Any
 
 from aiohttp import web
 
 Document = dict[str, Any]
+# What a server of the real world does now and then.
+COMMON_FAULTS = ("429:0", "500", "late", "cut", "drop", "alien")
 
 
 def label_by_url(labels: Sequence[tuple[str, str]], otherwise: str = "other") -> Callable[[Document], Document]:
@@ -39,8 +42,9 @@ class FakeLLM:
     """Answers the LLM contract's task documents by `answer`. `faults` are used up one a call, in order:
 
     "" (none), an HTTP status ("500", "401", ...), "429:3" (with Retry-After: 3, or any text after the colon), "hang"
-    (never answers), "cut", "fenced", "prose", "length", "drop", "alien", "refusal", "html", "empty", "reset" (the
-    connection breaks), "no-usage". `refuse` sees a request body and gives (status, message) or None.
+    (never answers), "late" (answers after half a second), "cut", "fenced", "prose", "length", "drop", "alien",
+    "refusal", "html", "empty", "reset" (the connection breaks), "no-usage". With probability `fault_rate` a call
+    without one of them gets one of COMMON_FAULTS. `refuse` sees a request body and gives (status, message) or None.
     """
 
     def __init__(
@@ -48,6 +52,8 @@ class FakeLLM:
         answer: Callable[[Document], Document] | None = None,
         *,
         faults: Iterable[str] = (),
+        fault_rate: float = 0.0,
+        seed: int = 1,
         refuse: Callable[[Document], tuple[int, str] | None] = lambda body: None,
         models: Sequence[str] = ("fake-model",),
         latency_seconds: float = 0.0,
@@ -55,6 +61,7 @@ class FakeLLM:
     ) -> None:
         self.answer = answer or label_by_url([])
         self.faults = deque(faults)
+        self.fault_rate = fault_rate
         self.refuse = refuse
         self.models = models
         self.latency_seconds = latency_seconds
@@ -66,6 +73,7 @@ class FakeLLM:
         self.max_in_flight = 0
         self.model_lists = 0
         self._hanging = asyncio.Event()
+        self._rng = Random(seed)
 
     @property
     def base_url(self) -> str:
@@ -124,9 +132,14 @@ class FakeLLM:
         try:
             if self.latency_seconds:
                 await asyncio.sleep(self.latency_seconds)
-            return await self._respond(request, body, self.faults.popleft() if self.faults else "")
+            return await self._respond(request, body, self._next_fault())
         finally:
             self.in_flight -= 1
+
+    def _next_fault(self) -> str:
+        if self.faults:
+            return self.faults.popleft()
+        return self._rng.choice(COMMON_FAULTS) if self._rng.random() < self.fault_rate else ""
 
     async def _respond(self, request: web.Request, body: Document, fault: str) -> web.StreamResponse:
         refusal = self.refuse(body)
@@ -138,6 +151,8 @@ class FakeLLM:
             echo = request.headers.get("Authorization", "")
             error = {"message": f"fault {status} for {echo}", "type": "fault"}
             return web.json_response({"error": error}, status=int(status), headers=headers)
+        if fault == "late":
+            await asyncio.sleep(0.5)
         if fault == "hang":
             await self._hanging.wait()
         if fault == "reset" and request.transport is not None:
@@ -151,7 +166,7 @@ class FakeLLM:
     @staticmethod
     def _spoil(answer: Document, fault: str) -> str:
         pages = answer.get("pages", [])
-        if fault == "drop":
+        if fault == "drop" and pages:
             pages.pop(len(pages) // 2)
         if fault == "alien":
             pages.append({**pages[0], "id": "nobody-asked"})

@@ -1,0 +1,84 @@
+"""`scrapy parse` for spiders whose urls are leased: the page alone is fetched, its links are shown and not followed."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+from urllib.parse import urlsplit
+
+from scrapy import Request
+from scrapy.commands.parse import Command as ParseCommand
+from scrapy.exceptions import UsageError
+from scrapy.http import Response
+from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.spider import spidercls_for_request
+from twisted.internet.defer import Deferred
+
+from llmcrawler.errors import ConfigError
+from llmcrawler.frontier import Lease, UrlTask
+from llmcrawler.items import Page
+from llmcrawler.scheduler import LEASE
+from llmcrawler.urls import Scope
+from llmcrawler.wiring import check, crawl_of
+
+_DEFAULT_SPIDER = "explore"
+
+
+class Command(ParseCommand):
+    """With --pipelines the items are shown as in the feed. The file of learned templates is read and not changed."""
+
+    def set_spidercls(self, url: str, opts: argparse.Namespace) -> None:
+        assert self.crawler_process is not None
+        assert self.settings is not None
+        loader = self.crawler_process.spider_loader
+        if not opts.spider and spidercls_for_request(loader, Request(url)) is None:
+            opts.spider = _DEFAULT_SPIDER
+        super().set_spidercls(url, opts)
+        options = getattr(self.spidercls, "Options", None)
+        self._is_leasing = options is not None
+        if options is None:  # a spider of the user's own
+            return
+        opts.spargs = {**opts.spargs, "url": url, "urls": "", "depth": "0"}
+        try:
+            check(self.settings, options.of(opts.spargs))
+        except ConfigError as error:
+            raise UsageError(str(error), print_help=False) from error
+
+    def run_callback(self, response: Response, callback: Any, cb_kwargs: dict[str, Any] | None = None) -> Deferred[Any]:
+        if not self._is_leasing:
+            return super().run_callback(response, callback, cb_kwargs)
+        crawl_of(self.pcrawler).learned.keep_nothing()
+        assert response.request is not None
+        url = response.meta.get("redirect_urls", [response.request.url])[0]
+        response.meta[LEASE] = Lease(UrlTask(url, urlsplit(url).netloc, response.meta["_depth"] - 1))
+        parsed = super().run_callback(response, callback, cb_kwargs)
+
+        def with_links(output: list[Any]) -> list[Any]:
+            del response.meta[LEASE]  # nobody else is to wait for its return
+            return [*output, *(link for one in output if isinstance(one, Page) for link in _links(one))]
+
+        return parsed.addCallback(list).addCallback(with_links)
+
+    def scraped_data(self, args: Any) -> Any:
+        """Scrapy starts the pipelines and does not wait for them; ours wait for the model, and change the item."""
+        items, requests, opts, depth, spider, callback = args
+        if not self._is_leasing or not opts.pipelines:
+            return super().scraped_data(args)
+
+        async def through_pipelines() -> list[Any]:
+            assert self.pcrawler.engine is not None
+            for item in items:
+                await self.pcrawler.engine.scraper.itemproc.process_item_async(item)
+            opts.pipelines = False
+            shown = super(Command, self).scraped_data((items, requests, opts, depth, spider, callback))
+            opts.pipelines = True
+            return shown
+
+        return deferred_from_coro(through_pipelines())
+
+
+def _links(page: Page) -> list[Request]:
+    """What a crawl that starts here would find, as far as it is on the site."""
+    scope = Scope((page.url,))
+    links = page.content.links if page.content is not None else ()
+    return [Request(link.url) for link in links if scope.reason_to_refuse(link.url, page.depth + 1) is None]

@@ -1,0 +1,187 @@
+"""What a crawl learns of its sites: taken from a file when a site's first page comes, and kept in it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+
+from llmcrawler.errors import ConfigError
+from llmcrawler.storage import SiteState, StoredSite, TemplatesFile
+from llmcrawler.templates import TemplateGrouper
+from llmcrawler.urls import origin_of, relative_url, site_name
+
+logger = logging.getLogger(__name__)
+
+SAVE_SECONDS: Final = 5.0
+_GROUPING: Final = "grouping"
+# Raises ValueError for a value that it cannot read: (site, value, origin).
+Reader = Callable[[str, Any, str], Any]
+
+
+class Part(Protocol):
+    """One component's share of what is learned, as plain JSON. Templates are named as they are in the end: an id that
+    was merged into another is not in there.
+    """
+
+    def to_json(self, site: str) -> Any: ...
+
+    def restore(self, site: str, value: Any, origin: str) -> None:
+        """Go on with what `to_json` gave in an earlier crawl. Raises ValueError for anything else."""
+
+    def describe(self, site: str, template: str) -> Mapping[str, Any]:
+        """What a person may want to know of a template."""
+
+
+class Learned:
+    """The templates of a crawl's sites with all that is learned of them; `parts` by the name they have in the file.
+
+    Without a file everything is learned anew and nothing is kept.
+    """
+
+    def __init__(
+        self, file: TemplatesFile | None, parts: Mapping[str, Part], save_seconds: float = SAVE_SECONDS
+    ) -> None:
+        self._file = file
+        self._parts = parts
+        self._save_seconds = save_seconds
+        self._stored = file.load() if file else {}
+        self._groupers: dict[str, TemplateGrouper] = {}
+        self._others: dict[str, dict[str, Any]] = {}  # parts of the file that this crawl does not have, by site
+        self._is_kept = file is not None
+        self._has_changed = False
+        self._closing = asyncio.Event()
+        self._saving: asyncio.Task[None] | None = None
+
+    def open(self, url: str) -> TemplateGrouper:
+        """The templates of the site that the url is on, before its first page. Raises ConfigError where the file is
+        damaged in this place.
+        """
+        site = site_name(url)
+        stored = find_site(self._stored, site)
+        grouper = self._restored(site, stored, origin_of(url)) if stored else None
+        self._groupers[site] = grouper or TemplateGrouper(self._free_prefix())
+        return self._groupers[site]
+
+    def keep_nothing(self) -> None:
+        """From here on: for who only wants to look."""
+        self._is_kept = False
+
+    def state_of(self, site: str) -> SiteState:
+        grouper = self._groupers[site]
+        parts = {name: part.to_json(site) for name, part in self._parts.items()}
+        others = self._others.get(site, {})
+        return SiteState(self._describe(site, grouper), {_GROUPING: grouper.to_json(), **parts, **others})
+
+    def note_change(self) -> None:
+        """Something was learned that has cost a call: it goes into the file soon, whatever becomes of the crawl."""
+        self._has_changed = True
+        if self._is_kept and self._saving is None and not self._closing.is_set():
+            self._saving = asyncio.ensure_future(self._keep_saved())
+
+    async def close(self) -> None:
+        """Keep what was learned. A disk that does not let it is an error in the log; the file is as it was then."""
+        self._closing.set()
+        if self._saving is not None:
+            await self._saving
+        if self._file is None or not self._is_kept or not self._groupers:
+            return
+        try:
+            await self._save(self._file)
+        except (OSError, ConfigError) as error:
+            logger.error("What this crawl has learned could not be kept in %s: %s", self._file.path, error)
+
+    async def _keep_saved(self) -> None:
+        while not self._closing.is_set():
+            try:
+                await asyncio.wait_for(self._closing.wait(), self._save_seconds)
+            except TimeoutError:
+                if self._has_changed and self._file is not None:
+                    await self._try_to_save(self._file)
+
+    async def _try_to_save(self, file: TemplatesFile) -> None:
+        self._has_changed = False
+        try:
+            await self._save(file)
+        except (OSError, ConfigError) as error:
+            logger.warning("What was learned so far could not be kept in %s: %s", file.path, error)
+
+    async def _save(self, file: TemplatesFile) -> None:
+        states = {site: self.state_of(site) for site in self._groupers}
+        await asyncio.to_thread(file.save, states)  # packing and the disk
+
+    def _restored(self, site: str, stored: StoredSite, origin: str) -> TemplateGrouper | None:
+        assert self._file is not None
+        try:
+            state = stored.state()
+            grouper = TemplateGrouper.from_json(state.pop(_GROUPING), origin)
+            if grouper.prefix in {other.prefix for other in self._groupers.values()}:
+                logger.warning("The templates of %s have ids that another site of this crawl has: learned anew", site)
+                return None
+            for name, part in self._parts.items():
+                if name in state:
+                    part.restore(site, state.pop(name), origin)
+        except (ValueError, KeyError) as error:
+            raise damaged(self._file, site, error) from error
+        self._others[site] = state
+        logger.info("%d templates of %s are known from %s", len(grouper.learned_groups()), site, self._file.path)
+        return grouper
+
+    def _describe(self, site: str, grouper: TemplateGrouper) -> list[dict[str, Any]]:
+        stored = self._stored.get(site) if self._others.get(site) else None
+        before = {one["template"]: one for one in stored.templates} if stored else {}
+        described = []
+        for group in grouper.learned_groups():
+            entry = {**asdict(group), "examples": [relative_url(url) for url in group.examples]}
+            for part in self._parts.values():
+                entry |= part.describe(site, group.template)
+            described.append({**before.get(group.template, {}), **entry})
+        return described
+
+    def _free_prefix(self) -> str:
+        """Ids are told apart over all sites of the file, so that a later crawl may have several of them."""
+        ids = [one["template"] for stored in self._stored.values() for one in stored.templates]
+        taken = {re.sub(r"\d+\Z", "", template) for template in ids}
+        taken |= {grouper.prefix for grouper in self._groupers.values()}
+        number = 0
+        while (prefix := f"s{number}t" if number else "t") in taken:
+            number += 1
+        return prefix
+
+
+def check(file: TemplatesFile, urls: Iterable[str], readers: Mapping[str, Reader]) -> None:
+    """Raises ConfigError for a file that a crawl of these urls could not take up or could not write."""
+    stored = file.load()
+    for url in urls:
+        site = find_site(stored, site_name(url))
+        if site is None:
+            continue
+        try:
+            state = site.state()
+            TemplateGrouper.from_json(state[_GROUPING], origin_of(url))
+            for name, reader in readers.items():
+                if name in state:
+                    reader(site_name(url), state[name], origin_of(url))
+        except (ValueError, KeyError) as error:
+            raise damaged(file, site_name(url), error) from error
+    file.check_writable()
+
+
+def find_site(stored: Mapping[str, StoredSite], site: str) -> StoredSite | None:
+    """The site itself, else the only one on the same host with another port: a staging server moves about."""
+    if site in stored:
+        return stored[site]
+    others = [name for name in stored if _host(name) == _host(site)]
+    return stored[others[0]] if len(others) == 1 else None
+
+
+def damaged(file: TemplatesFile, site: str, error: Exception) -> ConfigError:
+    return file.refusal(f"is damaged in what it holds of {site} ({error})")
+
+
+def _host(site: str) -> str | None:
+    return urlsplit(f"//{site}").hostname

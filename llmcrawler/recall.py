@@ -1,0 +1,73 @@
+"""A single page and what crawls have learned of its site: nothing is fetched, asked or changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from llmcrawler.classification import SiteVerdicts
+from llmcrawler.content import read_page
+from llmcrawler.errors import ConfigError
+from llmcrawler.extraction import Learner, described_selectors, extract_best, read_learners
+from llmcrawler.learned import damaged, find_site
+from llmcrawler.storage import TemplatesFile
+from llmcrawler.templates import TemplateGrouper
+from llmcrawler.urls import origin_of, site_name
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    grouping: Any
+    verdicts: SiteVerdicts
+    learners: Sequence[Learner]
+
+
+class Recall:
+    """Raises ConfigError for a file that is not one, or has nothing of the page's site."""
+
+    def __init__(self, file: TemplatesFile) -> None:
+        self._file = file
+        self._stored = file.load()
+        self._sites: dict[str, _Site] = {}
+
+    def template(self, html: str, url: str) -> str | None:
+        """The template that the page would get in a crawl; None for one that is unlike all that are known."""
+        grouper = TemplateGrouper.from_json(self._site(url).grouping, origin_of(url))
+        known = {group.template for group in grouper.learned_groups()}
+        assigned = grouper.assign(url, read_page(html, url).features).template
+        return assigned if assigned in known else None
+
+    def record(self, html: str, url: str) -> dict[str, Any] | None:
+        """The page's record; None where its template has none, or the page nothing of it."""
+        learner = self._learner(html, url)
+        return extract_best(learner.variants, html, url, read_page(html, url).lang) if learner else None
+
+    def selectors(self, html: str, url: str) -> list[dict[str, Any]]:
+        """The selectors of the page's template, as the feed and `scrapy templates` show them."""
+        learner = self._learner(html, url)
+        return described_selectors(learner.extractors) if learner else []
+
+    def _learner(self, html: str, url: str) -> Learner | None:
+        site, template = self._site(url), self.template(html, url)
+        known = [one for one in site.learners if one.key.template == template and one.variants]
+        page_type = site.verdicts.page_type(url, template) if template else None
+        return next(iter([*(one for one in known if one.key.page_type == page_type), *known]), None)
+
+    def _site(self, url: str) -> _Site:
+        name = site_name(url)
+        if name not in self._sites:
+            stored = find_site(self._stored, name)
+            if stored is None:
+                there = ", ".join(sorted(self._stored)) or "no site"
+                raise ConfigError(f"{self._file.path} has no templates of {name}; there are: {there}")
+            try:
+                state = stored.state()
+                self._sites[name] = _Site(
+                    state["grouping"],
+                    SiteVerdicts.from_json(state.get("verdicts", {"answers": [], "groups": {}}), origin_of(url)),
+                    read_learners(name, state["records"]) if "records" in state else (),
+                )
+            except (ValueError, KeyError) as error:
+                raise damaged(self._file, name, error) from error
+        return self._sites[name]

@@ -1,0 +1,166 @@
+"""`scrapy templates`, `shell` and `parse` with what a crawl has learned."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.e2e.crawling import FAST, ROOT, environment, explore
+from tests.e2e.test_explore import LABELS, llm_settings
+from tests.e2e.test_templates_file import answering
+from tests.servers import mock_pages
+from tests.servers.fake_llm import FakeLLM, label_by_url
+from tests.servers.mock_site import MockSite
+
+PRODUCT = mock_pages.product_path(7)
+
+
+@pytest.fixture(scope="module")
+def site():
+    with MockSite().in_thread() as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory, site):
+    folder = tmp_path_factory.mktemp("learned")
+    with FakeLLM(answering(label_by_url(LABELS, "homepage"))).in_thread() as llm:
+        explore(folder, site.url(), llm_settings(llm) | {"TEMPLATES_FILE": folder / "learned.json"})
+    return folder / "learned.json"
+
+
+def scrapy(*arguments, settings=None):
+    given = [f"-s{name}={value}" for name, value in (FAST | (settings or {})).items()]
+    return subprocess.run(
+        [sys.executable, "-m", "scrapy", *map(str, arguments), *given],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_templates_shows_types_patterns_and_selectors(learned, site):
+    shown = scrapy("templates", learned)
+    assert shown.returncode == 0
+    assert site.origin.removeprefix("http://") in shown.stdout
+    lines = shown.stdout.splitlines()
+    (product,) = [line.split() for line in lines if " product " in line and "/product/" in line]
+    assert product[1:4] == ["product", "30", "/product/*/"]
+    (number,) = [line for line in lines if line.startswith("number ")]
+    assert "string" in number
+    assert "100%" in number
+    assert "\x1b" not in shown.stdout
+
+
+def test_what_is_piped_is_not_cut(learned, tmp_path):
+    wide = json.loads(learned.read_text())
+    selector = "//div" + "[normalize-space()='[bold]x']/following-sibling::div" * 20
+    (templates,) = wide["sites"].values()
+    templates[0]["selectors"] = [{"field": "x\x1b[31m", "xpath": selector, "coverage": 1.0, "agreement": None}]
+    (tmp_path / "wide.json").write_text(json.dumps(wide))
+    shown = scrapy("templates", tmp_path / "wide.json").stdout
+    assert selector in shown
+    assert "\x1b" not in shown
+
+
+def test_templates_as_json_are_those_of_the_file(learned, site):
+    shown = scrapy("templates", learned, "--json", "--site", "127.0.0.1")
+    assert json.loads(shown.stdout) == json.loads(learned.read_text())["sites"]
+
+
+def test_templates_of_a_jobdir(learned, tmp_path):
+    shutil.copy(learned, tmp_path / "templates.json")
+    assert scrapy("templates", tmp_path).stdout == scrapy("templates", learned).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["no-such-file.json"], "no such file"),
+        (["pyproject.toml"], "no file of learned templates"),
+        ([], "name one file"),
+        (["LEARNED", "--site", "other.test"], "not in the file; there are: 127.0.0.1:"),
+    ],
+)
+def test_a_wrong_file_is_a_usage_error(learned, arguments, named):
+    shown = scrapy("templates", *(learned if one == "LEARNED" else one for one in arguments))
+    assert shown.returncode == 2
+    assert named in shown.stderr
+    assert "Traceback" not in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("record()['number']", "M-0007"),
+        ("record(response)['name']", mock_pages.product_name(7)),
+        ("sorted({one['field'] for one in selectors()})", "['name', 'number', 'price']"),
+        ("template(response)[0]", "t"),
+    ],
+)
+def test_the_shell_has_the_record_of_a_page(learned, site, code, expected):
+    shown = scrapy("shell", site.url(PRODUCT), "-c", code, settings={"TEMPLATES_FILE": learned})
+    assert shown.stdout.strip() == expected, shown.stderr
+
+
+def test_the_shell_knows_that_a_page_is_of_no_template_and_changes_nothing(learned, site):
+    before = learned.read_bytes()
+    code = "fetch('{}') or (template(), record(), selectors())".format(site.url("/odd/meta-refresh"))
+    shown = scrapy("shell", site.url("/odd/soft-404"), "-c", "record()", settings={"TEMPLATES_FILE": learned})
+    assert shown.stdout.strip() == "None", shown.stderr
+    assert scrapy("shell", site.url(), "-c", code, settings={"TEMPLATES_FILE": learned}).returncode == 0
+    assert learned.read_bytes() == before
+
+
+def test_the_shell_says_what_is_there_for_it_and_what_is_missing(learned, site, tmp_path):
+    shown = scrapy("shell", settings={"TEMPLATES_FILE": learned, "LOG_ENABLED": False})
+    assert "record()" in shown.stdout
+    (tmp_path / "broken.json").write_text("{")
+    broken = scrapy("shell", "-c", "1", settings={"TEMPLATES_FILE": tmp_path / "broken.json"})
+    assert broken.returncode == 2
+    assert "Traceback" not in broken.stderr
+
+
+def test_parse_shows_the_page_and_its_links_and_fetches_nothing_else(site):
+    before = site.stats()["paths"]
+    shown = scrapy("parse", "--spider=explore", "--nocolour", site.url(PRODUCT))
+    assert shown.returncode == 0
+    assert "Traceback" not in shown.stderr
+    assert site.url(PRODUCT) in shown.stdout
+    assert f"<GET {site.url('/about/')}>" in shown.stdout
+    now = {path: count - before.get(path, 0) for path, count in site.stats()["paths"].items()}
+    assert {path for path, count in now.items() if count} == {"/robots.txt", PRODUCT}
+
+
+def test_parse_with_pipelines_shows_the_record_by_the_stored_template(learned, site):
+    before = learned.read_bytes()
+    shown = scrapy("parse", "--pipelines", "--nocolour", site.url(PRODUCT), settings={"TEMPLATES_FILE": learned})
+    assert "'number': 'M-0007'" in shown.stdout, shown.stderr
+    assert "'page_type': 'product'" in shown.stdout
+    assert "Traceback" not in shown.stderr
+    assert learned.read_bytes() == before
+
+
+@pytest.mark.parametrize("path", ["/odd/500", "/odd/paper", "/odd/moved", "/odd/missing"])
+def test_parse_of_what_is_no_page_shows_its_error_or_its_target(site, path):
+    shown = scrapy("parse", "--pipelines", "--nocolour", site.url(path), settings={"RETRY_TIMES": 0})
+    assert "Traceback" not in shown.stderr
+    assert "'kind': 'page'" in shown.stdout
+
+
+def test_parse_obeys_robots_txt(site):
+    before = site.stats()["paths"].get("/private/1", 0)
+    shown = scrapy("parse", "--nocolour", site.url("/private/1"))
+    assert "Traceback" not in shown.stderr
+    assert site.stats()["paths"].get("/private/1", 0) == before
+
+
+def test_parse_follows_as_deep_as_it_is_told(site):
+    shown = scrapy("parse", "-d", "2", "--nocolour", "--nolinks", site.url("/about/"))
+    assert "Traceback" not in shown.stderr
+    assert shown.stdout.count("'kind': 'page'") > 3
