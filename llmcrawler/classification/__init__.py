@@ -12,12 +12,13 @@ from llmcrawler.classification.asking import (
 from llmcrawler.classification.classifier import Classifier, Regrouping, Splitter
 from llmcrawler.classification.page_types import DEFAULT_PAGE_TYPES, PageType, PageTypes, load_page_types
 from llmcrawler.classification.prompt import Answer
-from llmcrawler.classification.question import LLM, Question, Verdict
+from llmcrawler.classification.question import LLM, TEMPLATE, Question, Verdict
 from llmcrawler.classification.site import SiteVerdicts
 
 __all__ = [
     "DEFAULT_PAGE_TYPES",
     "LLM",
+    "TEMPLATE",
     "Answer",
     "Classifier",
     "ClassifyWorker",

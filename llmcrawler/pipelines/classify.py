@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from scrapy.crawler import Crawler
 
-from llmcrawler.classification import Question
+from llmcrawler.classification import TEMPLATE, Question
 from llmcrawler.extraction import described_schema, described_selectors
 from llmcrawler.items import Page, Template
 from llmcrawler.wiring import Crawl, crawl_of
@@ -55,6 +55,9 @@ class ClassifyPipeline:
         page.template = site.grouper.resolve(assigned.template)
         if site.regroupings != regroupings:  # while it waited, its group may have been parted
             page.template = site.grouper.match(page.url, page.content.features) or page.template
+            known = self._crawl.classifier.template_verdict(site.name, page.template)
+            if known and verdict.decided_by == TEMPLATE:  # what it took was the verdict of the group that it was in
+                page.page_type, page.confidence = known[0], round(known[1], 3)
 
     async def close_spider(self) -> None:
         """What was learned goes into the feed too; feeds are still open here."""
