@@ -198,7 +198,7 @@ def _pressure(crawler: Crawler, waiting: int | None = None) -> str | None:
     """
     engine = crawler.engine
     if engine is None or engine.scraper.slot is None or not engine.running:
-        return "closing"
+        return "stopped"
     if engine._slot is None or engine._slot.closing is not None:
         # CLOSESPIDER_* leaves requests behind that nobody will hand out: waiting for them would be for ever.
         return "closing"

@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, partial
 from typing import Final
 
 _NUMBER: Final = r"[-+]?\d(?:[\d.,' ]*\d)?"
 _MAX_CONTEXT_CHARS: Final = 40
+_MAX_PIECES: Final = 6
 
 
 def learn_pattern(pairs: Sequence[tuple[str, str]]) -> str | None:
     """The regular expression (one group) that takes the value out of most texts; None where the texts are the values.
 
-    Tried in this order, the first of those that fit most pairs wins: what stands before and after is constant; the
-    same with any digits in it; the words next to the value are; a number behind the same word; the first number.
-    A pattern whose constant text is missing on a page gives nothing there.
+    Tried in this order, the first of those that fit most pairs wins: the text is the value; what stands before and
+    after is constant; the same with any digits in it; a piece between separators; the words next to the value are
+    constant; a number behind the same word; the first number. Most give nothing on a page where what they stand on is
+    missing.
     """
-    partial = [(text, value) for text, value in pairs if text != value and value in text]
-    if not partial or sum(text == value for text, value in pairs) >= len(partial):
+    within = [(text, value) for text, value in pairs if text != value and value in text]
+    if not within:
         return None
     options: dict[str, None] = {}
-    for build in (_exact, _digits_folded, _words_beside, _word_and_number, _number):
-        for text, value in partial:
+    for build in (_exact, _digits_folded, *_PIECES, _words_beside, _word_and_number, _number):
+        for text, value in within:
             pattern = build(text, value)
             if pattern is not None:
                 options[pattern] = None
-    return max(options, key=lambda one: sum(take(one, text) == value for text, value in pairs)) if options else None
+    whole = sum(text == value for text, value in pairs)
+    best = max(options, key=lambda one: _fits(one, pairs), default=None)
+    return best if best is not None and _fits(best, pairs) > whole else None
+
+
+def _fits(pattern: str, pairs: Sequence[tuple[str, str]]) -> int:
+    return sum(take(pattern, text) == value for text, value in pairs)
 
 
 def take(pattern: str, text: str) -> str | None:
@@ -75,6 +83,26 @@ def _digits_folded(text: str, value: str) -> str | None:
         return None
     before, after = _cut(text, value)
     return f"^{_fold_digits(before)}(.+?){_fold_digits(after)}$"
+
+
+def _piece(separator: str, text: str, value: str, *, from_end: bool) -> str | None:
+    """The n-th piece of a text that a separator cuts; pieces are counted from its start or from its end."""
+    pieces = text.split(separator)
+    if value not in pieces or len(pieces) > _MAX_PIECES:
+        return None
+    mark = re.escape(separator)
+    piece = f"(?:(?!{mark}).)+"
+    if from_end:
+        after = len(pieces) - 1 - pieces[::-1].index(value)
+        return f"({piece})" + f"{mark}{piece}" * (len(pieces) - 1 - after) + "$"
+    return "^" + f"{piece}{mark}" * pieces.index(value) + f"({piece})"
+
+
+_PIECES: Final[tuple[Callable[[str, str], str | None], ...]] = tuple(
+    partial(_piece, separator, from_end=from_end)
+    for separator in (", ", " | ", " · ", " • ", " – ", " — ", " - ", " / ", ": ", "; ", " (", ") ", " » ", " > ")
+    for from_end in (False, True)
+)
 
 
 def _words_beside(text: str, value: str) -> str | None:

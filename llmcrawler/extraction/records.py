@@ -67,9 +67,9 @@ class RecordAnswer:
 
 class Records:
     """One for a crawl. `pressure` is told how many pages are held and says why they must not be held any longer
-    ("idle", "backing_out", "closing"), or None. `record_types` are the page types that have a record at all.
-    `on_learned` hears of every new variant; `count` of what is worth a stat; `single` makes records of pages that are
-    left over.
+    ("idle", "backing_out", "closing", "stopped"), or None; after "stopped" nothing is learned. `record_types` are the
+    page types that have a record at all. `on_learned` hears of every new variant; `count` of what is worth a stat;
+    `single` makes records of pages that are left over.
     """
 
     def __init__(  # noqa: PLR0913 - what a crawl decides
@@ -222,7 +222,7 @@ class Records:
     def _yield_to(self, reason: str) -> None:
         waiting = [one for one in self._learners.values() if one.held and not one.is_learning]
         for learner in waiting:
-            if len(learner.held) >= self._rules.min_pages * learner.patience and reason != "closing":
+            if len(learner.held) >= self._rules.min_pages * learner.patience and reason != "stopped":
                 self._start(learner)
         if reason == "backing_out" and any(one.is_learning for one in self._learners.values()):
             return  # the bodies that pages hold are given back when these lessons end

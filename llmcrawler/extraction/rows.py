@@ -7,6 +7,7 @@ is learned within them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,6 +23,8 @@ from llmcrawler.extraction.samples import Sample, Value
 
 _MIN_SUPPORT = 0.6
 _MAX_ROWS_TRIED = 40
+# Of the values of a group so many stand where its rows are.
+_HELD_SHARE = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ def learn_group(name: str, fields: Sequence[Field], ground: Ground) -> LearnedGr
 
 
 def _rows(sample: Sample, keys: Sequence[str]) -> list[_Row]:
-    """The children of what holds all values of a group; each is a row with at most one value of each field.
+    """The children of what holds (nearly) all values of a group; each is a row with at most one value of each field.
 
     Empty where a page has less than two: what holds one object cannot be told from what holds the list.
     """
@@ -74,19 +77,27 @@ def _rows(sample: Sample, keys: Sequence[str]) -> list[_Row]:
         return []
     rows: dict[etree._Element, dict[str, Value]] = {}
     for key, value, element in standing:
-        child = next(node for node in _line(element) if node.getparent() is holder)
-        rows.setdefault(child, {}).setdefault(key, value)
+        child = next((node for node in _line(element) if node.getparent() is holder), None)
+        if child is not None:
+            rows.setdefault(child, {}).setdefault(key, value)
     if len(rows) < 2 or (len(keys) > 1 and all(len(values) == 1 for values in rows.values())):
         return []
     return [_Row(element, values) for element, values in rows.items()]
 
 
 def _holder(elements: Sequence[etree._Element]) -> etree._Element | None:
-    """The lowest element that holds all of them and is none of them."""
-    if len(elements) < 2:
-        return None
-    lines = [set(node.iterancestors()) for node in elements]
-    return next((node for node in elements[0].iterancestors() if all(node in line for line in lines)), None)
+    """The lowest element that holds nearly all of them, in at least two of its children: the rest are slips."""
+    held: Counter[etree._Element] = Counter()
+    children: dict[etree._Element, set[etree._Element]] = {}
+    for element in elements:
+        for node in _line(element):
+            parent = node.getparent()
+            if parent is not None:
+                held[parent] += 1
+                children.setdefault(parent, set()).add(node)
+    enough = _HELD_SHARE * len(elements)
+    fitting = [node for node, count in held.items() if count >= enough and len(children[node]) > 1]
+    return max(fitting, key=lambda node: sum(1 for _ in node.iterancestors()), default=None)
 
 
 def _line(element: etree._Element) -> Iterator[etree._Element]:
