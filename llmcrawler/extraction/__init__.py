@@ -8,11 +8,12 @@ from llmcrawler.extraction.learner import Learner, LearnerKey
 from llmcrawler.extraction.model import Extractor, Field, FieldRule, Selector
 from llmcrawler.extraction.record_types import RecordTypes
 from llmcrawler.extraction.records import RecordAnswer, RecordQuestion, RecordRules, Records
-from llmcrawler.extraction.schema import Wanted, load_schema, schema_of, wanted_fields
+from llmcrawler.extraction.schema import Wanted, schema_of
 from llmcrawler.extraction.single import SingleRecords
 from llmcrawler.extraction.teachers import FallbackTeacher, LLMTeacher, StructuredTeacher
 from llmcrawler.extraction.validation import Validator
 from llmcrawler.extraction.variants import extract_best
+from llmcrawler.extraction.wanted import load_schema, wanted_fields
 
 __all__ = [
     "CompiledExtractor",

@@ -9,6 +9,7 @@ from typing import Final
 
 from llmcrawler.errors import LLMUnavailable
 from llmcrawler.extraction.blocks import Block
+from llmcrawler.extraction.field_names import snake_case
 from llmcrawler.extraction.induction import Teacher
 from llmcrawler.extraction.model import Field
 from llmcrawler.extraction.prompt import (
@@ -20,7 +21,6 @@ from llmcrawler.extraction.prompt import (
     answer_schema,
     induce_document,
     parse_answer,
-    snake_case,
 )
 from llmcrawler.extraction.samples import Pointed
 from llmcrawler.extraction.schema import Wanted
