@@ -21,7 +21,7 @@ from llmcrawler.extraction.samples import Sample, Value, as_one
 Texts = tuple[str, ...]
 
 _FINALISTS = 14
-_QUIET_FINALISTS = 4
+_QUIET_FINALISTS = 6
 _MIN_SUPPORT = 0.6
 _TRUSTED_AGREEMENT = 0.9
 # A value that stands elsewhere on the page too: not pointed at, but perhaps better marked.
@@ -205,7 +205,7 @@ def _varied(trials: Sequence[_Trial]) -> list[_Trial]:
     kept = list(trials[:_FINALISTS])
     for kind in dict.fromkeys(trial.selector.evidence for trial in trials):
         kept += [trial for trial in trials if trial.selector.evidence == kind][:2]
-    quiet = [trial for trial in trials if not trial.wrong and not trial.ghosts and trial.hit - trials[0].hit]
+    quiet = [trial for trial in trials if _is_quiet(trial) and trial.hit - trials[0].hit]
     kept += sorted(quiet, key=lambda trial: -len(trial.hit - trials[0].hit))[:_QUIET_FINALISTS]
     return list({id(trial): trial for trial in kept}.values())
 
@@ -241,11 +241,10 @@ def _agreement(one: _Trial, other: _Trial) -> float:
 
 
 def _judged(field: Field, trials: Sequence[_Trial], labelled: int, *, joined: bool) -> Learned:
-    best = trials[0]
+    best, partners = _team(trials)
     disputed = _disputed(trials) if best.hits > 1 else _spoken(best)
     many_samples = best.judged >= _MANY_SAMPLES
-    partners = _complements(best, trials)
-    explained = len(best.hit.union(*(one.hit for one in partners)))
+    explained = len(_explained(best, partners))
     contradicted = explained < _MIN_SUPPORT * best.claims and not _is_plurality(best, trials)
     if not _is_convincing(best) and (contradicted or (explained < 2 and labelled > 1)):
         # Where half of many samples say something else, more of them would not help.
@@ -271,13 +270,28 @@ def _doubt(best: _Trial, explained: int, *, is_scalar: bool) -> str:
     return "it has several values on some pages" if is_scalar and best.several and not many_samples else ""
 
 
+def _team(trials: Sequence[_Trial]) -> tuple[_Trial, list[_Trial]]:
+    """The best selector, or one that is never wrong with those that complete it, where they explain more samples."""
+    best = trials[0]
+    teams = [(one, _complements(one, trials)) for one in (best, *(one for one in trials[1:] if _is_quiet(one)))]
+    return max(teams, key=lambda team: (len(_explained(*team)), team[0] is best, -len(team[1]), team[0].score))
+
+
+def _explained(best: _Trial, partners: Sequence[_Trial]) -> frozenset[int]:
+    return best.hit.union(*(one.hit for one in partners))
+
+
+def _is_quiet(trial: _Trial) -> bool:
+    return not trial.wrong and not trial.ghosts
+
+
 def _complements(best: _Trial, trials: Sequence[_Trial]) -> list[_Trial]:
     """Selectors for the samples on which the best one gives nothing: some templates have two layouts. They must be
     right wherever they speak, and speak where the best one does not."""
     found: list[_Trial] = []
     hit = best.hit
     while len(found) < _MAX_COMPLEMENTS and best.missed:
-        fitting = [one for one in trials if not one.wrong and not one.ghosts and len(one.hit - hit) > 1]
+        fitting = [one for one in trials if _is_quiet(one) and len(one.hit - hit) > 1]
         fitting = [one for one in fitting if _adds_quietly(best, one)]
         if not fitting:
             break
