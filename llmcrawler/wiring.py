@@ -229,7 +229,12 @@ def _records(
     teacher: Teacher = StructuredTeacher(options.wanted)
     if model is not None:
         asking = LLMTeacher(
-            model.ask, model.name, wanted=options.wanted, cache=cache, pages_a_call=1 if small else lesson.max_samples
+            model.ask,
+            model.name,
+            wanted=options.wanted,
+            cache=cache,
+            pages_a_call=1 if small else lesson.max_samples,
+            small_model=small,
         )
         teacher = FallbackTeacher(asking, teacher)
     singletons = settings.getbool("RECORD_SINGLETONS")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -125,23 +125,38 @@ def answer_schema(page_ids: Sequence[str], wanted: Wanted | None) -> dict[str, A
     }
     page = {
         "id": {"type": "string", "enum": list(page_ids)},
-        "values": {"type": "array", "items": _strict(value), "maxItems": 400},
+        "values": {"type": "array", "items": strict(value), "maxItems": 400},
     }
-    return _strict(
+    return strict(
         {
-            "fields": {"type": "array", "items": _strict(named), "maxItems": most_fields},
-            "pages": {"type": "array", "items": _strict(page), "maxItems": len(page_ids)},
+            "fields": {"type": "array", "items": strict(named), "maxItems": most_fields},
+            "pages": {"type": "array", "items": strict(page), "maxItems": len(page_ids)},
         }
     )
 
 
-def _strict(properties: dict[str, Any]) -> dict[str, Any]:
+def strict(properties: dict[str, Any]) -> dict[str, Any]:
+    """An object with all of these properties and no other, as strict structured outputs want it."""
     return {
         "type": "object",
         "properties": properties,
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """How a model is asked: `document` makes the user message, `schema` is that of its answer, and `read` brings the
+    answer (to a document) into the form of the contract. `examples` are earlier user messages and their answers."""
+
+    version: str = PROMPT_VERSION
+    system: str = SYSTEM
+    examples: tuple[tuple[str, str], ...] = ()
+    document: Callable[[str, Wanted | None, Sequence[ShownPage], Sequence[Field]], dict[str, Any]] = induce_document
+    schema: Callable[[Sequence[str], Wanted | None], dict[str, Any]] = answer_schema
+    read: Callable[[Mapping[str, Any], Any], Any] = lambda _document, answer: answer
+    most_pages: int | None = None
 
 
 def parse_answer(document: Mapping[str, Any], answer: Any, wanted: Wanted | None) -> Induced:
@@ -193,10 +208,11 @@ def _quoted(
     key: str, blocks: tuple[int, ...], quote: str, texts: Mapping[int, str], dropped: Counter[str]
 ) -> Pointed | None:
     """The blocks that have the quote; all of them, where only together they do."""
-    having = tuple(n for n in blocks if quote in texts[n])
+    # What was cut off of a long text is no part of the value.
+    having = tuple(n for n in blocks if quote in texts[n] and (quote == texts[n] or not quote.endswith("…")))
     if having:
         return Pointed(key, having, None if all(quote == texts[n] for n in having) else quote)
-    if quote in " ".join(texts[n] for n in blocks):
+    if len(blocks) > 1 and quote in " ".join(texts[n] for n in blocks):
         return Pointed(key, blocks)
     dropped["quote_not_in_block"] += 1
     return None

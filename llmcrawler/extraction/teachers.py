@@ -12,18 +12,10 @@ from llmcrawler.extraction.blocks import Block
 from llmcrawler.extraction.field_names import snake_case
 from llmcrawler.extraction.induction import Teacher
 from llmcrawler.extraction.model import Field
-from llmcrawler.extraction.prompt import (
-    PROMPT_VERSION,
-    SYSTEM,
-    TASK,
-    Induced,
-    ShownPage,
-    answer_schema,
-    induce_document,
-    parse_answer,
-)
+from llmcrawler.extraction.prompt import TASK, Induced, ShownPage, parse_answer
 from llmcrawler.extraction.samples import Pointed
 from llmcrawler.extraction.schema import Wanted
+from llmcrawler.extraction.small_model import prompt_for
 from llmcrawler.llm import AnswerCache, AskLLM, cache_key
 
 _ANSWER_TOKENS_AROUND: Final = 1_500
@@ -55,7 +47,7 @@ _SYNONYMS: Final = {
 class LLMTeacher:
     """Asks the model, each question once: answers that were good stay in the cache."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a crawl decides
         self,
         ask: AskLLM,
         model_name: Callable[[], Awaitable[str]],
@@ -63,12 +55,14 @@ class LLMTeacher:
         wanted: Wanted | None = None,
         cache: AnswerCache | None = None,
         pages_a_call: int = 7,
+        small_model: bool = False,
     ) -> None:
         self._ask = ask
         self._model_name = model_name
         self._wanted = wanted
         self._cache = cache
-        self._pages_a_call = pages_a_call
+        self._prompt = prompt_for(wanted, small_model=small_model)
+        self._pages_a_call = self._prompt.most_pages or pages_a_call
 
     async def point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:
         """Raises LLMUnavailable, LLMFailed or BadAnswer."""
@@ -79,22 +73,24 @@ class LLMTeacher:
         return answers[0] if len(answers) == 1 else _together(answers)
 
     async def _point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:
-        document = induce_document(page_type, self._wanted, pages, known_fields)
+        prompt = self._prompt
+        document = prompt.document(page_type, self._wanted, pages, known_fields)
         key = ""
         if self._cache is not None:
-            key = cache_key(await self._model_name(), PROMPT_VERSION, TASK, document)
+            key = cache_key(await self._model_name(), prompt.version, TASK, document)
             stored = await self._cache.get(key)
             if stored is not None:
-                return parse_answer(document, stored, self._wanted)
+                return parse_answer(document, prompt.read(document, stored), self._wanted)
         answer = await self._ask(
             TASK,
-            SYSTEM,
+            prompt.system,
             document,
-            answer_schema([page.id for page in pages], self._wanted),
+            prompt.schema([page.id for page in pages], self._wanted),
             salvage=True,
             max_answer_tokens=_ANSWER_TOKENS_AROUND + _ANSWER_TOKENS_PER_PAGE * len(pages),
+            examples=prompt.examples,
         )
-        induced = parse_answer(document, answer, self._wanted)
+        induced = parse_answer(document, prompt.read(document, answer), self._wanted)
         if self._cache is not None and not induced.missing:
             await self._cache.put(key, answer)
         return induced
