@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +28,7 @@ _META_NOISE: Final = (
     "viewport generator theme-color robots referrer format-detection csrf-token msapplication color-scheme googlebot"
     " google-site-verification apple-mobile handheldfriendly mobile-web-app twitter:card og:locale fb:app_id verify"
 ).split()
+_DIGITS: Final = re.compile(r"\d+")
 _LABEL_TAGS: Final = frozenset("th dt b strong label legend h2 h3 h4 h5 h6".split())
 _SMALL_WHOLE_CHARS: Final = 300
 _TEXT_NODE_CHARS: Final = 200
@@ -89,6 +91,12 @@ class PageBlocks:
         elements = ((block.text, self.spots[block.n].element) for block in self.blocks)
         return frozenset(text for text, element in elements if element is not None and element.tag in _LABEL_TAGS)
 
+    @cached_property
+    def paths(self) -> frozenset[str]:
+        """The ways from the root to what carries text, as tags and classes, without numbers."""
+        names: dict[etree._Element, str] = {}
+        return frozenset(_path(spot.element, names) for spot in self.spots.values() if spot.element is not None)
+
     def _pieces(self) -> Iterator[tuple[str, str, Spot]]:
         head = self.root.find("head")
         waiting = [node for node in reversed(self.root) if node is not head]
@@ -103,6 +111,19 @@ class PageBlocks:
             yield from _head_pieces(head)
         for path, value in leaves(self.source.json_ld):
             yield value, f"json-ld {path}", Spot(None, json_path=path)
+
+
+def _path(element: etree._Element, names: dict[etree._Element, str]) -> str:
+    line = []
+    node: etree._Element | None = element
+    while node is not None and node not in names:
+        line.append(node)
+        node = node.getparent()
+    for node in reversed(line):
+        parent = node.getparent()
+        own = _DIGITS.sub("", f"{node.tag}.{node.get('class') or ''}")
+        names[node] = own if parent is None else f"{names[parent]} {own}"
+    return names[element]
 
 
 def repeated_texts(pages: Sequence[PageBlocks]) -> frozenset[str]:

@@ -103,7 +103,7 @@ class Induction:
         # Labels tell more than structure: a row that only some pages have looks like any other row.
         features = [page.features | blocks.texts for page, blocks in zip(pages, parsed, strict=True)]
         wanted = spread(features, self._rules.samples)
-        named = [page.features | blocks.labels for page, blocks in zip(pages, parsed, strict=True)]
+        named = [blocks.paths | blocks.labels for blocks in parsed]
         room = min(_MORE_SAMPLES, self._rules.max_samples - len(wanted))
         wanted += unseen(named, wanted, max(0, room))
         bad_answers = 0

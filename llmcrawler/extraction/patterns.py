@@ -16,7 +16,7 @@ def learn_pattern(pairs: Sequence[tuple[str, str]]) -> str | None:
     """The regular expression (one group) that takes the value out of most texts; None where the texts are the values.
 
     Tried in this order, the first of those that fit most pairs wins: the text is the value; what stands before and
-    after is constant; the same with any digits in it; a piece between separators; the words next to the value are
+    after is constant but for its numbers; a piece between separators; the words next to the value are
     constant; a number behind the same word; the first number. Most give nothing on a page where what they stand on is
     missing.
     """
@@ -24,7 +24,7 @@ def learn_pattern(pairs: Sequence[tuple[str, str]]) -> str | None:
     if not within:
         return None
     options: dict[str, None] = {}
-    for build in (_exact, _digits_folded, *_PIECES, _words_beside, _word_and_number, _number):
+    for build in (_constant_around, *_PIECES, _words_beside, _word_and_number, _number):
         for text, value in within:
             pattern = build(text, value)
             if pattern is not None:
@@ -70,18 +70,11 @@ def _cut(text: str, value: str) -> tuple[str, str]:
     return text[:start], text[start + len(value) :]
 
 
-def _exact(text: str, value: str) -> str | None:
+def _constant_around(text: str, value: str) -> str | None:
+    """What stands around a value, whatever numbers are in it."""
     before, after = _cut(text, value)
     if max(len(before), len(after)) > _MAX_CONTEXT_CHARS:
         return None
-    return f"^{_escape(before)}(.+?){_escape(after)}$"
-
-
-def _digits_folded(text: str, value: str) -> str | None:
-    exact = _exact(text, value)
-    if exact is None:
-        return None
-    before, after = _cut(text, value)
     return f"^{_fold_digits(before)}(.+?){_fold_digits(after)}$"
 
 

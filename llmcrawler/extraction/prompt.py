@@ -39,7 +39,8 @@ categories, tags). Leave out menus, adverts, related items, cookie notes and eve
 - "quote": the value, letter for letter, when it is only a part of its block ("12.99" in "Price: £12.99"); else null.
 - A field that is not on a page has no entry for that page. Never point at something that only resembles it.
 - Things that repeat on one page with several properties each (reviews, offers, rows of a table): give their fields one
-  "group" name; for each field of the group point at all its blocks. Else "group" is null.
+  "group" name; for each field of the group point at all its blocks. Else "group" is null. In "values" such a field is
+  called by its group and name: "reviews.author".
 
 Answer in JSON with every id of "pages" once: {"fields": [{"name": "price", "type": "number", "description": "with tax",
 "many": false, "group": null}], "pages": [{"id": "1", "values": [{"field": "price", "blocks": [12], "quote": null}]}]}
@@ -239,7 +240,7 @@ def _typechecked(
     fixed: frozenset[str],
     dropped: Counter[str],
 ) -> tuple[tuple[Field, ...], dict[str, tuple[Pointed, ...]]]:
-    """Without the blocks that are no values of their field's type. A field that most of its values contradict is a
+    """Without the blocks that are no values of their field's type. A field that all of its values contradict is a
     string, unless its type is fixed by the user."""
     types = {one.key: one.type for one in fields}
     fitting = {
@@ -247,7 +248,7 @@ def _typechecked(
     }
     counts = Counter(one.field for _, one in fitting)
     bad = Counter(one.field for (_, one), kept in fitting.items() if kept is None)
-    wrong = {key for key, count in bad.items() if 2 * count > counts[key]} - fixed
+    wrong = {key for key, count in bad.items() if count == counts[key] and count > 1} - fixed
     dropped["type_mismatch"] += sum(kept != one for (_, one), kept in fitting.items() if one.field not in wrong)
     checked = {
         page: [one if one.field in wrong else fitting[page, one] for one in pointed] for page, pointed in values.items()

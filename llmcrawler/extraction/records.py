@@ -225,7 +225,8 @@ class Records:
         told: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         held = Held(_lesson_page(question), learner.key.template, told)
         learner.held[question.url] = held
-        if len(learner.held) >= self._rules.learn_pages * learner.patience and not learner.is_learning:
+        enough = max(self._rules.learn_pages, self._rules.min_pages) * learner.patience
+        if len(learner.held) >= enough and not learner.is_learning:
             self._start(learner)
         if self._poll is None or self._poll.done():
             self._poll = asyncio.ensure_future(self._watch_pressure())

@@ -57,7 +57,7 @@ class Variant:
         return len(core & extraction.present) / len(core) if core else float(bool(extraction.present))
 
     def fits(self, extraction: Extraction) -> bool:
-        return self.fit(extraction) > _MIN_FIT or self.fit(extraction) == 1
+        return self.fit(extraction) >= _MIN_FIT
 
     def note(self, extraction: Extraction) -> None:
         """Count a page that got its record from this variant."""
