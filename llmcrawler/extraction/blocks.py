@@ -27,6 +27,7 @@ _META_NOISE: Final = (
     "viewport generator theme-color robots referrer format-detection csrf-token msapplication color-scheme googlebot"
     " google-site-verification apple-mobile handheldfriendly mobile-web-app twitter:card og:locale fb:app_id verify"
 ).split()
+_LABEL_TAGS: Final = frozenset("th dt b strong label legend h2 h3 h4 h5 h6".split())
 _SMALL_WHOLE_CHARS: Final = 300
 _TEXT_NODE_CHARS: Final = 200
 _LONG_BLOCK_CHARS: Final = 400
@@ -81,6 +82,12 @@ class PageBlocks:
     @cached_property
     def texts(self) -> frozenset[str]:
         return frozenset(block.text for block in self.blocks)
+
+    @cached_property
+    def labels(self) -> frozenset[str]:
+        """Texts of elements that mostly name what stands beside or below them."""
+        elements = ((block.text, self.spots[block.n].element) for block in self.blocks)
+        return frozenset(text for text, element in elements if element is not None and element.tag in _LABEL_TAGS)
 
     def _pieces(self) -> Iterator[tuple[str, str, Spot]]:
         head = self.root.find("head")

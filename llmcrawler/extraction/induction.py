@@ -19,7 +19,7 @@ from llmcrawler.extraction.prompt import Induced, ShownPage
 from llmcrawler.extraction.rows import LearnedGroup, learn_group
 from llmcrawler.extraction.samples import Pointed, Sample
 from llmcrawler.extraction.schema import reconcile
-from llmcrawler.extraction.variety import spread
+from llmcrawler.extraction.variety import spread, unseen
 
 logger = logging.getLogger(__name__)
 
@@ -103,6 +103,9 @@ class Induction:
         # Labels tell more than structure: a row that only some pages have looks like any other row.
         features = [page.features | blocks.texts for page, blocks in zip(pages, parsed, strict=True)]
         wanted = spread(features, self._rules.samples)
+        named = [page.features | blocks.labels for page, blocks in zip(pages, parsed, strict=True)]
+        room = min(_MORE_SAMPLES, self._rules.max_samples - len(wanted))
+        wanted += unseen(named, wanted, max(0, room))
         bad_answers = 0
         while wanted:
             try:

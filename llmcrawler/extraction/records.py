@@ -47,7 +47,9 @@ class RecordRules:
 
 @dataclass(frozen=True, slots=True)
 class RecordQuestion:
-    """A page that is to get its record. `site` and `template` are the grouper's."""
+    """A page that is to get its record. `site` and `template` are the grouper's; `is_sure` where the page type is the
+    page's own verdict and not its template's.
+    """
 
     url: str
     title: str
@@ -57,12 +59,16 @@ class RecordQuestion:
     site: str
     template: str
     page_type: str
+    is_sure: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class RecordAnswer:
+    """`home` is set where a page fits another template of its site than the one it was put into."""
+
     record: dict[str, Any] | None = None
     error: PageError | None = None
+    home: LearnerKey | None = None
 
 
 class Records:
@@ -108,10 +114,10 @@ class Records:
             if match is not None and (match.fits or not self._may_learn(learner)):
                 return self._taken(learner, match, question)
             if not self._may_learn(learner):
-                return await self._left(learner, None, question)
+                return self._at_home(source, question) or await self._left(learner, None, question)
             held = self._hold(learner, question)
             if not await self._told(learner, held):
-                return await self._left(learner, match, question)
+                return self._at_home(source, question) or await self._left(learner, match, question)
             template = held.template
 
     def regroup(self, site: str, aliases: Mapping[str, str], moved: Mapping[str, str]) -> None:
@@ -184,6 +190,26 @@ class Records:
             self._count("invalid_values", len(problems))
         return cleaned
 
+    def _at_home(self, source: Source, question: RecordQuestion) -> RecordAnswer | None:
+        """The record of a page that no variant of its template fits, by the template of its site that it does fit.
+
+        That one has all of its core on the page, and the core says something. It is of the same page type, unless the
+        page has its type from its template only: then that was the wrong one.
+        """
+        matches = [
+            (learner.key, match)
+            for learner in self.learners(question.site)
+            if learner.key.page_type == question.page_type or not question.is_sure
+            for match in [learner.match(source, question.url, question.lang)]
+            if match is not None
+            and len(match.variant.core) >= _ADOPTED_CORE
+            and match.variant.fit(match.extraction) == 1
+        ]
+        if not matches:
+            return None
+        home, match = max(matches, key=lambda pair: (len(pair[1].extraction.present), pair[0].template))
+        return RecordAnswer(self._valid(match.extraction.record), home=home)
+
     async def _left(self, learner: Learner, match: Match | None, question: RecordQuestion) -> RecordAnswer:
         """What a page gets whose template could not be learned (or not for such pages)."""
         if match is not None and match.extraction.present:
@@ -224,8 +250,8 @@ class Records:
         for learner in waiting:
             if len(learner.held) >= self._rules.min_pages * learner.patience and reason != "stopped":
                 self._start(learner)
-        if reason == "backing_out" and any(one.is_learning for one in self._learners.values()):
-            return  # the bodies that pages hold are given back when these lessons end
+        if reason != "stopped" and any(one.is_learning for one in self._learners.values()):
+            return  # when these lessons end, bodies are given back, and pages may fit what was learned
         for learner in waiting:
             if not learner.is_learning:
                 learner.tell_all(look_again=False)

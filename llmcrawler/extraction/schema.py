@@ -57,16 +57,20 @@ def _object(node: _Node) -> dict[str, Any]:
 
 
 def _property(one: Field) -> dict[str, Any]:
-    kind: FieldType = one.type or "string"
-    formats = {"date": "date", "url": "uri"}
-    plain = "string" if kind in formats else kind
-    shape: dict[str, Any] = {"type": plain} if one.many else {"type": [plain, "null"]}
-    if kind in formats:
-        # A date may have a time: the format "date" would refuse that.
-        shape |= {"format": formats[kind]} if kind == "url" else {"pattern": r"^\d{4}-\d{2}-\d{2}"}
+    shape = {} if one.type is None else _scalar(one.type, nullable=not one.many)  # None: the model will say
     if one.many:
         shape = {"type": ["array", "null"], "items": shape}
     return {**shape, "description": one.description} if one.description else shape
+
+
+def _scalar(kind: FieldType, *, nullable: bool) -> dict[str, Any]:
+    plain = "string" if kind in ("date", "url") else kind
+    shape: dict[str, Any] = {"type": [plain, "null"] if nullable else plain}
+    if kind == "url":
+        shape["format"] = "uri"
+    if kind == "date":  # it may have a time, which the format "date" would refuse
+        shape["pattern"] = r"^\d{4}-\d{2}-\d{2}"
+    return shape
 
 
 def assemble(fields: Sequence[Field], values: Mapping[str, Any]) -> dict[str, Any]:

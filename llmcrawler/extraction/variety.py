@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 
 # A feature on fewer pages than this share is a page's own oddity, not a variant of the template.
 _MIN_SHARE = 0.1
+_COMMON_SHARE = 0.15
 # What a thing is worth that was shown already, against the first time.
 _AGAIN = 0.25
 
@@ -31,6 +32,21 @@ def spread(features: Sequence[frozenset[str]], count: int, taken: Collection[int
         chosen.append(best)
         free.remove(best)
         _see(left, shows[best])
+    return chosen
+
+
+def unseen(features: Sequence[frozenset[str]], shown: Collection[int], count: int) -> list[int]:
+    """Up to `count` more pages, for features that a good part of the pages has and none of those shown: a field that is
+    on a sixth of the pages only is easily on none of three.
+    """
+    counts = Counter(name for page in features for name in page)
+    seen = frozenset().union(*(features[place] for place in shown))
+    missing = {name for name, pages in counts.items() if pages >= max(2.0, _COMMON_SHARE * len(features))} - seen
+    chosen: list[int] = []
+    while missing and len(chosen) < count:
+        best = max(range(len(features)), key=lambda place: len(features[place] & missing))
+        chosen.append(best)
+        missing -= features[best]
     return chosen
 
 

@@ -40,7 +40,10 @@ class RecordPipeline:
             site=site.name,
             template=page.template,
             page_type=page.page_type,
+            is_sure=page.decided_by != "template",
         )
         answer = await self._crawl.records.record_of(question)
         page.record = answer.record
+        if answer.home is not None:
+            page.template, page.page_type = answer.home.template, answer.home.page_type
         page.error = page.error or answer.error

@@ -233,6 +233,29 @@ async def test_left_over_pages_can_be_asked_for_one_by_one() -> None:
     assert answer.record == {"url": "https://shop.test/lamps/1"}
 
 
+async def test_a_page_in_the_wrong_template_is_recognised_by_its_fields() -> None:
+    pressure = Pressure()
+    records = make(TruthTeacher(), pressure)
+    await ask(records, [question(number) for number in range(12)])
+    stray = question(20, template="t7", page_type="article", is_sure=False)
+    pressure.reason = "idle"
+    (answer,) = await ask(records, [stray])
+    assert answer.record == product(20)
+    assert answer.home is not None
+    assert (answer.home.template, answer.home.page_type) == ("t1", "product")
+    sure = question(21, template="t7", page_type="article", is_sure=True)
+    assert await ask(records, [sure]) == [RecordAnswer()]
+
+
+async def test_a_page_of_a_rare_template_has_a_record_where_it_fits_a_learned_one() -> None:
+    pressure = Pressure()
+    records = make(TruthTeacher(), pressure)
+    await ask(records, [question(number) for number in range(12)])
+    pressure.reason = "idle"
+    (answer,) = await ask(records, [question(20, template="t7")])
+    assert answer.record == product(20)
+
+
 async def test_a_cancelled_page_is_not_waited_for() -> None:
     records = make(TruthTeacher())
     gone = asyncio.ensure_future(records.record_of(question(1)))

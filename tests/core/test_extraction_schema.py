@@ -180,7 +180,7 @@ def test_the_schema_of_a_learned_record_allows_null_and_nothing_else() -> None:
     assert schema["title"] == "product"
     assert schema["properties"]["title"] == {"type": ["string", "null"], "description": "its name"}
     assert schema["properties"]["offer"]["properties"] == {"price": {"type": ["number", "null"]}}
-    assert schema["properties"]["tags"] == {"type": ["array", "null"], "items": {"type": "string"}}
+    assert schema["properties"]["tags"] == {"type": ["array", "null"], "items": {}}
     validator = Validator(schema)
     assert not validator.problems(assemble(FIELDS, {}))
     assert [path for path, _ in validator.problems({**assemble(FIELDS, {}), "other": 1})] == [()]
