@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -106,16 +106,18 @@ def _named(given: Any, dropped: Counter[str]) -> list[Field]:
     return fields
 
 
-def one_of_two_numbers(fields: Sequence[Field], pages: Iterable[frozenset[str]]) -> dict[str, str]:
+def one_of_two_numbers(
+    fields: Sequence[Field], pages: Iterable[frozenset[str]], known: Collection[str]
+) -> dict[str, str]:
     """Key -> the key of the same field in the other number ("image", "images"), where no page has both.
 
-    `pages` are the keys that each page has. The one that is on more pages keeps its name.
+    `pages` are the keys that each page has. The one whose name is known, else the one on more pages, keeps its name.
     """
     had = list(pages)
     counts = Counter(key for keys in had for key in keys)
     first: dict[tuple[str, str], str] = {}
     merged: dict[str, str] = {}
-    for one in sorted(fields, key=lambda one: -counts[one.key]):
+    for one in sorted(fields, key=lambda one: (one.name not in known, -counts[one.key])):
         kept = first.setdefault((one.group, singular(one.name)), one.key)
         if kept != one.key and not any({kept, one.key} <= keys for keys in had):
             merged[one.key] = kept

@@ -32,6 +32,9 @@ _CODES: Final = (
     "eur usd gbp chf jpy cad aud nzd sek nok dkk isk pln czk huf ron bgn try rub uah inr cny rmb krw thb brl mxn zar"
     " ils sgd hkd twd us a c au ca nz hk nt r rs kr fr rm lei"
 )
+_PRICE: Final = re.compile(
+    rf"[{_CURRENCY}]|\b(?:{'|'.join(one for one in _CODES.split() if len(one) == 3)})\b", re.IGNORECASE
+)
 # Letters may stand right before a number where they are a currency; else it is part of a name: "X200", "SKU-5".
 _GLUED_CURRENCY: Final = re.compile(rf"(?:^|[^\w])(?:{'|'.join(_CODES.split())})\.?$", re.IGNORECASE)
 _GLUED_NAME: Final = re.compile(r"\w[-\u2010\u2011.]?$")
@@ -60,7 +63,7 @@ def read_number(text: str, lang: str = "") -> int | float | None:
     numeral, before, after = runs[0][0], text[: runs[0].start()], text[runs[0].end() :]
     if sum(map(str.isalpha, before + after)) > _MAX_LETTERS_AROUND or _is_named(before) or _MULTIPLIER.match(after):
         return None
-    is_price = any(sign in before + after for sign in _CURRENCY)
+    is_price = bool(_PRICE.search(f"{before} {after}"))
     if " " in numeral and "," not in numeral and not is_price and any(map(str.isalpha, before)):
         return None  # "Model 15 128 GB": two numbers side by side
     cents = _NO_CENTS.match(after)

@@ -181,7 +181,8 @@ def parse_answer(document: Mapping[str, Any], answer: Any, wanted: Wanted | None
     if not values:
         raise BadAnswer("the answer is about none of the pages that were asked for")
     if wanted is None:
-        fields, values = _in_one_number(fields, values)
+        known = [one["name"] for one in document.get("known_fields") or ()]
+        fields, values = _in_one_number(fields, values, known)
     fixed = frozenset(one.key for one in wanted.fields if one.type is not None) if wanted is not None else frozenset()
     fields, values = _typechecked(fields, values, shown, fixed, dropped)
     return Induced(fields, values, +dropped, frozenset(shown.keys() - values.keys()))
@@ -220,10 +221,10 @@ def _quoted(
 
 
 def _in_one_number(
-    fields: tuple[Field, ...], values: Mapping[str, tuple[Pointed, ...]]
+    fields: tuple[Field, ...], values: Mapping[str, tuple[Pointed, ...]], known: Sequence[str]
 ) -> tuple[tuple[Field, ...], dict[str, tuple[Pointed, ...]]]:
     """With "image" on one page and "images" on another as one field."""
-    merged = one_of_two_numbers(fields, [frozenset(one.field for one in pointed) for pointed in values.values()])
+    merged = one_of_two_numbers(fields, [frozenset(one.field for one in pointed) for pointed in values.values()], known)
     by_key = {one.key: one for one in fields}
     for gone, kept in merged.items():
         by_key[kept] = reconcile([by_key[kept]], [replace(by_key.pop(gone), name=by_key[kept].name)])[0]

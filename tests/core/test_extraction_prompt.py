@@ -255,6 +255,9 @@ def test_a_known_name_is_kept() -> None:
     found = parse_answer(document, answer([field("image", "url")], [value("image", 9)]), None)
     assert [one.key for one in found.fields] == ["images"]
     assert found.values["1"] == (Pointed("images", (9,)),)
+    both = [field("image", "url"), field("images", "url")]
+    found = parse_answer(document, answer(both, [value("image", 9)], []), None)
+    assert [one.key for one in found.fields] == ["images"]
 
 
 def test_the_fields_of_a_group_go_by_either_name_where_it_is_theirs_alone() -> None:

@@ -62,6 +62,7 @@ def test_a_number_is_read_past_its_currency_unit_and_separators(text: str, lang:
         ("1.299", "", 1.299),
         ("1,299", "", 1299),
         ("€1.299", "", 1299),
+        ("EUR 1.299", "", 1299),
     ],
 )
 def test_three_digits_behind_a_mark_are_decimals_where_the_language_has_it_so(
