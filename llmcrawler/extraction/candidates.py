@@ -41,6 +41,8 @@ _HASHED: Final = re.compile(
 _STATE: Final = re.compile(
     r"(?:^|[-_])(?:active|current|selected|open|hidden|show|first|last|odd|even|disabled|lazy\w*)$"
 )
+# Next to each other these are items of one list, and none names the other.
+_EQUALS: Final = frozenset({"li", "a", "tr", "dd", "option", "img"})
 _NOT_LABELLED: Final = frozenset({"html", "body", "main", "article", "section", "aside", "nav", "form", "footer"})
 _NO_LABELS: Final = frozenset(
     {"nav", "header", "footer", "main", "article", "section", "aside", "ul", "ol", "dl", "table", "form", "figure"}
@@ -311,7 +313,7 @@ def _label_queries(element: etree._Element, text_index: int | None) -> Iterator[
         if isinstance(before, str):
             query = f"//text()[normalize-space()={_literal(before)}]/following-sibling::{node.tag}[1]{inner}"
             yield query, prior - 0.05
-        elif before is not None:
+        elif before is not None and not (before.tag == node.tag and node.tag in _EQUALS):
             label = _label(before)
             if label:
                 # td, dd, p: the tag of the value stands for itself; its cell may hold more than the value.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
+from urllib.parse import urljoin
 
 from llmcrawler.extraction.model import Extractor, FieldRule, Selector
 from llmcrawler.extraction.queries import Source, compile_query, nodes_at, texts_at, texts_within
@@ -38,6 +39,7 @@ class CompiledExtractor:
     def __init__(self, extractor: Extractor) -> None:
         self.extractor = extractor
         self._rules = [rule for rule in extractor.rules if not rule.field.group]
+        self._has_urls = any(field.type == "url" for field in extractor.fields)
         self._groups = [
             (name, rows, [rule for rule in extractor.rules if rule.field.group == name])
             for name, rows in extractor.groups
@@ -52,7 +54,7 @@ class CompiledExtractor:
 
     def extract_from(self, source: Source, url: str, lang: str = "") -> Extraction:
         """The same for a page that is parsed already."""
-        page = _Page(source, url, lang)
+        page = _Page(source, _base_url(source, url) if self._has_urls else url, lang)
         values: dict[str, Any] = {}
         for rule in self._rules:
             value = _value(rule, page)
@@ -81,10 +83,19 @@ def _value(rule: FieldRule, page: _Page) -> Scalar | list[Scalar] | None:
         texts = texts_at(page.source, selector)
         if rule.joined and texts:
             texts = ["\n".join(texts)]
-        values = _typed(texts, rule, page)
+        # What is written for machines is written alike in all languages.
+        values = _typed(texts, rule, replace(page, lang="") if selector.language == "json-ld" else page)
         if values:
             return values if rule.field.many else values[0]
     return None
+
+
+def _base_url(source: Source, url: str) -> str:
+    base = source.root.find("head/base")
+    try:
+        return urljoin(url, base.get("href") or "") if base is not None else url
+    except ValueError:
+        return url
 
 
 def _objects(rows: Sequence[Selector], rules: Sequence[FieldRule], page: _Page) -> list[dict[str, Any]]:
