@@ -11,7 +11,7 @@ from twisted.internet.base import ReactorBase
 from twisted.internet.defer import Deferred
 from twisted.internet.error import DNSLookupError
 
-from llmcrawler.wiring import crawl_of
+from llmcrawler.wiring import Crawl, crawl_of
 
 
 class GuardedResolver(CachingThreadedResolver):
@@ -34,9 +34,15 @@ class GuardedResolver(CachingThreadedResolver):
 
     def _check(self, address: str, name: str) -> str:
         crawls = [crawl_of(crawler) for crawler in self._process.crawlers]
-        refusals = [
-            crawl.addresses.reason_to_refuse_address(address, name) if crawl.options.urls else None for crawl in crawls
-        ]
+        refusals = [_refusal(crawl, address, name) for crawl in crawls]
         if refusals and all(refusals):
             raise DNSLookupError(f"{name}: {refusals[0]}")
         return address
+
+
+def _refusal(crawl: Crawl, address: str, name: str) -> str | None:
+    if not crawl.options.urls:
+        return None
+    if crawl.proxies is not None and name in crawl.proxies.hosts:
+        return None  # the user's own proxy; middlewares/proxies.py sees to what is asked of it
+    return crawl.addresses.reason_to_refuse_address(address, name)
