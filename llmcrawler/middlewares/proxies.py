@@ -14,7 +14,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
-from twisted.internet.error import ConnectError
+from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
 
 from llmcrawler.errors import NoProxy
 from llmcrawler.middlewares.refusals import RequestRefused
@@ -101,7 +101,7 @@ class ProxyMiddleware:
             return self._failed(request, label, "dead")
         if isinstance(exception, exceptions.DownloadTimeoutError):
             return switched(self._crawler, request, label, "timed out", "a timeout")
-        if type(exception) is exceptions.DownloadFailedError:
+        if type(exception) is exceptions.DownloadFailedError or isinstance(exception, (ConnectionDone, ConnectionLost)):
             return switched(self._crawler, request, label, "broke off", "a connection that broke")
         return None
 
@@ -177,9 +177,9 @@ def switched(crawler: Crawler, request: Request, label: str, kind: str, reason: 
     """The request for another proxy; None when the page is to be believed."""
     pool = crawl_of(crawler).proxies
     assert pool is not None
-    pool.suspect(label, kind)
-    suspects = request.meta[SUSPECTS] = [*request.meta.get(SUSPECTS, ()), label]
-    return None if pool.is_as_it_is(suspects) else _again(crawler, request, label, reason)
+    suspects = request.meta.get(SUSPECTS, ())
+    request.meta[SUSPECTS] = [*suspects, label]
+    return _again(crawler, request, label, reason) if pool.suspect(label, kind, suspects) else None
 
 
 def _again(crawler: Crawler, request: Request, label: str, reason: str) -> Request:

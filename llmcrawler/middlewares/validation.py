@@ -11,6 +11,7 @@ from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.retry import get_retry_request
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response, TextResponse
+from scrapy.http.request import NO_CALLBACK
 
 from llmcrawler.errors import NotThePage
 from llmcrawler.middlewares.proxies import LABEL, SUSPECTS, switched
@@ -18,6 +19,10 @@ from llmcrawler.middlewares.refusals import RequestRefused
 from llmcrawler.wiring import Crawl, crawl_of, load_validator
 
 Validator = Callable[[Response], Any]
+
+
+class ValidatorBroke(Exception):
+    """A user's validate_response has a fault of its own: an error of kind `internal`."""
 
 
 class ValidationMiddleware:
@@ -44,7 +49,8 @@ class ValidationMiddleware:
         reason = await self._reason(request, response, through_proxy=label is not None)
         if reason is None:
             if label is not None and self._crawl.proxies is not None and _is_an_answer(response.status):
-                self._crawl.proxies.succeed(label, request.meta.get(SUSPECTS, ()))
+                suspects = request.meta.get(SUSPECTS, ())
+                self._crawl.proxies.succeed(label, suspects, is_page=self._is_page(request))
             return response
         assert self._crawler.stats is not None
         self._crawler.stats.inc_value("llmcrawler/not_the_page")
@@ -58,8 +64,7 @@ class ValidationMiddleware:
             reason = self._crawl.bans.of_text(response.text)
             if reason is not None:
                 return reason
-        # Neither robots.txt nor a sitemap, which have no lease, is a page; an error page is known for what it is.
-        if "lease" not in request.meta or not 200 <= response.status < 300:
+        if not self._is_page(request) or not 200 <= response.status < 300:  # an error page is known for what it is
             return None
         try:
             for validate in self._validators:
@@ -68,7 +73,15 @@ class ValidationMiddleware:
                     await verdict
         except NotThePage as error:
             return str(error) or "validate_response says so"
+        except Exception as error:  # the user's code; some of its errors would pass for errors of the body
+            raise ValidatorBroke(f"validate_response raised {type(error).__name__}: {error}") from error
         return None
+
+    def _is_page(self, request: Request) -> bool:
+        """Neither robots.txt nor a sitemap is one; a spider that uses no frontier may have its pages without leases."""
+        if "lease" in request.meta:
+            return True
+        return not hasattr(self._crawler.spider, "request_of") and request.callback is not NO_CALLBACK
 
     def _again(self, request: Request, label: str | None, reason: str) -> Request | None:
         if label is not None:

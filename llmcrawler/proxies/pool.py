@@ -133,27 +133,31 @@ class ProxyPool:
         record.failures[kind] += 1
         self._fault(record, kind)
 
-    def suspect(self, label: str, kind: str) -> None:
-        """The proxy or the page is at fault."""
+    def suspect(self, label: str, kind: str, suspects: Sequence[str] = ()) -> bool:
+        """The proxy or the page is at fault; `suspects` are those that did not get this page before (a label for each
+        try). Whether the page may be asked for through another one; else it is to be believed as it is.
+        """
         record = self._of(label)
         record.failures[kind] += 1
-        record.suspicions += 1
-        # Nothing but suspicions, one after the other, on different pages: then the site refuses all of us.
-        if record.suspicions >= self.rules.max_faults * (3 if record.pages else 1):
-            record.suspicions = 0
-            self._fault(record, kind)
+        if label not in suspects:
+            self._suspect(record, kind)
+        suspects = [*suspects, label]
+        proven = sum(self._of(one).pages > 0 for one in suspects)
+        if proven < _WITNESSES and len(suspects) < self.rules.max_switches:
+            return True
+        if proven:
+            self._forgive(suspects)
+        return False
 
-    def is_as_it_is(self, suspects: Sequence[str]) -> bool:
-        """Whether a page that these (a label for each try) did not get should be asked for no more."""
-        proven = sum(self._of(label).pages > 0 for label in suspects)
-        return proven >= _WITNESSES or len(suspects) >= self.rules.max_switches
-
-    def succeed(self, label: str, suspects: Iterable[str] = ()) -> None:
-        """The proxy got a page; those that did not get the same one are convicted."""
-        record = self._of(label)
-        record.pages += 1
-        record.faults = record.suspicions = 0
-        record.resting_until = 0.0
+    def succeed(self, label: str, suspects: Iterable[str] = (), *, is_page: bool = True) -> None:
+        """The proxy got what others, the suspects, did not: they are convicted. Only a page, which was looked at more
+        closely than a robots.txt, shows that it works itself.
+        """
+        if is_page:
+            record = self._of(label)
+            record.pages += 1
+            record.faults = record.suspicions = 0
+            record.resting_until = 0.0
         for other in set(suspects) - {label}:
             self._fault(self._of(other), "banned")
 
@@ -193,6 +197,19 @@ class ProxyPool:
         if not fit:
             raise NoProxy(f"no proxy is left in {' or '.join(wanted)}: {self._obituary()}", is_final=not countries)
         return fit
+
+    def _suspect(self, record: _Record, kind: str) -> None:
+        record.suspicions += 1
+        # Nothing but suspicions, one after the other, on different pages: then the site refuses all of us.
+        if record.suspicions >= self.rules.max_faults * _WITNESSES:
+            record.suspicions = 0
+            self._fault(record, kind)
+
+    def _forgive(self, suspects: Iterable[str]) -> None:
+        """The page is forbidden to proxies that work. What is not known to work is no worse for that."""
+        for record in map(self._of, set(suspects)):
+            if not record.pages:
+                record.suspicions = max(0, record.suspicions - 1)
 
     def _obituary(self) -> str:
         figures = self.figures()

@@ -106,19 +106,41 @@ async def test_a_page_that_three_working_proxies_refuse_is_as_it_is_and_none_is_
     pool = await pool_of(5)
     for number in (1, 2, 3):
         pool.succeed(label(number))
-    suspects = []
-    for number in (4, 1, 2, 3):
-        assert not pool.is_as_it_is(suspects)
-        pool.suspect(label(number), "banned")
-        suspects.append(label(number))
-    assert pool.is_as_it_is(suspects)
+    for _page in range(3):
+        suspects = []
+        for number in (4, 5, 1, 2):
+            assert pool.suspect(label(number), "banned", suspects)
+            suspects.append(label(number))
+        assert not pool.suspect(label(3), "banned", suspects)
     assert pool.figures()["dropped"] == 0
 
 
 async def test_no_page_is_asked_for_through_more_than_so_many_proxies():
     pool = await pool_of(20, max_switches=4)
-    assert not pool.is_as_it_is([label(number) for number in range(1, 4)])
-    assert pool.is_as_it_is([label(number) for number in range(1, 5)])
+    labels = [label(number) for number in range(1, 4)]
+    assert pool.suspect(label(3), "banned", labels[:2])
+    assert not pool.suspect(label(4), "banned", labels)
+
+
+async def test_proxies_that_never_worked_are_not_dropped_over_pages_that_are_forbidden_to_all():
+    pool = await pool_of(2)
+    pool.succeed(label(1))
+    for _page in range(50):
+        pool.succeed(label(1))
+        suspects = [label(2), label(1), label(2), label(1)]
+        for place, suspect in enumerate(suspects):
+            pool.suspect(suspect, "banned", suspects[:place])
+        assert not pool.suspect(label(1), "banned", suspects)
+    assert pool.figures()["dropped"] == 0
+
+
+async def test_robots_txt_convicts_and_proves_nothing():
+    pool = await pool_of(3)
+    pool.suspect(label(1), "banned")
+    pool.succeed(label(2), suspects=[label(1)], is_page=False)
+    assert pool.figures()["dropped/banned"] == 1
+    pool.take()
+    assert not pool.take(tried=[label(3)]).is_proven
 
 
 async def test_a_site_that_refuses_every_page_uses_the_proxies_up():
