@@ -4,6 +4,7 @@ import base64
 import json
 import signal
 import subprocess
+import sys
 
 import pytest
 from aiohttp import web
@@ -293,3 +294,55 @@ def test_ctrl_c_while_all_proxies_rest_ends_the_crawl(tmp_path, site):
     assert "Traceback" not in log
     (line,) = (tmp_path / "feed.jsonl").read_text().splitlines()
     assert json.loads(line)["error"]["kind"] == "no_proxy"
+
+
+def proxies_command(*arguments: str, **settings: object) -> subprocess.CompletedProcess[str]:
+    parts = [sys.executable, "-m", "scrapy", "proxies", *arguments]
+    for name, value in settings.items():
+        parts += ["-s", f"{name}={value}"]
+    return subprocess.run(parts, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_scrapy_proxies_check_prints_which_of_them_work(site):
+    with ProxyServer(credentials="customer-17:pass/word-99").in_thread() as good:
+        done = proxies_command("check", site.url("/about/"), PROXIES=f"{with_login(good)},{dead_proxy()}")
+        none = proxies_command("check", site.url("/about/"), PROXIES=dead_proxy())
+    first, second, total = done.stdout.splitlines()
+    assert first.startswith(good.url)
+    assert first.endswith("works")
+    assert "ConnectError" in second
+    assert total == "1 of 2 work"
+    assert done.returncode == 0
+    assert none.returncode == 1
+    assert not [secret for secret in SECRETS if secret in done.stdout + done.stderr]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "named"),
+    [
+        ((), {}, "scrapy proxies check https://"),
+        (("check",), {}, "scrapy proxies check https://"),
+        (("check", "https://example.com/"), {}, "set PROXIES, PROXIES_FILE or PROXY_PROVIDER"),
+        (("check", "https://example.com/", "--attempts", "0"), {}, "--attempts"),
+        (("check", "https://example.com/"), {"PROXY_PROVIDER": "iproyal"}, "PROXY_IPROYAL_KEY"),
+    ],
+)
+def test_scrapy_proxies_says_what_is_missing(arguments, settings, named):
+    done = proxies_command(*arguments, **settings)
+    assert done.returncode == 2
+    assert named in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_service_that_cannot_be_asked_ends_the_crawl_with_the_reason(tmp_path, site):
+    settings = {
+        "PROXY_PROVIDER": "webshare",
+        "PROXY_WEBSHARE_KEY": "key-123",
+        "PROXY_API_URL": site.url("/odd/missing"),
+    }
+    outcome = explore(tmp_path, site.url("/about/"), settings, depth=0)
+    assert outcome.error_kinds() == {"no_proxy": 1}
+    assert "Webshare's API answers with status 404" in outcome.page("/about/")["error"]["message"]
+    assert outcome.exit_status == 1
+    assert "key-123" not in outcome.log
+    assert "Traceback" not in outcome.log
