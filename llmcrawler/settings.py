@@ -54,6 +54,7 @@ TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 ASYNCIO_EVENT_LOOP = "uvloop.Loop"
 SCHEDULER = "llmcrawler.scheduler.FrontierScheduler"
 DOWNLOADER = "llmcrawler.downloader.PoliteDownloader"
+DOWNLOAD_HANDLERS = {"https": "llmcrawler.tunnels.TunnelDownloadHandler"}
 TWISTED_DNS_RESOLVER = "llmcrawler.resolver.GuardedResolver"
 SPIDER_MIDDLEWARES = {
     "llmcrawler.middlewares.leases.LeaseMiddleware": 10,  # outermost: it sees what really comes out

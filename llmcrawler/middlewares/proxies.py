@@ -147,7 +147,7 @@ class ProxyMiddleware:
         if status == 407:
             return self._failed(request, label, "credentials refused")
         is_ban = self._crawl.bans.of_status(status) is not None
-        reason = f"a tunnel refused with status {status}" if status else "an answer to CONNECT that is no HTTP"
+        reason = f"a tunnel refused with status {status}" if status else "no tunnel"
         again = switched(self._crawler, request, label, "banned" if is_ban else "no tunnel", reason)
         if again is None:
             # Scrapy's own error repeats what the proxy said, which may be anything.

@@ -118,6 +118,36 @@ def test_https_pages_come_through_a_tunnel_with_credentials(tmp_path):
     assert not tells_secrets(outcome)
 
 
+@pytest.mark.parametrize("site_speaks_tls", [False, True])
+def test_a_proxy_may_speak_tls_itself(tmp_path, site_speaks_tls):
+    certificate = server_context(tmp_path)
+    login = "customer-17:pass/word-99"
+    good = [ProxyServer(tls=certificate, credentials=login) for _ in range(2)]
+    refusing = ProxyServer(FORBIDDEN, tls=certificate)
+    silent = ProxyServer(b"", tls=certificate)
+    with MockSite(tls=certificate if site_speaks_tls else None).in_thread() as site:
+        alone = explore(tmp_path, site.url(), {"DOWNLOAD_VERIFY_CERTIFICATES": False})
+        with all_in_thread(*good, refusing, silent):
+            addresses = [refusing.url, silent.url, *(with_login(server) for server in good)]
+            settings = {"DOWNLOAD_VERIFY_CERTIFICATES": False, "LOG_LEVEL": "DEBUG"}
+            outcome = explore(tmp_path, site.url(), through(*addresses) | settings)
+    assert not outcome.error_kinds(), outcome.log
+    assert len(outcome.pages) == len(alone.pages) > 40
+    assert all(len(server.targets) > 2 for server in good)
+    assert "Traceback" not in outcome.log
+    assert not tells_secrets(outcome)
+
+
+def test_the_certificate_of_a_proxy_is_checked(tmp_path):
+    certificate = server_context(tmp_path)
+    with MockSite(tls=certificate).in_thread() as site, ProxyServer(tls=certificate).in_thread() as proxy:
+        outcome = explore(tmp_path, site.url("/about/"), through(proxy.url) | {"PROXY_REST_SECONDS": 0}, depth=0)
+    assert len(outcome.pages) == 1
+    assert outcome.error_kinds() == {"proxy": 1}
+    assert "gave no tunnel" in outcome.page("/about/")["error"]["message"]
+    assert not proxy.targets
+
+
 def test_a_tunnel_that_nobody_opens_is_a_line_without_the_proxys_words(tmp_path):
     talker = answer("503 customer-17:pass/word-99")
     servers = [ProxyServer(talker) for _ in range(3)]
