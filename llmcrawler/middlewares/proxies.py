@@ -16,7 +16,7 @@ from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
 
-from llmcrawler.errors import NoProxy
+from llmcrawler.errors import ConfigError, NoProxy
 from llmcrawler.middlewares.refusals import RequestRefused
 from llmcrawler.proxies import ProxyPool, Taken, parse_country
 from llmcrawler.wiring import Crawl, crawl_of
@@ -24,13 +24,14 @@ from llmcrawler.wiring import Crawl, crawl_of
 logger = logging.getLogger(__name__)
 
 LABEL = "proxy_label"  # meta: which proxy brought the response
-TRIED = "proxies_tried"  # meta: labels, in order
+TRIED = "proxies_tried"  # meta: labels of those that failed, in order
 SUSPECTS = "proxies_suspected"  # meta: those that may be banned; a subset
 _IN_USE = "_proxy_in_use"
 _OWN_TIMEOUT = "_timeout_without_proxy"
 _LOOK_SECONDS = 0.25  # between two looks at whether a proxy has rested
 _LOOKUP_SECONDS = 10.0
 _CERTAIN = (exceptions.DownloadConnectionRefusedError, exceptions.CannotResolveHostError, ConnectError)
+_GATEWAY = (502, 504)
 _TUNNEL_STATUS = re.compile(r"'status': (\d{3})")
 
 
@@ -73,9 +74,8 @@ class ProxyMiddleware:
         if taken.proxy.authorization is not None:
             request.headers[b"Proxy-Authorization"] = taken.proxy.authorization
         meta[LABEL] = meta[_IN_USE] = taken.label
-        meta[TRIED] = [*meta.get(TRIED, ()), taken.label]
         timeout = meta.get("download_timeout")
-        if not taken.is_proven and self._trial_seconds and timeout and timeout > self._trial_seconds:
+        if not self._pool.is_proven(taken.label) and self._trial_seconds and timeout and timeout > self._trial_seconds:
             meta[_OWN_TIMEOUT], meta["download_timeout"] = timeout, self._trial_seconds
 
     def process_response(self, request: Request, response: Response) -> Response | Request:
@@ -84,6 +84,8 @@ class ProxyMiddleware:
             return response
         location = (response.headers.get("Location") or b"").decode("latin-1")
         reason = self._crawl.bans.of_status(response.status, location)
+        if reason is None and response.status in _GATEWAY and not self._pool.is_proven(label):
+            reason = f"status {response.status}"  # of the site, or of a proxy with nothing behind it
         if reason is None:
             return response
         if response.status == 407:
@@ -113,10 +115,10 @@ class ProxyMiddleware:
         stats.set_value("llmcrawler/proxies/accounts", self._pool.accounts())
 
     async def _take(self, request: Request) -> Taken:
-        countries = _countries(request)
         sticky = request.meta.get("proxy_sticky", self._pool.rules.sticky)
         session = urlparse_cached(request).netloc if sticky else None
         try:
+            countries = _countries(request)
             await self._pool.open()
             while True:
                 taken = self._pool.take(request.meta.get(TRIED, ()), countries, session)
@@ -130,6 +132,8 @@ class ProxyMiddleware:
             if error.is_final:
                 self._end(error)
             raise RequestRefused("no_proxy", str(error)) from None
+        except ConfigError as error:
+            raise RequestRefused("no_proxy", f"proxy_country: {error}") from None
 
     def _end(self, error: NoProxy) -> None:
         if self._closing is None:
@@ -185,12 +189,19 @@ def switched(crawler: Crawler, request: Request, label: str, kind: str, reason: 
 def _again(crawler: Crawler, request: Request, label: str, reason: str) -> Request:
     """Not a retry: the page is not to blame, so it does not count for RETRY_TIMES."""
     logger.debug("Another proxy for %s: %s gave %s", request, label, reason)
+    pool = crawl_of(crawler).proxies
+    assert pool is not None
+    try:
+        pool.seconds_to_wait(_countries(request))
+    except NoProxy as error:
+        # Put back, it would wait in a crawl that is closing, and be no line.
+        raise RequestRefused("no_proxy", str(error)) from None
     assert crawler.stats is not None
     crawler.stats.inc_value("llmcrawler/proxies/switches")
     again = request.copy()
     again.dont_filter = True
     again.meta.pop(LABEL, None)
-    again.meta["dont_cache"] = True  # what is in the cache was not the page
+    again.meta[TRIED] = [*request.meta.get(TRIED, ()), label]
     return again
 
 

@@ -46,9 +46,9 @@ class ValidationMiddleware:
 
     async def process_response(self, request: Request, response: Response) -> Response | Request:
         label = None if "cached" in response.flags else request.meta.get(LABEL)
-        reason = await self._reason(request, response, through_proxy=label is not None)
+        reason = await self._reason(request, response)
         if reason is None:
-            if label is not None and self._crawl.proxies is not None and _is_an_answer(response.status):
+            if label is not None and self._crawl.proxies is not None and self._is_an_answer(response.status):
                 suspects = request.meta.get(SUSPECTS, ())
                 self._crawl.proxies.succeed(label, suspects, is_page=self._is_page(request))
             return response
@@ -59,8 +59,8 @@ class ValidationMiddleware:
             raise RequestRefused("validation", f"not the page: {reason}")
         return again
 
-    async def _reason(self, request: Request, response: Response, *, through_proxy: bool) -> str | None:
-        if through_proxy and isinstance(response, TextResponse):
+    async def _reason(self, request: Request, response: Response) -> str | None:
+        if self._crawl.proxies is not None and isinstance(response, TextResponse):
             reason = self._crawl.bans.of_text(response.text)
             if reason is not None:
                 return reason
@@ -85,14 +85,14 @@ class ValidationMiddleware:
 
     def _again(self, request: Request, label: str | None, reason: str) -> Request | None:
         if label is not None:
-            return switched(self._crawler, request, label, "banned", reason)
-        assert self._crawler.spider is not None
-        again = get_retry_request(request, spider=self._crawler.spider, reason="validation")
+            again = switched(self._crawler, request, label, "banned", reason)
+        else:
+            assert self._crawler.spider is not None
+            again = get_retry_request(request, spider=self._crawler.spider, reason="validation")
         if again is not None:
             again.meta["dont_cache"] = True  # what is in the cache was not the page
         return again
 
-
-def _is_an_answer(status: int) -> bool:
-    """Of the site, and not of a proxy or a site in trouble."""
-    return status < 500 and status not in (403, 407, 429)
+    def _is_an_answer(self, status: int) -> bool:
+        """Of the site, and not of a proxy or a site in trouble."""
+        return status < 500 and status != 429 and self._crawl.bans.of_status(status) is None

@@ -38,11 +38,10 @@ class PoolRules:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """`label` names the proxy without its credentials. `is_proven`: it has given a page before."""
+    """`label` names the proxy without its credentials."""
 
     label: str
     proxy: Proxy
-    is_proven: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -121,11 +120,15 @@ class ProxyPool:
         self._turn += 1
         chosen.last_used = self._turn
         chosen.requests += 1
-        return Taken(chosen.label, chosen.proxy, chosen.pages > 0)
+        return Taken(chosen.label, chosen.proxy)
 
     def seconds_to_wait(self, countries: Sequence[str] = ()) -> float:
         """Until the first one has rested. Raises NoProxy when none is left."""
         return max(0.0, min(record.resting_until for record in self._alive(countries)) - self._clock())
+
+    def is_proven(self, label: str) -> bool:
+        """Whether it has given a page."""
+        return self._of(label).pages > 0
 
     def fail(self, label: str, kind: str) -> None:
         """It is the proxy's fault for certain."""

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from scrapy import Request
 from scrapy.exceptions import DownloadConnectionRefusedError, DownloadTimeoutError, IgnoreRequest, NotConfigured
-from scrapy.http import Response
+from scrapy.http import HtmlResponse, Response
 from scrapy.utils.test import get_crawler
 
 from llmcrawler import settings as project_settings
@@ -90,7 +90,7 @@ async def test_a_request_that_goes_back_is_no_retry_and_keeps_what_it_had():
     assert (again.meta["retry_times"], again.meta["download_timeout"]) == (1, 30)
     await middleware.process_request(again)
     assert again.meta["proxy"] == "http://two.example:80"
-    assert again.meta["proxies_tried"] == ["http://gate.example:80", "http://two.example:80"]
+    assert again.meta["proxies_tried"] == ["http://gate.example:80"]
 
 
 async def test_a_timeout_that_is_not_the_proxys_is_at_last_one_of_the_page():
@@ -183,3 +183,56 @@ async def test_a_users_proxy_may_have_a_private_address_and_other_names_may_not(
     assert resolver._check("10.0.0.1", "gate.example") == "10.0.0.1"
     with pytest.raises(Exception, match=r"10\.0\.0\.1"):
         resolver._check("10.0.0.1", "other.example")
+
+
+async def test_a_country_that_is_none_is_the_fault_of_its_request():
+    with pytest.raises(RequestRefused, match="'Italy' is no country"):
+        await proxy_of().process_request(Request(URL, meta={"proxy_country": "Italy"}))
+
+
+async def test_a_redirect_keeps_the_proxy_of_a_sticky_host():
+    middleware, request = proxy_of(PROXY_STICKY=True), Request(URL)
+    await middleware.process_request(request)
+    middleware.process_response(request, Response(URL, status=302, headers={"Location": "/x"}, request=request))
+    redirected = request.replace(url=URL + "x")
+    await middleware.process_request(redirected)
+    assert redirected.meta["proxy"] == "http://gate.example:80"
+
+
+async def test_a_gateway_error_of_a_proxy_that_never_worked_is_its_own():
+    crawler = crawler_of()
+    middleware, judge = ProxyMiddleware.from_crawler(crawler), ValidationMiddleware.from_crawler(crawler)
+    request = Request(URL, meta={"lease": object()})
+    await middleware.process_request(request)
+    again = middleware.process_response(request, Response(URL, status=502, request=request))
+    await middleware.process_request(again)
+    page = middleware.process_response(again, Response(URL, request=again))
+    assert await judge.process_response(again, page) is page
+    await middleware.process_request(request := Request(URL))
+    error = Response(URL, status=502, request=request)
+    assert middleware.process_response(request, error) is error
+
+
+async def test_a_status_of_the_users_that_is_believed_convicts_nobody():
+    crawler = crawler_of(PROXY_BAN_STATUSES=[404], PROXY_MAX_SWITCHES=2)
+    middleware, judge = ProxyMiddleware.from_crawler(crawler), ValidationMiddleware.from_crawler(crawler)
+    request = Request(URL, meta={"lease": object()})
+    for _ in range(2):
+        await middleware.process_request(request)
+        response = Response(URL, status=404, request=request)
+        outcome = middleware.process_response(request, response)
+        request = outcome if isinstance(outcome, Request) else request
+    assert outcome is response
+    assert await judge.process_response(request, response) is response
+    middleware.spider_closed()
+    assert crawler.stats.get_value("llmcrawler/proxies/dropped") == 0
+
+
+async def test_a_captcha_that_the_cache_kept_is_fetched_anew():
+    crawler = crawler_of()
+    judge = ValidationMiddleware.from_crawler(crawler)
+    crawler.spider = SimpleNamespace(crawler=crawler, request_of=None)
+    request = Request(URL, meta={"lease": object()})
+    kept = HtmlResponse(URL, body=b"<title>Are you a robot?</title>", request=request, flags=["cached"])
+    again = await judge.process_response(request, kept)
+    assert again.meta["dont_cache"]

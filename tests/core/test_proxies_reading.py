@@ -163,6 +163,9 @@ def test_statuses_and_redirects_that_are_bans(status, location, reason):
         (CAPTCHA.format("Contact us"), False),
         ("<title>How a CAPTCHA works</title>" + "<p>words of an article</p>" * 100, False),
         ("<title>Contact</title><form><div class='g-recaptcha'></div></form>", False),
+        ("<h1>" * 25_000, False),
+        ("captcha<h1 " * 9_000, False),
+        ("<title>captcha</title>" + "<script" * 14_000, True),
         ("", False),
     ],
 )
