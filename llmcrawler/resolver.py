@@ -7,8 +7,9 @@ from typing import Self
 
 from scrapy.crawler import CrawlerProcess
 from scrapy.resolver import CachingThreadedResolver
+from twisted.internet.abstract import isIPv6Address
 from twisted.internet.base import ReactorBase
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import DNSLookupError
 
 from llmcrawler.wiring import Crawl, crawl_of
@@ -30,7 +31,9 @@ class GuardedResolver(CachingThreadedResolver):
         return cls(reactor, cache_size, crawler.settings.getfloat("DNS_TIMEOUT"), crawler)
 
     def getHostByName(self, name: str, timeout: Sequence[int] = ()) -> Deferred[str]:  # noqa: N802 (Twisted's interface)
-        return super().getHostByName(name, timeout).addCallback(self._check, name)
+        # Twisted asks for IPv6 addresses, too, and Scrapy's resolver takes them for names.
+        found = succeed(name) if isIPv6Address(name) else super().getHostByName(name, timeout)
+        return found.addCallback(self._check, name)
 
     def _check(self, address: str, name: str) -> str:
         crawls = [crawl_of(crawler) for crawler in self._process.crawlers]

@@ -87,7 +87,7 @@ class ProxyPool:
                 self._failure = error
                 raise
             self._records = _labelled(proxies)
-            self.hosts = frozenset(proxy.host for proxy in proxies)
+            self.hosts = frozenset(proxy.host.strip("[]") for proxy in proxies)
             logger.info("%d proxies", len(self._records))
 
     def take(
