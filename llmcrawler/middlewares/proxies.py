@@ -79,7 +79,7 @@ class ProxyMiddleware:
             meta[_OWN_TIMEOUT], meta["download_timeout"] = timeout, self._trial_seconds
 
     def process_response(self, request: Request, response: Response) -> Response | Request:
-        label = _release(request)
+        label = self._release(request)
         if label is None:
             return response
         location = (response.headers.get("Location") or b"").decode("latin-1")
@@ -94,7 +94,7 @@ class ProxyMiddleware:
         return again if again is not None else response
 
     def process_exception(self, request: Request, exception: Exception) -> Request | None:
-        label = _release(request)
+        label = self._release(request)
         if label is None:
             return None
         if isinstance(exception, TunnelError):
@@ -113,6 +113,17 @@ class ProxyMiddleware:
         for name, value in self._pool.figures().items():
             stats.set_value(f"llmcrawler/proxies/{name}", value)
         stats.set_value("llmcrawler/proxies/accounts", self._pool.accounts())
+
+    def _release(self, request: Request) -> str | None:
+        """Take the proxy off the request. None when it had none of ours."""
+        label: str | None = request.meta.pop(_IN_USE, None)
+        if label is not None:
+            self._pool.give_back(label)
+            request.meta.pop("proxy", None)
+            request.headers.pop(b"Proxy-Authorization", None)
+            if _OWN_TIMEOUT in request.meta:
+                request.meta["download_timeout"] = request.meta.pop(_OWN_TIMEOUT)
+        return label
 
     async def _take(self, request: Request) -> Taken:
         sticky = request.meta.get("proxy_sticky", self._pool.rules.sticky)
@@ -203,17 +214,6 @@ def _again(crawler: Crawler, request: Request, label: str, reason: str) -> Reque
     again.meta.pop(LABEL, None)
     again.meta[TRIED] = [*request.meta.get(TRIED, ()), label]
     return again
-
-
-def _release(request: Request) -> str | None:
-    """Take the proxy off the request. None when it had none of ours."""
-    label: str | None = request.meta.pop(_IN_USE, None)
-    if label is not None:
-        request.meta.pop("proxy", None)
-        request.headers.pop(b"Proxy-Authorization", None)
-        if _OWN_TIMEOUT in request.meta:
-            request.meta["download_timeout"] = request.meta.pop(_OWN_TIMEOUT)
-    return label
 
 
 def _countries(request: Request) -> tuple[str, ...]:

@@ -53,6 +53,8 @@ class _Record:
     failures: Counter[str] = field(default_factory=Counter)  # by kind, the suspected too
     faults: int = 0  # since its last page
     suspicions: int = 0  # likewise
+    suspected_of: str = ""
+    in_flight: int = 0
     resting_until: float = 0.0
     dropped: str = ""  # why
     last_used: int = 0
@@ -111,7 +113,7 @@ class ProxyPool:
                 key=lambda one: (
                     tried.count(one.label),
                     careful and not one.pages,
-                    not one.pages and one.suspicions > 0,
+                    not one.pages and (one.suspicions > 0 or one.in_flight > 0),  # one trial at a time
                     one.last_used,
                 ),
             )
@@ -120,11 +122,16 @@ class ProxyPool:
         self._turn += 1
         chosen.last_used = self._turn
         chosen.requests += 1
+        chosen.in_flight += 1
         return Taken(chosen.label, chosen.proxy)
 
     def seconds_to_wait(self, countries: Sequence[str] = ()) -> float:
         """Until the first one has rested. Raises NoProxy when none is left."""
         return max(0.0, min(record.resting_until for record in self._alive(countries)) - self._clock())
+
+    def give_back(self, label: str) -> None:
+        """Its request is over, whatever came of it."""
+        self._of(label).in_flight -= 1
 
     def is_proven(self, label: str) -> bool:
         """Whether it has given a page."""
@@ -142,6 +149,7 @@ class ProxyPool:
         """
         record = self._of(label)
         record.failures[kind] += 1
+        record.suspected_of = kind
         if label not in suspects:
             self._suspect(record, kind)
         suspects = [*suspects, label]
@@ -161,8 +169,8 @@ class ProxyPool:
             record.pages += 1
             record.faults = record.suspicions = 0
             record.resting_until = 0.0
-        for other in set(suspects) - {label}:
-            self._fault(self._of(other), "banned")
+        for convicted in map(self._of, set(suspects) - {label}):
+            self._fault(convicted, convicted.suspected_of)
 
     def figures(self) -> dict[str, int]:
         records = list((self._records or {}).values())

@@ -43,6 +43,21 @@ async def test_a_request_that_was_unlucky_twice_gets_a_proxy_that_works():
     assert pool.take(tried=[label(1), label(2)]).label == label(6)
 
 
+async def test_a_new_proxy_is_tried_by_one_request_at_a_time():
+    pool = await pool_of(3)
+    pool.succeed(label(3))
+    assert [pool.take().label for _ in range(5)] == [label(1), label(2), label(3), label(3), label(3)]
+    pool.give_back(label(1))
+    assert pool.take().label == label(1)
+
+
+async def test_a_proxy_is_convicted_of_what_it_was_suspected_of():
+    pool = await pool_of(2)
+    pool.suspect(label(1), "timed out")
+    pool.succeed(label(2), suspects=[label(1)])
+    assert pool.figures()["dropped/timed out"] == 1
+
+
 async def test_a_session_keeps_its_proxy_until_that_fails():
     pool = await pool_of(3)
     first = pool.take(session="example.com").label
