@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser
 
@@ -11,6 +12,8 @@ from selectolax.lexbor import LexborHTMLParser
 # a form that has a captcha beside its fields.
 _MAX_CHARS = 100_000
 _MAX_WORDS = 120
+_MAX_BARE_CHARS = 5_000
+_MAX_BARE_WORDS = 50
 # What the pages of the great bot walls have in their source, and no page behind them.
 _VENDOR_MARKS = (
     "cf-challenge-running",
@@ -65,8 +68,23 @@ class BanRules:
 
 def _is_captcha(text: str, folded: str) -> bool:
     marked = any(mark in folded for mark in _VENDOR_MARKS)
-    if not marked and not any(_ASKS.search(heading) for heading in _HEADING.findall(text)):
-        return False
+    if not marked and not any(_ASKS.search(found[1]) for found in islice(_HEADING.finditer(text), 4)):
+        return len(text) <= _MAX_BARE_CHARS and _ASKS.search(text) is not None and _is_bare(text)
     tree = LexborHTMLParser(text)  # seldom: of most pages neither holds
+    return _count_words(tree) <= _MAX_WORDS
+
+
+def _is_bare(text: str) -> bool:
+    """Without headings it takes more: next to no words, the question among them, and nowhere to go."""
+    tree = LexborHTMLParser(text)
+    links = len(tree.css("a[href]"))
+    return links <= 1 and _count_words(tree) <= _MAX_BARE_WORDS and _ASKS.search(_visible(tree)) is not None
+
+
+def _count_words(tree: LexborHTMLParser) -> int:
+    return len(_visible(tree).split())
+
+
+def _visible(tree: LexborHTMLParser) -> str:
     tree.strip_tags(_UNSEEN)
-    return len((tree.body.text(separator=" ") if tree.body is not None else "").split()) <= _MAX_WORDS
+    return tree.body.text(separator=" ") if tree.body is not None else ""
