@@ -23,6 +23,8 @@ from llmcrawler.wiring import Crawl, crawl_of
 
 logger = logging.getLogger(__name__)
 
+_closings: set[asyncio.Task[None]] = set()  # a task that nobody holds may be collected before it ends
+
 LABEL = "proxy_label"  # meta: which proxy brought the response
 TRIED = "proxies_tried"  # meta: labels of those that failed, in order
 SUSPECTS = "proxies_suspected"  # meta: those that may be banned; a subset
@@ -49,7 +51,6 @@ class ProxyMiddleware:
         self._trial_seconds = crawler.settings.getfloat("PROXY_TRIAL_SECONDS")
         self._checks_names = bool(crawl.options.urls) and crawler.settings.getbool("PROXY_CHECK_NAMES")
         self._names: dict[str, str | None] = {}
-        self._closing: asyncio.Task[None] | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -135,22 +136,13 @@ class ProxyMiddleware:
                 taken = self._pool.take(request.meta.get(TRIED, ()), countries, session)
                 if taken is not None:
                     return taken
-                engine = self._crawler.engine
-                if engine is None or not engine.running or self._closing is not None:
+                if _is_closing(self._crawler):
                     raise RequestRefused("no_proxy", "the crawl ended while all proxies were resting")
                 await asyncio.sleep(min(_LOOK_SECONDS, self._pool.seconds_to_wait(countries)))
         except NoProxy as error:
-            if error.is_final:
-                self._end(error)
-            raise RequestRefused("no_proxy", str(error)) from None
+            raise _given_up(self._crawler, error) from None
         except ConfigError as error:
             raise RequestRefused("no_proxy", f"proxy_country: {error}") from None
-
-    def _end(self, error: NoProxy) -> None:
-        if self._closing is None:
-            logger.error("The crawl ends: %s", error)
-            assert self._crawler.engine is not None
-            self._closing = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason="no_proxy"))
 
     def _failed(self, request: Request, label: str, kind: str) -> Request:
         self._pool.fail(label, kind)
@@ -206,7 +198,7 @@ def _again(crawler: Crawler, request: Request, label: str, reason: str) -> Reque
         pool.seconds_to_wait(_countries(request))
     except NoProxy as error:
         # Put back, it would wait in a crawl that is closing, and be no line.
-        raise RequestRefused("no_proxy", str(error)) from None
+        raise _given_up(crawler, error) from None
     assert crawler.stats is not None
     crawler.stats.inc_value("llmcrawler/proxies/switches")
     again = request.copy()
@@ -214,6 +206,22 @@ def _again(crawler: Crawler, request: Request, label: str, reason: str) -> Reque
     again.meta.pop(LABEL, None)
     again.meta[TRIED] = [*request.meta.get(TRIED, ()), label]
     return again
+
+
+def _given_up(crawler: Crawler, error: NoProxy) -> RequestRefused:
+    """The error of the request. When it would be that of every other, too, the crawl ends."""
+    if error.is_final and not _is_closing(crawler):
+        logger.error("The crawl ends: %s", error)
+        assert crawler.engine is not None
+        closing = asyncio.ensure_future(crawler.engine.close_spider_async(reason="no_proxy"))
+        _closings.add(closing)
+        closing.add_done_callback(_closings.discard)
+    return RequestRefused("no_proxy", str(error))
+
+
+def _is_closing(crawler: Crawler) -> bool:
+    engine = crawler.engine
+    return engine is None or not engine.running or engine._slot is None or engine._slot.closing is not None
 
 
 def _countries(request: Request) -> tuple[str, ...]:
