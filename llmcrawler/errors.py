@@ -2,6 +2,8 @@
 
 CrawlerError
 ├── ConfigError            stop at start: a setting or an argument is wrong
+├── NoProxy                stop: no proxy could be had, or none is left
+├── NotThePage             fetch it again, otherwise: what came is not the page that was asked for
 ├── ContentError           go on without this page's content: record the error
 └── LLMError               go on without this answer of the model
     ├── LLMUnavailable     fall back for good: no provider, wrong key, model not there
@@ -18,6 +20,18 @@ class CrawlerError(Exception):
 
 class ConfigError(CrawlerError):
     """A setting, an argument or a file of the user's is wrong; the message names it and the cure."""
+
+
+class NoProxy(CrawlerError):
+    """A request wants a proxy and there is none; `is_final` when there is none for any other request either."""
+
+    def __init__(self, message: str, *, is_final: bool = True) -> None:
+        super().__init__(message)
+        self.is_final = is_final
+
+
+class NotThePage(CrawlerError):
+    """Raised by a user's `validate_response`: a captcha, an empty shell, a login wall. The message says which."""
 
 
 class ContentError(CrawlerError):

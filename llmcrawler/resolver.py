@@ -7,11 +7,12 @@ from typing import Self
 
 from scrapy.crawler import CrawlerProcess
 from scrapy.resolver import CachingThreadedResolver
+from twisted.internet.abstract import isIPv6Address
 from twisted.internet.base import ReactorBase
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import DNSLookupError
 
-from llmcrawler.wiring import crawl_of
+from llmcrawler.wiring import Crawl, crawl_of
 
 
 class GuardedResolver(CachingThreadedResolver):
@@ -30,13 +31,21 @@ class GuardedResolver(CachingThreadedResolver):
         return cls(reactor, cache_size, crawler.settings.getfloat("DNS_TIMEOUT"), crawler)
 
     def getHostByName(self, name: str, timeout: Sequence[int] = ()) -> Deferred[str]:  # noqa: N802 (Twisted's interface)
-        return super().getHostByName(name, timeout).addCallback(self._check, name)
+        # Twisted asks for IPv6 addresses, too, and Scrapy's resolver takes them for names.
+        found = succeed(name) if isIPv6Address(name) else super().getHostByName(name, timeout)
+        return found.addCallback(self._check, name)
 
     def _check(self, address: str, name: str) -> str:
         crawls = [crawl_of(crawler) for crawler in self._process.crawlers]
-        refusals = [
-            crawl.addresses.reason_to_refuse_address(address, name) if crawl.options.urls else None for crawl in crawls
-        ]
+        refusals = [_refusal(crawl, address, name) for crawl in crawls]
         if refusals and all(refusals):
             raise DNSLookupError(f"{name}: {refusals[0]}")
         return address
+
+
+def _refusal(crawl: Crawl, address: str, name: str) -> str | None:
+    if not crawl.options.urls:
+        return None
+    if crawl.proxies is not None and name in crawl.proxies.hosts:
+        return None  # the user's own proxy; middlewares/proxies.py sees to what is asked of it
+    return crawl.addresses.reason_to_refuse_address(address, name)

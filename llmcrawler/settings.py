@@ -28,11 +28,33 @@ RETRY_TIMES = 5  # after the first try: a site that fails three times in ten los
 RETRY_GIVE_UP_LOG_LEVEL = "DEBUG"  # it is a line of the feed
 REDIRECT_MAX_TIMES = 10
 
+# -- Proxies and pages that are none ----------------------------------------------------------------------------------
+PROXIES: object = []  # http://user:password@host:port, ...; or by country: {"DE": [...], "*": [...]}, "*" for others
+PROXIES_FILE = ""  # the same from a file, one a line (and its country after it), or JSON
+PROXY_PROVIDER = "auto"  # list, file, environment, proxyscrape, webshare, iproyal, none; auto: PROXIES and PROXIES_FILE
+PROXY_PROXYSCRAPE_KEY = ""  # or in the environment; without one: the free list
+PROXY_WEBSHARE_KEY = ""  # or in the environment
+PROXY_IPROYAL_KEY = ""  # or in the environment
+PROXY_IPROYAL_LOGIN = ""  # username:password of the residential proxies; or in the environment
+PROXY_COUNT = 20  # proxies to ask for, of a service that makes up as many as one wants (IPRoyal)
+PROXY_API_URL = ""  # where the service's API is, when not at its own address
+PROXY_COUNTRY = ""  # two letters, or several with commas; a request's meta["proxy_country"] goes first
+PROXY_STICKY = False  # True: a host keeps its proxy while that works; a request's meta["proxy_sticky"] goes first
+PROXY_BAN_STATUSES = [403, 407]  # answers that may mean that the proxy is banned
+PROXY_BAN_MARKS: list[str] = []  # texts of pages that are a ban, beside the usual captcha pages
+PROXY_MAX_SWITCHES = 10  # proxies that a page is asked through before it is believed to be as it is
+PROXY_MAX_FAULTS = 3  # faults in a row after which a proxy that has worked is dropped; a new one has one
+PROXY_REST_SECONDS = 10.0  # the rest after a fault, twice as long after each further one
+PROXY_TRIAL_SECONDS = 10.0  # DOWNLOAD_TIMEOUT for a proxy that has not worked yet; 0: no other
+PROXY_CHECK_NAMES = True  # of a public site: look names up here too, and refuse private addresses
+VALIDATE_RESPONSE = ""  # path of a function that gets a page's response and may raise llmcrawler.errors.NotThePage
+
 # -- Components --------------------------------------------------------------------------------------------------------
 TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 ASYNCIO_EVENT_LOOP = "uvloop.Loop"
 SCHEDULER = "llmcrawler.scheduler.FrontierScheduler"
 DOWNLOADER = "llmcrawler.downloader.PoliteDownloader"
+DOWNLOAD_HANDLERS = {"https": "llmcrawler.tunnels.TunnelDownloadHandler"}
 TWISTED_DNS_RESOLVER = "llmcrawler.resolver.GuardedResolver"
 SPIDER_MIDDLEWARES = {
     "llmcrawler.middlewares.leases.LeaseMiddleware": 10,  # outermost: it sees what really comes out
@@ -48,8 +70,11 @@ DOWNLOADER_MIDDLEWARES = {
     "llmcrawler.middlewares.robots.RobotsMiddleware": 100,
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
     "llmcrawler.middlewares.redirects.CrawlMetaRefreshMiddleware": 580,
+    "llmcrawler.middlewares.validation.ValidationMiddleware": 585,  # it sees bodies unpacked, and no redirects
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
     "llmcrawler.middlewares.redirects.CrawlRedirectMiddleware": 600,
+    # Behind the HTTP cache: what is kept needs no proxy, and neither bans nor credentials are kept.
+    "llmcrawler.middlewares.proxies.ProxyMiddleware": 950,
 }
 ITEM_PIPELINES = {
     "llmcrawler.pipelines.content.ContentPipeline": 100,

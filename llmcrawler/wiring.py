@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 from scrapy.statscollectors import StatsCollector
+from scrapy.utils.misc import load_object
 
 from llmcrawler import learned
 from llmcrawler.arguments import ExploreOptions
@@ -55,6 +58,8 @@ from llmcrawler.frontier import Admission, Frontier, MemoryFrontier
 from llmcrawler.llm import AnswerCache, Batcher, BatchRules, CachedAsker, Limits, price_of, read_price, resolve_provider
 from llmcrawler.llm.embedded import default_cache_folder
 from llmcrawler.llm.model import Model
+from llmcrawler.proxies import BanRules, PoolRules, ProxyPool, resolve_proxies
+from llmcrawler.proxies.choice import read_countries
 from llmcrawler.reporting import FetchProgress
 from llmcrawler.storage import TemplatesFile
 from llmcrawler.templates import Changes, TemplateGrouper, recluster
@@ -83,6 +88,8 @@ class Crawl:
         self.frontier: Frontier = MemoryFrontier()
         self.addresses = AddressGuard(urlsplit(url).hostname or "" for url in options.urls)
         self.reader = PageReader(settings.getint("CONTENT_INLINE_CHARS"))
+        self.proxies = _proxies(settings)
+        self.bans = _bans(settings)
         self.model = _model(settings)
         self.sites: dict[str, Site] = {}
         page_types = _page_types(options)
@@ -289,6 +296,9 @@ def check(settings: BaseSettings, options: ExploreOptions) -> None:
     _model(settings)
     if options.wanted is not None:
         Validator(options.wanted.schema)
+    _proxies(settings)
+    _bans(settings)
+    load_validator(settings)
     if str(settings.get("PROGRESS", "auto")).lower() not in ("auto", "live", "log", "off"):
         raise ConfigError(f"PROGRESS={settings['PROGRESS']!r}: it is one of auto, live, log, off")
     for name in ("LLM_BATCH_PAGES", "LLM_CONCURRENCY", "LLM_MAX_ATTEMPTS", "CONTENT_INLINE_CHARS"):
@@ -302,6 +312,20 @@ def check(settings: BaseSettings, options: ExploreOptions) -> None:
     file = templates_file(settings)
     if file is not None:
         learned.check(file, options.urls, _READERS)
+
+
+def load_validator(settings: BaseSettings) -> Callable[[Any], Any] | None:
+    """The function that VALIDATE_RESPONSE names."""
+    path = settings.get("VALIDATE_RESPONSE")
+    if not path:
+        return None
+    try:
+        validator: Callable[[Any], Any] = load_object(path)
+    except (ImportError, NameError, ValueError, TypeError) as error:
+        raise ConfigError(f"VALIDATE_RESPONSE={path!r} is no path of a function: {error}") from error
+    if not callable(validator):
+        raise ConfigError(f"VALIDATE_RESPONSE={path!r} is a {type(validator).__name__}, and no function")
+    return validator
 
 
 def _at_least(settings: BaseSettings, name: str, minimum: float) -> None:
@@ -346,6 +370,34 @@ def templates_file(settings: BaseSettings) -> TemplatesFile | None:
     if where:
         return TemplatesFile(Path(where).expanduser())
     return TemplatesFile(Path(job) / "templates.json", "JOBDIR") if job else None
+
+
+def _proxies(settings: BaseSettings) -> ProxyPool | None:
+    provider = resolve_proxies(settings, os.environ)
+    if provider is None:
+        return None
+    for name, minimum in (("PROXY_MAX_FAULTS", 1), ("PROXY_MAX_SWITCHES", 1), ("PROXY_REST_SECONDS", 0)):
+        _at_least(settings, name, minimum)
+    _at_least(settings, "PROXY_TRIAL_SECONDS", 0)
+    rules = PoolRules(
+        max_faults=settings.getint("PROXY_MAX_FAULTS"),
+        rest_seconds=settings.getfloat("PROXY_REST_SECONDS"),
+        max_switches=settings.getint("PROXY_MAX_SWITCHES"),
+        sticky=settings.getbool("PROXY_STICKY"),
+        countries=read_countries(settings),
+    )
+    return ProxyPool(provider, rules, clock=time.monotonic)
+
+
+def _bans(settings: BaseSettings) -> BanRules:
+    statuses = settings.getlist("PROXY_BAN_STATUSES")
+    try:
+        codes = frozenset(int(status) for status in statuses)
+    except (TypeError, ValueError):
+        codes = frozenset({0})
+    if not all(100 <= code <= 599 for code in codes):
+        raise ConfigError(f"PROXY_BAN_STATUSES={statuses!r} are no HTTP statuses: write numbers such as 403,407")
+    return BanRules(codes, tuple(str(mark) for mark in settings.getlist("PROXY_BAN_MARKS") if str(mark).strip()))
 
 
 def _answer_cache(settings: BaseSettings) -> AnswerCache | None:

@@ -6,7 +6,9 @@ from scrapy.exceptions import IgnoreRequest
 
 
 class RequestRefused(IgnoreRequest):
-    """`kind` is the page error's: robots, redirect_loop, redirect_offsite, redirect_seen or private_address."""
+    """`kind` is the page error's: robots, redirect_loop, redirect_offsite, redirect_seen, private_address, no_proxy,
+    proxy or validation.
+    """
 
     def __init__(self, kind: str, message: str, url: str | None = None) -> None:
         super().__init__(message)

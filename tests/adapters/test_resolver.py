@@ -37,6 +37,15 @@ def test_public_addresses_and_given_hosts_pass():
     assert resolver_of("http://localhost:8000/")._check("127.0.0.1", "localhost") == "127.0.0.1"
 
 
+def test_an_ipv6_address_is_its_own_name_and_is_checked_like_one():
+    found: list[str] = []
+    resolver_of("http://[2606:4700::1111]/").getHostByName("2606:4700::1111").addCallback(found.append)
+    assert found == ["2606:4700::1111"]
+    refused = resolver_of("https://example.com/").getHostByName("::1")
+    refused.addErrback(lambda failure: found.append(failure.type))
+    assert found[1] is DNSLookupError
+
+
 def test_one_crawl_of_a_process_does_not_close_the_network_for_another():
     assert resolver_of("https://example.com/", "http://localhost/")._check("127.0.0.1", "localhost") == "127.0.0.1"
 

@@ -17,6 +17,7 @@ import asyncio
 import collections
 import contextlib
 import gzip
+import ssl
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -72,8 +73,15 @@ class Measures:
 class MockSite:
     """`routes` adds pages or replaces them: path with query -> HTML, or an aiohttp handler."""
 
-    def __init__(self, routes: dict[str, str | Handler] | None = None, *, latency_seconds: float = 0.0) -> None:
+    def __init__(
+        self,
+        routes: dict[str, str | Handler] | None = None,
+        *,
+        latency_seconds: float = 0.0,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.latency_seconds = latency_seconds
+        self._tls = tls
         self.measures = Measures()
         self.origin = ""
         self._pages: dict[str, str | Handler] = {**dict(pages.shop_pages()), **_odd_routes(), **(routes or {})}
@@ -93,8 +101,8 @@ class MockSite:
         app.router.add_route("*", "/{tail:.*}", self._answer)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", port).start()
-        self.origin = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        await web.TCPSite(self._runner, "127.0.0.1", port, ssl_context=self._tls).start()
+        self.origin = f"{'https' if self._tls else 'http'}://127.0.0.1:{self._runner.addresses[0][1]}"
 
     async def stop(self) -> None:
         if self._runner is not None:

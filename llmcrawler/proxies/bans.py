@@ -1,0 +1,90 @@
+"""What of an answer says that the proxy is banned, and not that the page is as it is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import islice
+
+from selectolax.lexbor import LexborHTMLParser
+
+# A page that asks for a proof of being human says little else. With more words it is an article about such pages, or
+# a form that has a captcha beside its fields.
+_MAX_CHARS = 100_000
+_MAX_WORDS = 120
+_MAX_BARE_CHARS = 5_000
+_MAX_BARE_WORDS = 50
+# What the pages of the great bot walls have in their source, and no page behind them.
+_VENDOR_MARKS = (
+    "cf-challenge-running",
+    "cf_chl_opt",
+    "captcha-delivery.com/captcha",
+    "px-captcha",
+    "_incapsula_resource",
+    "awswafintegration.",
+    "/_sec/cp_challenge/",
+    "errors.edgesuite.net",
+)
+_HEADING = re.compile(r"<(?:title|h1|h2)\b[^>]{0,300}>(.{0,300}?)</", re.DOTALL | re.IGNORECASE)
+_ASKS = re.compile(
+    r"captcha|are you (a )?(human|robot|bot)\b|not a robot|you are (a )?human|verify (that )?you|human verification"
+    r"|security check|unusual traffic|just a moment|access (to this page has been )?denied|pardon our interruption"
+    r"|attention required|request blocked|you have been blocked|bot (detection|check)",
+    re.IGNORECASE,
+)
+_UNSEEN = ["script", "style", "noscript", "template"]
+_REDIRECT_MARKS = ("captcha", "/sorry/", "are-you-human", "areyouhuman")
+
+
+@dataclass(frozen=True, slots=True)
+class BanRules:
+    """`marks` are texts of the user's own that a page has only when it is none; letter case does not count."""
+
+    statuses: frozenset[int] = frozenset({403, 407})
+    marks: tuple[str, ...] = ()
+
+    def of_status(self, status: int, location: str = "") -> str | None:
+        """The reason to call an answer a ban by its status and, of a redirect, its target."""
+        if status in self.statuses:
+            return f"status {status}"
+        target = location.casefold()
+        if 300 <= status < 400 and any(mark in target for mark in (*_REDIRECT_MARKS, *self._folded())):
+            return "a redirect to a captcha"
+        return None
+
+    def of_text(self, text: str) -> str | None:
+        """The same by the source of a page."""
+        if not self.marks and len(text) > _MAX_CHARS:
+            return None
+        folded = text.casefold()
+        for mark, shown in zip(self._folded(), self.marks, strict=True):
+            if mark in folded:
+                return f"the page says {shown!r}"
+        return "a captcha page" if len(text) <= _MAX_CHARS and _is_captcha(text, folded) else None
+
+    def _folded(self) -> tuple[str, ...]:
+        return tuple(mark.casefold() for mark in self.marks)
+
+
+def _is_captcha(text: str, folded: str) -> bool:
+    marked = any(mark in folded for mark in _VENDOR_MARKS)
+    if not marked and not any(_ASKS.search(found[1]) for found in islice(_HEADING.finditer(text), 4)):
+        return len(text) <= _MAX_BARE_CHARS and _ASKS.search(text) is not None and _is_bare(text)
+    tree = LexborHTMLParser(text)  # seldom: of most pages neither holds
+    return _count_words(tree) <= _MAX_WORDS
+
+
+def _is_bare(text: str) -> bool:
+    """Without headings it takes more: next to no words, the question among them, and nowhere to go."""
+    tree = LexborHTMLParser(text)
+    links = len(tree.css("a[href]"))
+    return links <= 1 and _count_words(tree) <= _MAX_BARE_WORDS and _ASKS.search(_visible(tree)) is not None
+
+
+def _count_words(tree: LexborHTMLParser) -> int:
+    return len(_visible(tree).split())
+
+
+def _visible(tree: LexborHTMLParser) -> str:
+    tree.strip_tags(_UNSEEN)
+    return tree.body.text(separator=" ") if tree.body is not None else ""

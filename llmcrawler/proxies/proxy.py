@@ -1,0 +1,87 @@
+"""One proxy, and the forms in which people write one down."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass, field
+from urllib.parse import quote, unquote
+
+from llmcrawler.errors import ConfigError
+
+ANYWHERE = "*"  # the country of a proxy that is good for any
+_SCHEME = re.compile(r"^([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+_HOST = re.compile(r"^(?:[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\])$", re.IGNORECASE)
+_COUNTRY = re.compile(r"^[a-z]{2}$", re.IGNORECASE)
+_FORMS = "write it as http://user:password@host:port, host:port or host:port:user:password"
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """`country` is an ISO 3166 code of two capital letters, or "*". Neither str() nor repr() shows the credentials."""
+
+    scheme: str
+    host: str
+    port: int
+    username: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+    country: str = ANYWHERE
+
+    @property
+    def address(self) -> str:
+        """The url without credentials."""
+        return f"{self.scheme}://{self.host}:{self.port}"
+
+    @property
+    def authorization(self) -> bytes | None:
+        """The value of Proxy-Authorization (RFC 7617; UTF-8, as most servers read it)."""
+        if not self.username:
+            return None
+        return b"Basic " + base64.b64encode(f"{self.username}:{self.password}".encode())
+
+    def hide(self, text: str) -> str:
+        """The text of an error, without our credentials in any form."""
+        forms = {self.password, quote(self.password, safe="")}
+        if len(self.username) > 3:  # a shorter one is a part of many words
+            forms |= {self.username, quote(self.username, safe="")}
+        if self.authorization is not None:
+            forms.add(self.authorization.removeprefix(b"Basic ").decode())
+        for secret in sorted(filter(None, forms), key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return text
+
+    def __str__(self) -> str:
+        return self.address
+
+
+def parse_proxy(text: str, country: str = ANYWHERE) -> Proxy:
+    """Raises ConfigError, which never shows what may be a credential."""
+    text = text.strip()
+    found = _SCHEME.match(text)
+    scheme = found.group(1).lower() if found else "http"
+    if scheme not in ("http", "https"):
+        raise ConfigError(f"a proxy of scheme {scheme!r} is not supported: http and https are; {_FORMS}")
+    credentials, _, place = text[found.end() if found else 0 :].rstrip("/").rpartition("@")
+    if credentials:
+        username, _, password = (unquote(part) for part in credentials.partition(":"))
+        host, _, port = place.rpartition(":")
+    else:
+        host, port, username, password = _parts(place)
+    if not _HOST.match(host) or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        shown = place if place.count(":") <= 1 else "a value that may hold a password"
+        raise ConfigError(f"{shown!r} is no proxy with host and port: {_FORMS}")
+    return Proxy(scheme, host.lower(), int(port), username, password, country)
+
+
+def parse_country(text: str) -> str:
+    if text.strip() != ANYWHERE and not _COUNTRY.match(text.strip()):
+        raise ConfigError(f"{text!r} is no country: write two letters, such as DE, or * for any")
+    return text.strip().upper()
+
+
+def _parts(place: str) -> tuple[str, str, str, str]:
+    """host, port, username, password of "host:port" or "host:port:username:password", where host may be [IPv6]."""
+    head, bracket, rest = place.rpartition("]")
+    parts = rest.split(":", 3)
+    host = head + bracket + parts[0]
+    return host, *([*parts[1:], "", "", ""][:3])  # type: ignore[return-value]  # mypy does not count the slice

@@ -1,0 +1,149 @@
+"""Tunnels through proxies that speak TLS themselves (https://...), which Scrapy 2.19 has for http pages only."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from scrapy import Request
+from scrapy.core.downloader.handlers.http11 import (
+    HTTP11DownloadHandler,
+    TunnelError,
+    _ScrapyAgent,
+    _tunnel_request_data,
+    _TunnelingAgent,
+)
+from scrapy.http import Response
+from scrapy.utils._download_handlers import normalize_bind_address, wrap_twisted_exceptions
+from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils.httpobj import urlparse_cached
+from twisted.internet.defer import Deferred
+from twisted.internet.endpoints import TCP4ClientEndpoint, wrapClientTLS
+from twisted.internet.interfaces import IProtocolFactory, IStreamClientEndpoint
+from twisted.internet.protocol import Factory
+from twisted.internet.protocol import Protocol as TwistedProtocol
+from twisted.protocols.tls import TLSMemoryBIOFactory
+from twisted.python.failure import Failure
+from twisted.web.client import URI
+from zope.interface import implementer  # type: ignore[import-untyped]
+
+_MAX_HEAD_BYTES = 65536
+_STATUS = re.compile(rb"HTTP/1\.. (\d{3})")
+
+
+class TunnelDownloadHandler(HTTP11DownloadHandler):
+    async def download_request(self, request: Request) -> Response:
+        proxy = request.meta.get("proxy") or ""
+        if not proxy.startswith("https:") or urlparse_cached(request).scheme != "https":
+            return await super().download_request(request)
+        agent = _Agent(
+            contextFactory=self._contextFactory,
+            bindAddress=self._bind_address,
+            pool=self._pool,
+            maxsize=self._default_maxsize,
+            warnsize=self._default_warnsize,
+            fail_on_dataloss=self._fail_on_dataloss,
+            crawler=self._crawler,
+        )
+        with wrap_twisted_exceptions():
+            return await maybe_deferred_to_future(agent.download_request(request))
+
+
+class _Agent(_ScrapyAgent):
+    def _get_agent(self, request: Request, timeout: float) -> _TunnelingAgent:
+        from twisted.internet import reactor  # noqa: PLC0415 - importing it installs one
+
+        proxy = urlsplit(request.meta["proxy"])
+        return _TlsTunnelingAgent(
+            reactor=reactor,
+            proxyConf=(proxy.hostname or "", proxy.port or 443, request.headers.get(b"Proxy-Authorization")),
+            contextFactory=self._contextFactory,
+            connectTimeout=timeout,
+            bindAddress=normalize_bind_address(request.meta.get("bindaddress") or self._bindAddress),
+            pool=self._pool,
+        )
+
+
+class _TlsTunnelingAgent(_TunnelingAgent):
+    def _getEndpoint(self, uri: URI) -> Any:  # noqa: N802 (Twisted's)
+        host, port, authorization = self._proxyConf
+        tcp: Any = TCP4ClientEndpoint(
+            self._reactor, host, port, self._endpointFactory._connectTimeout, self._endpointFactory._bindAddress
+        )
+        policy: Any = self._contextFactory  # zope's interfaces mean nothing to mypy
+        outer = wrapClientTLS(policy.creatorForNetloc(host.encode(), port), tcp)
+        inner_options = policy.creatorForNetloc(uri.host, uri.port)
+        greeting = _tunnel_request_data(uri.host.decode(), uri.port, authorization)
+        return _TlsTunnelEndpoint(outer, inner_options, greeting, f"{host}:{port}")
+
+
+class _Endpoint(Protocol):
+    def connect(self, protocolFactory: Any) -> Deferred[Any]: ...  # noqa: N803 (Twisted's)
+
+
+@implementer(IStreamClientEndpoint)
+class _TlsTunnelEndpoint:
+    def __init__(self, outer: _Endpoint, inner_options: Any, greeting: bytes, proxy: str) -> None:
+        self._outer = outer
+        self._inner_options = inner_options
+        self._greeting = greeting
+        self._proxy = proxy
+
+    def connect(self, protocolFactory: IProtocolFactory) -> Deferred[Any]:  # noqa: N803 (Twisted's)
+        inner = TLSMemoryBIOFactory(self._inner_options, True, protocolFactory)
+        protocol = _Connect(inner, self._greeting, self._proxy)
+        connecting = self._outer.connect(Factory.forProtocol(lambda: protocol))
+        connecting.addErrback(protocol.fail)
+        return protocol.opened
+
+
+class _Connect(TwistedProtocol):
+    """Asks for a tunnel, and then hands what comes to the TLS of the page's server."""
+
+    transport: Any
+
+    def __init__(self, inner: TLSMemoryBIOFactory, greeting: bytes, proxy: str) -> None:
+        self._factory = inner
+        self._greeting = greeting
+        self._proxy = proxy
+        self._head = b""
+        self._inner: Any = None
+        self.opened: Deferred[Any] = Deferred(lambda _: self._hang_up())
+
+    def connectionMade(self) -> None:  # noqa: N802 (Twisted's)
+        self.transport.write(self._greeting)
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802 (Twisted's)
+        if self._inner is not None:
+            self._inner.dataReceived(data)
+            return
+        self._head += data
+        if b"\r\n\r\n" not in self._head and len(self._head) <= _MAX_HEAD_BYTES:
+            return
+        found = _STATUS.match(self._head)
+        if found is None or found.group(1) != b"200":
+            self._refused(str({"status": int(found.group(1))} if found else "no HTTP"))
+            self._hang_up()
+            return
+        self._inner = self._factory.buildProtocol(None)
+        self._inner.makeConnection(self.transport)
+        self.opened.callback(self._inner.wrappedProtocol)
+
+    def connectionLost(self, reason: Failure) -> None:  # type: ignore[override]  # noqa: N802 (Twisted's)
+        if self._inner is not None:
+            self._inner.connectionLost(reason)
+        else:
+            self._refused(reason.getErrorMessage())
+
+    def _refused(self, answer: str) -> None:
+        error = TunnelError(f"Could not open CONNECT tunnel with proxy {self._proxy} [{answer}]")
+        self.fail(Failure(error))  # type: ignore[no-untyped-call]
+
+    def fail(self, reason: Failure) -> None:
+        if not self.opened.called:
+            self.opened.errback(reason)
+
+    def _hang_up(self) -> None:
+        if self.transport is not None:
+            self.transport.abortConnection()

@@ -1,0 +1,388 @@
+"""`scrapy crawl explore` through real proxies, as a user runs it."""
+
+import base64
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+from aiohttp import web
+
+from tests.e2e.crawling import ROOT, command, environment, explore
+from tests.servers.certificates import server_context
+from tests.servers.mock_site import MockSite
+from tests.servers.proxy_server import (
+    CAPTCHA_PAGE,
+    FORBIDDEN,
+    ProxyServer,
+    all_in_thread,
+    answer,
+    dead_proxy,
+)
+
+
+@pytest.fixture
+def site():
+    with MockSite().in_thread() as site:
+        yield site
+
+
+def through(*proxies: str) -> dict[str, object]:
+    return {"PROXIES": ",".join(proxies)}
+
+
+def test_of_twenty_proxies_the_fourteen_bad_ones_are_dropped_and_no_page_is_lost(tmp_path, site):
+    alone = explore(tmp_path, site.url())
+    good = [ProxyServer() for _ in range(6)]
+    forbidden = [ProxyServer(FORBIDDEN) for _ in range(4)]
+    captcha = [ProxyServer(CAPTCHA_PAGE) for _ in range(2)]
+    with all_in_thread(*good, *forbidden, *captcha):
+        addresses = [server.url for server in (*captcha, *forbidden)] + [dead_proxy() for _ in range(8)]
+        outcome = explore(tmp_path, site.url(), through(*addresses, *(server.url for server in good)))
+    assert outcome.exit_status == 0, outcome.log
+    assert not outcome.error_kinds()
+    assert {page["url"] for page in outcome.pages} == {page["url"] for page in alone.pages}
+    assert len(outcome.pages) == len(alone.pages)
+    assert {page["attempts"] for page in (page["error"] or {"attempts": 1} for page in outcome.pages)} == {1}
+    assert "captcha" not in json.dumps(outcome.items)
+    assert "'llmcrawler/proxies/dropped': 14" in outcome.log
+    assert "'llmcrawler/proxies/dropped/dead': 8" in outcome.log
+    assert "'llmcrawler/proxies/dropped/banned': 6" in outcome.log
+    assert all(len(server.targets) > 3 for server in good)  # they take turns
+    assert all(len(server.targets) <= 5 for server in (*forbidden, *captcha))
+
+
+LOGIN = "customer-17:pass%2Fword-99"
+SECRETS = ("customer-17", "pass/word-99", "pass%2Fword-99", base64.b64encode(b"customer-17:pass/word-99").decode())
+
+
+def with_login(proxy: ProxyServer, login: str = LOGIN) -> str:
+    return proxy.url.replace("://", f"://{login}@")
+
+
+def tells_secrets(outcome) -> list[str]:
+    return [secret for secret in SECRETS if secret in outcome.log + json.dumps(outcome.items)]
+
+
+def test_a_proxy_gets_its_credentials_and_nobody_else_does(tmp_path):
+    seen: list[str] = []
+
+    async def note(request: web.Request) -> web.Response:
+        seen.append(str(request.headers))
+        return web.Response(text="<title>Page</title>", content_type="text/html")
+
+    cache = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": tmp_path / "cache", "LOG_LEVEL": "DEBUG"}
+    with (
+        MockSite({"/note": note}).in_thread() as site,
+        ProxyServer(credentials="customer-17:pass/word-99").in_thread() as proxy,
+    ):
+        outcome = explore(tmp_path, site.url("/note"), through(with_login(proxy)) | cache, depth=0)
+        assert outcome.page("/note")["title"] == "Page", outcome.log
+    assert len(proxy.targets) == 2
+    assert not tells_secrets(outcome)
+    assert "Proxy-Authorization" not in seen[0]
+    kept = [path.read_bytes() for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert kept
+    assert not [secret for secret in SECRETS for content in kept if secret.encode() in content]
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_wrong_credentials_end_the_crawl_with_the_reason(tmp_path, tls):
+    certificate = server_context(tmp_path) if tls else None
+    with MockSite(tls=certificate).in_thread() as site, ProxyServer(credentials="other:one").in_thread() as proxy:
+        settings = through(with_login(proxy)) | {"PROXY_REST_SECONDS": 0, "LOG_LEVEL": "DEBUG"}
+        outcome = explore(tmp_path, site.url("/about/"), settings, depth=0)
+    assert outcome.exit_status == 1
+    assert outcome.error_kinds() == {"no_proxy": 1}
+    assert "1 of 1 dropped (1 credentials refused)" in outcome.page("/about/")["error"]["message"]
+    assert "The crawl ends: no proxy is left" in outcome.log
+    assert "Traceback" not in outcome.log
+    assert not tells_secrets(outcome)
+    assert site.stats()["requests"] == 0
+
+
+def test_https_pages_come_through_a_tunnel_with_credentials(tmp_path):
+    bad = ProxyServer(FORBIDDEN)
+    good = ProxyServer(credentials="customer-17:pass/word-99")
+    with MockSite(tls=server_context(tmp_path)).in_thread() as site, all_in_thread(good, bad):
+        settings = through(dead_proxy(), bad.url, with_login(good))
+        outcome = explore(
+            tmp_path, site.url(), settings | {"DOWNLOAD_VERIFY_CERTIFICATES": False, "LOG_LEVEL": "DEBUG"}
+        )
+    assert outcome.exit_status == 0, outcome.log
+    assert not outcome.error_kinds()
+    assert len(outcome.pages) > 40
+    assert set(good.targets) == {site.origin.removeprefix("https://")}
+    assert "'llmcrawler/proxies/dropped': 2" in outcome.log
+    assert not tells_secrets(outcome)
+
+
+@pytest.mark.parametrize("site_speaks_tls", [False, True])
+def test_a_proxy_may_speak_tls_itself(tmp_path, site_speaks_tls):
+    certificate = server_context(tmp_path)
+    login = "customer-17:pass/word-99"
+    good = [ProxyServer(tls=certificate, credentials=login) for _ in range(2)]
+    refusing = ProxyServer(FORBIDDEN, tls=certificate)
+    silent = ProxyServer(b"", tls=certificate)
+    with MockSite(tls=certificate if site_speaks_tls else None).in_thread() as site:
+        alone = explore(tmp_path, site.url(), {"DOWNLOAD_VERIFY_CERTIFICATES": False})
+        with all_in_thread(*good, refusing, silent):
+            addresses = [refusing.url, silent.url, *(with_login(server) for server in good)]
+            settings = {"DOWNLOAD_VERIFY_CERTIFICATES": False, "LOG_LEVEL": "DEBUG"}
+            outcome = explore(tmp_path, site.url(), through(*addresses) | settings)
+    assert not outcome.error_kinds(), outcome.log
+    assert len(outcome.pages) == len(alone.pages) > 40
+    assert all(len(server.targets) > 2 for server in good)
+    assert "Traceback" not in outcome.log
+    assert not tells_secrets(outcome)
+
+
+def test_the_certificate_of_a_proxy_is_checked(tmp_path):
+    certificate = server_context(tmp_path)
+    with MockSite(tls=certificate).in_thread() as site, ProxyServer(tls=certificate).in_thread() as proxy:
+        outcome = explore(tmp_path, site.url("/about/"), through(proxy.url) | {"PROXY_REST_SECONDS": 0}, depth=0)
+    assert len(outcome.pages) == 1
+    assert outcome.error_kinds() == {"proxy": 1}
+    assert "gave no tunnel" in outcome.page("/about/")["error"]["message"]
+    assert not proxy.targets
+
+
+def test_a_tunnel_that_nobody_opens_is_a_line_without_the_proxys_words(tmp_path):
+    talker = answer("503 customer-17:pass/word-99")
+    servers = [ProxyServer(talker) for _ in range(3)]
+    with MockSite(tls=server_context(tmp_path)).in_thread() as site, all_in_thread(*servers):
+        settings = through(*(with_login(server) for server in servers)) | {
+            "PROXY_MAX_SWITCHES": 4,
+            "LOG_LEVEL": "DEBUG",
+        }
+        outcome = explore(tmp_path, site.url("/about/"), settings, depth=0)
+    assert outcome.error_kinds() == {"proxy": 1}
+    assert "a tunnel refused with status 503" in outcome.page("/about/")["error"]["message"]
+    assert not tells_secrets(outcome)
+    assert "Traceback" not in outcome.log
+
+
+def test_a_page_that_is_forbidden_to_all_is_a_403_line_and_costs_no_proxy(tmp_path):
+    async def forbid(_request):
+        return web.Response(status=403)
+
+    servers = [ProxyServer() for _ in range(5)]
+    secret = {f"/secret/{number}": forbid for number in range(10)}
+    links = "".join(f"<a href='{path}'>x</a>" for path in (*secret, *(f"/product/{number}" for number in range(20))))
+    pages = {f"/product/{number}": f"<title>Product {number}</title>" for number in range(20)}
+    with MockSite({"/": f"<title>All</title>{links}", **secret, **pages}).in_thread() as site, all_in_thread(*servers):
+        outcome = explore(tmp_path, site.url(), through(*(server.url for server in servers)), allow="secret|product")
+    assert outcome.error_kinds() == {"http_403": 10}
+    assert outcome.exit_status == 0
+    assert "'llmcrawler/proxies/dropped': 0" in outcome.log
+    assert sum(count for path, count in site.measures.hits.items() if "secret" in path) <= 10 * 6
+
+
+def test_a_captcha_that_is_there_for_everyone_is_an_error_line(tmp_path):
+    with MockSite({"/wall": "<title>Are you human?</title>"}).in_thread() as site, ProxyServer().in_thread() as proxy:
+        outcome = explore(tmp_path, site.url("/wall"), through(proxy.url), depth=0)
+    error = outcome.page("/wall")["error"]
+    assert (error["stage"], error["kind"]) == ("fetch", "validation")
+    assert "captcha" in error["message"]
+
+
+def test_a_proxy_that_gets_banned_later_takes_no_page_with_it(tmp_path, site):
+    alone = explore(tmp_path, site.url())
+    banned, good = ProxyServer(CAPTCHA_PAGE, only_after=8), ProxyServer()
+    with all_in_thread(banned, good):
+        outcome = explore(tmp_path, site.url(), through(banned.url, good.url))
+    assert not outcome.error_kinds()
+    assert len(outcome.pages) == len(alone.pages)
+    assert len(banned.targets) < 20
+    assert "robot" not in json.dumps(outcome.items)
+
+
+def test_no_proxy_left_ends_the_crawl(tmp_path, site):
+    outcome = explore(tmp_path, site.url(), through(dead_proxy(), dead_proxy()) | {"PROXY_REST_SECONDS": 0})
+    assert outcome.exit_status == 1
+    assert outcome.error_kinds() == {"no_proxy": 1}
+    assert "2 of 2 dropped (2 dead)" in outcome.log
+    assert "Traceback" not in outcome.log
+    assert site.stats()["requests"] == 0
+
+
+def test_the_last_proxys_end_is_told_also_when_its_page_is_the_last(tmp_path):
+    banned = ProxyServer(answer("407 Proxy Authentication Required"), only_after=1)  # robots.txt still came
+    settings = {"PROXY_REST_SECONDS": 0, "PROXY_MAX_FAULTS": 1}
+    with MockSite().in_thread() as site, banned.in_thread():
+        outcome = explore(tmp_path, site.url("/about/"), through(banned.url) | settings, depth=0)
+    assert outcome.error_kinds() == {"no_proxy": 1}
+    assert outcome.log.count("The crawl ends: no proxy is left") == 1
+    assert outcome.exit_status == 1
+
+
+def test_robots_txt_and_sitemaps_come_through_proxies_too(tmp_path, site):
+    with ProxyServer().in_thread() as proxy:
+        explore(tmp_path, site.url(), through(proxy.url), max_pages=3)
+    assert sum(site.measures.hits.values()) == len(proxy.targets)
+    assert site.url("/robots.txt") in proxy.targets
+    assert site.url("/sitemap.xml") in proxy.targets
+
+
+def test_a_sticky_host_keeps_its_proxy(tmp_path, site):
+    servers = [ProxyServer() for _ in range(3)]
+    with all_in_thread(*servers):
+        explore(
+            tmp_path, site.url(), through(*(server.url for server in servers)) | {"PROXY_STICKY": True}, max_pages=9
+        )
+    assert sorted(len(server.targets) > 0 for server in servers) == [False, False, True]
+
+
+VALIDATOR = """
+from llmcrawler.errors import NotThePage
+
+def validate(response):
+    if b"Loading" in response.body:
+        raise NotThePage("an empty shell")
+
+def broken(response):
+    raise KeyError("mine")
+"""
+
+
+@pytest.fixture
+def validator(tmp_path, monkeypatch):
+    (tmp_path / "my_checks.py").write_text(VALIDATOR)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return {"VALIDATE_RESPONSE": "my_checks.validate", "RETRY_TIMES": 2}
+
+
+def shell_for(times: int):
+    tries = []
+
+    async def shell(_request):
+        tries.append(1)
+        text = "<title>Page</title>" if len(tries) > times else "<p>Loading</p>"
+        return web.Response(text=text, content_type="text/html")
+
+    return shell
+
+
+def test_what_the_validator_refuses_is_fetched_again(tmp_path, validator):
+    with MockSite({"/late": shell_for(2), "/never": shell_for(99)}).in_thread() as site:
+        late = explore(tmp_path, site.url("/late"), validator, depth=0)
+        never = explore(tmp_path, site.url("/never"), validator, depth=0)
+    assert late.page("/late")["title"] == "Page"
+    assert never.page("/never")["error"] == {
+        "stage": "fetch",
+        "kind": "validation",
+        "message": "not the page: an empty shell",
+        "attempts": 3,
+    }
+    assert never.page("/never")["text"] is None
+    assert never.exit_status == 0
+
+
+def test_what_the_validator_refuses_is_a_ban_of_the_proxy(tmp_path, site, validator):
+    shell = ProxyServer(answer("200 OK", "<p>Loading</p>"))
+    servers = [shell, ProxyServer(), ProxyServer()]
+    with all_in_thread(*servers):
+        outcome = explore(tmp_path, site.url(), validator | through(*(server.url for server in servers)))
+    assert not outcome.error_kinds()
+    assert "Loading" not in json.dumps(outcome.items)
+    assert "'llmcrawler/proxies/dropped/banned': 1" in outcome.log
+
+
+def test_a_validator_that_breaks_is_an_error_of_ours_on_each_page(tmp_path, site, validator):
+    outcome = explore(tmp_path, site.url("/about/"), {"VALIDATE_RESPONSE": "my_checks.broken"}, depth=0)
+    assert outcome.error_kinds() == {"internal": 1}
+    assert "KeyError: 'mine'" in outcome.log
+    assert outcome.exit_status == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"PROXIES": "me:secret-1@nowhere"}, "PROXIES, entry 1"),
+        ({"PROXIES": "http://a.example:1", "PROXY_MAX_FAULTS": "none"}, "PROXY_MAX_FAULTS='none'"),
+        ({"PROXIES_FILE": "no-such-file.txt"}, "PROXIES_FILE=no-such-file.txt"),
+        ({"PROXY_PROVIDER": "webshare"}, "PROXY_WEBSHARE_KEY"),
+        ({"PROXY_BAN_STATUSES": "403,no"}, "PROXY_BAN_STATUSES"),
+        ({"VALIDATE_RESPONSE": "no_such_module.check"}, "VALIDATE_RESPONSE='no_such_module.check'"),
+    ],
+)
+def test_wrong_settings_are_usage_errors(tmp_path, site, settings, named):
+    outcome = explore(tmp_path, site.url(), settings)
+    assert outcome.exit_status == 2
+    assert named in outcome.log
+    assert "secret-1" not in outcome.log
+    assert "Traceback" not in outcome.log
+    assert site.stats()["requests"] == 0
+
+
+def test_ctrl_c_while_all_proxies_rest_ends_the_crawl(tmp_path, site):
+    settings = through(dead_proxy()) | {"PROXY_REST_SECONDS": 3600}
+    crawl = subprocess.Popen(
+        command({"url": site.url()}, settings, tmp_path / "feed.jsonl"),
+        cwd=ROOT,
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert crawl.stderr is not None
+    while "rests for" not in crawl.stderr.readline():
+        pass
+    crawl.send_signal(signal.SIGINT)
+    log = crawl.communicate(timeout=30)[1]
+    assert crawl.returncode == 1
+    assert "Traceback" not in log
+    (line,) = (tmp_path / "feed.jsonl").read_text().splitlines()
+    assert json.loads(line)["error"]["kind"] == "no_proxy"
+
+
+def proxies_command(*arguments: str, **settings: object) -> subprocess.CompletedProcess[str]:
+    parts = [sys.executable, "-m", "scrapy", "proxies", *arguments]
+    for name, value in settings.items():
+        parts += ["-s", f"{name}={value}"]
+    return subprocess.run(parts, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_scrapy_proxies_check_prints_which_of_them_work(site):
+    with ProxyServer(credentials="customer-17:pass/word-99").in_thread() as good:
+        done = proxies_command("check", site.url("/about/"), PROXIES=f"{with_login(good)},{dead_proxy()}")
+        none = proxies_command("check", site.url("/about/"), PROXIES=dead_proxy())
+    first, second, total = done.stdout.splitlines()
+    assert first.startswith(good.url)
+    assert first.endswith("works")
+    assert "ConnectError" in second
+    assert total == "1 of 2 work"
+    assert done.returncode == 0
+    assert none.returncode == 1
+    assert not [secret for secret in SECRETS if secret in done.stdout + done.stderr]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "named"),
+    [
+        ((), {}, "scrapy proxies check https://"),
+        (("check",), {}, "scrapy proxies check https://"),
+        (("check", "https://example.com/"), {}, "set PROXIES, PROXIES_FILE or PROXY_PROVIDER"),
+        (("check", "https://example.com/", "--attempts", "0"), {}, "--attempts"),
+        (("check", "https://example.com/"), {"PROXY_PROVIDER": "iproyal"}, "PROXY_IPROYAL_KEY"),
+    ],
+)
+def test_scrapy_proxies_says_what_is_missing(arguments, settings, named):
+    done = proxies_command(*arguments, **settings)
+    assert done.returncode == 2
+    assert named in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_service_that_cannot_be_asked_ends_the_crawl_with_the_reason(tmp_path, site):
+    settings = {
+        "PROXY_PROVIDER": "webshare",
+        "PROXY_WEBSHARE_KEY": "key-123",
+        "PROXY_API_URL": site.url("/odd/missing"),
+    }
+    outcome = explore(tmp_path, site.url("/about/"), settings, depth=0)
+    assert outcome.error_kinds() == {"no_proxy": 1}
+    assert "Webshare's API answers with status 404" in outcome.page("/about/")["error"]["message"]
+    assert outcome.exit_status == 1
+    assert "key-123" not in outcome.log
+    assert "Traceback" not in outcome.log

@@ -1,0 +1,176 @@
+"""HTTP proxies for tests, over real sockets on loopback: good ones, and all that goes wrong with them.
+
+    with ProxyServer().in_thread() as proxy: ... proxy.url, proxy.targets
+    with ProxyServer(FORBIDDEN).in_thread() as proxy: ...
+
+It forwards requests in absolute form (RFC 9112, 3.2.2) and opens tunnels (CONNECT). `tls` has it speak TLS to its
+clients, `credentials` ("name:password") has it ask for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from typing import Self
+from urllib.parse import urlsplit
+
+CAPTCHA = "<html><head><title>Are you a robot?</title></head><body><h1>Solve this captcha</h1></body></html>"
+
+
+def answer(status: str, body: str = "", content_type: str = "text/html") -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {len(body.encode())}\r\n"
+    return (head + "Connection: close\r\n\r\n" + body).encode()
+
+
+FORBIDDEN = answer("403 Forbidden", "<h1>Forbidden</h1>")
+CAPTCHA_PAGE = answer("200 OK", CAPTCHA)
+
+
+class ProxyServer:
+    """`instead` is sent in place of every answer, of CONNECT too; b"" hangs up without a word.
+
+    `only_after` lets so many requests through first. `targets` are the request targets that came.
+    """
+
+    def __init__(
+        self,
+        instead: bytes | None = None,
+        *,
+        only_after: int = 0,
+        credentials: str = "",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._instead = instead
+        self._only_after = only_after
+        self._expected = f"Basic {base64.b64encode(credentials.encode()).decode()}" if credentials else ""
+        self._tls = tls
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.targets: list[str] = []
+        self.heads: list[str] = []
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._tls)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    @contextlib.contextmanager
+    def in_thread(self) -> Iterator[Self]:
+        with all_in_thread(self):
+            yield self
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
+                await self._serve(reader, writer)
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        line, *headers = head.rstrip("\r\n").split("\r\n")
+        method, target, _version = line.split(" ")
+        self.targets.append(target)
+        self.heads.append(head)
+        if self._expected and f"proxy-authorization: {self._expected}" not in [_lower_name(one) for one in headers]:
+            writer.write(answer("407 Proxy Authentication Required"))
+        elif self._instead is not None and len(self.targets) > self._only_after:
+            writer.write(self._instead)
+        elif method == "CONNECT":
+            host, _, port = target.rpartition(":")
+            await self._tunnel(reader, writer, host, int(port), b"")
+            return
+        else:
+            url = urlsplit(target)
+            path = url.path + (f"?{url.query}" if url.query else "")
+            kept = [one for one in headers if not one.lower().startswith(("proxy-", "connection:"))]
+            request = "\r\n".join([f"{method} {path or '/'} HTTP/1.1", *kept, "Connection: close", "", ""])
+            await self._tunnel(reader, writer, url.hostname or "", url.port or 80, request.encode("latin-1"))
+            return
+        await writer.drain()
+
+    async def _tunnel(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int, first: bytes
+    ) -> None:
+        try:
+            there, back = await asyncio.open_connection(host, port)
+        except OSError:
+            writer.write(answer("502 Bad Gateway"))
+            return
+        if first:
+            back.write(first)
+        else:
+            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        copies = [asyncio.ensure_future(_copy(reader, back)), asyncio.ensure_future(_copy(there, writer))]
+        try:
+            # A client that waits for the answer to `first` says nothing more.
+            await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for copy in copies:
+                copy.cancel()
+            await asyncio.gather(*copies, return_exceptions=True)
+            back.close()
+
+
+def dead_proxy() -> str:
+    """An address where nothing listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+@contextlib.contextmanager
+def all_in_thread(*servers: ProxyServer) -> Iterator[None]:
+    """Serve from a thread of their own, for a test that blocks."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="proxies")
+    thread.start()
+    try:
+        for server in servers:
+            asyncio.run_coroutine_threadsafe(server.start(), loop).result(30)
+        yield
+    finally:
+        for server in servers:
+            asyncio.run_coroutine_threadsafe(server.stop(), loop).result(30)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def _lower_name(header: str) -> str:
+    name, _, value = header.partition(":")
+    return f"{name.lower()}:{value}"
+
+
+async def _copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError):
+        while data := await source.read(65536):
+            sink.write(data)
+            await sink.drain()
