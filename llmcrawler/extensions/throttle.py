@@ -65,6 +65,7 @@ class AdaptiveThrottle(AutoThrottle):
         self._user_agent = str(crawler.settings["ROBOTSTXT_USER_AGENT"] or crawler.settings["USER_AGENT"])
         self._logged_at: dict[str, float] = {}
         self._unlogged: Counter[str] = Counter()
+        self._quiet_ticks = 0
         self._ticks: AsyncioLoopingCall | LoopingCall | None = None
         if self._rules.is_adaptive:
             super().__init__(crawler)
@@ -191,18 +192,17 @@ class AdaptiveThrottle(AutoThrottle):
             for key, policy in self._policies.items()
             if key not in self._downloader.given_up and (reason := policy.hopeless_because()) is not None
         }
-        if hopeless and self._nothing_else_is_left(hopeless.keys() | self._downloader.given_up.keys()):
+        scheduler = self.crawler.engine.scheduler if self.crawler.engine is not None else None
+        if not hopeless or not isinstance(scheduler, FrontierScheduler):
+            return
+        # Pages may be held in the pipelines until the crawl is quiet, so they are not waited for; but their links come
+        # within a tick.
+        is_last = scheduler.waits_only_for(hopeless.keys() | self._downloader.given_up.keys())
+        self._quiet_ticks = self._quiet_ticks + 1 if is_last else 0
+        if self._quiet_ticks >= 2:
             for key, reason in hopeless.items():
                 logger.warning("%s is given up, nothing else is left to do: %s", key, reason)
                 self._downloader.give_up(key, reason)
-
-    def _nothing_else_is_left(self, hosts: set[str]) -> bool:
-        engine = self.crawler.engine
-        assert engine is not None
-        scheduler, scraper = engine.scheduler, engine.scraper.slot
-        if not isinstance(scheduler, FrontierScheduler) or scraper is None or not scraper.is_idle():
-            return False
-        return scheduler.waits_only_for(hosts)
 
     def _write_stats(self) -> None:
         assert self.crawler.stats is not None

@@ -22,7 +22,7 @@ from llmcrawler.throttling.rules import Decision, Gap, Rules
 _WARM_UP_SECONDS = 1.0
 _WARM_UP_GAP = Gap(0.38, 0.1)
 # Starts come that much faster than the window lets them end, so that the window is what limits them.
-_PACE_GAIN = 1.4
+_PACE_GAIN = 2.0
 _RAISED, _SLIGHTLY_RAISED = 1.2, 1.1  # latency over its baseline
 _UNDER_REFUSED = 0.9  # of what was in flight when the host refused
 _FIRST_HOLD_SECONDS, _MAX_HOLD_SECONDS = 20.0, 600.0  # a step up too many costs a refusal
@@ -132,7 +132,8 @@ class HostPolicy:
         rest = max(rest, self.breaker.rest_seconds)
         self._rest(rest)
         self._backed_off_at = now
-        if self.rules.is_adaptive:
+        # A host that refuses again before it answered anything says that it is too early, and nothing of how much.
+        if self.rules.is_adaptive and self._episodes == 1:
             self._find_ceiling(in_flight, now + rest)
         asked = "" if retry_after_seconds is None else f", Retry-After {retry_after_seconds:g} s"
         return self._decision("refused", f"{reason}{asked} with {in_flight} in flight")

@@ -81,7 +81,7 @@ def test_a_fixed_capacity_is_found_with_hardly_a_refusal(retry_after: float) -> 
 def test_a_rate_limit_is_found_too(rate: float, burst: float, latency: float, retry_after: float | None) -> None:
     run = crawl(TokenBucket(rate, burst, latency, retry_after), FAST, 400)
     assert run.throughput(since=60) > 0.75 * rate
-    assert run.refused_share < 0.04
+    assert run.refused_share < 0.06
 
 
 def test_nothing_starts_before_retry_after_is_over() -> None:
