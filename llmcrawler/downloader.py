@@ -114,7 +114,7 @@ class PoliteDownloader(Downloader):
         if self._rests.get(key, 0.0) >= until:
             return
         self._rests[key] = until
-        call_later(max(0.0, until - monotonic()), self._rested, key)
+        call_later(max(0.0, until - monotonic()), self._rested, key, until)
         slot = self.slots.get(key)
         if slot is None:
             return
@@ -135,7 +135,7 @@ class PoliteDownloader(Downloader):
         if slot is not None:
             assert isinstance(slot, PoliteSlot)
             slot.rests_until = 0.0
-        self._rested(key)
+        self._wake_engine()
 
     def get_slot_key(self, request: Request) -> str:
         # Scrapy's key leaves the port out, so two servers of one machine would slow each other down.
@@ -167,10 +167,16 @@ class PoliteDownloader(Downloader):
             self.signals.send_catch_log(download_failed, request=request, exception=error)
             raise
 
-    def _rested(self, key: str) -> None:
-        if self.is_resting(key):
+    def _rested(self, key: str, until: float) -> None:
+        if self._rests.get(key) != until:
+            return  # the rest was made longer
+        if self.is_resting(key):  # the loop's clock is coarser than ours
+            call_later(until - monotonic(), self._rested, key, until)
             return
-        self._rests.pop(key, None)
+        del self._rests[key]
+        self._wake_engine()
+
+    def _wake_engine(self) -> None:
         engine = self.crawler.engine
         # The engine's own heartbeat is 5 s, and Scrapy has no public way to have it ask now.
         if engine is not None and engine._slot is not None:

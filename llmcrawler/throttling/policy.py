@@ -101,14 +101,15 @@ class HostPolicy:
         """A healthy answer. Its latency counts where it is given: that of a robots.txt says nothing of pages."""
         self.meter.answered(latency_seconds)
         closes = self.breaker.answered()
-        if not self._is_old(latency_seconds):
+        is_old = self._is_old(latency_seconds)
+        if not is_old:
             self._episodes = 0
         if closes:
             return self._decision("recovered", "the host answers again")
         if not self.rules.is_adaptive:
             return None
         self._good_level = max(self._good_level, in_flight)
-        if 2 * in_flight >= self.window and not self._is_slow(latency_seconds):
+        if 2 * in_flight >= self.window and not is_old and not self._is_slow(latency_seconds):
             self.window = min(self.ceiling, self.window + min(1.0, self.window))
         if latency_seconds is None or self._clock() - latency_seconds < self._changed_at:
             return None
@@ -132,8 +133,8 @@ class HostPolicy:
         rest = max(rest, self.breaker.rest_seconds)
         self._rest(rest)
         self._backed_off_at = now
-        # A host that refuses again before it answered anything says that it is too early, and nothing of how much.
-        if self.rules.is_adaptive and self._episodes == 1:
+        # A host that refuses a single request again, with no answer between, says that it is too early: not how much.
+        if self.rules.is_adaptive and (self._episodes == 1 or in_flight > 1):
             self._find_ceiling(in_flight, now + rest)
         asked = "" if retry_after_seconds is None else f", Retry-After {retry_after_seconds:g} s"
         return self._decision("refused", f"{reason}{asked} with {in_flight} in flight")
@@ -238,7 +239,9 @@ class HostPolicy:
         self._refusals_soon = self._refusals_soon + 1 if soon else 0
         level = 0.8 * self.window
         if in_flight >= 2:
-            level = min(_UNDER_REFUSED * in_flight, self._good_level or in_flight)
+            # Half of the way from what was well to what was refused, as far as that is known.
+            refused = _UNDER_REFUSED * in_flight
+            level = (refused + min(self._good_level, refused)) / 2 if self._good_level else refused
         if self._refusals_soon >= 2:
             # The level is right for a limit on requests in flight; this is one on their rate.
             level = min(level, 0.75 * self.ceiling)

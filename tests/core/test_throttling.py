@@ -15,6 +15,7 @@ from tests.core.throttle_simulation import (
     crawl,
     degrading,
     fixed_capacity,
+    late_refusals,
     noisy,
 )
 
@@ -71,6 +72,13 @@ def test_a_fixed_capacity_is_found_with_hardly_a_refusal(retry_after: float) -> 
     run = crawl(fixed_capacity(8, 0.2, retry_after), FAST, 120)
     assert run.refused_share < 0.01
     assert run.throughput(since=20) > 0.85 * 8 / 0.2
+    assert run.throughput() > 0.8 * 8 / 0.2
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_host_that_refuses_at_the_end_is_not_asked_for_too_much_again_and_again(seed: int) -> None:
+    run = crawl(late_refusals(8, 0.2), FAST, 60, seed)
+    assert run.refused_share < 0.01
     assert run.throughput() > 0.8 * 8 / 0.2
 
 

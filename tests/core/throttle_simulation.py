@@ -16,14 +16,21 @@ class Answer:
     seconds: float
     status: int = 200
     retry_after: float | None = None
+    late_limit: int = 0  # refused when more are in flight at its end
 
 
+Event = tuple[float, int, int, "Answer"]  # ends at, order, in flight at its start, what comes
 Server = Callable[[float, int], Answer]  # (time, requests in flight with this one) -> its answer
 
 
 def fixed_capacity(limit: int, latency: float, retry_after: float | None = 1.0) -> Server:
     """Refuses at once what is over its limit."""
     return lambda _now, in_flight: Answer(0.01, 429, retry_after) if in_flight > limit else Answer(latency)
+
+
+def late_refusals(limit: int, latency: float, retry_after: float = 1.0) -> Server:
+    """Works on all of them, and refuses those that end when more than its limit are in flight."""
+    return lambda _now, _in_flight: Answer(latency, 200, retry_after, limit)
 
 
 def degrading(limit: int, latency: float) -> Server:
@@ -92,7 +99,7 @@ def crawl(server: Server, rules: Rules, seconds: float, seed: int = 1, down: tup
     """A crawl with always another url to fetch. From down[0] to down[1] the server answers nothing."""
     now, rng, order, run = [0.0], random.Random(seed), count(), Run()
     policy = run.policy = HostPolicy(rules, lambda: now[0])
-    events: list[tuple[float, int, int, Answer]] = []  # ends at, order, in flight at its start
+    events: list[Event] = []
     next_start = 0.0
     while now[0] < seconds:
         while len(events) < policy.concurrency and now[0] >= max(next_start, policy.rests_until):
@@ -109,19 +116,21 @@ def crawl(server: Server, rules: Rules, seconds: float, seed: int = 1, down: tup
             waits.append(max(next_start, policy.rests_until))
         now[0] = min(waits)
         while events and events[0][0] <= now[0]:
-            _, _, level, answer = events[0]
-            decision = _finish(policy, run, answer, now[0], max(level, len(events)))
+            decision = _finish(policy, run, now[0], events[0], len(events))
             heapq.heappop(events)
             if decision is not None:
                 run.decisions.append((now[0], decision))
     return run
 
 
-def _finish(policy: HostPolicy, run: Run, answer: Answer, now: float, in_flight: int) -> Decision | None:
-    if answer.status == 200:
+def _finish(policy: HostPolicy, run: Run, now: float, event: Event, in_flight: int) -> Decision | None:
+    _, _, level, answer = event
+    most = max(level, in_flight)
+    is_late = 0 < answer.late_limit < in_flight
+    if answer.status == 200 and not is_late:
         run.healthy.append(now)
-        return policy.answered(answer.seconds, in_flight)
-    if answer.status == 429:
+        return policy.answered(answer.seconds, most)
+    if answer.status == 429 or is_late:
         run.refused.append(now)
-        return policy.refused("429", answer.retry_after, answer.seconds, in_flight)
+        return policy.refused("429", answer.retry_after, answer.seconds, most)
     return policy.failed("refused", answer.seconds)
