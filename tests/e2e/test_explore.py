@@ -271,6 +271,7 @@ def test_answers_are_kept_for_the_next_crawl(tmp_path, site):
         ({"url": ""}, {}, "-a url="),
         ({}, {"LLM_PROVIDER": "gpt"}, "LLM_PROVIDER"),
         ({}, {"LLM_BATCH_PAGES": "0"}, "LLM_BATCH_PAGES='0'"),
+        ({}, {"THROTTLE_PUT_BACKS": "few"}, "THROTTLE_PUT_BACKS='few'"),
     ],
 )
 def test_wrong_usage_is_named_before_the_first_request(tmp_path, site, arguments, settings, named):
