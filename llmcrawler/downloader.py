@@ -2,18 +2,63 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter, deque
+from collections.abc import Callable
 from time import monotonic
 from typing import Any, TypeVar
 
 from scrapy import Request
 from scrapy.core.downloader import Downloader, Slot
 from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
+from scrapy.http.request import NO_CALLBACK
+from scrapy.utils.asyncio import call_later
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.defer import Deferred
 
 _Result = TypeVar("_Result")
+
+# Sent with `request` and `exception` when a request got no response; Scrapy has no signal for that.
+download_failed = object()
+
+STARTED = "llmcrawler_started"  # in a request's meta: monotonic seconds of its start, and how many were in flight then
+
+
+class HostRests(IgnoreRequest):
+    """The request's host is left alone for now: the request goes back, and nothing is held against it."""
+
+
+class PoliteSlot(Slot):
+    """Draws each gap once, when a request starts.
+
+    Scrapy draws anew whenever it looks, so that the mean is longer than what was asked for. The mean is not shorter
+    than that at any time either: where the gaps so far were, the next one is a long one.
+    """
+
+    def __init__(self, concurrency: int, delay: float, jitter: float) -> None:
+        super().__init__(concurrency, delay, jitter)
+        self.queue = _CountingQueue(self)
+        self.rests_until = 0.0
+        self.on_start: Callable[[], object] | None = None
+        self._gap = delay
+        self._surplus = 0.0  # seconds that the gaps so far were longer than their means
+
+    def download_delay(self) -> float:
+        return max(self._gap, self.rests_until - self.lastseen)
+
+    def start(self, request: Request) -> None:
+        self.transferring.add(request)
+        request.meta[STARTED] = (monotonic(), len(self.transferring))
+        if self.on_start is not None:
+            self.on_start()
+        self.draw_gap()
+
+    def draw_gap(self) -> None:
+        least = 0.0 if self._surplus < 0 else -self.jitter
+        self._gap = max(0.0, self.delay * (1 + random.uniform(least, self.jitter)))  # noqa: S311 (no secret)
+        self._surplus += self._gap - self.delay
 
 
 class _CountingQueue(deque[tuple[Request, Any]]):
@@ -23,13 +68,13 @@ class _CountingQueue(deque[tuple[Request, Any]]):
     no delay that loop drained the whole queue: 59 requests in flight where 5 were allowed.
     """
 
-    def __init__(self, slot: Slot) -> None:
+    def __init__(self, slot: PoliteSlot) -> None:
         super().__init__()
         self._slot = slot
 
     def popleft(self) -> tuple[Request, Any]:
         entry = super().popleft()
-        self._slot.transferring.add(entry[0])
+        self._slot.start(entry[0])
         return entry
 
 
@@ -37,11 +82,16 @@ class PoliteDownloader(Downloader):
     """Holds CONCURRENT_REQUESTS_PER_DOMAIN and DOWNLOAD_DELAY per host and port, as the server sees them.
 
     `fetching` counts the requests of each slot that were handed in and are not answered, middlewares included.
+    `given_up` holds the hosts that are not asked any more, with the reason. `on_new_slot` is told of each new slot:
+    Scrapy drops those that were idle for a minute.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self.fetching: Counter[str] = Counter()
+        self.given_up: dict[str, str] = {}
+        self.on_new_slot: Callable[[str, PoliteSlot], object] | None = None
+        self._rests: dict[str, float] = {}
 
     def fetch(self, request: Request, spider: Any = None) -> Deferred[Response | Request]:  # noqa: ARG002 (Scrapy's)
         key = self.get_slot_key(request)
@@ -50,9 +100,47 @@ class PoliteDownloader(Downloader):
 
     def room(self, key: str) -> int:
         """How many more requests of a slot are worth handing in: what it may transfer, and two that wait."""
+        if self.is_resting(key):
+            return 0
         slot = self.slots.get(key)
         concurrency = self.domain_concurrency if slot is None else slot.concurrency
         return int(concurrency) + 2 - self.fetching[key]
+
+    def is_resting(self, key: str) -> bool:
+        return self._rests.get(key, 0.0) > monotonic()
+
+    def rest(self, key: str, until: float) -> None:
+        """Start nothing on a slot until then (monotonic seconds). What waits in it goes back, and holds no place."""
+        if self._rests.get(key, 0.0) >= until:
+            return
+        self._rests[key] = until
+        call_later(max(0.0, until - monotonic()), self._rested, key, until)
+        slot = self.slots.get(key)
+        if slot is None:
+            return
+        assert isinstance(slot, PoliteSlot)
+        slot.rests_until = until
+        # A robots.txt is nobody's url: it stays, and the pages that wait for it with it.
+        back = [entry for entry in slot.queue if entry[0].callback is not NO_CALLBACK]
+        for entry in back:
+            slot.queue.remove(entry)
+        for _request, waiting in back:
+            waiting.errback(HostRests(f"{key} rests"))
+
+    def give_up(self, key: str, reason: str) -> None:
+        """Ask nothing more of this host: its requests fail at once."""
+        self.given_up[key] = reason
+        self._rests.pop(key, None)
+        slot = self.slots.get(key)
+        if slot is not None:
+            assert isinstance(slot, PoliteSlot)
+            slot.rests_until = 0.0
+        self._wake_engine()
+
+    def get_slot_key(self, request: Request) -> str:
+        # Scrapy's key leaves the port out, so two servers of one machine would slow each other down.
+        key: str | None = request.meta.get(self.DOWNLOAD_SLOT)
+        return key if key is not None else urlparse_cached(request).netloc
 
     def _fetched(self, result: _Result, key: str) -> _Result:
         self.fetching[key] -= 1
@@ -60,19 +148,36 @@ class PoliteDownloader(Downloader):
             del self.fetching[key]
         return result
 
-    def get_slot_key(self, request: Request) -> str:
-        # Scrapy's key leaves the port out, so two servers of one machine would slow each other down.
-        key: str | None = request.meta.get(self.DOWNLOAD_SLOT)
-        return key if key is not None else urlparse_cached(request).netloc
-
     def _get_slot(self, request: Request, spider: Any = None) -> tuple[str, Slot]:  # noqa: ARG002 (Scrapy's)
         key, slot = super()._get_slot(request)
-        if not isinstance(slot.queue, _CountingQueue):
-            slot.queue = _CountingQueue(slot)
+        if not isinstance(slot, PoliteSlot):
+            slot = self.slots[key] = PoliteSlot(slot.concurrency, slot.delay, slot.jitter)
+            slot.rests_until = self._rests.get(key, 0.0)
+            if self.on_new_slot is not None:
+                self.on_new_slot(key, slot)
         return key, slot
 
     async def _download(self, slot: Slot, request: Request) -> Response:
         # Scrapy measures the delay from the moment it schedules the download. When the loop is busy just then, the next
         # one would follow too closely.
         slot.lastseen = monotonic()
-        return await super()._download(slot, request)
+        try:
+            return await super()._download(slot, request)
+        except Exception as error:
+            self.signals.send_catch_log(download_failed, request=request, exception=error)
+            raise
+
+    def _rested(self, key: str, until: float) -> None:
+        if self._rests.get(key) != until:
+            return  # the rest was made longer
+        if self.is_resting(key):  # the loop's clock is coarser than ours
+            call_later(until - monotonic(), self._rested, key, until)
+            return
+        del self._rests[key]
+        self._wake_engine()
+
+    def _wake_engine(self) -> None:
+        engine = self.crawler.engine
+        # The engine's own heartbeat is 5 s, and Scrapy has no public way to have it ask now.
+        if engine is not None and engine._slot is not None:
+            engine._slot.nextcall.schedule()

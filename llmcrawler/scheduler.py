@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Protocol, Self
 
 from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
+from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 
@@ -26,6 +27,7 @@ from llmcrawler.items import Page
 from llmcrawler.wiring import crawl_of
 
 LEASE = "lease"
+NOT_BEFORE_SECONDS = "not_before_seconds"  # in the meta of a request that comes back: how long it waits here
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +53,9 @@ class FrontierScheduler(BaseScheduler):
         self._leases: dict[str, Lease] = {}
         self._buffer: dict[str, deque[Lease]] = {}
         self._buffered = 0
-        self._waiting: deque[Request] = deque()
+        self._is_dry = False  # the last look into the frontier found all there was
+        self._waiting: dict[str, deque[Request]] = {}
+        self._delayed = 0
         self._wanted = asyncio.Event()
         self._filling: asyncio.Task[None] | None = None
         for signal in (signals.item_scraped, signals.item_dropped, signals.item_error):
@@ -84,16 +88,29 @@ class FrontierScheduler(BaseScheduler):
         """The leases that have not come back, oldest first."""
         return list(self._leases.values())
 
+    def waits_only_for(self, hosts: Collection[str]) -> bool:
+        """Whether nothing is left to do but for these hosts."""
+        if self._delayed or not self._is_dry or self._wanted.is_set():
+            return False
+        return all(host in hosts for host in (*self._waiting, *self._buffer, *self._downloader.fetching))
+
     def enqueue_request(self, request: Request) -> bool:
-        self._waiting.append(request)
+        wait_seconds = request.meta.pop(NOT_BEFORE_SECONDS, 0.0)
+        if wait_seconds:
+            self._delayed += 1
+            call_later(wait_seconds, self._come_back, request)
+        else:
+            self._waiting.setdefault(self._downloader.get_slot_key(request), deque()).append(request)
         return True
 
     def next_request(self) -> Request | None:
-        for _ in range(len(self._waiting)):
-            request = self._waiting.popleft()
-            if self._downloader.room(self._downloader.get_slot_key(request)) > 0:
+        for host, requests in self._waiting.items():
+            if self._downloader.room(host) > 0:
+                del self._waiting[host]
+                request = requests.popleft()
+                if requests:
+                    self._waiting[host] = requests
                 return request
-            self._waiting.append(request)
         for host, leases in self._buffer.items():
             if self._downloader.room(host) > 0:
                 return self._hand_out(host, leases)
@@ -101,7 +118,9 @@ class FrontierScheduler(BaseScheduler):
         return None
 
     def has_pending_requests(self) -> bool:
-        return bool(self._waiting or self._buffered or (self._budget() > 0 and self.frontier.counts().queued))
+        return bool(
+            self._waiting or self._delayed or self._buffered or (self._budget() > 0 and self.frontier.counts().queued)
+        )
 
     def _hand_out(self, host: str, leases: deque[Lease]) -> Request:
         lease = leases.popleft()
@@ -110,7 +129,7 @@ class FrontierScheduler(BaseScheduler):
         del self._buffer[host]
         if leases:
             self._buffer[host] = leases
-        if self._buffered < self._low_water():
+        if self._awake() < self._low_water():
             self._wanted.set()
         assert self._crawler.spider is not None
         request: Request = self._crawler.spider.request_of(lease)  # type: ignore[attr-defined]  # see LeasingSpider
@@ -121,13 +140,15 @@ class FrontierScheduler(BaseScheduler):
         while True:
             await self._wanted.wait()
             self._wanted.clear()
-            limit = min(self._budget(), 2 * self._low_water() - self._buffered)
+            limit = min(self._budget(), 2 * self._low_water() - self._awake())
+            self._is_dry = limit <= 0
             if limit <= 0:
                 continue
             leases = await self.frontier.lease(limit, self._held(), self._per_host())
             for lease in leases:
                 self._leases[lease.url] = lease
                 self._buffer.setdefault(lease.task.host, deque()).append(lease)
+            self._is_dry = len(leases) < limit
             self._buffered += len(leases)
             self._spent += len(leases)
             self._count()
@@ -144,8 +165,18 @@ class FrontierScheduler(BaseScheduler):
         """How many leases of one host are held here, buffered or downloading: enough to keep it busy."""
         return 2 * self._downloader.domain_concurrency + 2
 
+    def _awake(self) -> int:
+        """How many of the buffered leases could go out: those of a resting host must not keep others away."""
+        return sum(len(leases) for host, leases in self._buffer.items() if not self._downloader.is_resting(host))
+
     def _held(self) -> Counter[str]:
-        return self._downloader.fetching + Counter({host: len(leases) for host, leases in self._buffer.items()})
+        held = self._downloader.fetching + Counter({host: len(leases) for host, leases in self._buffer.items()})
+        return held + Counter({host: len(requests) for host, requests in self._waiting.items()})
+
+    def _come_back(self, request: Request) -> None:
+        self._delayed -= 1
+        self.enqueue_request(request)
+        self._wake_engine()
 
     @property
     def _downloader(self) -> PoliteDownloader:

@@ -12,10 +12,15 @@ CONCURRENT_REQUESTS = 32  # in flight over all hosts
 CONCURRENT_REQUESTS_PER_DOMAIN = 5  # in flight per host and port; it holds (see downloader.py)
 DOWNLOAD_DELAY = 0.2  # seconds from start to start on one host, on average
 DOWNLOAD_DELAY_JITTER = 0.5  # each gap is DOWNLOAD_DELAY times 1 +- this
-AUTOTHROTTLE_ENABLED = True  # a slow host gets fewer requests
-AUTOTHROTTLE_START_DELAY = 0.2
-AUTOTHROTTLE_MAX_DELAY = 60.0
-AUTOTHROTTLE_TARGET_CONCURRENCY = 5.0
+AUTOTHROTTLE_ENABLED = True  # adapt to latency and refusals within the limits above; False: use them as they are
+AUTOTHROTTLE_START_DELAY = 0.2  # seconds; the first second has three requests at most in any case
+AUTOTHROTTLE_MAX_DELAY = 60.0  # the longest gap, robots.txt's Crawl-delay included
+# AUTOTHROTTLE_TARGET_CONCURRENCY: where it is set, no more than that in flight per host on average
+THROTTLE_PUT_BACKS = 8  # times that a page is put back for 429 or 503 before it is an error line
+THROTTLE_BREAKER_FAILURES = 5  # in a row; then the host rests and is looked at from time to time
+THROTTLE_BREAKER_REST_SECONDS = 5.0  # its first rest, which doubles with each look that fails
+THROTTLE_BREAKER_PROBES = 3  # looks that failed before the host is given up, when nothing else is left to do
+THROTTLE_MAX_REST_SECONDS = 600.0  # a host that asks for a longer rest is given up when nothing else is left to do
 COOKIES_ENABLED = True
 HTTPCACHE_ENABLED = False
 
@@ -65,9 +70,11 @@ SPIDER_MIDDLEWARES = {
 }
 DOWNLOADER_MIDDLEWARES = {
     "llmcrawler.middlewares.addresses.AddressMiddleware": 10,
+    "llmcrawler.middlewares.backoff.GivenUpMiddleware": 20,
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
     "llmcrawler.middlewares.robots.RobotsMiddleware": 100,
+    "llmcrawler.middlewares.backoff.BackoffMiddleware": 560,  # it sees a 429 before RetryMiddleware at 550
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
     "llmcrawler.middlewares.redirects.CrawlMetaRefreshMiddleware": 580,
     "llmcrawler.middlewares.validation.ValidationMiddleware": 585,  # it sees bodies unpacked, and no redirects
@@ -94,7 +101,7 @@ EXTENSIONS_BASE = {
     "scrapy.extensions.spiderstate.SpiderState": 0,
 }
 EXTENSIONS = {
-    "llmcrawler.extensions.throttle.CrawlDelayThrottle": 0,
+    "llmcrawler.extensions.throttle.AdaptiveThrottle": 0,
     "llmcrawler.extensions.progress.ProgressExtension": 500,
 }
 CONCURRENT_ITEMS = 2  # tasks that Scrapy starts for each response, however few items it gives

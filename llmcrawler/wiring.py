@@ -309,6 +309,10 @@ def check(settings: BaseSettings, options: ExploreOptions) -> None:
     _at_least(settings, "RECORD_MAX_RELEARNED", 0)
     for name in ("LLM_BATCH_TOKENS", "LLM_BATCH_WAIT_SECONDS", "LLM_BATCH_PATIENT_SECONDS", "LLM_TIMEOUT_SECONDS"):
         _at_least(settings, name, 0)
+    for name in ("CONCURRENT_REQUESTS_PER_DOMAIN", "THROTTLE_BREAKER_FAILURES"):
+        _at_least(settings, name, 1)
+    for name in ("DOWNLOAD_DELAY", "THROTTLE_PUT_BACKS", "THROTTLE_BREAKER_REST_SECONDS", "THROTTLE_BREAKER_PROBES"):
+        _at_least(settings, name, 0)
     file = templates_file(settings)
     if file is not None:
         learned.check(file, options.urls, _READERS)

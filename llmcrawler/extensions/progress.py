@@ -6,9 +6,11 @@ import logging
 import math
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Spider, signals
+from scrapy.core.downloader import Slot
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.settings import BaseSettings
@@ -17,8 +19,10 @@ from scrapy.utils.log import get_scrapy_root_handler
 from twisted.internet.task import LoopingCall
 
 from llmcrawler.errors import ConfigError
+from llmcrawler.extensions.throttle import AdaptiveThrottle
 from llmcrawler.items import Page, Template
 from llmcrawler.reporting import Ending, Flow, HostThrottle, Progress, Report, Tally, read_figures, summary
+from llmcrawler.throttling import HostPolicy
 
 if TYPE_CHECKING:
     from llmcrawler.reporting.display import LiveDisplay
@@ -78,7 +82,8 @@ class ProgressExtension:
         if self._progress is None:
             return
         report = self._sample(self._progress)
-        ending = Ending(reason, report.elapsed_seconds, self._progress.limit_seconds)
+        hosts = read_hosts(self._crawler)
+        ending = Ending(reason, report.elapsed_seconds, self._progress.limit_seconds, hosts)
         logger.info("%s", summary(read_figures(self._stats()), self._tally, ending))
 
     def engine_stopped(self) -> None:
@@ -110,18 +115,53 @@ class ProgressExtension:
 def read_flow(crawler: Crawler) -> Flow:
     engine = crawler.engine
     assert engine is not None  # from before spider_opened until after spider_closed
-    hosts = [
-        HostThrottle(
-            host=key,
-            concurrency=slot.concurrency,
-            gap_seconds=slot.delay,
-            in_flight=len(slot.transferring),
-            waiting=len(slot.queue),
-        )
-        for key, slot in engine.downloader.slots.items()
+    policies, slots = _policies(crawler), engine.downloader.slots
+    hosts = [_throttle_of(key, slot, policies.get(key)) for key, slot in slots.items()]
+    # A slot that was idle for a minute is gone; its host may rest for longer.
+    hosts += [
+        _throttle_of(key, None, policy)
+        for key, policy in policies.items()
+        if key not in slots and policy.rest_seconds > 0
     ]
     scraper = engine.scraper.slot
     return Flow(hosts, engine.downloader.total_concurrency, scraper is not None and scraper.needs_backout())
+
+
+def read_hosts(crawler: Crawler) -> list[HostThrottle]:
+    """All hosts of the crawl, each with the throughput of its whole time."""
+    return [
+        replace(_throttle_of(key, None, policy), throughput=policy.meter.figures().mean_throughput)
+        for key, policy in _policies(crawler).items()
+    ]
+
+
+def _throttle_of(key: str, slot: Slot | None, policy: HostPolicy | None) -> HostThrottle:
+    shown = HostThrottle(
+        host=key,
+        concurrency=0 if slot is None else slot.concurrency,
+        gap_seconds=0.0 if slot is None else slot.delay,
+        in_flight=0 if slot is None else len(slot.transferring),
+        waiting=0 if slot is None else len(slot.queue),
+    )
+    if policy is None:
+        return shown
+    figures = policy.meter.figures()
+    return replace(
+        shown,
+        concurrency=policy.concurrency,
+        gap_seconds=policy.gap().seconds,
+        rest_seconds=policy.rest_seconds,
+        requests=figures.requests,
+        throughput=figures.throughput,
+        latency_p50=figures.latency_p50,
+        latency_p95=figures.latency_p95,
+        refused_share=figures.refused_share,
+    )
+
+
+def _policies(crawler: Crawler) -> dict[str, HostPolicy]:
+    throttle = crawler.get_extension(AdaptiveThrottle)
+    return {} if throttle is None else throttle.policies()
 
 
 def _live_display(mode: str, settings: BaseSettings) -> LiveDisplay | None:

@@ -1,44 +1,273 @@
-"""AutoThrottle with robots.txt's Crawl-delay as a floor."""
+"""Drives Scrapy's download slots by the throttling policy, and shows what it decided."""
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from time import monotonic
+from typing import Any
+
 from scrapy import Request, Spider, signals
-from scrapy.core.downloader import Slot
 from scrapy.crawler import Crawler
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+)
 from scrapy.extensions.throttle import AutoThrottle
 from scrapy.http import Response
+from scrapy.http.request import NO_CALLBACK
 from scrapy.robotstxt import RobotParser
+from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from scrapy.utils.httpobj import urlparse_cached
+from twisted.internet.task import LoopingCall
+
+from llmcrawler.downloader import STARTED, PoliteDownloader, PoliteSlot, download_failed
+from llmcrawler.errors import ConfigError
+from llmcrawler.middlewares.backoff import REFUSAL_STATUSES
+from llmcrawler.scheduler import FrontierScheduler
+from llmcrawler.throttling import Decision, HostPolicy, Rules, http_date, retry_after_seconds
+
+logger = logging.getLogger(__name__)
+
+# A gateway's words that the host behind it does not answer; 500 is an answer.
+_GATEWAY_STATUSES = frozenset({502, 504, 520, 521, 522, 523, 524})
+_HOST_FAILURES = (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadTimeoutError,
+    DownloadFailedError,
+)
+_ALWAYS_LOGGED = frozenset({"recovered", "robots"})
+_LOG_SECONDS = 10.0  # between two decisions about one host
+_TICK_SECONDS = 1.0
+_HOSTS_IN_STATS = 50
 
 
-class CrawlDelayThrottle(AutoThrottle):
-    """Scrapy's AutoThrottle; a host's delay never falls under its Crawl-delay, and jitter does not shorten that."""
+class AdaptiveThrottle(AutoThrottle):
+    """Scrapy's AutoThrottle with a policy of its own. It adapts to latency and refusals within what the settings allow:
+
+    - CONCURRENT_REQUESTS_PER_DOMAIN (AUTOTHROTTLE_TARGET_CONCURRENCY where it is set and lower) is the most in flight,
+    - DOWNLOAD_DELAY is the least mean gap, AUTOTHROTTLE_MAX_DELAY the greatest, AUTOTHROTTLE_START_DELAY the first.
+
+    AUTOTHROTTLE_ENABLED=False fixes concurrency and gap where the settings have them. What a host asks for
+    (Retry-After, robots.txt) and the circuit breaker hold all the same.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
-        super().__init__(crawler)
-        self._floor_seconds: dict[str, float] = {}
+        self.crawler = crawler
+        self._rules = _rules(crawler)
+        self._policies: dict[str, HostPolicy] = {}
         self._user_agent = str(crawler.settings["ROBOTSTXT_USER_AGENT"] or crawler.settings["USER_AGENT"])
+        self._logged_at: dict[str, float] = {}
+        self._unlogged: Counter[str] = Counter()
+        self._quiet_ticks = 0
+        self._ticks: AsyncioLoopingCall | LoopingCall | None = None
+        if self._rules.is_adaptive:
+            super().__init__(crawler)
+        else:
+            self.debug = False
+            crawler.signals.connect(self._spider_opened, signals.spider_opened)
+            crawler.signals.connect(self._response_downloaded, signals.response_downloaded)
+        crawler.signals.connect(self._download_failed, download_failed)
         crawler.signals.connect(self._robots_parsed, signals.robots_parsed)
+        crawler.signals.connect(self._spider_closed, signals.spider_closed)
+
+    def policies(self) -> dict[str, HostPolicy]:
+        """By host and port."""
+        return self._policies
+
+    # -- signals ------------------------------------------------------------------------------------------------------
+
+    def _spider_opened(self, spider: Spider) -> None:  # noqa: ARG002 (Scrapy's)
+        self._downloader.on_new_slot = self._take_slot
+        self._ticks = create_looping_call(self._tick)
+        self._ticks.start(_TICK_SECONDS, now=False)
+
+    def _spider_closed(self) -> None:
+        if self._ticks is not None and self._ticks.running:
+            self._ticks.stop()
+        self._write_stats()
+
+    def _response_downloaded(self, response: Response, request: Request, spider: Spider) -> None:
+        key, slot = self._get_slot(request, spider)
+        policy = self._policies.get(key or "")
+        if key is None or policy is None:
+            return
+        elapsed, in_flight = _since_start(request, slot)
+        latency = request.meta.get("download_latency")
+        if response.status in REFUSAL_STATUSES:
+            decision = policy.refused(str(response.status), _retry_after(response), elapsed, in_flight)
+        elif response.status in _GATEWAY_STATUSES:
+            decision = policy.failed(f"http {response.status}", elapsed)
+        elif response.status >= 500:
+            policy.unwell(latency)
+            decision = None
+        else:
+            is_page = request.callback is not NO_CALLBACK and not request.meta.get("autothrottle_dont_adjust_delay")
+            decision = policy.answered(latency if is_page else None, in_flight)
+        self._apply(key, policy, slot, decision)
+
+    def _download_failed(self, request: Request, exception: Exception) -> None:
+        key: str | None = request.meta.get("download_slot")
+        policy = self._policies.get(key or "")
+        # With a proxy it says nothing of the host.
+        if key is None or policy is None or not isinstance(exception, _HOST_FAILURES) or request.meta.get("proxy"):
+            return
+        slot = self._downloader.slots.get(key)
+        elapsed, _ = _since_start(request, slot)
+        reason = f"{type(exception).__name__} {exception}".strip()[:200]
+        self._apply(key, policy, slot, policy.failed(reason, elapsed))
 
     def _robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
         parser = getattr(robotparser, "rp", None)  # Protego, Scrapy's default
-        delay = parser.crawl_delay(self._user_agent) if parser is not None else None
-        if not delay:
+        if parser is None:
+            return
+        delay = parser.crawl_delay(self._user_agent) or 0.0
+        rate = parser.request_rate(self._user_agent)
+        if rate is not None and rate.requests > 0:
+            delay = max(delay, rate.seconds / rate.requests)
+        if delay <= 0:
             return
         key = urlparse_cached(request).netloc
-        self._floor_seconds[key] = min(float(delay), self._max_delay())
-        assert self.crawler.engine is not None
-        slot = self.crawler.engine.downloader.slots.get(key)
+        policy = self._policies.get(key) or self._new_policy(key, self._rules)
+        slot = self._downloader.slots.get(key)
+        self._apply(key, policy, slot, policy.set_floor(float(delay)))
+        if isinstance(slot, PoliteSlot):
+            slot.draw_gap()  # the one that runs was drawn before this was known
+
+    # -- slots --------------------------------------------------------------------------------------------------------
+
+    def _take_slot(self, key: str, slot: PoliteSlot) -> None:
+        policy = self._policies.get(key)
+        if policy is None:
+            # DOWNLOAD_SLOTS may give a host limits of its own.
+            rules = self._rules
+            most = min(slot.concurrency, rules.max_concurrency) if rules.is_adaptive else slot.concurrency
+            rules = replace(rules, max_concurrency=most, min_gap_seconds=slot.delay, jitter=slot.jitter)
+            policy = self._new_policy(key, rules)
+        slot.on_start = partial(self._started, policy, slot)
+        self._apply(key, policy, slot, None)
+        slot.draw_gap()
+
+    def _new_policy(self, key: str, rules: Rules) -> HostPolicy:
+        policy = self._policies[key] = HostPolicy(rules, monotonic)
+        return policy
+
+    def _started(self, policy: HostPolicy, slot: PoliteSlot) -> None:
+        policy.started()
+        _set(slot, policy)
+
+    def _apply(self, key: str, policy: HostPolicy, slot: Any, decision: Decision | None) -> None:
         if slot is not None:
-            self._raise_to_floor(key, slot)
+            _set(slot, policy)
+        if policy.rest_seconds > 0 and key not in self._downloader.given_up:
+            self._downloader.rest(key, policy.rests_until)
+        if decision is not None:
+            self._tell(key, decision)
 
-    def _response_downloaded(self, response: Response, request: Request, spider: Spider) -> None:
-        super()._response_downloaded(response, request, spider)
-        key, slot = self._get_slot(request, spider)
-        if key is not None and slot is not None:
-            self._raise_to_floor(key, slot)
+    # -- what people see ----------------------------------------------------------------------------------------------
 
-    def _raise_to_floor(self, key: str, slot: Slot) -> None:
-        floor = self._floor_seconds.get(key)
-        if floor is not None and slot.delay <= floor:
-            slot.delay, slot.jitter = floor, 0.0
+    def _tell(self, key: str, decision: Decision) -> None:
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value(f"llmcrawler/throttle/decisions/{decision.reason}")
+        now = monotonic()
+        quiet = now - self._logged_at.get(key, -_LOG_SECONDS) < _LOG_SECONDS and decision.reason not in _ALWAYS_LOGGED
+        if quiet and not self.debug:
+            self._unlogged[key] += 1
+            return
+        self._logged_at[key] = now
+        more = f" ({self._unlogged.pop(key)} more since the last line)" if self._unlogged[key] else ""
+        rest = f", rests {decision.rest_seconds:.1f} s" if decision.rest_seconds else ""
+        logger.info("%s: %s: concurrency %.3g%s%s", key, decision.words, decision.concurrency, rest, more)
+
+    def _tick(self) -> None:
+        self._write_stats()
+        hopeless = {
+            key: reason
+            for key, policy in self._policies.items()
+            if key not in self._downloader.given_up and (reason := policy.hopeless_because()) is not None
+        }
+        scheduler = self.crawler.engine.scheduler if self.crawler.engine is not None else None
+        if not hopeless or not isinstance(scheduler, FrontierScheduler):
+            return
+        # Pages may be held in the pipelines until the crawl is quiet, so they are not waited for; but their links come
+        # within a tick.
+        is_last = scheduler.waits_only_for(hopeless.keys() | self._downloader.given_up.keys())
+        self._quiet_ticks = self._quiet_ticks + 1 if is_last else 0
+        if self._quiet_ticks >= 2:
+            for key, reason in hopeless.items():
+                logger.warning("%s is given up, nothing else is left to do: %s", key, reason)
+                self._downloader.give_up(key, reason)
+
+    def _write_stats(self) -> None:
+        assert self.crawler.stats is not None
+        busiest = sorted(self._policies.items(), key=lambda pair: -pair[1].meter.figures().requests)
+        for key, policy in busiest[:_HOSTS_IN_STATS]:
+            for name, value in _figures(policy).items():
+                self.crawler.stats.set_value(f"llmcrawler/throttle/host/{key}/{name}", value)
+
+    @property
+    def _downloader(self) -> PoliteDownloader:
+        assert self.crawler.engine is not None
+        downloader = self.crawler.engine.downloader
+        assert isinstance(downloader, PoliteDownloader)  # the scheduler checks it
+        return downloader
+
+
+def _set(slot: PoliteSlot, policy: HostPolicy) -> None:
+    gap = policy.gap()
+    slot.concurrency, slot.delay, slot.jitter = policy.concurrency, gap.seconds, gap.jitter
+
+
+def _since_start(request: Request, slot: Any) -> tuple[float | None, int]:
+    """The seconds since a request started, and the most in flight then or now."""
+    started, level = request.meta.get(STARTED, (None, 1))
+    now = len(slot.transferring) if slot is not None else 1
+    return (None if started is None else monotonic() - started), max(level, now, 1)
+
+
+def _retry_after(response: Response) -> float | None:
+    header, date = (response.headers.get(name) for name in ("Retry-After", "Date"))
+    now = http_date(None if date is None else date.decode("latin-1")) or datetime.now(UTC)
+    return retry_after_seconds(None if header is None else header.decode("latin-1"), now)
+
+
+def _figures(policy: HostPolicy) -> dict[str, Any]:
+    figures = policy.meter.figures()
+    latencies = {"latency_p50": figures.latency_p50, "latency_p95": figures.latency_p95}
+    return {
+        "requests": figures.requests,
+        "concurrency": round(policy.window, 2),
+        "gap_seconds": round(policy.gap().seconds, 3),
+        "throughput": round(figures.mean_throughput, 2),
+        "in_flight_mean": round(figures.mean_in_flight, 2),
+        "refused_share": round(figures.refused_share, 4),
+        **{name: round(value, 3) for name, value in latencies.items() if value is not None},
+    }
+
+
+def _rules(crawler: Crawler) -> Rules:
+    settings = crawler.settings
+    most = settings.getfloat("CONCURRENT_REQUESTS_PER_DOMAIN")
+    # Scrapy's default of 1 is nobody's choice.
+    if (settings.getpriority("AUTOTHROTTLE_TARGET_CONCURRENCY") or 0) > 0:
+        most = min(most, settings.getfloat("AUTOTHROTTLE_TARGET_CONCURRENCY"))
+    if most <= 0:
+        raise ConfigError("CONCURRENT_REQUESTS_PER_DOMAIN and AUTOTHROTTLE_TARGET_CONCURRENCY must be greater than 0")
+    return Rules(
+        max_concurrency=most,
+        min_gap_seconds=settings.getfloat("DOWNLOAD_DELAY"),
+        start_gap_seconds=settings.getfloat("AUTOTHROTTLE_START_DELAY"),
+        max_gap_seconds=settings.getfloat("AUTOTHROTTLE_MAX_DELAY"),
+        jitter=settings.getfloat("DOWNLOAD_DELAY_JITTER"),
+        is_adaptive=settings.getbool("AUTOTHROTTLE_ENABLED"),
+        breaker_failures=settings.getint("THROTTLE_BREAKER_FAILURES"),
+        breaker_rest_seconds=settings.getfloat("THROTTLE_BREAKER_REST_SECONDS"),
+        breaker_probes=settings.getint("THROTTLE_BREAKER_PROBES"),
+        max_rest_seconds=settings.getfloat("THROTTLE_MAX_REST_SECONDS"),
+    )

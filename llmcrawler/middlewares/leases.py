@@ -13,6 +13,7 @@ from scrapy.http import Response
 
 from llmcrawler.frontier import Lease
 from llmcrawler.items import Page, PageError
+from llmcrawler.middlewares.backoff import PUT_BACKS
 from llmcrawler.scheduler import LEASE, FrontierScheduler
 
 logger = logging.getLogger(__name__)
@@ -76,7 +77,7 @@ def error_page(
 ) -> Page:
     """The line of a url that gave no content."""
     tried = request or (response.request if response is not None else None)
-    attempts = 1 if tried is None else tried.meta.get("retry_times", 0) + 1
+    attempts = 1 if tried is None else 1 + tried.meta.get("retry_times", 0) + tried.meta.get(PUT_BACKS, 0)
     return Page(
         url=lease.url,
         status=response.status if response is not None else None,

@@ -12,13 +12,34 @@ _BINDS_FROM = 0.8
 
 @dataclass(frozen=True, slots=True)
 class HostThrottle:
-    """What is allowed to one host now, and what is used: `waiting` requests could start but for the throttle."""
+    """What is allowed to one host now, and what is used: `waiting` requests could start but for the throttle.
+
+    `rest_seconds` is what is left of a rest that the host asked for or needs. Latencies are None before an answer.
+    """
 
     host: str
     concurrency: float
     gap_seconds: float
     in_flight: int
     waiting: int = 0
+    rest_seconds: float = 0.0
+    requests: int = 0
+    throughput: float = 0.0
+    latency_p50: float | None = None
+    latency_p95: float | None = None
+    refused_share: float = 0.0
+
+    @property
+    def limit(self) -> str:
+        """What binds this host, by Little's law: L = lambda * W."""
+        if self.rest_seconds > 0:
+            return "rests"
+        used, latency = self.throughput, self.latency_p50 or 0.001
+        by_gap = used * self.gap_seconds
+        by_concurrency = used * latency / self.concurrency if self.concurrency > 0 else 0.0
+        if max(by_gap, by_concurrency) < _BINDS_FROM:
+            return "urls or this machine"
+        return "gap" if by_gap > by_concurrency else "in flight"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +58,10 @@ class Flow:
     def busy(self) -> list[HostThrottle]:
         return [host for host in self.hosts if host.in_flight or host.waiting]
 
+    @property
+    def resting(self) -> list[HostThrottle]:
+        return [host for host in self.hosts if host.rest_seconds > 0]
+
 
 @dataclass(frozen=True, slots=True)
 class Limit:
@@ -50,6 +75,9 @@ def binding_limit(flow: Flow, starts_per_second: float, latency_seconds: float |
     """None while there is nothing to judge by."""
     if flow.backing_out:
         return Limit("pages in process", "pages in process: downloads wait until pages are read or classified")
+    if flow.resting and not flow.busy:
+        longest = max(flow.resting, key=lambda host: host.rest_seconds)
+        return Limit("hosts that rest", f"hosts that rest: {longest.host} for {longest.rest_seconds:.0f} s more")
     if not queued and not any(host.waiting for host in flow.hosts):
         return Limit("urls known", "urls known: none is waiting")
     if not flow.busy or latency_seconds is None or starts_per_second <= 0:

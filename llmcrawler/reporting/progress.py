@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from llmcrawler.reporting.figures import Figures, Stats, read_figures
-from llmcrawler.reporting.limits import Flow, Limit, binding_limit
+from llmcrawler.reporting.limits import Flow, HostThrottle, Limit, binding_limit
 from llmcrawler.reporting.plain_text import plain
-from llmcrawler.reporting.words import counts, duration, money
+from llmcrawler.reporting.words import counts, duration, money, percent
 
 _SHOWN = 6  # page types, errors, hosts: the most frequent ones
 
@@ -86,12 +86,10 @@ class Report:
     def _throttle(self) -> str:
         latency = [f"latency {self.latency_seconds:.2f} s"] if self.latency_seconds is not None else []
         hosts = sorted(self.flow.busy, key=lambda host: -host.in_flight)
-        shown = [
-            f"{host.host} {host.in_flight} of {host.concurrency:g} in flight, gap {host.gap_seconds:.2f} s"
-            for host in hosts[:3]
-        ]
+        shown = [_host_words(host) for host in hosts[:3]]
         more = [f"{len(hosts) - 3} more hosts"] if len(hosts) > 3 else []
-        return "; ".join(latency + shown + more)
+        resting = [f"{host.host} rests for {host.rest_seconds:.0f} s more" for host in self.flow.resting[:3]]
+        return "; ".join(latency + shown + more + resting)
 
     def _llm(self) -> str:
         llm = self.figures.llm
@@ -103,6 +101,15 @@ class Report:
         if llm.faults:
             parts.append(f"faults {counts(llm.faults, _SHOWN)}")
         return ", ".join(parts)
+
+
+def _host_words(host: HostThrottle) -> str:
+    parts = [f"{host.host} {host.in_flight} of {host.concurrency:g} in flight, gap {host.gap_seconds:.2f} s"]
+    if host.latency_p50 is not None and host.latency_p95 is not None:
+        parts.append(f"p50 {host.latency_p50:.2f} s, p95 {host.latency_p95:.2f} s")
+    if host.refused_share:
+        parts.append(f"{percent(host.refused_share)} refused")
+    return ", ".join(parts)
 
 
 class Progress:

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from llmcrawler.items import Template
 from llmcrawler.reporting.figures import Figures
+from llmcrawler.reporting.limits import HostThrottle
 from llmcrawler.reporting.plain_text import column, plain
 from llmcrawler.reporting.tally import Tally, TemplateTally
 from llmcrawler.reporting.words import counts, duration, money, percent
@@ -21,16 +22,21 @@ _WAYS = ("structured-data", "template", "llm", "rule")
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a crawl ended. `reason` is Scrapy's; `limit_seconds` says how long each limit held it back."""
+    """How a crawl ended. `reason` is Scrapy's; `limit_seconds` says how long each limit held it back.
+
+    `hosts` have the throughput of their whole time.
+    """
 
     reason: str
     elapsed_seconds: float
     limit_seconds: Mapping[str, float]
+    hosts: Sequence[HostThrottle] = ()
 
 
 def summary(figures: Figures, tally: Tally, ending: Ending) -> str:
     sections = [
         _head(figures, ending),
+        _hosts(ending),
         _page_types(tally),
         _templates(tally),
         _llm(figures),
@@ -66,6 +72,29 @@ def _why_ended(figures: Figures, ending: Ending) -> str:
         cap = f"max_pages={figures.max_pages} reached" if figures.max_pages else ending.reason
         return f"{cap}, {figures.queued:,} more urls known"
     return "finished, no url is left"
+
+
+def _hosts(ending: Ending) -> list[str]:
+    rows = [
+        [
+            host.host,
+            f"{host.requests:,}",
+            f"{host.throughput:.1f}",
+            _seconds(host.latency_p50),
+            _seconds(host.latency_p95),
+            percent(host.refused_share) if host.refused_share else "",
+            f"{host.throughput * (host.latency_p50 or 0):.1f} of {host.concurrency:g}",
+            f"{host.gap_seconds:.2f}",
+            host.limit,
+        ]
+        for host in sorted(ending.hosts, key=lambda host: (-host.requests, host.host))
+    ]
+    names = ["Host", "requests", "per s", "p50 s", "p95 s", "refused", "in flight", "gap s", "limit"]
+    return _table(names, rows, left=(0, 8))
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
 
 
 def _page_types(tally: Tally) -> list[str]:

@@ -138,7 +138,13 @@ class ExploreSpider(Spider):
             return
         self._sitemaps_seen.add(target)
         assert self.crawler.engine is not None
-        request = Request(target, callback=self.parse_sitemap, errback=self.sitemap_failed, cb_kwargs={"level": level})
+        request = Request(
+            target,
+            callback=self.parse_sitemap,
+            errback=self.sitemap_failed,
+            cb_kwargs={"level": level},
+            meta={"max_retry_times": 1, "autothrottle_dont_adjust_delay": True},  # it is large, and may hang
+        )
         self.crawler.engine.crawl(request)
 
     def _add_facts(self, page: Page, response: Response) -> None:

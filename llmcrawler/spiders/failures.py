@@ -8,6 +8,7 @@ from scrapy import exceptions
 from scrapy.http import HtmlResponse, Response
 from scrapy.utils.response import response_status_message
 
+from llmcrawler.middlewares.backoff import PUT_BACKS
 from llmcrawler.middlewares.refusals import RequestRefused
 
 _KINDS: tuple[tuple[type[BaseException], str], ...] = (
@@ -55,7 +56,9 @@ def _message_of(error: BaseException | None) -> str:
 def response_fault(response: Response) -> tuple[str, str] | None:
     """(kind, message) of a response that is no page, None for one that is."""
     if not 200 <= response.status < 300:
-        return f"http_{response.status}", response_status_message(response.status)
+        put_backs = response.meta.get(PUT_BACKS, 0) if response.request is not None else 0
+        still = f", still after {put_backs} times that it was put back" if put_backs else ""
+        return f"http_{response.status}", response_status_message(response.status) + still
     # Scrapy chose the class by the header, and looked into the body only where that says nothing.
     if not isinstance(response, HtmlResponse) or b"\x00" in response.body[:1024]:
         content_type = (response.headers.get("Content-Type") or b"unknown").decode("latin-1")[:80]

@@ -102,7 +102,7 @@ def test_each_fault_is_a_line_with_its_kind(odd_outcome, path, kind):
 
 @pytest.fixture(scope="module")
 def odd_outcome(tmp_path_factory):
-    limits = {"DOWNLOAD_TIMEOUT": 2, "RETRY_TIMES": 1, "DOWNLOAD_MAXSIZE": 3_500_000}
+    limits = {"DOWNLOAD_TIMEOUT": 2, "RETRY_TIMES": 1, "DOWNLOAD_MAXSIZE": 3_500_000, "THROTTLE_PUT_BACKS": 2}
     with MockSite().in_thread() as site:
         return explore(tmp_path_factory.mktemp("odd"), site.url("/odd/"), limits)
 
@@ -274,6 +274,7 @@ def test_answers_are_kept_for_the_next_crawl(tmp_path, site):
         ({"url": ""}, {}, "-a url="),
         ({}, {"LLM_PROVIDER": "gpt"}, "LLM_PROVIDER"),
         ({}, {"LLM_BATCH_PAGES": "0"}, "LLM_BATCH_PAGES='0'"),
+        ({}, {"THROTTLE_PUT_BACKS": "few"}, "THROTTLE_PUT_BACKS='few'"),
     ],
 )
 def test_wrong_usage_is_named_before_the_first_request(tmp_path, site, arguments, settings, named):

@@ -1,0 +1,284 @@
+"""How many requests a host may have in flight, how far apart they start, and when it is left alone.
+
+The window (requests in flight) opens from 1 by one for each answer, up to the ceiling. A refusal (429, 503) shows where
+the ceiling is: it is set just under that, the window to half of it. Above the ceiling the host is tried a step at a
+time, after a hold that doubles when a step was wrong. Latency over the baseline takes the window back in proportion
+(as TCP Vegas does: L. Brakmo, L. Peterson, 1995). That is a trial: where fewer requests do not make the host faster,
+its latency is not our load.
+Starts are paced by Little's law, L = lambda * W: a window of L in flight at latency W is L / W starts a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from llmcrawler.throttling.breaker import CircuitBreaker
+from llmcrawler.throttling.latency import LatencyWatch
+from llmcrawler.throttling.meter import HostMeter
+from llmcrawler.throttling.rules import Decision, Gap, Rules
+
+# A start: three requests in the first second, wherever jitter takes them.
+_WARM_UP_SECONDS = 1.0
+_WARM_UP_GAP = Gap(0.38, 0.1)
+# Starts come that much faster than the window lets them end, so that the window is what limits them.
+_PACE_GAIN = 2.0
+_RAISED, _SLIGHTLY_RAISED = 1.2, 1.1  # latency over its baseline
+_UNDER_REFUSED = 0.9  # of what was in flight when the host refused
+_FIRST_HOLD_SECONDS, _MAX_HOLD_SECONDS = 20.0, 600.0  # a step up too many costs a refusal
+_LATENCY_HOLD_SECONDS = 4.0  # here it costs some milliseconds
+_FIRST_BACKOFF_SECONDS = 0.5
+# A floor asked for by robots.txt: gaps are this much longer, as clocks and networks jitter too.
+_FLOOR_MARGIN, _FLOOR_JITTER = 1.02, 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A step down for latency that has yet to show that it helps."""
+
+    window: float
+    ceiling: float
+    latency_seconds: float
+
+
+class HostPolicy:
+    """`clock` gives seconds and never goes back; `rests_until` is its. Events return the decision that they led to.
+
+    `in_flight` of an event counts the request that it is about. It is the number at its start or at its end, the
+    greater one: some hosts count when a request comes in, some when they are about to answer it.
+    """
+
+    def __init__(self, rules: Rules, clock: Callable[[], float]) -> None:
+        self.rules = rules
+        self._clock = clock
+        self.meter = HostMeter(clock)
+        self.breaker = CircuitBreaker(rules.breaker_failures, rules.breaker_rest_seconds)
+        self.latency = LatencyWatch()
+        self.ceiling = rules.max_concurrency
+        self.window = min(1.0, self.ceiling) if rules.is_adaptive else self.ceiling
+        self.floor_gap_seconds = 0.0
+        self.rests_until = 0.0
+        self._good_level = 0.0  # the most in flight at a healthy answer since the last refusal
+        self._backed_off_at = self._changed_at = -1.0
+        self._refused_at = -1e9
+        self._refusals_soon = 0
+        self._is_refused_level = False  # the ceiling is where the host refused
+        self._episodes = 0  # of refusals, with no healthy answer between
+        self._hold_seconds = _FIRST_HOLD_SECONDS
+        self._next_step_at = 0.0
+        self._step = 1.0
+        self._trial: _Trial | None = None
+
+    # -- what is allowed now ------------------------------------------------------------------------------------------
+
+    @property
+    def concurrency(self) -> int:
+        return 1 if self.breaker.is_open else max(1, int(self.window + 1e-6))
+
+    @property
+    def rest_seconds(self) -> float:
+        """What is left of the host's rest."""
+        return max(0.0, self.rests_until - self._clock())
+
+    def gap(self) -> Gap:
+        return self._over_floor(self._adapted_gap() if self.rules.is_adaptive else self._asked_gap())
+
+    def hopeless_because(self) -> str | None:
+        """Why there is no point in waiting for this host when nothing else is left to do; None while there is one."""
+        probes, failures = self.breaker.failed_probes, self.breaker.failures
+        if self.breaker.is_open and (probes >= self.rules.breaker_probes or not self.breaker.has_ever_answered):
+            return f"the host failed {failures} times in a row, the last time with: {self.breaker.reason}"
+        if self.rest_seconds > self.rules.max_rest_seconds:
+            return f"the host asks to be left alone for {self.rest_seconds:.0f} s more"
+        return None
+
+    # -- events -------------------------------------------------------------------------------------------------------
+
+    def started(self) -> None:
+        self.meter.started()
+
+    def answered(self, latency_seconds: float | None, in_flight: int) -> Decision | None:
+        """A healthy answer. Its latency counts where it is given: that of a robots.txt says nothing of pages."""
+        self.meter.answered(latency_seconds)
+        closes = self.breaker.answered()
+        is_old = self._is_old(latency_seconds)
+        if not is_old:
+            self._episodes = 0
+        if closes:
+            return self._decision("recovered", "the host answers again")
+        if not self.rules.is_adaptive:
+            return None
+        self._good_level = max(self._good_level, in_flight)
+        if 2 * in_flight >= self.window and not is_old and not self._is_slow(latency_seconds):
+            self.window = min(self.ceiling, self.window + min(1.0, self.window))
+        if latency_seconds is None or self._clock() - latency_seconds < self._changed_at:
+            return None
+        typical = self.latency.add(latency_seconds, self.window)
+        return None if typical is None else self._judge(typical, in_flight)
+
+    def refused(
+        self, reason: str, retry_after_seconds: float | None, latency_seconds: float | None, in_flight: int
+    ) -> Decision | None:
+        """A 429 or 503. What was sent before the last step back was known of is part of the same refusal."""
+        self.meter.answered(latency_seconds, refused=True)
+        now = self._clock()
+        if retry_after_seconds is not None:
+            self.rests_until = max(self.rests_until, now + retry_after_seconds)
+        if self._is_old(latency_seconds):
+            return None
+        self._episodes += 1
+        self.breaker.failed(reason)
+        backoff = _FIRST_BACKOFF_SECONDS * 2.0 ** min(self._episodes - 1, 20)
+        rest = min(backoff, self.rules.max_gap_seconds) if retry_after_seconds is None else retry_after_seconds
+        rest = max(rest, self.breaker.rest_seconds)
+        self._rest(rest)
+        self._backed_off_at = now
+        # A host that refuses a single request again, with no answer between, says that it is too early: not how much.
+        if self.rules.is_adaptive and (self._episodes == 1 or in_flight > 1):
+            self._find_ceiling(in_flight, now + rest)
+        asked = "" if retry_after_seconds is None else f", Retry-After {retry_after_seconds:g} s"
+        return self._decision("refused", f"{reason}{asked} with {in_flight} in flight")
+
+    def failed(self, reason: str, seconds: float | None) -> Decision | None:
+        """No answer at all, or a gateway's word that the host is not there, after so many seconds."""
+        self.meter.failed()
+        if self._is_old(seconds):
+            return None
+        self.breaker.failed(reason)
+        self._rest(self.breaker.rest_seconds)
+        self._backed_off_at = self._clock()
+        if self.rules.is_adaptive:
+            self.window = max(self.window / 2, min(1.0, self.ceiling))
+            self._step_changed()
+        return self._decision("failing", f"{reason}, {self.breaker.failures} in a row")
+
+    def unwell(self, latency_seconds: float | None) -> None:
+        """An error of the application on this page: the host is there, and in no better health than before."""
+        self.meter.answered(latency_seconds)
+        self.breaker.answered()
+
+    def set_floor(self, gap_seconds: float) -> Decision:
+        """robots.txt's Crawl-delay or Request-rate: no gap is shorter."""
+        self.floor_gap_seconds = min(gap_seconds, self.rules.max_gap_seconds)
+        return self._decision("robots", f"robots.txt asks for a gap of {gap_seconds:g} s")
+
+    # -- the gap ------------------------------------------------------------------------------------------------------
+
+    def _asked_gap(self) -> Gap:
+        return Gap(self.rules.min_gap_seconds, self.rules.jitter)
+
+    def _adapted_gap(self) -> Gap:
+        rules, latency = self.rules, self.latency.typical
+        start = self.meter.first_start
+        if start is None or latency is None or self._clock() - start < _WARM_UP_SECONDS:
+            seconds = max(rules.min_gap_seconds, rules.start_gap_seconds, _WARM_UP_GAP.seconds)
+            return Gap(seconds, min(rules.jitter, _WARM_UP_GAP.jitter))
+        pace = latency / self.window if self.window < 1 else latency / (_PACE_GAIN * self.window)
+        return Gap(
+            min(max(rules.min_gap_seconds, pace), max(rules.max_gap_seconds, rules.min_gap_seconds)), rules.jitter
+        )
+
+    def _over_floor(self, gap: Gap) -> Gap:
+        least = self.floor_gap_seconds * _FLOOR_MARGIN
+        if gap.least_seconds >= least:
+            return gap
+        most = max(gap.seconds * (1 + gap.jitter), least * (1 + min(gap.jitter, _FLOOR_JITTER)))
+        return Gap((least + most) / 2, (most - least) / (most + least))
+
+    # -- the window ---------------------------------------------------------------------------------------------------
+
+    def _judge(self, typical: float, in_flight: int) -> Decision | None:
+        """At the end of a round: down for latency, up after a hold in good health."""
+        baseline = self.latency.baseline
+        assert baseline is not None
+        trial, self._trial = self._trial, None
+        if trial is not None and typical > (trial.latency_seconds + baseline) / 2:
+            self.window, self.ceiling = trial.window, trial.ceiling
+            self.latency.rebase(typical)
+            self._step_changed()
+            return self._decision("latency-not-ours", f"latency stays at {typical:.2f} s with fewer in flight")
+        if self.latency.is_raised(typical, _RAISED + self.latency.noise(self.window)):
+            return self._yield_to_latency(typical, baseline)
+        if (
+            self.window < self.ceiling
+            or self.ceiling >= self.rules.max_concurrency
+            or self._clock() < self._next_step_at
+        ):
+            return None
+        if 2 * in_flight < self.window:
+            return None  # what is not used need not grow
+        if self.latency.is_raised(typical, _SLIGHTLY_RAISED):
+            self._hold()
+            return None
+        return self._step_up()
+
+    def _yield_to_latency(self, typical: float, baseline: float) -> Decision | None:
+        if self.window <= 1:
+            self.latency.rebase(typical)  # a single request makes no load: so slow the host is
+            return None
+        self._trial = _Trial(self.window, self.ceiling, typical)
+        self.window = self.ceiling = max(self.window * max(baseline / typical, 0.5), 1.0)
+        self._step_changed()
+        if self._refused_at <= self._clock() - self._hold_seconds:
+            self._hold_seconds = _LATENCY_HOLD_SECONDS
+            self._is_refused_level = False
+        self._hold()
+        return self._decision("latency", f"latency {typical:.2f} s, {typical / baseline - 1:.0%} over {baseline:.2f} s")
+
+    def _step_up(self) -> Decision:
+        step = min(self._step, self.ceiling / 4) if self._is_refused_level and self.ceiling < 4 else self._step
+        self.ceiling = self.window = min(self.ceiling + step, self.rules.max_concurrency)
+        self._step *= 2
+        self._next_step_at = self._clock() + self._hold_seconds
+        self._step_changed()
+        return self._decision("healthy", "a step up after steady health")
+
+    def _find_ceiling(self, in_flight: int, awake_at: float) -> None:
+        now = self._clock()
+        soon = now - self._refused_at < self._hold_seconds
+        self._refusals_soon = self._refusals_soon + 1 if soon else 0
+        level = 0.8 * self.window
+        if in_flight >= 2:
+            # Half of the way from what was well to what was refused, as far as that is known.
+            refused = _UNDER_REFUSED * in_flight
+            level = (refused + min(self._good_level, refused)) / 2 if self._good_level else refused
+        if self._refusals_soon >= 2:
+            # The level is right for a limit on requests in flight; this is one on their rate.
+            level = min(level, 0.75 * self.ceiling)
+        least = min(1.0, (self.latency.typical or 1.0) / self.rules.max_gap_seconds)
+        self.ceiling = max(min(level, self.ceiling), least)
+        self.window = max(min(self.window, self.ceiling) / 2, least)
+        self._good_level = 0.0
+        if not self._is_refused_level:
+            self._hold_seconds = _FIRST_HOLD_SECONDS
+        self._is_refused_level = True
+        self._refused_at = now
+        self._trial = None
+        self._step_changed()
+        self._hold()
+        self._next_step_at = awake_at + self._hold_seconds
+
+    def _hold(self) -> None:
+        """Stay where we are; longer when the last step up was wrong."""
+        if self._step > 1:
+            self._hold_seconds = min(2 * self._hold_seconds, _MAX_HOLD_SECONDS)
+        self._step = 1.0
+        self._next_step_at = self._clock() + self._hold_seconds
+
+    def _step_changed(self) -> None:
+        """Answers to what was sent before now say nothing of what is allowed from now on."""
+        self._changed_at = self._clock()
+        self.latency.restart()
+
+    def _is_old(self, seconds: float | None) -> bool:
+        return self._clock() - (seconds or 0.0) < self._backed_off_at
+
+    def _is_slow(self, seconds: float | None) -> bool:
+        return seconds is not None and self.latency.is_raised(seconds, _RAISED)
+
+    def _rest(self, seconds: float) -> None:
+        if seconds > 0:
+            self.rests_until = max(self.rests_until, self._clock() + seconds)
+
+    def _decision(self, reason: str, words: str) -> Decision:
+        return Decision(reason, words, self.window, self.rest_seconds)

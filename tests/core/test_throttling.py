@@ -1,0 +1,286 @@
+"""The policy against model servers, in simulated time."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+
+import pytest
+
+from llmcrawler.throttling import CircuitBreaker, Gap, HostMeter, HostPolicy, LatencyWatch, Rules, retry_after_seconds
+from tests.core.throttle_simulation import (
+    Answer,
+    TokenBucket,
+    bursty,
+    crawl,
+    degrading,
+    fixed_capacity,
+    late_refusals,
+    noisy,
+)
+
+FAST = Rules(max_concurrency=32, min_gap_seconds=0, start_gap_seconds=0)
+
+
+class Clock:
+    seconds = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+# -- the start --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("latency", [0.0, 0.01, 0.3, 2.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_first_second_has_three_starts_at_most(latency: float, seed: int) -> None:
+    run = crawl(lambda _now, _in_flight: Answer(latency + 0.001), FAST, 5, seed)
+    assert sum(start <= 1.0 for start in run.starts) <= 3
+
+
+def test_a_start_ramps_from_one_to_the_limit_and_never_over_it() -> None:
+    run = crawl(lambda _now, _in_flight: Answer(0.2), FAST, 20)
+    assert run.in_flight[0] == 1
+    assert max(run.in_flight) == 32
+    assert run.throughput(since=5) > 0.9 * 32 / 0.2
+
+
+def test_no_two_gaps_are_alike() -> None:
+    gaps = [round(gap, 5) for gap in crawl(lambda _now, _in_flight: Answer(0.05), Rules(), 10).gaps[:20]]
+    assert len(set(gaps)) == 20
+
+
+def test_the_users_mean_gap_is_kept_by_a_fast_host() -> None:
+    run = crawl(lambda _now, _in_flight: Answer(0.01), Rules(min_gap_seconds=0.2), 200)
+    gaps = run.gaps
+    assert 0.195 < sum(gaps) / len(gaps) < 0.21
+    assert min(gaps) >= 0.1
+
+
+def test_a_slow_host_is_worked_at_the_full_concurrency() -> None:
+    run = crawl(lambda _now, _in_flight: Answer(1.4), Rules(), 42)
+    assert max(run.in_flight) == 5
+    assert len(run.healthy) >= 120  # DESIGN's bound of 33.6 s, times 1.1, and 5 s
+
+
+# -- refusals ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("retry_after", [1.0, 6.0])
+def test_a_fixed_capacity_is_found_with_hardly_a_refusal(retry_after: float) -> None:
+    run = crawl(fixed_capacity(8, 0.2, retry_after), FAST, 120)
+    assert run.refused_share < 0.01
+    assert run.throughput(since=20) > 0.85 * 8 / 0.2
+    assert run.throughput() > 0.8 * 8 / 0.2
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_host_that_refuses_at_the_end_is_not_asked_for_too_much_again_and_again(seed: int) -> None:
+    run = crawl(late_refusals(8, 0.2), FAST, 60, seed)
+    assert run.refused_share < 0.01
+    assert run.throughput() > 0.8 * 8 / 0.2
+
+
+@pytest.mark.parametrize(
+    ("rate", "burst", "latency", "retry_after"),
+    [(5, 10, 0.05, None), (5, 10, 0.05, 6), (20, 20, 0.2, 1), (1, 5, 0.2, None)],
+)
+def test_a_rate_limit_is_found_too(rate: float, burst: float, latency: float, retry_after: float | None) -> None:
+    run = crawl(TokenBucket(rate, burst, latency, retry_after), FAST, 400)
+    assert run.throughput(since=60) > 0.75 * rate
+    assert run.refused_share < 0.06
+
+
+def test_nothing_starts_before_retry_after_is_over() -> None:
+    run = crawl(fixed_capacity(8, 0.2, 6.0), FAST, 60)
+    first = run.refused[0]
+    assert min(start for start in run.starts if start > first) >= first + 6.0
+
+
+def test_a_refusal_halves_the_window_once_however_many_were_in_flight() -> None:
+    clock = Clock()
+    policy = HostPolicy(FAST, clock)
+    for _ in range(15):
+        policy.started()
+        policy.answered(0.0, in_flight=32)
+    assert policy.concurrency == 16
+    clock.seconds += 5
+    decisions = [policy.refused("429", 2.0, 0.5, in_flight=16) for _ in range(10)]
+    assert sum(decision is not None for decision in decisions) == 1
+    assert 5 <= policy.concurrency <= 8
+    assert policy.rest_seconds == 2.0
+
+
+def test_without_a_word_from_the_host_the_rests_get_longer() -> None:
+    clock = Clock()
+    policy = HostPolicy(FAST, clock)
+    rests = []
+    for _ in range(4):
+        policy.refused("503", None, 0.1, in_flight=1)
+        rests.append(policy.rest_seconds)
+        clock.seconds += policy.rest_seconds + 0.2
+    assert rests == [0.5, 1.0, 2.0, 4.0]
+
+
+def test_with_fixed_settings_a_host_that_asks_for_a_rest_gets_it() -> None:
+    policy = HostPolicy(Rules(max_concurrency=7, is_adaptive=False), Clock())
+    policy.refused("429", 3.0, 0.1, in_flight=7)
+    assert (policy.concurrency, policy.gap()) == (7, Gap(0.2, 0.5))
+    assert policy.rest_seconds == 3.0
+
+
+# -- latency ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [3, 6, 12])
+def test_a_host_that_slows_down_is_settled_near_what_it_can_work_on(limit: int) -> None:
+    run = crawl(degrading(limit, 0.2), FAST, 120)
+    assert 0.75 * limit <= run.settled(since=30) <= 1.25 * limit
+    assert run.throughput(since=30) > 0.9 * limit / 0.2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_noise_does_not_hide_that_a_host_slows_down(seed: int) -> None:
+    run = crawl(noisy(degrading(6, 0.2), random.Random(seed)), FAST, 240, seed)
+    assert 3 <= run.settled(since=60) <= 10
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_noise_alone_does_not_slow_the_crawl_down(seed: int) -> None:
+    run = crawl(noisy(lambda _now, _in_flight: Answer(0.2), random.Random(seed), 0.5), FAST, 120, seed)
+    assert run.throughput(since=20) > 0.35 * 32 / 0.2
+
+
+def test_latency_that_is_not_our_load_is_told_by_a_trial() -> None:
+    run = crawl(bursty(0.2, 20, 5, 3), FAST, 200)
+    assert {"latency", "latency-not-ours"} <= run.reasons()
+    assert run.throughput(since=20) > 0.8 * 32 / (0.2 * 0.8 + 0.6 * 0.2)
+
+
+def test_a_baseline_does_not_creep_up_with_the_load() -> None:
+    watch = LatencyWatch()
+    for _ in range(20):
+        watch.add(0.2, window=4)
+    for _ in range(500):
+        watch.add(0.23, window=7)
+    assert watch.baseline == pytest.approx(0.2)
+
+
+# -- robots.txt -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jitter", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("min_gap", [0.0, 0.2, 0.9, 3.0])
+def test_jitter_never_shortens_what_robots_txt_asks_for(jitter: float, min_gap: float) -> None:
+    rules = Rules(min_gap_seconds=min_gap, jitter=jitter)
+    for adaptive in (True, False):
+        policy = HostPolicy(Rules(min_gap, min_gap, jitter=jitter, is_adaptive=adaptive), Clock())
+        policy.set_floor(1.0)
+        assert policy.gap().least_seconds >= 1.0
+    assert HostPolicy(rules, Clock()).gap().seconds >= min_gap
+
+
+# -- the breaker ------------------------------------------------------------------------------------------------------
+
+
+def test_a_host_that_is_down_rests_and_is_probed_until_it_is_back() -> None:
+    run = crawl(lambda _now, _in_flight: Answer(0.2), Rules(breaker_rest_seconds=5), 120, down=(20, 60))
+    while_down = [start for start in run.starts if 20 <= start < 60]
+    assert len(while_down) < 20
+    assert "recovered" in run.reasons()
+    assert run.throughput(since=90) > 4
+
+
+def test_failures_of_requests_that_were_in_flight_together_are_one() -> None:
+    clock = Clock()
+    policy = HostPolicy(Rules(), clock)
+    clock.seconds += 1
+    for _ in range(10):
+        policy.failed("timeout", 0.5)
+    assert policy.breaker.failures == 1
+
+
+def test_there_is_hope_until_enough_probes_failed() -> None:
+    clock = Clock()
+    policy = HostPolicy(Rules(breaker_failures=2, breaker_probes=1, breaker_rest_seconds=5), clock)
+    policy.answered(0.1, 1)
+    reasons = []
+    for _ in range(3):
+        clock.seconds += 1
+        policy.failed("refused", 0.0)
+        reasons.append(policy.hopeless_because())
+    assert reasons[:2] == [None, None]
+    assert reasons[2] == "the host failed 3 times in a row, the last time with: refused"
+    assert policy.concurrency == 1
+    assert policy.rest_seconds == 10
+
+
+def test_a_host_that_never_answered_is_not_waited_for() -> None:
+    clock = Clock()
+    policy = HostPolicy(Rules(breaker_failures=2), clock)
+    for _ in range(2):
+        clock.seconds += 1
+        policy.failed("dns", 0.0)
+    assert policy.hopeless_because() is not None
+
+
+def test_a_rest_beyond_the_users_limit_is_hopeless() -> None:
+    policy = HostPolicy(Rules(max_rest_seconds=600), Clock())
+    policy.refused("429", 601.0, 0.1, in_flight=1)
+    assert policy.hopeless_because() == "the host asks to be left alone for 601 s more"
+
+
+def test_an_answer_closes_the_breaker() -> None:
+    breaker = CircuitBreaker(2, 5.0)
+    breaker.failed("x")
+    breaker.failed("x")
+    assert (breaker.is_open, breaker.answered(), breaker.is_open) == (True, True, False)
+
+
+# -- Retry-After ------------------------------------------------------------------------------------------------------
+
+NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        (None, None),
+        ("", None),
+        ("soon", None),
+        ("-5", None),
+        ("nan", None),
+        ("inf", None),
+        ("0", 0.0),
+        ("6", 6.0),
+        (" 120 ", 120.0),
+        ("1.5", 1.5),
+        ("Sat, 21 Nov 2026 12:00:30 GMT", 30.0),
+        ("Saturday, 21-Nov-26 12:00:30 GMT", 30.0),
+        ("Sat Nov 21 12:00:30 2026", 30.0),
+        ("Sat, 21 Nov 2026 13:00:30 +0100", 30.0),
+        ("Fri, 20 Nov 2026 12:00:00 GMT", 0.0),
+        ("Sat, 99 Nov 2026 12:00:30 GMT", None),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date(header: str | None, seconds: float | None) -> None:
+    assert retry_after_seconds(header, NOW) == seconds
+
+
+# -- figures ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_figures_of_a_host_obey_littles_law() -> None:
+    clock = Clock()
+    meter = HostMeter(clock)
+    for n in range(100):
+        meter.started()
+        clock.seconds += 0.1
+        meter.answered(0.5 if n % 10 else 2.5, refused=n == 99)
+    figures = meter.figures()
+    assert (figures.requests, figures.answers, figures.refused, figures.failed) == (100, 100, 1, 0)
+    assert figures.throughput == pytest.approx(10)
+    assert (figures.latency_p50, figures.latency_p95) == (0.5, 2.5)
+    assert figures.mean_in_flight == pytest.approx(10 * 0.7, rel=0.01)
+    assert figures.refused_share == 0.01

@@ -1,0 +1,136 @@
+"""Model servers and a crawl of them in simulated time, driven by a `HostPolicy` as the downloader is."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+
+from llmcrawler.throttling import Decision, HostPolicy, Rules
+
+
+@dataclass(frozen=True)
+class Answer:
+    seconds: float
+    status: int = 200
+    retry_after: float | None = None
+    late_limit: int = 0  # refused when more are in flight at its end
+
+
+Event = tuple[float, int, int, "Answer"]  # ends at, order, in flight at its start, what comes
+Server = Callable[[float, int], Answer]  # (time, requests in flight with this one) -> its answer
+
+
+def fixed_capacity(limit: int, latency: float, retry_after: float | None = 1.0) -> Server:
+    """Refuses at once what is over its limit."""
+    return lambda _now, in_flight: Answer(0.01, 429, retry_after) if in_flight > limit else Answer(latency)
+
+
+def late_refusals(limit: int, latency: float, retry_after: float = 1.0) -> Server:
+    """Works on all of them, and refuses those that end when more than its limit are in flight."""
+    return lambda _now, _in_flight: Answer(latency, 200, retry_after, limit)
+
+
+def degrading(limit: int, latency: float) -> Server:
+    """Works on so many at a time; more of them wait for each other."""
+    return lambda _now, in_flight: Answer(latency * max(1.0, in_flight / limit))
+
+
+class TokenBucket:
+    """So many a second on average, so many at once; refuses with 429 and no word on when to come back, or with one."""
+
+    def __init__(self, rate: float, burst: float, latency: float, retry_after: float | None = None) -> None:
+        self.rate, self.burst, self.latency, self.retry_after = rate, burst, latency, retry_after
+        self.tokens, self.at = burst, 0.0
+
+    def __call__(self, now: float, in_flight: int) -> Answer:
+        self.tokens, self.at = min(self.burst, self.tokens + self.rate * (now - self.at)), now
+        if self.tokens < 1:
+            return Answer(0.01, 429, self.retry_after)
+        self.tokens -= 1
+        return Answer(self.latency)
+
+
+def bursty(latency: float, quiet: float, busy: float, slower: float) -> Server:
+    """Now and then busy with something else, whatever we do."""
+    return lambda now, _in_flight: Answer(latency * (slower if now % (quiet + busy) > quiet else 1.0))
+
+
+def noisy(server: Server, rng: random.Random, spread: float = 0.3) -> Server:
+    def answer(now: float, in_flight: int) -> Answer:
+        plain = server(now, in_flight)
+        return Answer(plain.seconds * rng.lognormvariate(0, spread), plain.status, plain.retry_after)
+
+    return answer
+
+
+@dataclass
+class Run:
+    starts: list[float] = field(default_factory=list)
+    in_flight: list[int] = field(default_factory=list)  # at each start
+    healthy: list[float] = field(default_factory=list)  # when
+    refused: list[float] = field(default_factory=list)
+    decisions: list[tuple[float, Decision]] = field(default_factory=list)
+    policy: HostPolicy | None = None
+
+    @property
+    def gaps(self) -> list[float]:
+        return [after - before for before, after in zip(self.starts, self.starts[1:], strict=False)]
+
+    def throughput(self, since: float = 0.0) -> float:
+        return sum(at >= since for at in self.healthy) / (max(self.healthy) - since)
+
+    def settled(self, since: float) -> float:
+        """The mean number in flight at the starts since then."""
+        levels = [level for at, level in zip(self.starts, self.in_flight, strict=True) if at >= since]
+        return sum(levels) / len(levels)
+
+    @property
+    def refused_share(self) -> float:
+        return len(self.refused) / max(1, len(self.refused) + len(self.healthy))
+
+    def reasons(self) -> set[str]:
+        return {decision.reason for _, decision in self.decisions}
+
+
+def crawl(server: Server, rules: Rules, seconds: float, seed: int = 1, down: tuple[float, float] = (0, 0)) -> Run:
+    """A crawl with always another url to fetch. From down[0] to down[1] the server answers nothing."""
+    now, rng, order, run = [0.0], random.Random(seed), count(), Run()
+    policy = run.policy = HostPolicy(rules, lambda: now[0])
+    events: list[Event] = []
+    next_start = 0.0
+    while now[0] < seconds:
+        while len(events) < policy.concurrency and now[0] >= max(next_start, policy.rests_until):
+            policy.started()
+            run.starts.append(now[0])
+            run.in_flight.append(len(events) + 1)
+            is_down = down[0] <= now[0] < down[1]
+            answer = Answer(0.01, 0) if is_down else server(now[0], len(events) + 1)
+            heapq.heappush(events, (now[0] + answer.seconds, next(order), len(events) + 1, answer))
+            gap = policy.gap()
+            next_start = now[0] + gap.seconds * (1 + rng.uniform(-gap.jitter, gap.jitter))
+        waits = [events[0][0]] if events else []
+        if len(events) < policy.concurrency:
+            waits.append(max(next_start, policy.rests_until))
+        now[0] = min(waits)
+        while events and events[0][0] <= now[0]:
+            decision = _finish(policy, run, now[0], events[0], len(events))
+            heapq.heappop(events)
+            if decision is not None:
+                run.decisions.append((now[0], decision))
+    return run
+
+
+def _finish(policy: HostPolicy, run: Run, now: float, event: Event, in_flight: int) -> Decision | None:
+    _, _, level, answer = event
+    most = max(level, in_flight)
+    is_late = 0 < answer.late_limit < in_flight
+    if answer.status == 200 and not is_late:
+        run.healthy.append(now)
+        return policy.answered(answer.seconds, most)
+    if answer.status == 429 or is_late:
+        run.refused.append(now)
+        return policy.refused("429", answer.retry_after, answer.seconds, most)
+    return policy.failed("refused", answer.seconds)

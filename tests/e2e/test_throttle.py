@@ -1,0 +1,160 @@
+"""How a crawl treats hosts that have limits, ask for a rest, or fail: as the servers saw it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import re
+
+import pytest
+from aiohttp import web
+
+from tests.e2e.crawling import explore
+from tests.servers.limited_site import LimitedSite, limited_site
+from tests.servers.mock_site import MockSite
+
+ADAPTIVE = {"AUTOTHROTTLE_ENABLED": True, "DOWNLOAD_DELAY": 0}
+WIDE = ADAPTIVE | {"CONCURRENT_REQUESTS_PER_DOMAIN": 32}
+
+
+def gaps(site: MockSite) -> list[float]:
+    return [after - before for before, after in itertools.pairwise(site.measures.starts)]
+
+
+@pytest.mark.parametrize("latency", [0.0, 0.15])
+def test_the_first_second_sends_three_requests_at_most(tmp_path, latency):
+    with limited_site(pages=40, latency_seconds=latency).in_thread() as site:
+        explore(tmp_path, site.url(), WIDE)
+        starts = site.measures.starts
+        assert sum(start - starts[0] < 1.0 for start in starts) <= 3
+        assert len({round(gap, 6) for gap in gaps(site)[:20]}) == 20
+        assert max(site.levels) <= 32
+
+
+def test_a_limit_of_the_host_is_found_and_no_page_is_lost(tmp_path):
+    with limited_site(pages=120, latency_seconds=0.1, busy_above=4, retry_after="1").in_thread() as site:
+        outcome = explore(tmp_path, site.url(), WIDE | {"RETRY_TIMES": 0})
+        assert not outcome.error_kinds()
+        assert len([page for page in outcome.pages if "/page/" in page["url"]]) == 120
+        assert site.measures.statuses["429"] <= 0.1 * sum(site.measures.hits.values())
+    assert re.search(r"throttle\] INFO: \S+: 429, Retry-After 1 s with \d+ in flight: concurrency", outcome.log)
+    assert re.search(r"throttle/host/\S+/latency_p95'", outcome.log)
+    assert "'llmcrawler/throttle/decisions/refused'" in outcome.log
+
+
+@pytest.mark.parametrize("adaptive", [True, False])
+def test_no_request_starts_before_retry_after_is_over(tmp_path, adaptive):
+    refused_at: list[float] = []
+
+    class Refusing(LimitedSite):
+        async def _respond(self, request: web.Request) -> web.StreamResponse:
+            if request.path == "/page/3" and not refused_at:
+                refused_at.append(self.measures.starts[-1])
+                return web.Response(status=503, headers={"Retry-After": "3"})
+            return await super()._respond(request)
+
+    template = limited_site(pages=12)
+    with Refusing(12, template.limits, "").in_thread() as site:
+        outcome = explore(tmp_path, site.url(), {**ADAPTIVE, "AUTOTHROTTLE_ENABLED": adaptive, "RETRY_TIMES": 0})
+        assert not outcome.error_kinds()
+        # What was on its way when the refusal came is not called back.
+        later = [start for start in site.measures.starts if start > refused_at[0] + 0.5]
+        assert later
+        assert min(later) >= refused_at[0] + 3.0
+        assert site.measures.hits["/page/3"] == 2
+
+
+@pytest.mark.parametrize("line", ["Crawl-delay: 0.7", "Request-rate: 10/7"])
+@pytest.mark.parametrize("adaptive", [True, False])
+def test_robots_txts_gap_is_never_shortened(tmp_path, line, adaptive):
+    with limited_site(pages=5, robots=f"User-agent: *\n{line}\n").in_thread() as site:
+        explore(tmp_path, site.url(), {**ADAPTIVE, "AUTOTHROTTLE_ENABLED": adaptive}, max_pages=6)
+        assert len(gaps(site)) >= 6
+        assert min(gaps(site)) >= 0.7
+
+
+def test_a_host_that_answers_503_throughout_takes_nothing_from_the_other(tmp_path):
+    with limited_site(pages=60).in_thread() as good, limited_site(pages=60, down=True).in_thread() as bad:
+        settings = {"DOWNLOAD_DELAY": 0.05, "THROTTLE_BREAKER_REST_SECONDS": 0.5, "CONCURRENT_REQUESTS": 8}
+        outcome = explore(tmp_path, f"{good.url()},{bad.url()},{bad.url('/page/1')}", ADAPTIVE | settings)
+        # The good one is never without requests in flight for long: its last page came while the other one rested.
+        assert sum(bad.measures.hits.values()) <= 12
+    failed = [page for page in outcome.pages if page["error"]]
+    assert len([page for page in outcome.pages if page["url"].startswith(good.url()) and not page["error"]]) >= 60
+    assert {page["url"] for page in failed} == {bad.url(), bad.url("/page/1")}
+    assert all("failed 8 times in a row" in page["error"]["message"] for page in failed)
+    assert outcome.error_kinds() == {"host_down": 2}
+    assert outcome.exit_status == 0
+
+
+def test_a_page_that_is_always_refused_is_an_error_line_with_the_reason(tmp_path):
+    async def refuse(_request: web.Request) -> web.Response:
+        return web.Response(status=503)
+
+    with MockSite({"/about/": refuse}).in_thread() as site:
+        outcome = explore(tmp_path, site.url(), ADAPTIVE | {"THROTTLE_PUT_BACKS": 3}, max_pages=25)
+        assert site.measures.hits["/about/"] == 4
+    error = outcome.page("/about/")["error"]
+    assert (error["kind"], error["attempts"]) == ("http_503", 4)
+    assert error["message"] == "503 Service Unavailable, still after 3 times that it was put back"
+    assert outcome.error_kinds() == {"http_503": 1}
+
+
+def test_a_host_that_comes_back_loses_no_page(tmp_path):
+    class Failing(LimitedSite):
+        async def _respond(self, request: web.Request) -> web.StreamResponse:
+            if 15 <= len(self.measures.starts) <= 22:
+                return web.Response(status=503)
+            return await super()._respond(request)
+
+    template = limited_site(pages=40)
+    with Failing(40, template.limits, "").in_thread() as site:
+        settings = {"THROTTLE_BREAKER_FAILURES": 3, "THROTTLE_BREAKER_REST_SECONDS": 0.3, "THROTTLE_BREAKER_PROBES": 9}
+        outcome = explore(tmp_path, site.url(), ADAPTIVE | settings | {"RETRY_TIMES": 0})
+    assert not outcome.error_kinds()
+    assert len([page for page in outcome.pages if "/page/" in page["url"]]) == 40
+    assert "the host answers again" in outcome.log
+
+
+def test_a_host_that_is_not_there_ends_with_lines_and_without_long_rests(tmp_path):
+    outcome = explore(tmp_path, "http://127.0.0.1:9/,http://127.0.0.1:9/x", {**ADAPTIVE, "RETRY_TIMES": 9})
+    assert outcome.error_kinds() == {"host_down": 2}
+    assert "Connection refused" in outcome.pages[0]["error"]["message"]
+    assert outcome.exit_status == 0
+
+
+def test_a_host_that_asks_for_hours_is_given_up_when_nothing_else_is_left(tmp_path):
+    async def refuse(_request: web.Request) -> web.Response:
+        return web.Response(status=429, headers={"Retry-After": "7200"})
+
+    with MockSite({"/robots.txt": "", "/": refuse}).in_thread() as site:
+        outcome = explore(tmp_path, site.url(), ADAPTIVE)
+        assert site.measures.hits["/"] == 1
+    assert outcome.error_kinds() == {"host_down": 1}
+    assert "asks to be left alone for" in outcome.pages[0]["error"]["message"]
+
+
+def test_a_robots_txt_that_is_refused_is_asked_for_again(tmp_path):
+    async def robots(request: web.Request) -> web.Response:
+        tried = site.measures.hits["/robots.txt"]
+        return web.Response(status=503) if tried < 3 else web.Response(text="User-agent: *\nDisallow: /about/\n")
+
+    with MockSite({"/robots.txt": robots}).in_thread() as site:
+        outcome = explore(tmp_path, site.url("/about/"), ADAPTIVE, depth=0)
+        assert site.measures.hits == {"/robots.txt": 3}
+    assert outcome.error_kinds() == {"robots": 1}
+
+
+def test_a_robots_txt_or_sitemap_that_hangs_is_tried_twice(tmp_path):
+    async def hang(_request: web.Request) -> web.Response:
+        await asyncio.sleep(30)
+        return web.Response()
+
+    robots = "Sitemap: /sitemap.xml\n"
+    with MockSite({"/robots.txt": robots, "/sitemap.xml": hang}).in_thread() as site:
+        outcome = explore(tmp_path, site.url(), ADAPTIVE | {"DOWNLOAD_TIMEOUT": 1}, max_pages=30)
+        assert site.measures.hits["/sitemap.xml"] == 2
+        assert len(outcome.pages) == 30
+    with MockSite({"/robots.txt": hang}).in_thread() as site:
+        explore(tmp_path, site.url("/about/"), ADAPTIVE | {"DOWNLOAD_TIMEOUT": 1}, depth=0)
+        assert site.measures.hits == {"/robots.txt": 2, "/about/": 1}
