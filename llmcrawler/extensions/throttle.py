@@ -102,7 +102,7 @@ class AdaptiveThrottle(AutoThrottle):
         latency = request.meta.get("download_latency")
         if response.status in REFUSAL_STATUSES:
             decision = policy.refused(str(response.status), _retry_after(response), elapsed, in_flight)
-        elif response.status in _GATEWAY_STATUSES:
+        elif response.status in _GATEWAY_STATUSES and not request.meta.get("proxy"):
             decision = policy.failed(f"http {response.status}", elapsed)
         elif response.status >= 500:
             policy.unwell(latency)
