@@ -119,6 +119,7 @@ def learn_field(field: Field, ground: Ground) -> Learned:
     finalists = _varied(trials)
     for trial in finalists:
         _look_at_others(trial, ground, lists=lists)
+    ground.forget()
     _compare(finalists)
     finalists.sort(key=lambda trial: -trial.score)
     return _judged(field, finalists, sum(bool(one) for one in wanted), joined=joined)
@@ -273,8 +274,12 @@ def _doubt(best: _Trial, explained: int, *, is_scalar: bool) -> str:
 def _team(trials: Sequence[_Trial]) -> tuple[_Trial, list[_Trial]]:
     """The best selector, or one that is never wrong with those that complete it, where they explain more samples."""
     best = trials[0]
-    teams = [(one, _complements(one, trials)) for one in (best, *(one for one in trials[1:] if _is_quiet(one)))]
-    return max(teams, key=lambda team: (len(_explained(*team)), team[0] is best, -len(team[1]), team[0].score))
+    leaders = [one for one in trials[1:] if _is_quiet(one) and one.hits > 1]
+    teams = [(one, _complements(one, trials)) for one in (best, *leaders)]
+    teams = [(one, partners) for one, partners in teams if all(other.hits <= one.hits for other in partners)]
+    return max(
+        teams or [(best, [])], key=lambda team: (len(_explained(*team)), team[0] is best, -len(team[1]), team[0].score)
+    )
 
 
 def _explained(best: _Trial, partners: Sequence[_Trial]) -> frozenset[int]:
