@@ -38,6 +38,7 @@ _MANY_SAMPLES = 5
 _DISTINCT = 0.5
 _MAX_COMPLEMENTS = 2
 _HOPELESS_SUPPORT = 0.4
+_LONG_LIST = 12
 # A fallback may speak where the best selector is silent on so many pages: on more, the field is absent there.
 _MAX_FALLBACK_NOISE = 0.05
 
@@ -173,6 +174,8 @@ def _tried(candidate: Candidate, wanted: Sequence[Texts], ground: Ground, *, lis
     trial = _Trial(candidate, selector, len(ground.samples))
     for place, (sample, want) in enumerate(zip(ground.samples, wanted, strict=True)):
         got = _output(ground, sample.page, selector, lists=lists)
+        if len(want) >= _LONG_LIST:
+            got = got[: len(want)]  # the model may have been shown only the beginning
         if got == want:
             trial.hit |= {place} if want else set()
         elif not want:
