@@ -322,10 +322,17 @@ def _label_queries(element: etree._Element, text_index: int | None) -> Iterator[
         heading = _heading_before(node)
         if heading is not None and heading is not before:
             label = _label(heading)
-            position = 1 + sum(1 for one in node.itersiblings(str(node.tag), preceding=True) if _follows(one, heading))
+            position = 1 + sum(one.tag == node.tag for one in _between(heading, node))
             if label:
                 test = f"//{heading.tag}[normalize-space()={_literal(label)}]"
                 yield f"{test}/following-sibling::{node.tag}[{position}]{inner}", prior - 0.15 - 0.05 * position
+
+
+def _between(heading: etree._Element, node: etree._Element) -> Iterator[etree._Element]:
+    for sibling in node.itersiblings(preceding=True):
+        if sibling is heading:
+            return
+        yield sibling
 
 
 def _holds_more(node: etree._Element, element: etree._Element) -> bool:
@@ -381,10 +388,6 @@ def _heading_before(node: etree._Element) -> etree._Element | None:
         if sibling.tag in ("h1", "h2", "h3", "h4", "h5", "h6", "dt", "th", "label", "strong", "b"):
             return sibling
     return None
-
-
-def _follows(node: etree._Element, heading: etree._Element) -> bool:
-    return any(sibling is heading for sibling in node.itersiblings(preceding=True))
 
 
 def _label(element: etree._Element) -> str:

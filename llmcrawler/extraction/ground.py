@@ -19,6 +19,10 @@ class Ground:
         self.others = others
         self._texts: dict[tuple[int, str, str | None], list[str]] = {}
 
+    def forget(self) -> None:
+        """Give the texts back: those of one field are of little use for the next, and there are many."""
+        self._texts.clear()
+
     def texts(self, page: PageBlocks, selector: Selector) -> list[str]:
         """All texts of a selector without its pattern."""
         key = (id(page), selector.query, selector.attribute)

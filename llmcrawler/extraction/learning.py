@@ -38,6 +38,7 @@ _MANY_SAMPLES = 5
 _DISTINCT = 0.5
 _MAX_COMPLEMENTS = 2
 _HOPELESS_SUPPORT = 0.4
+_LONG_LIST = 12
 # A fallback may speak where the best selector is silent on so many pages: on more, the field is absent there.
 _MAX_FALLBACK_NOISE = 0.05
 
@@ -119,6 +120,7 @@ def learn_field(field: Field, ground: Ground) -> Learned:
     finalists = _varied(trials)
     for trial in finalists:
         _look_at_others(trial, ground, lists=lists)
+    ground.forget()
     _compare(finalists)
     finalists.sort(key=lambda trial: -trial.score)
     return _judged(field, finalists, sum(bool(one) for one in wanted), joined=joined)
@@ -172,6 +174,8 @@ def _tried(candidate: Candidate, wanted: Sequence[Texts], ground: Ground, *, lis
     trial = _Trial(candidate, selector, len(ground.samples))
     for place, (sample, want) in enumerate(zip(ground.samples, wanted, strict=True)):
         got = _output(ground, sample.page, selector, lists=lists)
+        if len(want) >= _LONG_LIST:
+            got = got[: len(want)]  # the model may have been shown only the beginning
         if got == want:
             trial.hit |= {place} if want else set()
         elif not want:
@@ -273,8 +277,12 @@ def _doubt(best: _Trial, explained: int, *, is_scalar: bool) -> str:
 def _team(trials: Sequence[_Trial]) -> tuple[_Trial, list[_Trial]]:
     """The best selector, or one that is never wrong with those that complete it, where they explain more samples."""
     best = trials[0]
-    teams = [(one, _complements(one, trials)) for one in (best, *(one for one in trials[1:] if _is_quiet(one)))]
-    return max(teams, key=lambda team: (len(_explained(*team)), team[0] is best, -len(team[1]), team[0].score))
+    leaders = [one for one in trials[1:] if _is_quiet(one) and one.hits > 1]
+    teams = [(one, _complements(one, trials)) for one in (best, *leaders)]
+    teams = [(one, partners) for one, partners in teams if all(other.hits <= one.hits for other in partners)]
+    return max(
+        teams or [(best, [])], key=lambda team: (len(_explained(*team)), team[0] is best, -len(team[1]), team[0].score)
+    )
 
 
 def _explained(best: _Trial, partners: Sequence[_Trial]) -> frozenset[int]:

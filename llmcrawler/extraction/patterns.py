@@ -10,6 +10,8 @@ from typing import Final
 _NUMBER: Final = r"[-+]?\d(?:[\d.,' ]*\d)?"
 _MAX_CONTEXT_CHARS: Final = 40
 _MAX_PIECES: Final = 6
+# A value is no part of a longer text; some patterns take quadratic time.
+_MAX_TEXT_CHARS: Final = 4_000
 
 
 def learn_pattern(pairs: Sequence[tuple[str, str]]) -> str | None:
@@ -40,7 +42,7 @@ def _fits(pattern: str, pairs: Sequence[tuple[str, str]]) -> int:
 
 def take(pattern: str, text: str) -> str | None:
     """What a pattern takes out of a text; None where it does not match."""
-    match = compile_pattern(pattern).search(text)
+    match = compile_pattern(pattern).search(text) if len(text) <= _MAX_TEXT_CHARS else None
     return match[1].strip() or None if match and match[1] else None
 
 
@@ -87,7 +89,8 @@ def _piece(separator: str, text: str, value: str, *, from_end: bool) -> str | No
     piece = f"(?:(?!{mark}).)+"
     if from_end:
         after = len(pieces) - 1 - pieces[::-1].index(value)
-        return f"({piece})" + f"{mark}{piece}" * (len(pieces) - 1 - after) + "$"
+        # Anchored, and greedy up to the piece: looked for from every place, it would take quadratic time.
+        return f"^(?:.*{mark})?({piece})" + f"{mark}{piece}" * (len(pieces) - 1 - after) + "$"
     return "^" + f"{piece}{mark}" * pieces.index(value) + f"({piece})"
 
 

@@ -15,6 +15,8 @@ from llmcrawler.extraction.patterns import taken
 from llmcrawler.extraction.tree import fold, text_of
 
 _TRANSLATOR = HTMLTranslator()
+# Of a selector that matches more, the rest is not looked at.
+_MAX_NODES = 1_000
 
 
 class Source:
@@ -59,7 +61,7 @@ def texts_at(source: Source, selector: Selector) -> list[str]:
 
 def texts_within(element: etree._Element, selector: Selector) -> list[str]:
     """What a CSS or XPath selector gives within an element."""
-    texts = (_text(node, selector.attribute) for node in nodes_at(element, selector))
+    texts = (_text(node, selector.attribute) for node in nodes_at(element, selector)[:_MAX_NODES])
     return taken([text for text in texts if text], selector.pattern)
 
 

@@ -106,18 +106,17 @@ class Records:
         """The page's record. It may wait until its template is learned; no failure of the model raises."""
         if question.page_type not in self._record_types:
             return RecordAnswer()
-        source = Source(parse_tree(question.html))
         template = question.template
         while True:
             learner = self._learner(LearnerKey(question.site, template, question.page_type))
-            match = learner.match(source, question.url, question.lang)
+            match = _match(learner, question)
             if match is not None and (match.fits or not self._may_learn(learner)):
                 return self._taken(learner, match, question)
             if not self._may_learn(learner):
-                return self._at_home(source, question) or await self._left(learner, None, question)
+                return self._at_home(question) or await self._left(learner, None, question)
             held = self._hold(learner, question)
             if not await self._told(learner, held):
-                return self._at_home(source, question) or await self._left(learner, match, question)
+                return self._at_home(question) or await self._left(learner, match, question)
             template = held.template
 
     def regroup(self, site: str, aliases: Mapping[str, str], moved: Mapping[str, str]) -> None:
@@ -190,12 +189,13 @@ class Records:
             self._count("invalid_values", len(problems))
         return cleaned
 
-    def _at_home(self, source: Source, question: RecordQuestion) -> RecordAnswer | None:
+    def _at_home(self, question: RecordQuestion) -> RecordAnswer | None:
         """The record of a page that no variant of its template fits, by the template of its site that it does fit.
 
         That one has all of its core on the page, and the core says something. It is of the same page type, unless the
         page has its type from its template only: then that was the wrong one.
         """
+        source = Source(parse_tree(question.html))
         matches = [
             (learner.key, match)
             for learner in self.learners(question.site)
@@ -362,6 +362,13 @@ class Records:
         while template in aliases:
             template = aliases[template]
         return template
+
+
+def _match(learner: Learner, question: RecordQuestion) -> Match | None:
+    """Parsed here, and not before: a page may wait long, and its tree is ten times its HTML."""
+    if not learner.variants:
+        return None
+    return learner.match(Source(parse_tree(question.html)), question.url, question.lang)
 
 
 def _lesson_page(question: RecordQuestion) -> LessonPage:

@@ -18,6 +18,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _BUSY_SECONDS = 5.0
+_BUSY_PAUSE_SECONDS = 0.02
 _PRUNE_EVERY = 1000
 # Below this many terms in one statement on every SQLite build that Python supports.
 _KEYS_PER_QUERY = 500
@@ -83,7 +84,7 @@ class AnswerCache:
         for last_chance in (False, True):
             try:
                 if self._connection is None:
-                    self._connection = self._connect()
+                    self._connection = self._connect_patiently()
                 return work(self._connection)
             except (sqlite3.OperationalError, OSError) as error:  # locked for long, full or read-only disk
                 return self._switch_off(error, otherwise)
@@ -98,6 +99,18 @@ class AnswerCache:
         self._is_off = True
         self._disconnect()
         return otherwise
+
+    def _connect_patiently(self) -> sqlite3.Connection:
+        # SQLite's own timeout does not cover the change to WAL nor a schema made by two processes at once: both fail
+        # at once where another process does the same.
+        deadline = time.monotonic() + _BUSY_SECONDS
+        while True:
+            try:
+                return self._connect()
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(_BUSY_PAUSE_SECONDS)
 
     def _connect(self) -> sqlite3.Connection:
         self._path.parent.mkdir(parents=True, exist_ok=True)
