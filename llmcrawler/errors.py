@@ -3,6 +3,7 @@
 CrawlerError
 ├── ConfigError            stop at start: a setting or an argument is wrong
 ├── NoProxy                stop: no proxy could be had, or none is left
+├── StorageFailed          stop: the job's file cannot be written any more; what was written stays
 ├── NotThePage             fetch it again, otherwise: what came is not the page that was asked for
 ├── ContentError           go on without this page's content: record the error
 └── LLMError               go on without this answer of the model
@@ -28,6 +29,10 @@ class NoProxy(CrawlerError):
     def __init__(self, message: str, *, is_final: bool = True) -> None:
         super().__init__(message)
         self.is_final = is_final
+
+
+class StorageFailed(CrawlerError):
+    """The disk is full, gone or broken; the message says which."""
 
 
 class NotThePage(CrawlerError):

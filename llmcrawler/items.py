@@ -17,6 +17,17 @@ class PageError:
 
 
 @dataclass(frozen=True, slots=True)
+class StageRun:
+    """How a page fared in one stage: success, failed or skipped. `started` is in seconds since 1970."""
+
+    status: str
+    error: str | None
+    attempts: int
+    started: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
     """An absolute http(s) url as the page gives it (not yet normalised) and its anchor text."""
 
@@ -79,6 +90,7 @@ class Page:
         # Not a field, so no exporter sees it: what the stages pass on to each other.
         self.content: PageContent | None = None
         self.html: str | None = None
+        self.stages: dict[str, StageRun] = {}
 
 
 @dataclass

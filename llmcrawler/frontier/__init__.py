@@ -3,5 +3,6 @@
 from llmcrawler.frontier.admission import Admission
 from llmcrawler.frontier.memory import MemoryFrontier
 from llmcrawler.frontier.protocol import Counts, Frontier, Lease, UrlTask
+from llmcrawler.frontier.sqlite import SqliteFrontier
 
-__all__ = ["Admission", "Counts", "Frontier", "Lease", "MemoryFrontier", "UrlTask"]
+__all__ = ["Admission", "Counts", "Frontier", "Lease", "MemoryFrontier", "SqliteFrontier", "UrlTask"]

@@ -2,36 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 
 from llmcrawler.frontier.protocol import Counts, Lease, UrlTask
+from llmcrawler.storage import Outcome
+from llmcrawler.storage.schema import url_key
 
-_Entry = tuple[int, int, UrlTask, int]  # rank, arrival, task, attempts
+
+@dataclass(slots=True)
+class _Held:
+    entry: _Entry
+    deadline: float
+
+
+_Entry = tuple[int, int, UrlTask, int]  # rank, arrival, task, attempts so far
 
 
 class MemoryFrontier:
-    """A heap of (rank, arrival) per host, and the set of all urls ever seen."""
+    """A heap of (rank, arrival) per host, and the keys of all urls ever seen."""
 
-    def __init__(self) -> None:
-        self._seen: set[str] = set()
+    def __init__(
+        self, *, lease_seconds: float = 3600.0, max_leases: int = 10, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._lease_seconds = lease_seconds
+        self._max_leases = max_leases
+        self._clock = clock
+        self._seen: set[int] = set()
         self._hosts: dict[str, list[_Entry]] = {}
-        self._leased: dict[str, tuple[Lease, int]] = {}
+        self._held: dict[str, _Held] = {}
         self._arrival = count()
-        self._queued = 0
-        self._done = 0
+        self._queued = self._done = self._dead = 0
+
+    async def open(self) -> None:
+        return
 
     async def add(self, tasks: Iterable[UrlTask]) -> int:
         new = 0
         for task in tasks:
-            if task.url not in self._seen:
-                self._seen.add(task.url)
-                self._push(task, next(self._arrival), attempts=0)
+            if await self.claim(task.url):
+                self._push((task.rank, next(self._arrival), task, 0))
                 new += 1
         return new
 
     async def lease(self, limit: int, held: Mapping[str, int], per_host: int) -> list[Lease]:
+        self._expire()
         leases: list[Lease] = []
         room = {host: per_host - held.get(host, 0) for host in self._hosts}
         while len(leases) < limit:
@@ -46,39 +64,59 @@ class MemoryFrontier:
             leases.append(self._pop(best))
         return leases
 
-    async def ack(self, url: str) -> bool:
-        if self._leased.pop(url, None) is None:
+    async def start(self, url: str) -> None:
+        if url in self._held:
+            rank, arrival, task, attempts = self._held[url].entry
+            self._held[url].entry = (rank, arrival, task, attempts + 1)
+
+    async def renew(self, urls: Iterable[str]) -> None:
+        for url in urls:
+            if url in self._held:
+                self._held[url].deadline = self._clock() + self._lease_seconds
+
+    async def ack(self, url: str, outcome: Outcome | None = None) -> bool:
+        if self._held.pop(url, None) is None:
             return False
-        self._done += 1
+        is_dead = outcome is not None and outcome.is_dead
+        self._dead += is_dead
+        self._done += not is_dead
         return True
 
     async def release(self, url: str) -> bool:
-        entry = self._leased.pop(url, None)
-        if entry is None:
+        held = self._held.pop(url, None)
+        if held is None:
             return False
-        lease, arrival = entry
-        self._push(lease.task, arrival, lease.attempts)
+        self._push(held.entry)
         return True
 
     async def claim(self, url: str) -> bool:
-        if url in self._seen:
+        key = url_key(url)
+        if key in self._seen:
             return False
-        self._seen.add(url)
+        self._seen.add(key)
         return True
 
     def counts(self) -> Counts:
-        return Counts(queued=self._queued, leased=len(self._leased), done=self._done)
+        return Counts(queued=self._queued, leased=len(self._held), done=self._done, dead=self._dead)
 
-    def _push(self, task: UrlTask, arrival: int, attempts: int) -> None:
-        heappush(self._hosts.setdefault(task.host, []), (task.rank, arrival, task, attempts))
+    def _expire(self) -> None:
+        now = self._clock()
+        for url in [url for url, held in self._held.items() if held.deadline <= now]:
+            held = self._held.pop(url)
+            if held.entry[3] < self._max_leases:
+                self._push(held.entry)
+            else:
+                self._dead += 1
+
+    def _push(self, entry: _Entry) -> None:
+        heappush(self._hosts.setdefault(entry[2].host, []), entry)
         self._queued += 1
 
     def _pop(self, host: str) -> Lease:
         heap = self._hosts[host]
-        _rank, arrival, task, attempts = heappop(heap)
+        entry = heappop(heap)
         if not heap:
             del self._hosts[host]
         self._queued -= 1
-        lease = Lease(task, attempts + 1)
-        self._leased[task.url] = (lease, arrival)
-        return lease
+        self._held[entry[2].url] = _Held(entry, self._clock() + self._lease_seconds)
+        return Lease(entry[2], entry[3] + 1)

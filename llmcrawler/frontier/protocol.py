@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from llmcrawler.storage import Outcome
+
 
 @dataclass(frozen=True, slots=True)
 class UrlTask:
@@ -20,10 +22,13 @@ class UrlTask:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A url that was handed out and must come back: acknowledged, released or dead."""
+    """A url that was handed out and must come back: acknowledged or released. `attempts` counts this one;
+    `is_stored`: what the server sends for it is in the ledger.
+    """
 
     task: UrlTask
     attempts: int = 1
+    is_stored: bool = False
 
     @property
     def url(self) -> str:
@@ -35,13 +40,19 @@ class Counts:
     queued: int = 0
     leased: int = 0
     done: int = 0
+    dead: int = 0
 
 
 class Frontier(Protocol):
     """A queue of urls, each known once for the whole crawl.
 
+    A lease that is neither acknowledged nor renewed for `lease_seconds` goes back to the queue: its holder is gone. A
+    url that was started `max_leases` times and never came to an end takes down who holds it: it becomes a dead letter.
     The methods are coroutines because a backend may keep its urls on disk or on another machine.
     """
+
+    async def open(self) -> None:
+        """Before anything else. A backend that outlives the process goes on where it was."""
 
     async def add(self, tasks: Iterable[UrlTask]) -> int:
         """Queue the urls that were never seen. Returns how many were new."""
@@ -51,8 +62,16 @@ class Frontier(Protocol):
         """Hand out up to `limit` urls, best rank first, so that no host gets more than `per_host` with those `held`."""
         ...
 
-    async def ack(self, url: str) -> bool:
-        """The url is finished. False when it was not leased."""
+    async def start(self, url: str) -> None:
+        """Work on a leased url begins now: that is an attempt."""
+
+    async def renew(self, urls: Iterable[str]) -> None:
+        """These leases are still held."""
+
+    async def ack(self, url: str, outcome: Outcome | None = None) -> bool:
+        """The url is finished, or dead; a backend with a ledger writes the outcome in the same transaction. False when
+        it was not leased.
+        """
         ...
 
     async def release(self, url: str) -> bool:

@@ -1,15 +1,52 @@
 """What every frontier backend does; a backend is one line in `frontier`'s params."""
 
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
 import pytest
 
-from llmcrawler.frontier import Counts, Frontier, MemoryFrontier, UrlTask
+from llmcrawler.frontier import Counts, Frontier, MemoryFrontier, SqliteFrontier, UrlTask
+from llmcrawler.items import StageRun
+from llmcrawler.storage import Database, Ledger, Outcome, open_job_file
 
 MANY = 100
+LEASE_SECONDS = 60.0
+MAX_LEASES = 3
 
 
-@pytest.fixture(params=[MemoryFrontier])
-def frontier(request: pytest.FixtureRequest) -> Frontier:
-    return request.param()
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def memory(_tmp_path: Path, clock: Clock) -> Frontier:
+    return MemoryFrontier(lease_seconds=LEASE_SECONDS, max_leases=MAX_LEASES, clock=clock)
+
+
+def sqlite(tmp_path: Path, clock: Clock) -> SqliteFrontier:
+    path = tmp_path / "crawl.sqlite"
+    database = Database(open_job_file(path), path)
+    frontier = SqliteFrontier(database, lease_seconds=LEASE_SECONDS, max_leases=MAX_LEASES, clock=clock)
+    frontier.close = database.close  # type: ignore[attr-defined]
+    return frontier
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(params=[memory, sqlite])
+async def frontier(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> AsyncIterator[Frontier]:
+    backend: Callable[[Path, Clock], Frontier] = request.param
+    frontier = backend(tmp_path, clock)
+    await frontier.open()
+    yield frontier
+    close = getattr(frontier, "close", None)
+    if close is not None:
+        await close()
 
 
 def task(path: str, host: str = "a.example", rank: int = 0) -> UrlTask:
@@ -45,12 +82,55 @@ async def test_a_host_that_is_busy_leaves_room_for_the_others(frontier):
     assert [lease.task.host for lease in leases] == ["a.example", "a.example", "b.example"]
 
 
-async def test_a_released_url_comes_back_at_its_old_place_with_one_more_attempt(frontier):
+@pytest.mark.parametrize(("is_started", "attempts"), [(True, 2), (False, 1)])
+async def test_a_released_url_comes_back_at_its_old_place_and_counts_its_starts(frontier, is_started, attempts):
     await frontier.add([task("/1"), task("/2")])
     (first,) = await frontier.lease(1, {}, MANY)
+    if is_started:
+        await frontier.start(first.url)
     assert await frontier.release(first.url)
     (again,) = await frontier.lease(1, {}, MANY)
-    assert (again.task, again.attempts) == (first.task, 2)
+    assert (again.task, again.attempts) == (first.task, attempts)
+
+
+async def test_a_lease_returns_after_its_holder_is_gone(frontier, clock):
+    await frontier.add([task("/1"), task("/2")])
+    await frontier.lease(MANY, {}, MANY)
+    clock.now += LEASE_SECONDS - 1
+    await frontier.renew(["https://a.example/2"])
+    clock.now += 2
+    assert await leased_paths(frontier) == ["/1"]
+    assert frontier.counts() == Counts(leased=2)
+
+
+async def test_a_url_that_takes_down_its_holders_becomes_a_dead_letter(frontier, clock):
+    await frontier.add([task("/1")])
+    for _ in range(MAX_LEASES):
+        (lease,) = await frontier.lease(MANY, {}, MANY)
+        await frontier.start(lease.url)
+        clock.now += LEASE_SECONDS + 1
+    assert await leased_paths(frontier) == []
+    assert frontier.counts() == Counts(dead=1)
+
+
+async def test_a_dead_url_is_counted_as_such(frontier):
+    await frontier.add([task("/1")])
+    (lease,) = await frontier.lease(1, {}, MANY)
+    assert await frontier.ack(lease.url, Outcome({"error": {"stage": "fetch"}}, {}, is_dead=True))
+    assert frontier.counts() == Counts(dead=1)
+
+
+async def test_parameters_in_another_order_are_the_same_url(frontier):
+    assert await frontier.add([task("/?a=1&b=2"), task("/?b=2&a=1")]) == 1
+
+
+async def test_hosts_take_turns_by_rank_and_their_urls_keep_their_order(frontier):
+    hosts = [f"{n}.example" for n in range(7)]
+    await frontier.add(task(f"/{n}", host=host, rank=n) for n in range(5) for host in hosts)
+    leases = await frontier.lease(20, {}, per_host=4)
+    assert [lease.task.rank for lease in leases] == [0] * 7 + [1] * 7 + [2] * 6
+    rest = await frontier.lease(MANY, {}, per_host=4)
+    assert [lease.task.rank for lease in rest] == [2] + [3] * 7 + [4] * 7
 
 
 async def test_only_leased_urls_can_be_acknowledged_or_released(frontier):
@@ -72,3 +152,39 @@ async def test_a_claimed_url_is_never_queued(frontier):
 async def test_a_queued_url_cannot_be_claimed(frontier):
     await frontier.add([task("/1")])
     assert not await frontier.claim("https://a.example/1")
+
+
+async def reopened(tmp_path: Path, clock: Clock) -> SqliteFrontier:
+    frontier = sqlite(tmp_path, clock)
+    await frontier.open()
+    return frontier
+
+
+async def test_what_was_leased_when_the_process_ended_is_free_at_once_and_all_else_is_as_it_was(tmp_path, clock):
+    first = await reopened(tmp_path, clock)
+    await first.add([task("/done"), task("/held"), task("/queued", rank=2), task("/other", host="b.example", rank=3)])
+    leases = await first.lease(2, {}, MANY)
+    assert await first.ack(
+        leases[0].url, Outcome({"url": leases[0].url}, {"fetch": StageRun("success", None, 1, 1.0, 0.5)})
+    )
+    second = await reopened(tmp_path, clock)  # the first one was never closed
+    assert second.counts() == Counts(queued=3, done=1)
+    assert await second.add([task("/done"), task("/held"), task("/queued")]) == 0
+    assert await leased_paths(second) == ["/held", "/queued", "/other"]
+    await first.close()
+    await second.close()
+
+
+async def test_a_url_that_ended_the_process_too_often_is_dead_with_its_reason(tmp_path, clock):
+    for _ in range(MAX_LEASES):
+        frontier = await reopened(tmp_path, clock)
+        await frontier.add([task("/1")])
+        (lease,) = await frontier.lease(1, {}, MANY)
+        await frontier.start(lease.url)
+        await frontier.close()
+    last = await reopened(tmp_path, clock)
+    assert last.counts() == Counts(dead=1)
+    ((_seq, line),) = await Ledger(last._database).lines(0)
+    assert line["error"]["kind"] == "lost"
+    assert line["error"]["attempts"] == MAX_LEASES
+    await last.close()

@@ -1,0 +1,250 @@
+"""The frontier of a crawl with a job directory: its urls are in the job's file, and in no memory."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from llmcrawler.frontier.protocol import Counts, Lease, UrlTask
+from llmcrawler.items import Page, PageError
+from llmcrawler.storage import Database, Outcome, State
+from llmcrawler.storage.ledger import write_outcome
+from llmcrawler.storage.schema import url_key
+
+_Place = tuple[int, int]  # rank, id: the order within a host
+_FIRST_OF_RANK = 0
+
+_INSERT = "INSERT OR IGNORE INTO urls (key, url, host, depth, referer, rank) VALUES (?, ?, ?, ?, ?, ?)"
+_NEXT = (
+    "SELECT u.rank, u.id, u.url, u.depth, r.url, u.attempts, "
+    "EXISTS (SELECT 1 FROM bodies b WHERE b.url = u.id AND b.body IS NOT NULL) "
+    "FROM urls u LEFT JOIN referers r ON r.id = u.referer "
+    "WHERE u.host = ? AND u.state = 0 ORDER BY u.rank, u.id LIMIT ?"  # 0: State.QUEUED, as in the index
+)
+
+
+class SqliteFrontier:
+    """One process at a time has the file (see job.py), so what was leased when it was opened is free again.
+
+    Of each host only the place of its first url is kept in memory. `lease_seconds` and `max_leases` as in Frontier.
+    """
+
+    def __init__(
+        self, database: Database, *, lease_seconds: float, max_leases: int, clock: Callable[[], float]
+    ) -> None:
+        self._database = database
+        self._lease_seconds = lease_seconds
+        self._max_leases = max_leases
+        self._clock = clock
+        self._hosts: dict[str, int] = {}
+        self._names: dict[int, str] = {}
+        self._heads: dict[int, _Place] = {}  # no later than the first url that is queued
+        self._deadlines: dict[str, float] = {}
+        self._counts = dict.fromkeys(State, 0)
+        self._referer: tuple[str, int] = ("", 0)
+
+    async def open(self) -> None:
+        await self._database.run(self._open)
+
+    async def add(self, tasks: Iterable[UrlTask]) -> int:
+        wanted = list(tasks)
+        return await self._database.run(lambda connection: self._add(connection, wanted)) if wanted else 0
+
+    async def lease(self, limit: int, held: Mapping[str, int], per_host: int) -> list[Lease]:
+        busy = dict(held)
+        return await self._database.run(lambda connection: self._lease(connection, limit, busy, per_host))
+
+    async def start(self, url: str) -> None:
+        self._database.post(
+            lambda connection: connection.execute(
+                "UPDATE urls SET attempts = attempts + 1 WHERE key = ?", (url_key(url),)
+            )
+        )
+
+    async def renew(self, urls: Iterable[str]) -> None:
+        deadline = self._clock() + self._lease_seconds
+        self._deadlines |= {url: deadline for url in urls if url in self._deadlines}
+
+    async def ack(self, url: str, outcome: Outcome | None = None) -> bool:
+        return await self._database.run(lambda connection: self._ack(connection, url, outcome))
+
+    async def release(self, url: str) -> bool:
+        return await self._database.run(lambda connection: self._release(connection, url))
+
+    async def claim(self, url: str) -> bool:
+        return await self._database.run(lambda connection: self._claim(connection, url))
+
+    def counts(self) -> Counts:
+        return Counts(
+            queued=self._counts[State.QUEUED],
+            leased=self._counts[State.LEASED],
+            done=self._counts[State.DONE],
+            dead=self._counts[State.DEAD],
+        )
+
+    # Everything below runs on the database's thread.
+
+    def _open(self, connection: sqlite3.Connection) -> None:
+        self._hosts = {name: number for number, name in connection.execute("SELECT id, name FROM hosts")}
+        self._names = {number: name for name, number in self._hosts.items()}
+        leased = connection.execute("SELECT url FROM urls WHERE state = ?", (State.LEASED,)).fetchall()
+        self._counts |= {
+            State(state): count
+            for state, count in connection.execute("SELECT state, count(*) FROM urls GROUP BY state")
+        }
+        queued = connection.execute(f"SELECT host, min(rank) FROM urls WHERE state = {State.QUEUED:d} GROUP BY host")  # noqa: S608 - a constant is put in
+        self._heads = {host: (rank, _FIRST_OF_RANK) for host, rank in queued}
+        for (url,) in leased:
+            self._give_back(connection, url)
+
+    def _add(self, connection: sqlite3.Connection, tasks: list[UrlTask]) -> int:
+        before = connection.total_changes
+        rows = [
+            (
+                url_key(task.url),
+                task.url,
+                self._host(connection, task.host),
+                task.depth,
+                self._referer_id(connection, task.referer),
+                task.rank,
+            )
+            for task in tasks
+        ]
+        names = connection.total_changes - before
+        connection.executemany(_INSERT, rows)
+        for row in rows:
+            self._note_head(row[2], (row[5], _FIRST_OF_RANK))
+        new = connection.total_changes - before - names
+        self._counts[State.QUEUED] += new
+        return new
+
+    def _host(self, connection: sqlite3.Connection, name: str) -> int:
+        number = self._hosts.get(name)
+        if number is None:
+            number = connection.execute("INSERT INTO hosts (name) VALUES (?) RETURNING id", (name,)).fetchone()[0]
+            self._hosts[name] = number
+            self._names[number] = name
+        return number
+
+    def _referer_id(self, connection: sqlite3.Connection, url: str | None) -> int | None:
+        if url is None:
+            return None
+        if url != self._referer[0]:
+            connection.execute("INSERT OR IGNORE INTO referers (url) VALUES (?)", (url,))
+            (number,) = connection.execute("SELECT id FROM referers WHERE url = ?", (url,)).fetchone()
+            self._referer = (url, number)
+        return self._referer[1]
+
+    def _note_head(self, host: int, place: _Place) -> None:
+        head = self._heads.get(host)
+        if head is None or place < head:
+            self._heads[host] = place
+
+    def _lease(self, connection: sqlite3.Connection, limit: int, held: Mapping[str, int], per_host: int) -> list[Lease]:
+        self._expire(connection)
+        rows = self._best(connection, limit, held, per_host)
+        deadline = self._clock() + self._lease_seconds
+        leases = []
+        for host, (rank, _id, url, depth, referer, attempts, is_stored) in rows:
+            task = UrlTask(url, self._names[host], depth, referer, rank)
+            leases.append(Lease(task, attempts + 1, is_stored=bool(is_stored)))
+            self._deadlines[url] = deadline
+        self._move(connection, [row[1] for _host, row in rows], State.QUEUED, State.LEASED)
+        return leases
+
+    def _best(
+        self, connection: sqlite3.Connection, limit: int, held: Mapping[str, int], per_host: int
+    ) -> list[tuple[int, Any]]:
+        """The first urls of all hosts together that have room. A host's urls are read when its turn comes."""
+        room = {host: per_host - held.get(self._names[host], 0) for host in self._heads}
+        turns = [(place, host) for host, place in self._heads.items() if room[host] > 0]
+        heapify(turns)
+        ahead: dict[int, deque[Any]] = {}
+        rows: list[tuple[int, Any]] = []
+        while turns and len(rows) < limit:
+            _place, host = heappop(turns)
+            if host in ahead:
+                rows.append((host, ahead[host].popleft()))
+                room[host] -= 1
+            else:  # one more than may be taken tells where the host goes on
+                ahead[host] = deque(connection.execute(_NEXT, (host, min(room[host], limit) + 1)))
+            if ahead[host] and room[host] > 0:
+                heappush(turns, (ahead[host][0][:2], host))
+        for host, urls in ahead.items():
+            if urls:
+                self._heads[host] = urls[0][:2]
+            else:
+                del self._heads[host]
+        return rows
+
+    def _move(self, connection: sqlite3.Connection, ids: list[int], old: State, new: State) -> None:
+        connection.executemany(f"UPDATE urls SET state = {new:d} WHERE id = ?", [(number,) for number in ids])  # noqa: S608 - a constant is put in
+        self._counts[old] -= len(ids)
+        self._counts[new] += len(ids)
+
+    def _leased(self, connection: sqlite3.Connection, url: str) -> Any | None:
+        """(id, host, rank, attempts) of a url that is leased."""
+        query = "SELECT id, host, rank, attempts FROM urls WHERE key = ? AND state = ?"
+        return connection.execute(query, (url_key(url), State.LEASED)).fetchone()
+
+    def _ack(self, connection: sqlite3.Connection, url: str, outcome: Outcome | None) -> bool:
+        row = self._leased(connection, url)
+        if row is None:
+            return False
+        is_dead = outcome is not None and outcome.is_dead
+        self._move(connection, [row[0]], State.LEASED, State.DEAD if is_dead else State.DONE)
+        self._deadlines.pop(url, None)
+        if outcome is not None:
+            write_outcome(connection, row[0], outcome)
+        return True
+
+    def _release(self, connection: sqlite3.Connection, url: str) -> bool:
+        row = self._leased(connection, url)
+        if row is None:
+            return False
+        self._requeue(connection, url, row)
+        return True
+
+    def _requeue(self, connection: sqlite3.Connection, url: str, row: Any) -> None:
+        number, host, rank, _attempts = row
+        self._move(connection, [number], State.LEASED, State.QUEUED)
+        self._deadlines.pop(url, None)
+        self._note_head(host, (rank, number))
+
+    def _claim(self, connection: sqlite3.Connection, url: str) -> bool:
+        before = connection.total_changes
+        connection.execute(
+            "INSERT OR IGNORE INTO urls (key, url, host, state) VALUES (?, ?, 0, ?)", (url_key(url), url, State.SEEN)
+        )
+        is_new = connection.total_changes > before
+        self._counts[State.SEEN] += is_new
+        return is_new
+
+    def _expire(self, connection: sqlite3.Connection) -> None:
+        now = self._clock()
+        # Deadlines stand in the order of the leases, but for those that were renewed.
+        for url in [url for url, deadline in self._deadlines.items() if deadline <= now]:
+            self._give_back(connection, url)
+
+    def _give_back(self, connection: sqlite3.Connection, url: str) -> None:
+        """A url whose holder is gone: to the queue, or to the dead letters when that happened too often."""
+        row = self._leased(connection, url)
+        if row is None:
+            self._deadlines.pop(url, None)
+        elif row[3] < self._max_leases:
+            self._requeue(connection, url, row)
+        else:
+            self._ack(connection, url, self._lost(connection, url, row[3]))
+
+    def _lost(self, connection: sqlite3.Connection, url: str, attempts: int) -> Outcome:
+        depth, referer = connection.execute(
+            "SELECT u.depth, r.url FROM urls u LEFT JOIN referers r ON r.id = u.referer WHERE u.key = ?",
+            (url_key(url),),
+        ).fetchone()
+        message = f"the crawl ended {attempts} times while it was being worked on"
+        page = Page(url, depth=depth, referer=referer, error=PageError("fetch", "lost", message, attempts))
+        return Outcome(asdict(page), {}, is_dead=True)

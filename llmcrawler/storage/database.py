@@ -1,0 +1,182 @@
+"""One SQLite file, worked on by one thread that gathers what it is asked to do into transactions."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, TypeVar
+
+from llmcrawler.errors import StorageFailed
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
+
+_MAX_GATHERED = 500
+# What goes wrong with one piece of work, and not with the file.
+_WORK_ERRORS = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataError, sqlite3.NotSupportedError)
+
+
+@dataclass(slots=True)
+class _Task:
+    work: Work[Any]
+    future: asyncio.Future[Any] | None
+    result: Any = None
+    error: BaseException | None = None
+
+
+class Database:
+    """Everything is done in the order in which it was asked for.
+
+    A commit survives the end of the process (kill -9) at once. It survives a power cut when the disk was told to write
+    it, which is done once in `sync_seconds`; 0: with every commit. What a power cut takes away is always the newest.
+
+    The first error of the disk ends it: `on_failure` is called once, on the event loop, and all later work raises
+    StorageFailed. What was committed before stays.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        path: Path,
+        *,
+        sync_seconds: float = 1.0,
+        on_failure: Callable[[StorageFailed], None] = lambda _failure: None,
+    ) -> None:
+        self.failure: StorageFailed | None = None
+        self._connection = connection
+        self._path = path
+        self._sync_seconds = sync_seconds
+        self._on_failure = on_failure
+        self._queue: SimpleQueue[_Task | None] = SimpleQueue()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: Thread | None = None
+        self._synced = 0.0
+        self._has_unsynced = False
+
+    async def run(self, work: Work[T]) -> T:
+        """What `work` returns, after the commit. Raises what `work` raises, and StorageFailed."""
+        if self.failure is not None:
+            raise self.failure
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._put(_Task(work, future))
+        return await future
+
+    def post(self, work: Work[object]) -> None:
+        """The same for who does not wait for it. Its errors are those of the file."""
+        if self.failure is None:
+            self._put(_Task(work, None))
+
+    async def close(self) -> None:
+        """Do what was asked for, and write it to the disk."""
+        if self._thread is not None:
+            self._queue.put(None)
+            await asyncio.to_thread(self._thread.join)
+            self._thread = None
+        self._connection.close()
+
+    def _put(self, task: _Task) -> None:
+        if self._thread is None:
+            self._loop = asyncio.get_running_loop()
+            self._thread = Thread(target=self._work_off, name="job-file", daemon=True)
+            self._thread.start()
+        self._queue.put(task)
+
+    # Everything below runs on the thread.
+
+    def _work_off(self) -> None:
+        is_open = True
+        while is_open:
+            tasks, is_open = self._gather()
+            if tasks:
+                self._transact(tasks)
+                self._tell(tasks)
+            elif self._has_unsynced and self.failure is None:
+                self._transact([_Task(_touch, None)], sync=True)
+
+    def _gather(self) -> tuple[list[_Task], bool]:
+        """What waits, at least one task but when it is time to sync; False at the end."""
+        tasks: list[_Task] = []
+        try:
+            first = self._queue.get(timeout=self._sync_seconds if self._has_unsynced else None)
+            while first is not None:
+                tasks.append(first)
+                if len(tasks) >= _MAX_GATHERED:
+                    return tasks, True
+                first = self._queue.get_nowait()
+        except Empty:
+            return tasks, True
+        return tasks, False
+
+    def _transact(self, tasks: list[_Task], *, sync: bool = False) -> None:
+        sync = sync or time.monotonic() - self._synced >= self._sync_seconds
+        try:
+            if self.failure is not None:
+                raise self.failure
+            self._connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
+            self._connection.execute("BEGIN IMMEDIATE")
+            for task in tasks:
+                self._do(task)
+            self._connection.execute("COMMIT")
+        except (sqlite3.Error, StorageFailed) as error:
+            self._fail(error, tasks)
+            return
+        self._has_unsynced = not sync
+        if sync:
+            self._synced = time.monotonic()
+
+    def _do(self, task: _Task) -> None:
+        self._connection.execute("SAVEPOINT task")
+        try:
+            task.result = task.work(self._connection)
+        except Exception as error:
+            if isinstance(error, sqlite3.Error) and not isinstance(error, _WORK_ERRORS):
+                raise
+            task.error = error
+            self._connection.execute("ROLLBACK TO task")
+            if task.future is None:
+                raise StorageFailed(f"{self._path}: {type(error).__name__}: {error}") from error
+        self._connection.execute("RELEASE task")
+
+    def _fail(self, error: Exception, tasks: list[_Task]) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        if self.failure is None:
+            self.failure = (
+                error if isinstance(error, StorageFailed) else StorageFailed(f"{self._path} cannot be written: {error}")
+            )
+            assert self._loop is not None
+            self._call(self._on_failure, self.failure)
+        for task in tasks:
+            task.error = self.failure
+
+    def _tell(self, tasks: list[_Task]) -> None:
+        awaited = [task for task in tasks if task.future is not None]
+        if awaited:
+            self._call(_settle, awaited)
+
+    def _call(self, function: Callable[..., object], *arguments: Any) -> None:
+        assert self._loop is not None
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+
+def _settle(tasks: list[_Task]) -> None:
+    for task in tasks:
+        assert task.future is not None
+        if task.future.done():  # who waited for it was cancelled
+            continue
+        if task.error is not None:
+            task.future.set_exception(task.error)
+        else:
+            task.future.set_result(task.result)
+
+
+def _touch(connection: sqlite3.Connection) -> None:
+    # A commit that changes nothing writes nothing, and so would not have the disk write what came before.
+    connection.execute("INSERT OR REPLACE INTO job VALUES ('synced', ?)", (str(time.time()),))

@@ -1,0 +1,230 @@
+"""What became of every url: its line, the runs of its stages, and the body that it was read from."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from llmcrawler.items import StageRun
+from llmcrawler.storage.database import Database
+from llmcrawler.storage.schema import State, url_key
+
+_COMPRESSION = 1  # a third of the time of the usual level, for a tenth more bytes
+_LINES_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBody:
+    """What the server sent, unpacked. `fetched_at` is ISO 8601."""
+
+    url: str
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    fetched_at: str
+    latency_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    """A page on its way: what is known of it from before."""
+
+    body: StoredBody | None
+    line: dict[str, Any] | None
+    stages: dict[str, StageRun]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A page's end. `line` is what the feed shows, None for a page that a pipeline dropped; `is_dead`: it could not be
+    fetched.
+    """
+
+    line: Mapping[str, Any] | None
+    stages: Mapping[str, StageRun]
+    is_dead: bool = False
+
+
+class Ledger:
+    """The tables of pages, of one crawl. `keep_bodies`: for stages that run again, else only until the page's place
+    among the templates is safe.
+    """
+
+    def __init__(self, database: Database, *, keep_bodies: bool = True) -> None:
+        self._database = database
+        self._keep_bodies = keep_bodies
+
+    async def keep_body(self, url: str, body: StoredBody) -> None:
+        # Compressed on the database's thread; zlib lets others run meanwhile.
+        await self._database.run(lambda connection: _write_body(connection, url, body))
+
+    def keep_progress(self, url: str, line: Mapping[str, Any], stages: Mapping[str, StageRun]) -> None:
+        """What a page that is still on its way has cost so far."""
+        text = json.dumps(line, ensure_ascii=False)
+        runs = dict(stages)
+        self._database.post(lambda connection: _write_progress(connection, url, text, runs))
+
+    async def page(self, url: str) -> StoredPage:
+        return await self._database.run(lambda connection: read_page(connection, url))
+
+    async def last_seq(self) -> int:
+        return await self._database.run(_last_seq)
+
+    async def note_learned(self, seq: int) -> None:
+        """What was learned of the pages up to here is safe."""
+        await self._database.run(lambda connection: self._write_learned(connection, seq))
+
+    async def lines(self, after: int) -> list[tuple[int, dict[str, Any]]]:
+        """The next lines of the feed, with their seq."""
+        return await self._database.run(lambda connection: read_lines(connection, after, _LINES_AT_ONCE))
+
+    def _write_learned(self, connection: sqlite3.Connection, seq: int) -> None:
+        write_value(connection, "learned_seq", seq)
+        if not self._keep_bodies:
+            connection.execute(
+                "UPDATE bodies SET body = NULL WHERE url IN (SELECT url FROM pages WHERE seq <= ?)", (seq,)
+            )
+
+
+def read_value(connection: sqlite3.Connection, name: str, default: Any = None) -> Any:
+    row = connection.execute("SELECT value FROM job WHERE name = ?", (name,)).fetchone()
+    return default if row is None else json.loads(row[0])
+
+
+def write_value(connection: sqlite3.Connection, name: str, value: Any) -> None:
+    connection.execute("INSERT OR REPLACE INTO job VALUES (?, ?)", (name, json.dumps(value, ensure_ascii=False)))
+
+
+def write_outcome(connection: sqlite3.Connection, url_id: int, outcome: Outcome) -> None:
+    """The end of a page; the caller sees to the state of its url in the same transaction."""
+    line = outcome.line or {}
+    error = line.get("error") or {}
+    connection.execute(
+        "INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            url_id,
+            _last_seq(connection) + 1,
+            None if outcome.line is None else pack(json.dumps(outcome.line, ensure_ascii=False)),
+            line.get("status"),
+            line.get("page_type"),
+            error.get("stage"),
+            error.get("kind"),
+            error.get("message"),
+            time.time(),
+        ),
+    )
+    _write_stages(connection, url_id, outcome.stages)
+
+
+def read_lines(connection: sqlite3.Connection, after: int, limit: int) -> list[tuple[int, dict[str, Any]]]:
+    rows = connection.execute(
+        "SELECT seq, line FROM pages WHERE seq > ? AND line IS NOT NULL ORDER BY seq LIMIT ?", (after, limit)
+    )
+    return [(seq, json.loads(unpack(line))) for seq, line in rows]
+
+
+def read_page(connection: sqlite3.Connection, url: str) -> StoredPage:
+    url_id = id_of(connection, url)
+    line = connection.execute("SELECT line FROM pages WHERE url = ?", (url_id,)).fetchone()
+    body = connection.execute(
+        "SELECT final_url, status, headers, body, fetched_at, latency FROM bodies WHERE url = ? AND body IS NOT NULL",
+        (url_id,),
+    ).fetchone()
+    return StoredPage(
+        body=None if body is None else _body_of(url, body),
+        line=json.loads(unpack(line[0])) if line and line[0] else None,
+        stages=dict(read_stages(connection, url_id)),
+    )
+
+
+def read_stages(connection: sqlite3.Connection, url_id: int | None) -> Iterator[tuple[str, StageRun]]:
+    rows = connection.execute(
+        "SELECT stage, status, error, attempts, started, seconds FROM stages WHERE url = ?", (url_id,)
+    )
+    for stage, *run in rows:
+        yield stage, StageRun(*run)
+
+
+def id_of(connection: sqlite3.Connection, url: str) -> int | None:
+    row = connection.execute("SELECT id FROM urls WHERE key = ?", (url_key(url),)).fetchone()
+    return None if row is None else row[0]
+
+
+def return_to_queue(connection: sqlite3.Connection, url_ids: Sequence[int], forget_stages: Iterable[str] = ()) -> None:
+    """Pages that are done, or dead, are to be gone through again; what they had is kept until then. Those whose body is
+    stored come before all others.
+    """
+    stages = list(forget_stages)
+    for start in range(0, len(url_ids), 500):
+        some = url_ids[start : start + 500]
+        marks = ",".join("?" * len(some))
+        connection.execute(
+            "UPDATE urls SET attempts = 0, rank = CASE WHEN EXISTS (SELECT 1 FROM bodies WHERE bodies.url = urls.id"  # noqa: S608 - only question marks are put in
+            f" AND body IS NOT NULL) THEN -1 ELSE rank END, state = {State.QUEUED:d} WHERE id IN ({marks})",
+            some,
+        )
+        connection.execute(f"UPDATE pages SET seq = NULL WHERE url IN ({marks})", some)  # noqa: S608 - the same
+    for stage in stages:
+        connection.executemany("DELETE FROM stages WHERE url = ? AND stage = ?", [(n, stage) for n in url_ids])
+
+
+def pack(text: str) -> bytes:
+    return zlib.compress(text.encode("utf-8", "surrogatepass"), _COMPRESSION)
+
+
+def unpack(packed: bytes) -> str:
+    return zlib.decompress(packed).decode("utf-8", "surrogatepass")
+
+
+def _last_seq(connection: sqlite3.Connection) -> int:
+    (seq,) = connection.execute("SELECT max(seq) FROM pages").fetchone()
+    return seq or 0
+
+
+def _write_body(connection: sqlite3.Connection, url: str, body: StoredBody) -> None:
+    connection.execute(
+        "INSERT OR REPLACE INTO bodies VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            id_of(connection, url),
+            body.url if body.url != url else None,
+            body.status,
+            json.dumps(body.headers),
+            zlib.compress(body.body, _COMPRESSION),
+            body_hash(body.body),
+            body.fetched_at,
+            body.latency_seconds,
+        ),
+    )
+
+
+def body_hash(body: bytes) -> bytes:
+    return blake2b(body, digest_size=16).digest()
+
+
+def _body_of(url: str, row: Sequence[Any]) -> StoredBody:
+    final_url, status, headers, body, fetched_at, latency = row
+    pairs = tuple((name, value) for name, value in json.loads(headers))
+    return StoredBody(final_url or url, status, pairs, zlib.decompress(body), fetched_at, latency)
+
+
+def _write_progress(connection: sqlite3.Connection, url: str, line: str, stages: Mapping[str, StageRun]) -> None:
+    url_id = id_of(connection, url)
+    connection.execute(
+        "INSERT INTO pages (url, line) VALUES (?, ?) ON CONFLICT (url) DO UPDATE SET line = excluded.line",
+        (url_id, pack(line)),
+    )
+    assert url_id is not None
+    _write_stages(connection, url_id, stages)
+
+
+def _write_stages(connection: sqlite3.Connection, url_id: int, stages: Mapping[str, StageRun]) -> None:
+    connection.executemany(
+        "INSERT OR REPLACE INTO stages VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [(url_id, name, run.status, run.error, run.attempts, run.started, run.seconds) for name, run in stages.items()],
+    )
