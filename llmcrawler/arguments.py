@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import Wanted, load_schema, wanted_fields
@@ -25,6 +27,7 @@ class ExploreOptions:
     deny: tuple[str, ...] = ()
     page_types: Path | None = None
     wanted: Wanted | None = None
+    force: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, arguments: Mapping[str, object]) -> ExploreOptions:
@@ -37,7 +40,20 @@ class ExploreOptions:
             deny=_expressions(arguments, "deny"),
             page_types=_file(arguments, "page_types"),
             wanted=_wanted(arguments),
+            force=_names(arguments, "force"),
         )
+
+    def identity(self) -> dict[str, Any]:
+        """What two runs of one job must have in common, as plain JSON."""
+        return {
+            "url": list(self.urls),
+            "max_pages": self.max_pages,
+            "depth": self.depth,
+            "allow": list(self.allow),
+            "deny": list(self.deny),
+            "page_types": None if self.page_types is None else f"{self.page_types.name} ({_digest(self.page_types)})",
+            "schema": None if self.wanted is None else self.wanted.schema,
+        }
 
 
 def _wanted(arguments: Mapping[str, object]) -> Wanted | None:
@@ -84,6 +100,15 @@ def _number(arguments: Mapping[str, object], name: str, minimum: int) -> int | N
     if number < minimum:
         raise ConfigError(f"{name}={number} is too small: at least {minimum}")
     return number
+
+
+def _names(arguments: Mapping[str, object], name: str) -> tuple[str, ...]:
+    text = str(arguments.get(name) or "")
+    return tuple(dict.fromkeys(filter(None, (one.strip() for one in text.split(",")))))
+
+
+def _digest(path: Path) -> str:
+    return blake2b(path.read_bytes(), digest_size=6).hexdigest()
 
 
 def _expressions(arguments: Mapping[str, object], name: str) -> tuple[str, ...]:

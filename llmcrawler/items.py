@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 
@@ -84,13 +84,28 @@ class Page:
     content_hash: str | None = None
     fetched_at: str | None = None
     latency_seconds: float | None = None
+    results: dict[str, Any] | None = None
     error: PageError | None = None
+
+    @classmethod
+    def of_line(cls, line: dict[str, Any]) -> Page:
+        """The page that `as_line` was called of."""
+        error = line.get("error")
+        return cls(**{**line, "error": PageError(**error) if error else None})
+
+    def as_line(self) -> dict[str, Any]:
+        """Its fields, as JSON has them."""
+        line = {name: getattr(self, name) for name in _PAGE_FIELDS}
+        return {**line, "error": None if self.error is None else asdict(self.error)}
 
     def __post_init__(self) -> None:
         # Not a field, so no exporter sees it: what the stages pass on to each other.
         self.content: PageContent | None = None
         self.html: str | None = None
         self.stages: dict[str, StageRun] = {}
+
+
+_PAGE_FIELDS = tuple(one.name for one in fields(Page))
 
 
 @dataclass

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
-from llmcrawler.errors import ConfigError
+from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.storage import SiteState, StoredSite, TemplatesFile
 from llmcrawler.templates import TemplateGrouper
 from llmcrawler.urls import origin_of, relative_url, site_name
@@ -18,6 +19,7 @@ from llmcrawler.urls import origin_of, relative_url, site_name
 logger = logging.getLogger(__name__)
 
 SAVE_SECONDS: Final = 5.0
+_SAVE_SHARE: Final = 20  # at most a twentieth of the time goes into it
 _GROUPING: Final = "grouping"
 # Raises ValueError for a value that it cannot read: (site, value, origin).
 Reader = Callable[[str, Any, str], Any]
@@ -37,15 +39,32 @@ class Part(Protocol):
         """What a person may want to know of a template."""
 
 
+class Marks(Protocol):
+    """A job's count of pages that came to an end (storage.Ledger)."""
+
+    async def last_seq(self) -> int: ...
+
+    async def note_learned(self, seq: int) -> None: ...
+
+
 class Learned:
     """The templates of a crawl's sites with all that is learned of them; `parts` by the name they have in the file.
 
-    Without a file everything is learned anew and nothing is kept.
+    Without a file everything is learned anew and nothing is kept. `marks` are told up to which page the file has it
+    all. What is in `forgotten` (names of parts, or "grouping" for all) is not taken from the file.
     """
 
     def __init__(
-        self, file: TemplatesFile | None, parts: Mapping[str, Part], save_seconds: float = SAVE_SECONDS
+        self,
+        file: TemplatesFile | None,
+        parts: Mapping[str, Part],
+        *,
+        marks: Marks | None = None,
+        forgotten: Collection[str] = (),
+        save_seconds: float = SAVE_SECONDS,
     ) -> None:
+        self._marks = marks
+        self._forgotten = forgotten
         self._file = file
         self._parts = parts
         self._save_seconds = save_seconds
@@ -62,7 +81,7 @@ class Learned:
         damaged in this place.
         """
         site = site_name(url)
-        stored = find_site(self._stored, site)
+        stored = None if _GROUPING in self._forgotten else find_site(self._stored, site)
         grouper = self._restored(site, stored, origin_of(url)) if stored else None
         self._groupers[site] = grouper or TemplateGrouper(self._free_prefix())
         return self._groupers[site]
@@ -83,6 +102,11 @@ class Learned:
         if self._is_kept and self._saving is None and not self._closing.is_set():
             self._saving = asyncio.ensure_future(self._keep_saved())
 
+    def note_progress(self) -> None:
+        """A page came to an end. Where marks are kept, its place among the templates is kept soon."""
+        if self._marks is not None:
+            self.note_change()
+
     async def close(self) -> None:
         """Keep what was learned. A disk that does not let it is an error in the log; the file is as it was then."""
         self._closing.set()
@@ -92,27 +116,35 @@ class Learned:
             return
         try:
             await self._save(self._file)
-        except (OSError, ConfigError) as error:
+        except (OSError, ConfigError, StorageFailed) as error:
             logger.error("What this crawl has learned could not be kept in %s: %s", self._file.path, error)
 
     async def _keep_saved(self) -> None:
+        pause = self._save_seconds
         while not self._closing.is_set():
             try:
-                await asyncio.wait_for(self._closing.wait(), self._save_seconds)
+                await asyncio.wait_for(self._closing.wait(), pause)
             except TimeoutError:
                 if self._has_changed and self._file is not None:
+                    started = time.monotonic()
                     await self._try_to_save(self._file)
+                    # A large site takes its time, which is not to be all of the crawl's.
+                    pause = max(self._save_seconds, _SAVE_SHARE * (time.monotonic() - started))
 
     async def _try_to_save(self, file: TemplatesFile) -> None:
         self._has_changed = False
         try:
             await self._save(file)
-        except (OSError, ConfigError) as error:
+        except (OSError, ConfigError, StorageFailed) as error:
             logger.warning("What was learned so far could not be kept in %s: %s", file.path, error)
 
     async def _save(self, file: TemplatesFile) -> None:
+        # Pages that come to an end meanwhile may be in the states; that is no harm.
+        seq = await self._marks.last_seq() if self._marks is not None else 0
         states = {site: self.state_of(site) for site in self._groupers}
         await asyncio.to_thread(file.save, states)  # packing and the disk
+        if self._marks is not None:
+            await self._marks.note_learned(seq)
 
     def _restored(self, site: str, stored: StoredSite, origin: str) -> TemplateGrouper | None:
         assert self._file is not None
@@ -124,7 +156,9 @@ class Learned:
                 return None
             for name, part in self._parts.items():
                 if name in state:
-                    part.restore(site, state.pop(name), origin)
+                    value = state.pop(name)
+                    if name not in self._forgotten:
+                        part.restore(site, value, origin)
         except (ValueError, KeyError) as error:
             raise damaged(self._file, site, error) from error
         self._others[site] = state

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter, deque
 from collections.abc import Collection, Iterable
 from typing import Protocol, Self
@@ -21,10 +22,11 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 
 from llmcrawler.downloader import PoliteDownloader
-from llmcrawler.errors import ConfigError
+from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.frontier import Frontier, Lease, UrlTask
-from llmcrawler.items import Page
-from llmcrawler.wiring import crawl_of
+from llmcrawler.items import Page, StageRun
+from llmcrawler.storage import Outcome
+from llmcrawler.wiring import Crawl, crawl_of
 
 LEASE = "lease"
 NOT_BEFORE_SECONDS = "not_before_seconds"  # in the meta of a request that comes back: how long it waits here
@@ -44,10 +46,11 @@ class FrontierScheduler(BaseScheduler):
     A url that could not be fetched does not count, but no more than `max_pages` of those are passed over.
     """
 
-    def __init__(self, crawler: Crawler, frontier: Frontier, max_pages: int) -> None:
-        self.frontier = frontier
+    def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
+        self.frontier: Frontier = crawl.frontier
         self._crawler = crawler
-        self._max_pages = max_pages
+        self._crawl = crawl
+        self._max_pages = max_pages = crawl.options.max_pages
         self._spent = 0
         self._refundable = max_pages
         self._leases: dict[str, Lease] = {}
@@ -57,29 +60,29 @@ class FrontierScheduler(BaseScheduler):
         self._waiting: dict[str, deque[Request]] = {}
         self._delayed = 0
         self._wanted = asyncio.Event()
-        self._filling: asyncio.Task[None] | None = None
-        for signal in (signals.item_scraped, signals.item_dropped, signals.item_error):
-            crawler.signals.connect(self._item_is_through, signal)
+        self._tasks: list[asyncio.Task[None]] = []
+        crawler.signals.connect(self._item_is_through, signals.item_scraped)
+        crawler.signals.connect(self._item_was_dropped, signals.item_dropped)
+        crawler.signals.connect(self._item_failed, signals.item_error)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        crawl = crawl_of(crawler)
-        if crawler.settings.get("JOBDIR"):
-            logger.warning("JOBDIR is set, but urls are kept in memory: this crawl cannot be resumed")
-        return cls(crawler, crawl.frontier, crawl.options.max_pages)
+        return cls(crawler, crawl_of(crawler))
 
     def open(self, spider: Spider) -> Deferred[None] | None:  # noqa: ARG002 (Scrapy's interface)
         assert self._crawler.engine is not None
         if not isinstance(self._crawler.engine.downloader, PoliteDownloader):
             raise ConfigError(f"DOWNLOADER must be a subclass of {PoliteDownloader.__module__}.PoliteDownloader")
-        self._filling = asyncio.ensure_future(self._keep_filled())
-        return None
+        return deferred_from_coro(self._open())
 
-    def close(self, reason: str) -> Deferred[None] | None:  # noqa: ARG002 (Scrapy's interface)
-        return deferred_from_coro(self._close())
+    def close(self, reason: str) -> Deferred[None] | None:
+        return deferred_from_coro(self._close(reason))
 
     async def add(self, tasks: Iterable[UrlTask]) -> int:
-        new = await self.frontier.add(tasks)
+        try:
+            new = await self.frontier.add(tasks)
+        except StorageFailed:  # the crawl is being closed, and says why
+            return 0
         if new:
             self._wanted.set()
         return new
@@ -134,7 +137,25 @@ class FrontierScheduler(BaseScheduler):
         assert self._crawler.spider is not None
         request: Request = self._crawler.spider.request_of(lease)  # type: ignore[attr-defined]  # see LeasingSpider
         request.meta[LEASE] = lease
+        self.frontier.start(lease.url)
         return request
+
+    async def _open(self) -> None:
+        await self.frontier.open()
+        counts = self.frontier.counts()
+        self._refundable = max(0, self._max_pages - counts.dead)
+        self._spent = counts.done + max(0, counts.dead - self._max_pages)
+        job = self._crawl.job
+        if job is not None and not job.resumed.is_new:
+            await job.restore(self._crawl.admission)
+            if job.wish.stages and job.resumed.finished:
+                self._max_pages = self._spent + job.resumed.stored  # stages run again; there is nothing to fetch
+        self._tasks = [asyncio.ensure_future(self._keep_filled()), asyncio.ensure_future(self._keep_leases())]
+
+    async def _keep_leases(self) -> None:
+        while True:
+            await asyncio.sleep(self._crawl.lease_seconds / 3)
+            await self.frontier.renew(self._leases)
 
     async def _keep_filled(self) -> None:
         while True:
@@ -144,7 +165,10 @@ class FrontierScheduler(BaseScheduler):
             self._is_dry = limit <= 0
             if limit <= 0:
                 continue
-            leases = await self.frontier.lease(limit, self._held(), self._per_host())
+            try:
+                leases = await self.frontier.lease(limit, self._held(), self._per_host())
+            except StorageFailed:  # the crawl is being closed, and says why
+                return
             for lease in leases:
                 self._leases[lease.url] = lease
                 self._buffer.setdefault(lease.task.host, deque()).append(lease)
@@ -192,13 +216,33 @@ class FrontierScheduler(BaseScheduler):
             engine._slot.nextcall.schedule()
 
     async def _item_is_through(self, item: object) -> None:
-        if isinstance(item, Page) and self._leases.pop(item.url, None) is not None:
-            await self.frontier.ack(item.url)
-            if item.error is not None and item.error.stage == "fetch" and self._refundable > 0:
-                self._refundable -= 1
-                self._spent -= 1
-                self._wanted.set()
-            self._count()
+        if isinstance(item, Page):
+            is_dead = item.error is not None and item.error.stage == "fetch"
+            await self._end(item, Outcome(item.as_line(), _runs(item), is_dead=is_dead))
+
+    async def _item_was_dropped(self, item: object) -> None:
+        """By a pipeline of the user's: there is no line of it."""
+        if isinstance(item, Page):
+            await self._end(item, Outcome(None, _runs(item)))
+
+    async def _item_failed(self, item: object) -> None:
+        """In a pipeline of the user's: the log says how."""
+        if isinstance(item, Page):
+            await self._end(item, Outcome(None, _runs(item), is_dead=True))
+
+    async def _end(self, page: Page, outcome: Outcome) -> None:
+        if self._leases.pop(page.url, None) is None:
+            return
+        try:
+            await self.frontier.ack(page.url, outcome)
+        except StorageFailed:  # the crawl is being closed, and says why
+            return
+        self._crawl.learned.note_progress()
+        if outcome.is_dead and self._refundable > 0:
+            self._refundable -= 1
+            self._spent -= 1
+            self._wanted.set()
+        self._count()
 
     def _count(self) -> None:
         assert self._crawler.stats is not None
@@ -207,9 +251,23 @@ class FrontierScheduler(BaseScheduler):
         self._crawler.stats.set_value("llmcrawler/frontier/leased", counts.leased)
         self._crawler.stats.set_value("llmcrawler/frontier/done", counts.done)
 
-    async def _close(self) -> None:
-        if self._filling is not None:
-            self._filling.cancel()
-        for url in list(self._leases):
-            await self.frontier.release(url)
+    async def _close(self, reason: str) -> None:
+        for task in self._tasks:
+            task.cancel()
+        try:
+            for url in list(self._leases):
+                await self.frontier.release(url)
+            if self._crawl.job is not None:
+                await self._crawl.job.close(reason)
+        except StorageFailed as failure:
+            logger.error("%s", failure)
         self._leases.clear()
+
+
+def _runs(page: Page) -> dict[str, StageRun]:
+    """The runs of a page's stages. What failed before it was a page is in its error only."""
+    if page.error is not None and page.error.stage == "fetch":
+        error = page.error
+        run = StageRun("failed", f"{error.kind}: {error.message}", error.attempts, time.time(), 0.0)
+        return {**page.stages, "fetch": run}
+    return page.stages

@@ -69,6 +69,7 @@ SPIDER_MIDDLEWARES = {
     "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
 }
 DOWNLOADER_MIDDLEWARES = {
+    "llmcrawler.middlewares.stored.StoredPageMiddleware": 5,  # before all that could refuse or wait
     "llmcrawler.middlewares.addresses.AddressMiddleware": 10,
     "llmcrawler.middlewares.backoff.GivenUpMiddleware": 20,
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
@@ -87,6 +88,7 @@ ITEM_PIPELINES = {
     "llmcrawler.pipelines.content.ContentPipeline": 100,
     "llmcrawler.pipelines.classify.ClassifyPipeline": 300,
     "llmcrawler.pipelines.record.RecordPipeline": 500,
+    "llmcrawler.pipelines.own.OwnStages": 700,
     "llmcrawler.pipelines.feed.FeedPipeline": 900,
 }
 # Scrapy imports what stands in EXTENSIONS_BASE even when it is off: the telnet console and the remote control, which a
@@ -101,6 +103,7 @@ EXTENSIONS_BASE = {
     "scrapy.extensions.spiderstate.SpiderState": 0,
 }
 EXTENSIONS = {
+    "llmcrawler.extensions.resume.ResumeExtension": 0,
     "llmcrawler.extensions.throttle.AdaptiveThrottle": 0,
     "llmcrawler.extensions.progress.ProgressExtension": 500,
 }
@@ -117,6 +120,10 @@ PROGRESS_LOG_SECONDS = 60.0  # between two progress lines where there is no term
 
 # -- Feed --------------------------------------------------------------------------------------------------------------
 FEED_EXPORT_ENCODING = "utf-8"
+FEED_STORAGES = {
+    "": "llmcrawler.exporters.files.JobFileStorage",
+    "file": "llmcrawler.exporters.files.JobFileStorage",
+}
 FEED_EXPORTERS = {"csv": "llmcrawler.exporters.csv.PagesCsvExporter"}
 CONTENT_IN_FEED = True  # False leaves `text` out of the page lines
 
@@ -132,6 +139,18 @@ RECORD_MAX_SAMPLES = 7  # and at most, where its answers or the selectors disagr
 RECORD_SAMPLE_TOKENS = 3_000  # of one page that is shown
 RECORD_MAX_RELEARNED = 2  # so often a template is learned anew when its pages change
 RECORD_SINGLETONS = False  # True: pages of other templates cost one LLM call each
+
+# -- Jobs: nothing is lost --------------------------------------------------------------------------------------------
+# JOBDIR: a folder; the same command with the same JOBDIR goes on where the crawl was, however it ended
+JOBDIR_FORCE = False  # True: go on even with other spider arguments
+JOBDIR_SYNC_SECONDS = (
+    1.0  # progress that a power cut may take back (kill -9 takes none); 0: none, at a disk's write a page
+)
+STORE_BODIES = True  # keep what the server sent (compressed) for -a force=STAGE; False: only while it is needed
+LEASE_SECONDS = 3600.0  # a url whose worker is not heard of for so long goes back to the queue
+MAX_LEASES = 10  # times that a url may be under way when its crawl dies; then it is a dead letter
+STAGE_TIMEOUT_SECONDS = 1800.0  # for one page in one stage, waiting for its batch or its template included
+PAGE_STAGES: list[str] = []  # paths of your own async functions of a page (llmcrawler.items.Page), run after its record
 
 # -- Learned templates -------------------------------------------------------------------------------------------------
 TEMPLATES_FILE = ""  # keep what was learned across crawls; empty: in a JOBDIR its templates.json, else nowhere

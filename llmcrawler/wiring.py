@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,7 +39,7 @@ from llmcrawler.classification import (
     tokens_of,
 )
 from llmcrawler.content import Boilerplate, PageReader
-from llmcrawler.errors import ConfigError
+from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.extraction import (
     FallbackTeacher,
     KeptRecords,
@@ -55,6 +56,8 @@ from llmcrawler.extraction import (
     read_learners,
 )
 from llmcrawler.frontier import Admission, Frontier, MemoryFrontier
+from llmcrawler.items import Page
+from llmcrawler.job import STAGES, Job, JobRules, Wish, check_job
 from llmcrawler.llm import AnswerCache, Batcher, BatchRules, CachedAsker, Limits, price_of, read_price, resolve_provider
 from llmcrawler.llm.embedded import default_cache_folder
 from llmcrawler.llm.model import Model
@@ -64,6 +67,16 @@ from llmcrawler.reporting import FetchProgress
 from llmcrawler.storage import TemplatesFile
 from llmcrawler.templates import Changes, TemplateGrouper, recluster
 from llmcrawler.urls import AddressGuard, Scope, TrapGuard, site_name
+
+logger = logging.getLogger(__name__)
+
+# What is not taken from the file of learned templates when a stage runs anew, by the first of them.
+_FORGOTTEN: Mapping[str | None, tuple[str, ...]] = {
+    "fetch": ("grouping",),
+    "content": ("grouping",),
+    "classify": ("grouping",),
+    "record": ("records",),
+}
 
 
 @dataclass
@@ -85,7 +98,10 @@ class Crawl:
         self.options = options
         scope = Scope(options.urls, allow=options.allow, deny=options.deny, max_depth=options.depth)
         self.admission = Admission(scope, TrapGuard(datetime.now(UTC).date()))
-        self.frontier: Frontier = MemoryFrontier()
+        self.job = _job(crawler, options)
+        self.ledger = None if self.job is None else self.job.ledger
+        self.lease_seconds = settings.getfloat("LEASE_SECONDS")
+        self.frontier: Frontier = _memory_frontier(settings) if self.job is None else self.job.frontier
         self.addresses = AddressGuard(urlsplit(url).hostname or "" for url in options.urls)
         self.reader = PageReader(settings.getint("CONTENT_INLINE_CHARS"))
         self.proxies = _proxies(settings)
@@ -98,7 +114,12 @@ class Crawl:
         self.classifier = Classifier(page_types, self._asker, split=self._split, on_verdict=self._note_verdict)
         self.records = _records(crawler, options, self.model, self._cache, lambda _: self.learned.note_change())
         records = KeptRecords(self.records, options.wanted, self._page_type_of, has_model=self.model is not None)
-        self.learned = learned.Learned(templates_file(settings), {"verdicts": self.classifier, "records": records})
+        self.learned = learned.Learned(
+            templates_file(settings),
+            {"verdicts": self.classifier, "records": records},
+            marks=self.ledger,
+            forgotten=() if self.job is None else _FORGOTTEN.get(self.job.forced_from, ()),
+        )
 
     def site_of(self, url: str) -> Site:
         """www.example.com and example.com are one site."""
@@ -106,6 +127,11 @@ class Crawl:
         if name not in self.sites:
             self.sites[name] = Site(name, self.learned.open(url))
         return self.sites[name]
+
+    def keep_progress(self, page: Page) -> None:
+        """What a page on its way has cost so far is worth keeping."""
+        if self.ledger is not None:
+            self.ledger.keep_progress(page.url, page.as_line(), page.stages)
 
     async def recluster(self, site: Site) -> None:
         """Group the site's pages anew when it is time, in a thread: it takes about 30 ms."""
@@ -277,6 +303,43 @@ _READERS: dict[str, learned.Reader] = {
 _crawls: WeakKeyDictionary[Crawler, Crawl] = WeakKeyDictionary()
 
 
+def job_wish(settings: BaseSettings, spider: str, options: ExploreOptions) -> Wish:
+    known = (*STAGES, *load_stages(settings))
+    unknown = set(options.force) - {*known, "all"}
+    if unknown:
+        raise ConfigError(
+            f"force={','.join(options.force)}: no stage {min(unknown)!r}; there are: {', '.join(known)}, all"
+        )
+    stages = known[1:] if "all" in options.force else tuple(name for name in known if name in options.force)
+    return Wish(spider, options.identity(), stages, any_arguments=settings.getbool("JOBDIR_FORCE"))
+
+
+def _job(crawler: Crawler, options: ExploreOptions) -> Job | None:
+    settings = crawler.settings
+    if not settings.get("JOBDIR") or not options.urls:
+        return None
+    rules = JobRules(
+        sync_seconds=settings.getfloat("JOBDIR_SYNC_SECONDS"),
+        keep_bodies=settings.getbool("STORE_BODIES"),
+        lease_seconds=settings.getfloat("LEASE_SECONDS"),
+        max_leases=settings.getint("MAX_LEASES"),
+    )
+    wish = job_wish(settings, crawler.spidercls.name, options)
+
+    closing: list[asyncio.Future[None]] = []  # a task that nobody holds may be collected
+
+    def stop(failure: StorageFailed) -> None:
+        logger.error("%s. What was written before is kept: make room and run the same command again", failure)
+        if crawler.engine is not None and crawler.engine.spider is not None:
+            closing.append(asyncio.ensure_future(crawler.engine.close_spider_async(reason="storage_failed")))
+
+    return Job(Path(settings["JOBDIR"]), wish, rules, on_failure=stop)
+
+
+def _memory_frontier(settings: BaseSettings) -> MemoryFrontier:
+    return MemoryFrontier(lease_seconds=settings.getfloat("LEASE_SECONDS"), max_leases=settings.getint("MAX_LEASES"))
+
+
 def crawl_of(crawler: Crawler) -> Crawl:
     """The crawl of a crawler; the first component that asks makes it, from the `options` of the spider.
 
@@ -289,7 +352,20 @@ def crawl_of(crawler: Crawler) -> Crawl:
     return _crawls[crawler]
 
 
-def check(settings: BaseSettings, options: ExploreOptions) -> None:
+_MINIMA: Mapping[str, float] = {
+    **dict.fromkeys(("LLM_BATCH_PAGES", "LLM_CONCURRENCY", "LLM_MAX_ATTEMPTS", "CONTENT_INLINE_CHARS"), 1),
+    **dict.fromkeys(("LLM_BATCH_TOKENS", "LLM_BATCH_WAIT_SECONDS", "LLM_BATCH_PATIENT_SECONDS"), 0),
+    **dict.fromkeys(("RECORD_MIN_PAGES", "RECORD_LEARN_PAGES", "RECORD_SAMPLES", "RECORD_MAX_SAMPLES"), 1),
+    **dict.fromkeys(("CONCURRENT_REQUESTS_PER_DOMAIN", "THROTTLE_BREAKER_FAILURES", "LEASE_SECONDS", "MAX_LEASES"), 1),
+    **dict.fromkeys(("DOWNLOAD_DELAY", "THROTTLE_PUT_BACKS", "THROTTLE_BREAKER_REST_SECONDS"), 0),
+    **dict.fromkeys(("THROTTLE_BREAKER_PROBES", "JOBDIR_SYNC_SECONDS", "STAGE_TIMEOUT_SECONDS"), 0),
+    "LLM_TIMEOUT_SECONDS": 0,
+    "RECORD_MAX_RELEARNED": 0,
+    "RECORD_SAMPLE_TOKENS": 200,
+}
+
+
+def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     """Raises ConfigError for a setting or an argument that a crawl could not be built from."""
     Scope(options.urls, allow=options.allow, deny=options.deny, max_depth=options.depth)
     _page_types(options)
@@ -301,21 +377,34 @@ def check(settings: BaseSettings, options: ExploreOptions) -> None:
     load_validator(settings)
     if str(settings.get("PROGRESS", "auto")).lower() not in ("auto", "live", "log", "off"):
         raise ConfigError(f"PROGRESS={settings['PROGRESS']!r}: it is one of auto, live, log, off")
-    for name in ("LLM_BATCH_PAGES", "LLM_CONCURRENCY", "LLM_MAX_ATTEMPTS", "CONTENT_INLINE_CHARS"):
-        _at_least(settings, name, 1)
-    for name in ("RECORD_MIN_PAGES", "RECORD_LEARN_PAGES", "RECORD_SAMPLES", "RECORD_MAX_SAMPLES"):
-        _at_least(settings, name, 1)
-    _at_least(settings, "RECORD_SAMPLE_TOKENS", 200)
-    _at_least(settings, "RECORD_MAX_RELEARNED", 0)
-    for name in ("LLM_BATCH_TOKENS", "LLM_BATCH_WAIT_SECONDS", "LLM_BATCH_PATIENT_SECONDS", "LLM_TIMEOUT_SECONDS"):
-        _at_least(settings, name, 0)
-    for name in ("CONCURRENT_REQUESTS_PER_DOMAIN", "THROTTLE_BREAKER_FAILURES"):
-        _at_least(settings, name, 1)
-    for name in ("DOWNLOAD_DELAY", "THROTTLE_PUT_BACKS", "THROTTLE_BREAKER_REST_SECONDS", "THROTTLE_BREAKER_PROBES"):
-        _at_least(settings, name, 0)
+    for name, minimum in _MINIMA.items():
+        _at_least(settings, name, minimum)
+    wish = job_wish(settings, spider, options)
+    if settings.get("JOBDIR"):
+        check_job(Path(settings["JOBDIR"]), wish)
+    elif wish.stages:
+        raise ConfigError(f"force={','.join(options.force)}: there is nothing to run again without a JOBDIR")
     file = templates_file(settings)
     if file is not None:
         learned.check(file, options.urls, _READERS)
+
+
+def load_stages(settings: BaseSettings) -> dict[str, Callable[[Page], Awaitable[Any]]]:
+    """The user's own stages by name, in their order."""
+    stages: dict[str, Callable[[Page], Awaitable[Any]]] = {}
+    for path in settings.getlist("PAGE_STAGES"):
+        try:
+            function = load_object(path)
+        except (ImportError, NameError, ValueError, TypeError) as error:
+            raise ConfigError(f"PAGE_STAGES: {path!r} is no path of a function: {error}") from error
+        if not asyncio.iscoroutinefunction(function):
+            raise ConfigError(f"PAGE_STAGES: {path!r} is no async function (async def f(page): ...)")
+        if function.__name__ in stages or function.__name__ in STAGES:
+            raise ConfigError(
+                f"PAGE_STAGES: there is a stage named {function.__name__!r} already: give it another name"
+            )
+        stages[function.__name__] = function
+    return stages
 
 
 def load_validator(settings: BaseSettings) -> Callable[[Any], Any] | None:

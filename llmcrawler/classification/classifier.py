@@ -87,6 +87,15 @@ class Classifier:
         majority = samples.majority
         return None if majority is None else (majority, samples.confidence)
 
+    def recall(self, question: Question, page_type: str, confidence: float, decided_by: str) -> None:
+        """A verdict that an earlier run of the same crawl has come to; what the model said speaks for its template."""
+        if decided_by == LLM and self._site(question.site).earlier(question.url) is None:
+            site = self._site(question.site)
+            site.enter(question.url, question.template)
+            fits = question.settled and site.speaks_for(question.url, question.rivals)
+            site.note_answer(question.url, Answer(page_type, confidence), fits=fits)
+            site.leave(question.url)
+
     def to_json(self, site: str) -> dict[str, Any]:
         """What the model has said of a site's pages, for `restore` in the next crawl."""
         return {"page_types": sorted(self._page_types.names), **self._site(site).to_json()}

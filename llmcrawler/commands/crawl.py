@@ -28,6 +28,18 @@ _GOOD_REASONS = {
 class Command(CrawlCommand):
     """Exit status: 0 finished, 1 stopped early or an error of our own, 2 wrong usage."""
 
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "--force", action="store_true", help="go on with a JOBDIR that was started with other spider arguments"
+        )
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        if opts.force:
+            assert self.settings is not None
+            self.settings.set("JOBDIR_FORCE", True, priority="cmdline")
+
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
         assert self.crawler_process is not None
@@ -66,6 +78,6 @@ def _check(spider_class: type[Spider], opts: argparse.Namespace, settings: BaseS
     if options is None:  # a spider of the user's own
         return
     try:
-        check(settings, options.of(opts.spargs))
+        check(settings, options.of(opts.spargs), spider_class.name)
     except ConfigError as error:
         raise UsageError(str(error), print_help=False) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ from scrapy import Request
 from scrapy.commands.parse import Command as ParseCommand
 from scrapy.exceptions import UsageError
 from scrapy.http import Response
+from scrapy.settings import BaseSettings
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.spider import spidercls_for_request
 from twisted.internet.defer import Deferred
@@ -39,8 +41,9 @@ class Command(ParseCommand):
         if options is None:  # a spider of the user's own
             return
         opts.spargs = {**opts.spargs, "url": url, "urls": "", "depth": "0"}
+        _keep_out_of_the_job(self.settings)
         try:
-            check(self.settings, options.of(opts.spargs))
+            check(self.settings, options.of(opts.spargs), getattr(self.spidercls, "name", ""))
         except ConfigError as error:
             raise UsageError(str(error), print_help=False) from error
 
@@ -75,6 +78,14 @@ class Command(ParseCommand):
             return shown
 
         return deferred_from_coro(through_pipelines())
+
+
+def _keep_out_of_the_job(settings: BaseSettings) -> None:
+    """What a crawl has learned is looked at; its urls are no business of a look at one page."""
+    job = settings.get("JOBDIR")
+    if job and not settings.get("TEMPLATES_FILE"):
+        settings.set("TEMPLATES_FILE", str(Path(job) / "templates.json"), priority="cmdline")
+    settings.set("JOBDIR", None, priority="cmdline")
 
 
 def _links(page: Page) -> list[Request]:

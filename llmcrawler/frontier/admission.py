@@ -54,6 +54,12 @@ class Admission:
                     self.refused[reason.partition(":")[0]] += 1
         return tasks
 
+    def recall(self, urls: Iterable[str]) -> None:
+        """The links that were admitted in earlier runs of the crawl: those to come are ranked and capped after them."""
+        for url in urls:
+            self._reason_to_refuse(url, 0)
+            self._task(url, 0, None)
+
     def given(self, urls: Iterable[str]) -> list[UrlTask]:
         """The user's own urls: neither scope nor traps are asked, and they come before all links, in their order."""
         return [UrlTask(url, urlsplit(url).netloc) for url in urls]

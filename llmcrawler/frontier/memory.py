@@ -64,7 +64,7 @@ class MemoryFrontier:
             leases.append(self._pop(best))
         return leases
 
-    async def start(self, url: str) -> None:
+    def start(self, url: str) -> None:
         if url in self._held:
             rank, arrival, task, attempts = self._held[url].entry
             self._held[url].entry = (rank, arrival, task, attempts + 1)

@@ -62,8 +62,8 @@ class Frontier(Protocol):
         """Hand out up to `limit` urls, best rank first, so that no host gets more than `per_host` with those `held`."""
         ...
 
-    async def start(self, url: str) -> None:
-        """Work on a leased url begins now: that is an attempt."""
+    def start(self, url: str) -> None:
+        """Work on a leased url begins now: that is an attempt. Nobody waits for it to be noted."""
 
     async def renew(self, urls: Iterable[str]) -> None:
         """These leases are still held."""

@@ -58,7 +58,7 @@ class SqliteFrontier:
         busy = dict(held)
         return await self._database.run(lambda connection: self._lease(connection, limit, busy, per_host))
 
-    async def start(self, url: str) -> None:
+    def start(self, url: str) -> None:
         self._database.post(
             lambda connection: connection.execute(
                 "UPDATE urls SET attempts = attempts + 1 WHERE key = ?", (url_key(url),)

@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
-
-from scrapy.crawler import Crawler
-
 from llmcrawler.classification import TEMPLATE, Question
 from llmcrawler.extraction import described_schema, described_selectors
-from llmcrawler.items import Page, Template
-from llmcrawler.wiring import Crawl, crawl_of
+from llmcrawler.items import Page, PageError, Template
+from llmcrawler.pipelines.stage import Stage
+from llmcrawler.templates import Assignment
 
 
-class ClassifyPipeline:
-    """A page may wait here for its batch; `process_item` awaits it, and other pages go on."""
+class ClassifyPipeline(Stage):
+    """A page may wait here for its batch; other pages go on."""
 
-    def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
-        self._crawler = crawler
-        self._crawl = crawl
+    name = "classify"
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler, crawl_of(crawler))
+    async def run(self, page: Page) -> PageError | None:
+        assert page.content is not None
+        question, assigned = await self._place(page)
+        site = self._crawl.site_of(page.url)
+        regroupings = site.regroupings
+        verdict = await self._crawl.classifier.classify(question)
+        page.page_type, page.decided_by = verdict.page_type, verdict.decided_by
+        page.confidence = round(verdict.confidence, 3)
+        page.template = site.grouper.resolve(assigned.template)
+        if site.regroupings != regroupings:  # while it waited, its group may have been parted
+            page.template = site.grouper.match(page.url, page.content.features) or page.template
+            known = self._crawl.classifier.template_verdict(site.name, page.template)
+            if known and verdict.decided_by == TEMPLATE:  # what it took was the verdict of the group that it was in
+                page.page_type, page.confidence = known[0], round(known[1], 3)
+        return verdict.error
 
-    async def process_item(self, item: Any) -> Any:
-        if isinstance(item, Page) and item.content is not None:
-            await self._classify(item)
-        return item
+    async def restore(self, page: Page) -> None:
+        """Its verdict holds; its template may have another name in this run."""
+        question, assigned = await self._place(page)
+        page.template = self._crawl.site_of(page.url).grouper.resolve(assigned.template)
+        if page.page_type is not None and page.decided_by is not None:
+            self._crawl.classifier.recall(question, page.page_type, page.confidence or 0.0, page.decided_by)
 
-    async def _classify(self, page: Page) -> None:
+    async def _place(self, page: Page) -> tuple[Question, Assignment]:
         assert page.content is not None
         site = self._crawl.site_of(page.url)
         assigned = site.grouper.assign(page.url, page.content.features)
@@ -48,16 +57,7 @@ class ClassifyPipeline:
             rivals=assigned.rivals,
             is_known=assigned.is_known,
         )
-        regroupings = site.regroupings
-        verdict = await self._crawl.classifier.classify(question)
-        page.page_type, page.decided_by, page.error = verdict.page_type, verdict.decided_by, verdict.error
-        page.confidence = round(verdict.confidence, 3)
-        page.template = site.grouper.resolve(assigned.template)
-        if site.regroupings != regroupings:  # while it waited, its group may have been parted
-            page.template = site.grouper.match(page.url, page.content.features) or page.template
-            known = self._crawl.classifier.template_verdict(site.name, page.template)
-            if known and verdict.decided_by == TEMPLATE:  # what it took was the verdict of the group that it was in
-                page.page_type, page.confidence = known[0], round(known[1], 3)
+        return question, assigned
 
     async def close_spider(self) -> None:
         """What was learned goes into the feed too; feeds are still open here."""

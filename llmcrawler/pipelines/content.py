@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
-
-from scrapy.crawler import Crawler
-
 from llmcrawler.content import content_hash, main_text
-from llmcrawler.items import Page
-from llmcrawler.wiring import Crawl, crawl_of
+from llmcrawler.items import Page, PageError
+from llmcrawler.pipelines.stage import Stage
 
 
-class ContentPipeline:
-    def __init__(self, crawl: Crawl) -> None:
-        self._crawl = crawl
+class ContentPipeline(Stage):
+    name = "content"
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawl_of(crawler))
+    async def run(self, page: Page) -> PageError | None:
+        assert page.content is not None
+        boilerplate = self._crawl.site_of(page.url).boilerplate
+        boilerplate.observe(page.content.blocks)
+        page.text = main_text(page.content.blocks, boilerplate)
+        page.content_hash = content_hash(page.text)
+        page.title = page.content.title or None
+        page.lang = page.content.lang or None
+        return None
 
-    def process_item(self, item: Any) -> Any:
-        if isinstance(item, Page) and item.content is not None:
-            boilerplate = self._crawl.site_of(item.url).boilerplate
-            boilerplate.observe(item.content.blocks)
-            item.text = main_text(item.content.blocks, boilerplate)
-            item.content_hash = content_hash(item.text)
-            item.title = item.content.title or None
-            item.lang = item.content.lang or None
-        return item
+    async def restore(self, page: Page) -> None:
+        """It is quickly done, and the later stages need it."""
+        await self.run(page)

@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
-
-from scrapy.crawler import Crawler
-
 from llmcrawler.extraction import RecordQuestion
-from llmcrawler.items import Page
-from llmcrawler.wiring import Crawl, crawl_of
+from llmcrawler.items import Page, PageError
+from llmcrawler.pipelines.stage import Stage
 
 
-class RecordPipeline:
+class RecordPipeline(Stage):
     """A page may wait here until its template has been learned; other pages go on."""
 
-    def __init__(self, crawl: Crawl) -> None:
-        self._crawl = crawl
+    name = "record"
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawl_of(crawler))
+    def applies(self, page: Page) -> bool:
+        return page.html is not None and page.page_type is not None and page.template is not None
 
-    async def process_item(self, item: Any) -> Any:
-        if isinstance(item, Page) and item.html is not None and item.content is not None:
-            await self._extract(item)
-        return item
-
-    async def _extract(self, page: Page) -> None:
+    async def run(self, page: Page) -> PageError | None:
         assert page.content is not None
-        if page.page_type is None or page.template is None:
-            return
-        site = self._crawl.site_of(page.url)
+        assert page.page_type is not None
+        assert page.template is not None
         question = RecordQuestion(
             url=page.final_url or page.url,
             title=page.title or "",
             lang=page.lang or "",
             html=page.html or "",
             features=page.content.features,
-            site=site.name,
+            site=self._crawl.site_of(page.url).name,
             template=page.template,
             page_type=page.page_type,
             is_sure=page.decided_by != "template",
@@ -46,4 +34,4 @@ class RecordPipeline:
         page.record = answer.record
         if answer.home is not None:
             page.template, page.page_type = answer.home.template, answer.home.page_type
-        page.error = page.error or answer.error
+        return answer.error

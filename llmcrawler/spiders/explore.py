@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Self
@@ -16,12 +17,15 @@ from twisted.python.failure import Failure
 
 from llmcrawler.arguments import ExploreOptions
 from llmcrawler.content import decoded
-from llmcrawler.errors import ContentError
+from llmcrawler.errors import ContentError, StorageFailed
 from llmcrawler.frontier import Lease
-from llmcrawler.items import Page, PageError
+from llmcrawler.items import Page, PageError, StageRun
+from llmcrawler.middlewares.backoff import PUT_BACKS
 from llmcrawler.middlewares.leases import error_page
+from llmcrawler.middlewares.stored import STORED_PAGE, body_of
 from llmcrawler.scheduler import LEASE, FrontierScheduler
 from llmcrawler.spiders.failures import failure_kind, response_fault
+from llmcrawler.storage import StoredPage
 from llmcrawler.urls import normalise, parse_sitemap
 from llmcrawler.wiring import Crawl, crawl_of
 
@@ -74,11 +78,11 @@ class ExploreSpider(Spider):
         if fault is not None:
             kind, message = fault
             page = error_page(lease, kind, message, response)
+            self._add_facts(page, response)
         else:
             assert isinstance(response, TextResponse)  # response_fault saw to it
-            page = Page(url=lease.url, status=response.status, depth=lease.task.depth, referer=lease.task.referer)
+            page = await self._page_of(lease, response)
             await self._read(page, response)
-        self._add_facts(page, response)
         yield page
 
     def failed(self, failure: Failure) -> Any:
@@ -111,6 +115,33 @@ class ExploreSpider(Spider):
     def sitemap_failed(self, failure: Failure) -> None:
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
         logger.warning("Sitemap %s: %s", request.url, failure_kind(failure.value)[1])
+
+    async def _page_of(self, lease: Lease, response: TextResponse) -> Page:
+        """The page before its stages. With a JOBDIR its body is safe from here on, and is not fetched again."""
+        stored: StoredPage | None = response.meta.get(STORED_PAGE)
+        if stored is not None and stored.body is not None:
+            page = Page.of_line({"url": lease.url, **(stored.line or {}), "error": None})
+            page.stages = stored.stages
+            page.fetched_at, page.latency_seconds = stored.body.fetched_at, stored.body.latency_seconds
+        else:
+            page = Page(url=lease.url)
+            self._add_facts(page, response)
+            if self.crawl.ledger is not None:
+                await self._keep_body(page, response)
+        page.status, page.depth, page.referer = response.status, lease.task.depth, lease.task.referer
+        page.final_url = response.url if response.url != page.url else None
+        return page
+
+    async def _keep_body(self, page: Page, response: TextResponse) -> None:
+        assert self.crawl.ledger is not None
+        assert page.fetched_at is not None
+        attempts = 1 + response.meta.get("retry_times", 0) + response.meta.get(PUT_BACKS, 0)
+        started = time.time() - (page.latency_seconds or 0.0)
+        page.stages["fetch"] = StageRun("success", None, attempts, started, page.latency_seconds or 0.0)
+        try:
+            await self.crawl.ledger.keep_body(page.url, body_of(response, page.fetched_at))
+        except StorageFailed:  # the crawl is being closed, and says why
+            return
 
     async def _read(self, page: Page, response: TextResponse) -> None:
         try:

@@ -105,6 +105,12 @@ class TemplateGrouper:
         similarity = match.similarity if match else 0.0
         return Assignment(template, self._states[template].pages, is_sample, settled, similarity, rivals, returns)
 
+    def count_earlier(self, template: str) -> None:
+        """A page that an earlier run of this same crawl has put into the template is one of its pages now too."""
+        state = self._states.get(self.resolve(template))
+        if state is not None:
+            state.pages_now += 1
+
     def _recognise(self, sample: Sample, place: Place) -> Assignment:
         """A page that is as it was in an earlier crawl tells nothing new."""
         template = self.resolve(place.template)

@@ -87,7 +87,7 @@ async def test_a_released_url_comes_back_at_its_old_place_and_counts_its_starts(
     await frontier.add([task("/1"), task("/2")])
     (first,) = await frontier.lease(1, {}, MANY)
     if is_started:
-        await frontier.start(first.url)
+        frontier.start(first.url)
     assert await frontier.release(first.url)
     (again,) = await frontier.lease(1, {}, MANY)
     assert (again.task, again.attempts) == (first.task, attempts)
@@ -107,7 +107,7 @@ async def test_a_url_that_takes_down_its_holders_becomes_a_dead_letter(frontier,
     await frontier.add([task("/1")])
     for _ in range(MAX_LEASES):
         (lease,) = await frontier.lease(MANY, {}, MANY)
-        await frontier.start(lease.url)
+        frontier.start(lease.url)
         clock.now += LEASE_SECONDS + 1
     assert await leased_paths(frontier) == []
     assert frontier.counts() == Counts(dead=1)
@@ -180,7 +180,7 @@ async def test_a_url_that_ended_the_process_too_often_is_dead_with_its_reason(tm
         frontier = await reopened(tmp_path, clock)
         await frontier.add([task("/1")])
         (lease,) = await frontier.lease(1, {}, MANY)
-        await frontier.start(lease.url)
+        frontier.start(lease.url)
         await frontier.close()
     last = await reopened(tmp_path, clock)
     assert last.counts() == Counts(dead=1)

@@ -1,0 +1,64 @@
+"""A crawl that goes on: the feed gets the lines of the earlier runs again, and so is whole."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Self
+
+from scrapy import signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured
+from scrapy.extensions.feedexport import FeedExporter
+
+from llmcrawler.items import Page
+from llmcrawler.job import Job
+from llmcrawler.wiring import Crawl, crawl_of
+
+logger = logging.getLogger(__name__)
+
+
+class ResumeExtension:
+    """Lines go from the ledger straight to the feeds: they have been through the pipelines and what listens to them."""
+
+    def __init__(self, crawler: Crawler, crawl: Crawl, job: Job) -> None:
+        self._crawler = crawler
+        self._crawl = crawl
+        self._job = job
+        crawler.signals.connect(self.engine_started, signals.engine_started)
+        crawler.signals.connect(self.spider_closed, signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        crawl = crawl_of(crawler)
+        if crawl.job is None:
+            raise NotConfigured("no JOBDIR")
+        return cls(crawler, crawl, crawl.job)
+
+    async def engine_started(self) -> None:
+        """Feeds are open by now, and the first request has to wait for this."""
+        if self._job.resumed.is_new:
+            return
+        logger.info("%s", self._job.resumed)
+        exporter, spider = self._crawler.get_extension(FeedExporter), self._crawler.spider
+        assert spider is not None
+        last, count = 0, 0
+        while lines := await self._job.ledger.lines(last):
+            last = lines[-1][0]
+            for _seq, line in lines:
+                page = Page.of_line(line)
+                if exporter is not None:
+                    exporter.item_scraped(page, spider)
+                if page.template is not None:
+                    self._crawl.site_of(page.url).grouper.count_earlier(page.template)
+            count += len(lines)
+            await asyncio.sleep(0)
+        assert self._crawler.stats is not None
+        self._crawler.stats.set_value("llmcrawler/replayed", count)
+
+    def spider_closed(self, reason: str) -> None:
+        waiting = self._job.frontier.counts().queued
+        if reason != "finished":
+            logger.info(
+                "The crawl is not at its end (%s, %d urls wait): run the same command again to go on", reason, waiting
+            )

@@ -1,0 +1,257 @@
+"""A job directory (JOBDIR): who has it, what was asked for, and where a crawl that was interrupted goes on."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+from filelock import FileLock, Timeout
+
+from llmcrawler.errors import ConfigError, StorageFailed
+from llmcrawler.frontier import Admission, SqliteFrontier
+from llmcrawler.storage import Database, Ledger, State, check_job_file, open_job_file, read_job_file
+from llmcrawler.storage.feeds import remember, take_back
+from llmcrawler.storage.ledger import read_value, return_to_queue, write_value
+
+JOB_FILE: Final = "crawl.sqlite"
+LOCK_FILE: Final = "crawl.lock"
+STAGES: Final = ("fetch", "content", "classify", "record")  # and then the user's own
+
+
+@dataclass(frozen=True, slots=True)
+class JobRules:
+    sync_seconds: float = 1.0
+    keep_bodies: bool = True
+    lease_seconds: float = 3600.0
+    max_leases: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a crawl is asked for: who (`spider`) with which arguments. `stages` are to run again (`-a force=...`), in
+    their order; `any_arguments`: those of the earlier runs need not be the same.
+    """
+
+    spider: str
+    arguments: Mapping[str, Any]
+    stages: tuple[str, ...] = ()
+    any_arguments: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """What a run found: pages that are done or dead, those to go through again from their bodies, and urls that wait.
+    `is_new`: nothing, this is the job's first run.
+    """
+
+    is_new: bool
+    finished: bool
+    done: int
+    stored: int
+    queued: int
+
+    def __str__(self) -> str:
+        if self.finished and not self.stored:
+            return f"This job is finished: its {self.done} lines go into the feed again, and nothing is fetched"
+        return (
+            f"Going on with a job: {self.done} lines go into the feed again, {self.stored} pages have been fetched and "
+            f"are gone through, {self.queued} urls wait"
+        )
+
+
+class Job:
+    """Made for one crawl. Raises ConfigError where the directory cannot be had: another crawl is in it, its file is
+    damaged, or it was started with other arguments.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        wish: Wish,
+        rules: JobRules,
+        *,
+        on_failure: Callable[[StorageFailed], None] = lambda _failure: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.folder = folder
+        self.wish = wish
+        self._lock = _lock(folder)
+        try:
+            connection = open_job_file(folder / JOB_FILE)
+            check_arguments(connection, folder, wish)
+            is_forced = _is_forced_anew(connection, wish)
+            self.resumed = _begin(connection, wish, is_forced=is_forced)
+            take_back(connection)
+        except BaseException:
+            self._lock.release()
+            raise
+        # The first stage that runs again from this run on; None when it only goes on with that.
+        self.forced_from = wish.stages[0] if is_forced else None
+        self._database = Database(connection, folder / JOB_FILE, sync_seconds=rules.sync_seconds, on_failure=on_failure)
+        self.ledger = Ledger(self._database, keep_bodies=rules.keep_bodies)
+        self.frontier = SqliteFrontier(
+            self._database, lease_seconds=rules.lease_seconds, max_leases=rules.max_leases, clock=clock
+        )
+
+    async def restore(self, admission: Admission) -> None:
+        """Have the urls of earlier runs count. It takes some seconds for a hundred thousand of them."""
+
+        def recall(connection: sqlite3.Connection) -> None:
+            redirected = connection.execute(
+                "SELECT b.final_url FROM urls u JOIN bodies b ON b.url = u.id"
+                " WHERE u.referer IS NULL AND b.final_url IS NOT NULL"
+            )
+            for (url,) in redirected:  # a start url may lead to another host, which then belongs to the crawl
+                admission.scope.widen(url)
+            rows = connection.execute("SELECT url FROM urls WHERE referer IS NOT NULL ORDER BY id")
+            admission.recall(url for (url,) in rows)
+
+        await self._database.run(recall)
+
+    def note_feed(self, path: Path, file: IO[bytes]) -> None:
+        """A feed is open for this job; it may have something in it already."""
+        path = path.absolute()
+        place = os.fstat(file.fileno())
+        offset = place.st_size
+        self._database.post(lambda connection: remember(connection, path, offset, place))
+
+    async def close(self, reason: str) -> None:
+        """`reason` is Scrapy's."""
+        is_finished = reason == "finished"
+
+        def note(connection: sqlite3.Connection) -> None:
+            write_value(connection, "state", "finished" if is_finished else "interrupted")
+            write_value(connection, "reason", reason)
+            if is_finished:
+                write_value(connection, "forcing", [])
+
+        try:
+            await self._database.run(note)
+        finally:
+            await self._database.close()
+            self._lock.release()
+
+
+def check_job(folder: Path, wish: Wish) -> None:
+    """Raises ConfigError as `Job` does. Changes nothing."""
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"JOBDIR={folder}: it is a file, and not a folder")
+    path = folder / JOB_FILE
+    check_job_file(path)
+    if (folder / LOCK_FILE).exists():
+        _lock(folder).release()
+    if path.exists() and path.stat().st_size:
+        connection = read_job_file(path)
+        try:
+            check_arguments(connection, folder, wish)
+        finally:
+            connection.close()
+    elif wish.stages:
+        raise ConfigError(f"force={','.join(wish.stages)}: {folder} holds no crawl whose stages could run again")
+
+
+def check_arguments(connection: sqlite3.Connection, folder: Path, wish: Wish) -> None:
+    spider, arguments = read_value(connection, "spider"), read_value(connection, "arguments", {})
+    if spider is None or wish.any_arguments:
+        return
+    if spider != wish.spider:
+        raise ConfigError(f"JOBDIR={folder} belongs to the spider {spider!r}, not {wish.spider!r}: name another JOBDIR")
+    differing = [
+        f"{name} was {_shown(arguments.get(name))} and is {_shown(wish.arguments.get(name))}"
+        for name in sorted({*arguments, *wish.arguments})
+        if arguments.get(name) != wish.arguments.get(name)
+    ]
+    if differing:
+        raise ConfigError(
+            f"JOBDIR={folder} was started with other arguments: {'; '.join(differing)}. Give those to resume it, "
+            "name another JOBDIR, or add --force (or -s JOBDIR_FORCE=1) to go on with the new ones"
+        )
+
+
+def _shown(value: Any) -> str:
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return "not given" if value in (None, [], "") else text[:200]
+
+
+def _lock(folder: Path) -> FileLock:
+    lock = FileLock(folder / LOCK_FILE)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise ConfigError(
+            f"JOBDIR={folder}: another crawl is running in it; wait for its end, or name another"
+        ) from None
+    except OSError as error:
+        raise ConfigError(f"JOBDIR={folder} cannot be written: {error.strerror or error}") from error
+    return lock
+
+
+def _is_forced_anew(connection: sqlite3.Connection, wish: Wish) -> bool:
+    """And does not go on with what an interrupted run was forced to do."""
+    return bool(wish.stages) and list(wish.stages) != read_value(connection, "forcing", [])
+
+
+def _begin(connection: sqlite3.Connection, wish: Wish, *, is_forced: bool) -> Resumed:
+    connection.execute("BEGIN IMMEDIATE")
+    is_new = read_value(connection, "spider") is None
+    finished = read_value(connection, "state") == "finished"
+    _take_back_unsafe(connection)
+    if is_forced:
+        _force(connection, wish.stages)
+    elif not wish.stages:
+        write_value(connection, "forcing", [])
+    now = time.time()
+    values = {
+        "spider": wish.spider,
+        "arguments": wish.arguments,
+        "state": "running",
+        "started": read_value(connection, "started", now),
+        "run_started": now,
+        "runs": read_value(connection, "runs", 0) + 1,
+    }
+    for name, value in values.items():
+        write_value(connection, name, value)
+    connection.execute("COMMIT")
+    return Resumed(is_new, finished, *_counts(connection))
+
+
+def _take_back_unsafe(connection: sqlite3.Connection) -> None:
+    """Pages that came to an end after what was learned was last kept. Their templates' names may mean something else in
+    this run: they are gone through again, from their bodies and with what the stages found.
+    """
+    learned = read_value(connection, "learned_seq", 0)
+    rows = connection.execute(
+        "SELECT p.url FROM pages p JOIN bodies b ON b.url = p.url WHERE p.seq > ? AND b.body IS NOT NULL", (learned,)
+    )
+    return_to_queue(connection, [url for (url,) in rows])
+
+
+def _force(connection: sqlite3.Connection, stages: tuple[str, ...]) -> None:
+    write_value(connection, "forcing", list(stages))
+    first = "fetch" if "fetch" in stages else stages[0]
+    query = "SELECT p.url FROM pages p WHERE p.seq IS NOT NULL"
+    if first != "fetch":
+        query += " AND EXISTS (SELECT 1 FROM bodies b WHERE b.url = p.url AND b.body IS NOT NULL)"
+    urls = [url for (url,) in connection.execute(query)]
+    after = [name for (name,) in connection.execute("SELECT DISTINCT stage FROM stages")]
+    known = [*STAGES, *(name for name in after if name not in STAGES)]
+    return_to_queue(connection, urls, forget_stages=known[known.index(first) :] if first in known else stages)
+    if first == "fetch":
+        connection.execute("DELETE FROM bodies")
+        connection.execute("UPDATE pages SET line = NULL WHERE seq IS NULL")
+
+
+def _counts(connection: sqlite3.Connection) -> tuple[int, int, int]:
+    counts = dict(connection.execute("SELECT state, count(*) FROM urls GROUP BY state"))
+    # 0 and 1: State.QUEUED and State.LEASED.
+    (stored,) = connection.execute(
+        "SELECT count(*) FROM urls u JOIN bodies b ON b.url = u.id WHERE u.state IN (0, 1) AND b.body IS NOT NULL"
+    ).fetchone()
+    waiting = counts.get(State.QUEUED, 0) + counts.get(State.LEASED, 0)
+    return counts.get(State.DONE, 0) + counts.get(State.DEAD, 0), stored, waiting - stored

@@ -1,0 +1,87 @@
+"""What all stages of a page have in common: each run is timed, bounded and recorded, and a success is not repeated."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+from scrapy.crawler import Crawler
+
+from llmcrawler.items import Page, PageError, StageRun
+from llmcrawler.wiring import Crawl, crawl_of
+
+SUCCESS, FAILED, SKIPPED = "success", "failed", "skipped"
+
+logger = logging.getLogger(__name__)
+
+
+class Stage(ABC):
+    """An item pipeline for pages. Other items, and pages without content, pass."""
+
+    name: str
+    # What has taken longer is worth keeping before the page is through; what was quicker is as quickly done again.
+    costly_seconds = 0.05
+
+    def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
+        self._crawler = crawler
+        self._crawl = crawl
+        self._timeout_seconds = crawler.settings.getfloat("STAGE_TIMEOUT_SECONDS")
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler, crawl_of(crawler))
+
+    @abstractmethod
+    async def run(self, page: Page) -> PageError | None:
+        """The stage's work on a page; what it found goes into the page. An exception is an error of the page too."""
+
+    def applies(self, page: Page) -> bool:  # noqa: ARG002 (for who looks at it)
+        """Whether there is something to do; else the stage counts as skipped."""
+        return True
+
+    async def restore(self, page: Page) -> None:  # noqa: B027 (most have nothing to do)
+        """In place of `run` where that was successful in an earlier run of the crawl."""
+
+    async def process_item(self, item: Any) -> Any:
+        if isinstance(item, Page) and item.content is not None:
+            earlier = item.stages.get(self.name)
+            if earlier is not None and earlier.status == SUCCESS:
+                self._count(SKIPPED)
+                await self.restore(item)
+            else:
+                await self._record(item, 1 if earlier is None else earlier.attempts + 1)
+        return item
+
+    async def _record(self, page: Page, attempts: int) -> None:
+        started, clock = time.time(), time.monotonic()
+        applies = self.applies(page)
+        error = await self._try(page) if applies else None
+        seconds = time.monotonic() - clock
+        status = FAILED if error is not None else SUCCESS if applies else SKIPPED
+        page.error = page.error or error
+        message = None if error is None else f"{error.kind}: {error.message}"
+        page.stages[self.name] = StageRun(status, message, attempts, started, round(seconds, 4))
+        self._count(status)
+        if seconds >= self.costly_seconds and status == SUCCESS:
+            self._crawl.keep_progress(page)
+
+    async def _try(self, page: Page) -> PageError | None:
+        timeout = asyncio.timeout(self._timeout_seconds or None)
+        try:
+            async with timeout:
+                return await self.run(page)
+        except Exception as error:
+            if timeout.expired():
+                message = f"it took longer than STAGE_TIMEOUT_SECONDS={self._timeout_seconds:g}"
+                return PageError(self.name, "timeout", message)
+            logger.exception("Error in the stage %s on %s", self.name, page.url)
+            assert self._crawler.stats is not None
+            self._crawler.stats.inc_value("llmcrawler/internal_errors")
+            return PageError(self.name, "internal", f"{type(error).__name__}: {error}"[:300])
+
+    def _count(self, status: str) -> None:
+        assert self._crawler.stats is not None
+        self._crawler.stats.inc_value(f"llmcrawler/stages/{self.name}/{status}")

@@ -1,0 +1,39 @@
+"""The files that a job writes its lines to. A run that goes on writes all lines again, so it takes back the others'."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+
+def remember(connection: sqlite3.Connection, path: Path, offset: int, place: os.stat_result) -> None:
+    """A feed's file was opened, with `offset` bytes in it that are not of this job."""
+    connection.execute(
+        "INSERT OR REPLACE INTO feeds VALUES (?, ?, ?, ?)", (str(path), offset, place.st_dev, place.st_ino)
+    )
+
+
+def take_back(connection: sqlite3.Connection) -> None:
+    """Cut the files back to what they held before the job. One that is not the same file any more is left alone."""
+    for name, offset, device, inode in connection.execute("SELECT path, offset, device, inode FROM feeds").fetchall():
+        path = Path(name)
+        try:
+            place = path.stat()
+            if (place.st_dev, place.st_ino) == (device, inode) and place.st_size >= offset:
+                _cut(path, offset)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            logger.warning("%s cannot be cut back to what it held before this job: %s", path, error)
+    connection.execute("DELETE FROM feeds")
+
+
+def _cut(path: Path, offset: int) -> None:
+    if offset:
+        os.truncate(path, offset)
+    else:
+        path.unlink()
