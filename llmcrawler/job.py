@@ -28,7 +28,7 @@ class JobRules:
     sync_seconds: float = 1.0
     keep_bodies: bool = True
     lease_seconds: float = 3600.0
-    max_leases: int = 10
+    max_leases: int = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,7 @@ class FrontierScheduler(BaseScheduler):
         self._buffer: dict[str, deque[Lease]] = {}
         self._buffered = 0
         self._is_dry = False  # the last look into the frontier found all there was
+        self._is_leasing = False  # what the frontier hands out just now is neither queued nor here
         self._waiting: dict[str, deque[Request]] = {}
         self._delayed = 0
         self._wanted = asyncio.Event()
@@ -93,7 +94,7 @@ class FrontierScheduler(BaseScheduler):
 
     def waits_only_for(self, hosts: Collection[str]) -> bool:
         """Whether nothing is left to do but for these hosts."""
-        if self._delayed or not self._is_dry or self._wanted.is_set():
+        if self._delayed or self._is_leasing or not self._is_dry or self._wanted.is_set():
             return False
         return all(host in hosts for host in (*self._waiting, *self._buffer, *self._downloader.fetching))
 
@@ -121,9 +122,8 @@ class FrontierScheduler(BaseScheduler):
         return None
 
     def has_pending_requests(self) -> bool:
-        return bool(
-            self._waiting or self._delayed or self._buffered or (self._budget() > 0 and self.frontier.counts().queued)
-        )
+        here = self._waiting or self._delayed or self._buffered or self._is_leasing
+        return bool(here or (self._budget() > 0 and self.frontier.counts().queued))
 
     def _hand_out(self, host: str, leases: deque[Lease]) -> Request:
         lease = leases.popleft()
@@ -137,7 +137,6 @@ class FrontierScheduler(BaseScheduler):
         assert self._crawler.spider is not None
         request: Request = self._crawler.spider.request_of(lease)  # type: ignore[attr-defined]  # see LeasingSpider
         request.meta[LEASE] = lease
-        self.frontier.start(lease.url)
         return request
 
     async def _open(self) -> None:
@@ -165,10 +164,13 @@ class FrontierScheduler(BaseScheduler):
             self._is_dry = limit <= 0
             if limit <= 0:
                 continue
+            self._is_leasing = True
             try:
                 leases = await self.frontier.lease(limit, self._held(), self._per_host())
             except StorageFailed:  # the crawl is being closed, and says why
                 return
+            finally:
+                self._is_leasing = False
             for lease in leases:
                 self._leases[lease.url] = lease
                 self._buffer.setdefault(lease.task.host, deque()).append(lease)

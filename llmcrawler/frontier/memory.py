@@ -26,7 +26,7 @@ class MemoryFrontier:
     """A heap of (rank, arrival) per host, and the keys of all urls ever seen."""
 
     def __init__(
-        self, *, lease_seconds: float = 3600.0, max_leases: int = 10, clock: Callable[[], float] = time.monotonic
+        self, *, lease_seconds: float = 3600.0, max_leases: int = 5, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._lease_seconds = lease_seconds
         self._max_leases = max_leases
@@ -64,10 +64,15 @@ class MemoryFrontier:
             leases.append(self._pop(best))
         return leases
 
-    def start(self, url: str) -> None:
+    async def start(self, url: str) -> None:
         if url in self._held:
             rank, arrival, task, attempts = self._held[url].entry
             self._held[url].entry = (rank, arrival, task, attempts + 1)
+
+    def survive(self, url: str) -> None:
+        if url in self._held:
+            rank, arrival, task, _attempts = self._held[url].entry
+            self._held[url].entry = (rank, arrival, task, 0)
 
     async def renew(self, urls: Iterable[str]) -> None:
         for url in urls:

@@ -47,7 +47,7 @@ class Frontier(Protocol):
     """A queue of urls, each known once for the whole crawl.
 
     A lease that is neither acknowledged nor renewed for `lease_seconds` goes back to the queue: its holder is gone. A
-    url that was started `max_leases` times and never came to an end takes down who holds it: it becomes a dead letter.
+    url whose holders were lost `max_leases` times after they had started on it becomes a dead letter.
     The methods are coroutines because a backend may keep its urls on disk or on another machine.
     """
 
@@ -62,8 +62,11 @@ class Frontier(Protocol):
         """Hand out up to `limit` urls, best rank first, so that no host gets more than `per_host` with those `held`."""
         ...
 
-    def start(self, url: str) -> None:
-        """Work on a leased url begins now: that is an attempt. Nobody waits for it to be noted."""
+    async def start(self, url: str) -> None:
+        """What may take the process down begins now for a leased url: that counts, until `survive` is called."""
+
+    def survive(self, url: str) -> None:
+        """It did not. Nobody waits for this to be noted."""
 
     async def renew(self, urls: Iterable[str]) -> None:
         """These leases are still held."""

@@ -58,12 +58,13 @@ class SqliteFrontier:
         busy = dict(held)
         return await self._database.run(lambda connection: self._lease(connection, limit, busy, per_host))
 
-    def start(self, url: str) -> None:
-        self._database.post(
-            lambda connection: connection.execute(
-                "UPDATE urls SET attempts = attempts + 1 WHERE key = ?", (url_key(url),)
-            )
-        )
+    async def start(self, url: str) -> None:
+        query = "UPDATE urls SET attempts = attempts + 1 WHERE key = ?"
+        await self._database.run(lambda connection: connection.execute(query, (url_key(url),)))
+
+    def survive(self, url: str) -> None:
+        query = "UPDATE urls SET attempts = 0 WHERE key = ?"
+        self._database.post(lambda connection: connection.execute(query, (url_key(url),)))
 
     async def renew(self, urls: Iterable[str]) -> None:
         deadline = self._clock() + self._lease_seconds
@@ -245,6 +246,6 @@ class SqliteFrontier:
             "SELECT u.depth, r.url FROM urls u LEFT JOIN referers r ON r.id = u.referer WHERE u.key = ?",
             (url_key(url),),
         ).fetchone()
-        message = f"the crawl ended {attempts} times while it was being worked on"
+        message = f"the crawl was taken down {attempts} times while it was read"
         page = Page(url, depth=depth, referer=referer, error=PageError("fetch", "lost", message, attempts))
         return Outcome(asdict(page), {}, is_dead=True)

@@ -11,6 +11,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
 from scrapy.http import Response
 
+from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import Lease
 from llmcrawler.items import Page, PageError
 from llmcrawler.middlewares.backoff import PUT_BACKS
@@ -49,6 +50,10 @@ class LeaseMiddleware:
         if lease is None or lease.url not in {held.url for held in self._scheduler().held_leases()}:
             return None
         response.meta[_FAILED] = True
+        if isinstance(
+            exception, StorageFailed
+        ):  # the crawl is being closed, and says why; the page is for its next run
+            return []
         logger.error("Error in the spider on %s", response.url, exc_info=exception)
         assert self._crawler.stats is not None
         self._crawler.stats.inc_value("llmcrawler/internal_errors")

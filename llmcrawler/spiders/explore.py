@@ -17,7 +17,7 @@ from twisted.python.failure import Failure
 
 from llmcrawler.arguments import ExploreOptions
 from llmcrawler.content import decoded
-from llmcrawler.errors import ContentError, StorageFailed
+from llmcrawler.errors import ContentError
 from llmcrawler.frontier import Lease
 from llmcrawler.items import Page, PageError, StageRun
 from llmcrawler.middlewares.backoff import PUT_BACKS
@@ -82,7 +82,9 @@ class ExploreSpider(Spider):
         else:
             assert isinstance(response, TextResponse)  # response_fault saw to it
             page = await self._page_of(lease, response)
+            await self.crawl.frontier.start(lease.url)
             await self._read(page, response)
+            self.crawl.frontier.survive(lease.url)
         yield page
 
     def failed(self, failure: Failure) -> Any:
@@ -138,10 +140,7 @@ class ExploreSpider(Spider):
         attempts = 1 + response.meta.get("retry_times", 0) + response.meta.get(PUT_BACKS, 0)
         started = time.time() - (page.latency_seconds or 0.0)
         page.stages["fetch"] = StageRun("success", None, attempts, started, page.latency_seconds or 0.0)
-        try:
-            await self.crawl.ledger.keep_body(page.url, body_of(response, page.fetched_at))
-        except StorageFailed:  # the crawl is being closed, and says why
-            return
+        await self.crawl.ledger.keep_body(page.url, body_of(response, page.fetched_at))
 
     async def _read(self, page: Page, response: TextResponse) -> None:
         try:

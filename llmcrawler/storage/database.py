@@ -56,6 +56,7 @@ class Database:
         self._queue: SimpleQueue[_Task | None] = SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: Thread | None = None
+        self._is_closed = False
         self._synced = 0.0
         self._has_unsynced = False
 
@@ -63,13 +64,15 @@ class Database:
         """What `work` returns, after the commit. Raises what `work` raises, and StorageFailed."""
         if self.failure is not None:
             raise self.failure
+        if self._is_closed:
+            raise StorageFailed(f"{self._path} is closed")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._put(_Task(work, future))
         return await future
 
     def post(self, work: Work[object]) -> None:
         """The same for who does not wait for it. Its errors are those of the file."""
-        if self.failure is None:
+        if self.failure is None and not self._is_closed:
             self._put(_Task(work, None))
 
     async def close(self) -> None:
@@ -78,6 +81,7 @@ class Database:
             self._queue.put(None)
             await asyncio.to_thread(self._thread.join)
             self._thread = None
+        self._is_closed = True
         self._connection.close()
 
     def _put(self, task: _Task) -> None:

@@ -82,12 +82,14 @@ async def test_a_host_that_is_busy_leaves_room_for_the_others(frontier):
     assert [lease.task.host for lease in leases] == ["a.example", "a.example", "b.example"]
 
 
-@pytest.mark.parametrize(("is_started", "attempts"), [(True, 2), (False, 1)])
-async def test_a_released_url_comes_back_at_its_old_place_and_counts_its_starts(frontier, is_started, attempts):
+@pytest.mark.parametrize(("deeds", "attempts"), [(["start"], 2), ([], 1), (["start", "survive"], 1)])
+async def test_a_released_url_comes_back_at_its_old_place_and_counts_its_starts(frontier, deeds, attempts):
     await frontier.add([task("/1"), task("/2")])
     (first,) = await frontier.lease(1, {}, MANY)
-    if is_started:
-        frontier.start(first.url)
+    if "start" in deeds:
+        await frontier.start(first.url)
+    if "survive" in deeds:
+        frontier.survive(first.url)
     assert await frontier.release(first.url)
     (again,) = await frontier.lease(1, {}, MANY)
     assert (again.task, again.attempts) == (first.task, attempts)
@@ -107,7 +109,7 @@ async def test_a_url_that_takes_down_its_holders_becomes_a_dead_letter(frontier,
     await frontier.add([task("/1")])
     for _ in range(MAX_LEASES):
         (lease,) = await frontier.lease(MANY, {}, MANY)
-        frontier.start(lease.url)
+        await frontier.start(lease.url)
         clock.now += LEASE_SECONDS + 1
     assert await leased_paths(frontier) == []
     assert frontier.counts() == Counts(dead=1)
@@ -180,7 +182,7 @@ async def test_a_url_that_ended_the_process_too_often_is_dead_with_its_reason(tm
         frontier = await reopened(tmp_path, clock)
         await frontier.add([task("/1")])
         (lease,) = await frontier.lease(1, {}, MANY)
-        frontier.start(lease.url)
+        await frontier.start(lease.url)
         await frontier.close()
     last = await reopened(tmp_path, clock)
     assert last.counts() == Counts(dead=1)
