@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from llmcrawler.content import Boilerplate, main_text
+from llmcrawler.content import Boilerplate, main_blocks
 from llmcrawler.items import PageContent
 
 NEW: Final = "new"
@@ -32,12 +32,21 @@ def says_the_same(
     record_of: Callable[[Version], dict[str, Any] | None],
 ) -> bool:
     """Both are looked at with the same eyes: what is known now of the site's boilerplate and of the template's fields.
-    So neither a new menu nor a token in a form is a change, and a price is one that the main text leaves out.
+
+    A text counts when it is main content of one version and nowhere in the other: neither a new menu, nor a token in a
+    form, nor a block that is only judged otherwise is a change; and a price is one though the main text leaves it out.
     """
-    if _told(old.content, boilerplate) != _told(new.content, boilerplate):
+    before, after = old.content, new.content
+    if (before.title, before.lang) != (after.title, after.lang) or before.structured_data != after.structured_data:
+        return False
+    if _main_only_here(before, after, boilerplate) or _main_only_here(after, before, boilerplate):
         return False
     return record_of(old) == record_of(new)
 
 
-def _told(content: PageContent, boilerplate: Boilerplate) -> tuple[Any, ...]:
-    return content.title, content.lang, main_text(content.blocks, boilerplate), content.structured_data
+def _main_only_here(here: PageContent, there: PageContent, boilerplate: Boilerplate) -> bool:
+    known = {block.key for block in there.blocks}
+    return any(
+        block.key not in known and not boilerplate.is_repeated(block.key)
+        for block in main_blocks(here.blocks, boilerplate)
+    )

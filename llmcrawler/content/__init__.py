@@ -4,6 +4,6 @@ from .boilerplate import Boilerplate
 from .decoding import decoded
 from .page import read_page
 from .reader import PageReader
-from .selection import content_hash, main_text
+from .selection import content_hash, main_blocks, main_text
 
-__all__ = ["Boilerplate", "PageReader", "content_hash", "decoded", "main_text", "read_page"]
+__all__ = ["Boilerplate", "PageReader", "content_hash", "decoded", "main_blocks", "main_text", "read_page"]

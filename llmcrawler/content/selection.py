@@ -43,7 +43,12 @@ def choose(scores: Sequence[float], words: Sequence[int]) -> list[bool]:
 
 
 def main_text(blocks: Sequence[TextBlock], boilerplate: Boilerplate | None = None) -> str:
-    """Markdown of the main content.
+    """Markdown of the main content."""
+    return _join([block.markdown for block in main_blocks(blocks, boilerplate)])
+
+
+def main_blocks(blocks: Sequence[TextBlock], boilerplate: Boilerplate | None = None) -> list[TextBlock]:
+    """The blocks of the main content.
 
     Blocks that repeat over the site lose score. A page whose chosen text is all repeated keeps it: it is never emptied.
     """
@@ -54,7 +59,7 @@ def main_text(blocks: Sequence[TextBlock], boilerplate: Boilerplate | None = Non
             block for block in chosen if block.score**_REPEATED_POWER >= limit or not boilerplate.is_repeated(block.key)
         ]
         chosen = own or chosen
-    return _join([block.markdown for block in chosen])
+    return chosen
 
 
 def _with_code(blocks: Sequence[TextBlock], taken: list[bool]) -> list[TextBlock]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from scrapy import Request
 from scrapy.http import Response, TextResponse
 
 from llmcrawler.changes import CHANGED, GONE, GONE_STATUSES, NEW, UNCHANGED, Version, says_the_same
@@ -54,6 +55,18 @@ class Arrivals:
         if response.status != NOT_MODIFIED or before is None or before.line is None:
             return None
         return self._unchanged(Page(lease.url, fetched_at=now()), before.line)
+
+    def change_of_fault(self, page: Page, request: Request) -> str | None:
+        """Of a page that could not be had."""
+        if not self._crawl.options.refresh or page.error is None:
+            return None
+        before: StoredPage | None = request.meta.get(STORED_PAGE)
+        if before is None or before.line is None:
+            return NEW
+        earlier = before.line.get("error")
+        if earlier is not None and earlier["kind"] == page.error.kind:
+            return UNCHANGED
+        return GONE if page.status in GONE_STATUSES else None
 
     async def note_unchanged(self, page: Page) -> None:
         assert self._crawl.ledger is not None
@@ -140,16 +153,6 @@ def add_facts(page: Page, response: Response) -> None:
     page.final_url = response.url if response.url != page.url else None
     page.latency_seconds = round(response.meta.get("download_latency", 0.0), 4)
     page.fetched_at = now()
-
-
-def change_of_fault(page: Page, before: StoredPage | None) -> str | None:
-    """Of a page that could not be had, in a crawl that refreshes."""
-    if before is None or before.line is None or page.error is None:
-        return None
-    earlier = before.line.get("error")
-    if earlier is not None and earlier["kind"] == page.error.kind:
-        return UNCHANGED
-    return GONE if page.status in GONE_STATUSES else None
 
 
 def now() -> str:

@@ -17,9 +17,8 @@ from twisted.python.failure import Failure
 from llmcrawler.arguments import ExploreOptions
 from llmcrawler.frontier import Lease
 from llmcrawler.middlewares.leases import error_page
-from llmcrawler.middlewares.stored import STORED_PAGE
 from llmcrawler.scheduler import LEASE, FrontierScheduler
-from llmcrawler.spiders.arrivals import Arrivals, add_facts, change_of_fault, now
+from llmcrawler.spiders.arrivals import Arrivals, add_facts, now
 from llmcrawler.spiders.failures import failure_kind, response_fault
 from llmcrawler.urls import normalise, parse_sitemap
 from llmcrawler.wiring import Crawl, crawl_of
@@ -80,7 +79,8 @@ class ExploreSpider(Spider):
             yield unchanged
         elif fault is not None:
             page = error_page(lease, *fault, response)
-            page.change = change_of_fault(page, response.meta.get(STORED_PAGE))
+            assert response.request is not None
+            page.change = self._arrivals.change_of_fault(page, response.request)
             add_facts(page, response)
             yield page
         else:
@@ -95,7 +95,7 @@ class ExploreSpider(Spider):
         lease: Lease = request.meta[LEASE]
         kind, message = failure_kind(failure.value)
         page = error_page(lease, kind, message, request=request)
-        page.change = change_of_fault(page, request.meta.get(STORED_PAGE))
+        page.change = self._arrivals.change_of_fault(page, request)
         page.final_url = getattr(failure.value, "url", None)
         page.fetched_at = now()
         if kind == "internal":
