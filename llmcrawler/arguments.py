@@ -28,6 +28,7 @@ class ExploreOptions:
     page_types: Path | None = None
     wanted: Wanted | None = None
     force: tuple[str, ...] = ()
+    refresh: bool = False
 
     @classmethod
     def of(cls, arguments: Mapping[str, object]) -> ExploreOptions:
@@ -41,6 +42,7 @@ class ExploreOptions:
             page_types=_file(arguments, "page_types"),
             wanted=_wanted(arguments),
             force=_names(arguments, "force"),
+            refresh=_flag(arguments, "refresh"),
         )
 
     def identity(self) -> dict[str, Any]:
@@ -105,6 +107,15 @@ def _number(arguments: Mapping[str, object], name: str, minimum: int) -> int | N
 def _names(arguments: Mapping[str, object], name: str) -> tuple[str, ...]:
     text = str(arguments.get(name) or "")
     return tuple(dict.fromkeys(filter(None, (one.strip() for one in text.split(",")))))
+
+
+def _flag(arguments: Mapping[str, object], name: str) -> bool:
+    text = str(arguments.get(name) or "0").lower()
+    if text in ("1", "true", "yes", "on"):
+        return True
+    if text in ("0", "false", "no", "off"):
+        return False
+    raise ConfigError(f"{name}={text!r}: it is 1 or 0")
 
 
 def _digest(path: Path) -> str:

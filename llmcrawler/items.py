@@ -85,6 +85,7 @@ class Page:
     fetched_at: str | None = None
     latency_seconds: float | None = None
     results: dict[str, Any] | None = None
+    change: str | None = None
     error: PageError | None = None
 
     @classmethod

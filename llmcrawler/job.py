@@ -34,12 +34,14 @@ class JobRules:
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What a crawl is asked for: who (`spider`) with which arguments. `stages` are to run again (`-a force=...`), in
-    their order; `any_arguments`: those of the earlier runs need not be the same.
+    their order; `refresh`: look what has changed since the crawl was finished; `any_arguments`: those of the earlier
+    runs need not be the same.
     """
 
     spider: str
     arguments: Mapping[str, Any]
     stages: tuple[str, ...] = ()
+    refresh: bool = False
     any_arguments: bool = False
 
 
@@ -86,7 +88,6 @@ class Job:
             check_arguments(connection, folder, wish)
             is_forced = _is_forced_anew(connection, wish)
             self.resumed = _begin(connection, wish, is_forced=is_forced)
-            take_back(connection)
         except BaseException:
             self._lock.release()
             raise
@@ -108,7 +109,9 @@ class Job:
             )
             for (url,) in redirected:  # a start url may lead to another host, which then belongs to the crawl
                 admission.scope.widen(url)
-            rows = connection.execute("SELECT url FROM urls WHERE referer IS NOT NULL ORDER BY id")
+            rows = connection.execute(
+                "SELECT url FROM urls WHERE referer IS NOT NULL AND state != ? ORDER BY id", (State.SEEN,)
+            )
             admission.recall(url for (url,) in rows)
 
         await self._database.run(recall)
@@ -201,7 +204,12 @@ def _begin(connection: sqlite3.Connection, wish: Wish, *, is_forced: bool) -> Re
     connection.execute("BEGIN IMMEDIATE")
     is_new = read_value(connection, "spider") is None
     finished = read_value(connection, "state") == "finished"
-    _take_back_unsafe(connection)
+    refreshes = wish.refresh and finished
+    if refreshes:
+        _refresh(connection)
+    else:
+        take_back(connection)
+        _take_back_unsafe(connection)
     if is_forced:
         _force(connection, wish.stages)
     elif not wish.stages:
@@ -218,7 +226,22 @@ def _begin(connection: sqlite3.Connection, wish: Wish, *, is_forced: bool) -> Re
     for name, value in values.items():
         write_value(connection, name, value)
     connection.execute("COMMIT")
-    return Resumed(is_new, finished, *_counts(connection))
+    return Resumed(is_new, finished and not refreshes, *_counts(connection))
+
+
+def _refresh(connection: sqlite3.Connection) -> None:
+    """Everything is to be fetched once more, first what is known. Lines and bodies stay, to compare with; what the last
+    crawl has written into files stays there.
+    """
+    write_value(connection, "generation", read_value(connection, "generation", 0) + 1)
+    write_value(connection, "learned_seq", 0)
+    connection.execute(
+        "UPDATE urls SET state = ?, attempts = 0, rank = -1 WHERE state IN (?, ?)",
+        (State.QUEUED, State.DONE, State.DEAD),
+    )
+    connection.execute("UPDATE pages SET seq = NULL")
+    connection.execute("DELETE FROM stages")
+    connection.execute("DELETE FROM feeds")
 
 
 def _take_back_unsafe(connection: sqlite3.Connection) -> None:
@@ -227,7 +250,9 @@ def _take_back_unsafe(connection: sqlite3.Connection) -> None:
     """
     learned = read_value(connection, "learned_seq", 0)
     rows = connection.execute(
-        "SELECT p.url FROM pages p JOIN bodies b ON b.url = p.url WHERE p.seq > ? AND b.body IS NOT NULL", (learned,)
+        "SELECT p.url FROM pages p JOIN bodies b ON b.url = p.url WHERE p.seq > ? AND b.body IS NOT NULL"
+        " AND b.generation = ?",
+        (learned, read_value(connection, "generation", 0)),
     )
     return_to_queue(connection, [url for (url,) in rows])
 
@@ -252,6 +277,8 @@ def _counts(connection: sqlite3.Connection) -> tuple[int, int, int]:
     # 0 and 1: State.QUEUED and State.LEASED.
     (stored,) = connection.execute(
         "SELECT count(*) FROM urls u JOIN bodies b ON b.url = u.id WHERE u.state IN (0, 1) AND b.body IS NOT NULL"
+        " AND b.generation = ?",
+        (read_value(connection, "generation", 0),),
     ).fetchone()
     waiting = counts.get(State.QUEUED, 0) + counts.get(State.LEASED, 0)
     return counts.get(State.DONE, 0) + counts.get(State.DEAD, 0), stored, waiting - stored

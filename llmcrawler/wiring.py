@@ -311,7 +311,7 @@ def job_wish(settings: BaseSettings, spider: str, options: ExploreOptions) -> Wi
             f"force={','.join(options.force)}: no stage {min(unknown)!r}; there are: {', '.join(known)}, all"
         )
     stages = known[1:] if "all" in options.force else tuple(name for name in known if name in options.force)
-    return Wish(spider, options.identity(), stages, any_arguments=settings.getbool("JOBDIR_FORCE"))
+    return Wish(spider, options.identity(), stages, options.refresh, any_arguments=settings.getbool("JOBDIR_FORCE"))
 
 
 def _job(crawler: Crawler, options: ExploreOptions) -> Job | None:

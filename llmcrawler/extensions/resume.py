@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Self
 
 from scrapy import signals
@@ -11,11 +12,16 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.extensions.feedexport import FeedExporter
 
+from llmcrawler.errors import ContentError
 from llmcrawler.items import Page
 from llmcrawler.job import Job
+from llmcrawler.middlewares.stored import text_of
 from llmcrawler.wiring import Crawl, crawl_of
 
 logger = logging.getLogger(__name__)
+
+
+_PAGES_TO_LOOK_AT = 30
 
 
 class ResumeExtension:
@@ -30,9 +36,9 @@ class ResumeExtension:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        crawl = crawl_of(crawler)
-        if crawl.job is None:
-            raise NotConfigured("no JOBDIR")
+        crawl = crawl_of(crawler) if crawler.settings.get("JOBDIR") else None
+        if crawl is None or crawl.job is None:
+            raise NotConfigured
         return cls(crawler, crawl, crawl.job)
 
     async def engine_started(self) -> None:
@@ -40,6 +46,7 @@ class ResumeExtension:
         if self._job.resumed.is_new:
             return
         logger.info("%s", self._job.resumed)
+        await self._get_used_to_sites()
         exporter, spider = self._crawler.get_extension(FeedExporter), self._crawler.spider
         assert spider is not None
         last, count = 0, 0
@@ -55,6 +62,13 @@ class ResumeExtension:
             await asyncio.sleep(0)
         assert self._crawler.stats is not None
         self._crawler.stats.set_value("llmcrawler/replayed", count)
+
+    async def _get_used_to_sites(self) -> None:
+        """What repeats over a site's pages is no page's own text; the first pages of this run are to profit too."""
+        for url, body in await self._job.ledger.bodies(_PAGES_TO_LOOK_AT):
+            with suppress(ContentError):
+                content = await self._crawl.reader.read(text_of(body), body.url)
+                self._crawl.site_of(url).boilerplate.observe(content.blocks)
 
     def spider_closed(self, reason: str) -> None:
         waiting = self._job.frontier.counts().queued

@@ -32,6 +32,7 @@ class MemoryFrontier:
         self._max_leases = max_leases
         self._clock = clock
         self._seen: set[int] = set()
+        self._claimed: dict[str, str] = {}
         self._hosts: dict[str, list[_Entry]] = {}
         self._held: dict[str, _Held] = {}
         self._arrival = count()
@@ -43,7 +44,7 @@ class MemoryFrontier:
     async def add(self, tasks: Iterable[UrlTask]) -> int:
         new = 0
         for task in tasks:
-            if await self.claim(task.url):
+            if self._see(task.url):
                 self._push((task.rank, next(self._arrival), task, 0))
                 new += 1
         return new
@@ -94,15 +95,21 @@ class MemoryFrontier:
         self._push(held.entry)
         return True
 
-    async def claim(self, url: str) -> bool:
+    async def claim(self, url: str, by: str) -> bool:
+        is_new = self._see(url)
+        if is_new:
+            self._claimed[url] = by
+        return is_new or self._claimed.get(url) == by
+
+    def counts(self) -> Counts:
+        return Counts(queued=self._queued, leased=len(self._held), done=self._done, dead=self._dead)
+
+    def _see(self, url: str) -> bool:
         key = url_key(url)
         if key in self._seen:
             return False
         self._seen.add(key)
         return True
-
-    def counts(self) -> Counts:
-        return Counts(queued=self._queued, leased=len(self._held), done=self._done, dead=self._dead)
 
     def _expire(self) -> None:
         now = self._clock()

@@ -23,12 +23,13 @@ class UrlTask:
 @dataclass(frozen=True, slots=True)
 class Lease:
     """A url that was handed out and must come back: acknowledged or released. `attempts` counts this one;
-    `is_stored`: what the server sends for it is in the ledger.
+    `is_stored`: what the server sends for it is in the ledger; `is_known`: at least what it sent the last time is.
     """
 
     task: UrlTask
     attempts: int = 1
     is_stored: bool = False
+    is_known: bool = False
 
     @property
     def url(self) -> str:
@@ -81,8 +82,10 @@ class Frontier(Protocol):
         """Back to the queue, at its old rank. False when it was not leased."""
         ...
 
-    async def claim(self, url: str) -> bool:
-        """Mark a url as seen without queueing it (a redirect's target). False when it was seen before."""
+    async def claim(self, url: str, by: str) -> bool:
+        """Mark a url as seen without queueing it: `by` is redirected to it. False when it has a line of its own, or is
+        another one's target.
+        """
         ...
 
     def counts(self) -> Counts: ...

@@ -12,7 +12,7 @@ from typing import Any
 from llmcrawler.frontier.protocol import Counts, Lease, UrlTask
 from llmcrawler.items import Page, PageError
 from llmcrawler.storage import Database, Outcome, State
-from llmcrawler.storage.ledger import write_outcome
+from llmcrawler.storage.ledger import read_value, write_outcome
 from llmcrawler.storage.schema import url_key
 
 _Place = tuple[int, int]  # rank, id: the order within a host
@@ -21,7 +21,8 @@ _FIRST_OF_RANK = 0
 _INSERT = "INSERT OR IGNORE INTO urls (key, url, host, depth, referer, rank) VALUES (?, ?, ?, ?, ?, ?)"
 _NEXT = (
     "SELECT u.rank, u.id, u.url, u.depth, r.url, u.attempts, "
-    "EXISTS (SELECT 1 FROM bodies b WHERE b.url = u.id AND b.body IS NOT NULL) "
+    "(SELECT b.generation FROM bodies b WHERE b.url = u.id AND b.body IS NOT NULL), "
+    "EXISTS (SELECT 1 FROM pages p WHERE p.url = u.id AND p.line IS NOT NULL) "
     "FROM urls u LEFT JOIN referers r ON r.id = u.referer "
     "WHERE u.host = ? AND u.state = 0 ORDER BY u.rank, u.id LIMIT ?"  # 0: State.QUEUED, as in the index
 )
@@ -46,6 +47,7 @@ class SqliteFrontier:
         self._deadlines: dict[str, float] = {}
         self._counts = dict.fromkeys(State, 0)
         self._referer: tuple[str, int] = ("", 0)
+        self._generation = 0
 
     async def open(self) -> None:
         await self._database.run(self._open)
@@ -76,8 +78,8 @@ class SqliteFrontier:
     async def release(self, url: str) -> bool:
         return await self._database.run(lambda connection: self._release(connection, url))
 
-    async def claim(self, url: str) -> bool:
-        return await self._database.run(lambda connection: self._claim(connection, url))
+    async def claim(self, url: str, by: str) -> bool:
+        return await self._database.run(lambda connection: self._claim(connection, url, by))
 
     def counts(self) -> Counts:
         return Counts(
@@ -90,6 +92,7 @@ class SqliteFrontier:
     # Everything below runs on the database's thread.
 
     def _open(self, connection: sqlite3.Connection) -> None:
+        self._generation = read_value(connection, "generation", 0)
         self._hosts = {name: number for number, name in connection.execute("SELECT id, name FROM hosts")}
         self._names = {number: name for name, number in self._hosts.items()}
         leased = connection.execute("SELECT url FROM urls WHERE state = ?", (State.LEASED,)).fetchall()
@@ -150,9 +153,9 @@ class SqliteFrontier:
         rows = self._best(connection, limit, held, per_host)
         deadline = self._clock() + self._lease_seconds
         leases = []
-        for host, (rank, _id, url, depth, referer, attempts, is_stored) in rows:
+        for host, (rank, _id, url, depth, referer, attempts, generation, is_known) in rows:
             task = UrlTask(url, self._names[host], depth, referer, rank)
-            leases.append(Lease(task, attempts + 1, is_stored=bool(is_stored)))
+            leases.append(Lease(task, attempts + 1, generation == self._generation, bool(is_known)))
             self._deadlines[url] = deadline
         self._move(connection, [row[1] for _host, row in rows], State.QUEUED, State.LEASED)
         return leases
@@ -216,14 +219,19 @@ class SqliteFrontier:
         self._deadlines.pop(url, None)
         self._note_head(host, (rank, number))
 
-    def _claim(self, connection: sqlite3.Connection, url: str) -> bool:
+    def _claim(self, connection: sqlite3.Connection, url: str, by: str) -> bool:
         before = connection.total_changes
+        referer = self._referer_id(connection, by)
+        names = connection.total_changes - before
         connection.execute(
-            "INSERT OR IGNORE INTO urls (key, url, host, state) VALUES (?, ?, 0, ?)", (url_key(url), url, State.SEEN)
+            "INSERT OR IGNORE INTO urls (key, url, host, referer, state) VALUES (?, ?, 0, ?, ?)",
+            (url_key(url), url, referer, State.SEEN),
         )
-        is_new = connection.total_changes > before
-        self._counts[State.SEEN] += is_new
-        return is_new
+        if connection.total_changes - before > names:
+            self._counts[State.SEEN] += 1
+            return True
+        query = "SELECT 1 FROM urls WHERE key = ? AND state = ? AND referer = ?"
+        return connection.execute(query, (url_key(url), State.SEEN, referer)).fetchone() is not None
 
     def _expire(self, connection: sqlite3.Connection) -> None:
         now = self._clock()

@@ -57,7 +57,7 @@ class _InsideTheCrawl(_Base):
         refusal = scope.reason_to_refuse(target, lease.task.depth)
         if refusal is not None:
             raise RequestRefused("redirect_offsite", f"redirects to {target}, outside of the crawl: {refusal}", target)
-        if not await self._crawl.frontier.claim(target) and target not in result.meta["redirect_urls"]:
+        if not await self._crawl.frontier.claim(target, lease.url) and target not in result.meta["redirect_urls"]:
             raise RequestRefused("redirect_seen", f"redirects to {target}, which has a line of its own", target)
         return result
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from scrapy import Request, Spider, signals
@@ -16,16 +15,12 @@ from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
 from llmcrawler.arguments import ExploreOptions
-from llmcrawler.content import decoded
-from llmcrawler.errors import ContentError
 from llmcrawler.frontier import Lease
-from llmcrawler.items import Page, PageError, StageRun
-from llmcrawler.middlewares.backoff import PUT_BACKS
 from llmcrawler.middlewares.leases import error_page
-from llmcrawler.middlewares.stored import STORED_PAGE, body_of
+from llmcrawler.middlewares.stored import STORED_PAGE
 from llmcrawler.scheduler import LEASE, FrontierScheduler
+from llmcrawler.spiders.arrivals import Arrivals, add_facts, change_of_fault, now
 from llmcrawler.spiders.failures import failure_kind, response_fault
-from llmcrawler.storage import StoredPage
 from llmcrawler.urls import normalise, parse_sitemap
 from llmcrawler.wiring import Crawl, crawl_of
 
@@ -57,6 +52,10 @@ class ExploreSpider(Spider):
     def crawl(self) -> Crawl:
         return crawl_of(self.crawler)
 
+    @cached_property
+    def _arrivals(self) -> Arrivals:
+        return Arrivals(self.crawl)
+
     async def start(self) -> AsyncIterator[Any]:
         await self._scheduler().add(self.crawl.admission.given(self.options.urls))
         requests: tuple[Request, ...] = ()
@@ -74,26 +73,31 @@ class ExploreSpider(Spider):
 
     async def parse(self, response: Response) -> AsyncIterator[Any]:
         lease: Lease = response.meta[LEASE]
+        unchanged = self._arrivals.not_modified(lease, response)
         fault = response_fault(response)
-        if fault is not None:
-            kind, message = fault
-            page = error_page(lease, kind, message, response)
-            self._add_facts(page, response)
+        if unchanged is not None:
+            await self._arrivals.note_unchanged(unchanged)
+            yield unchanged
+        elif fault is not None:
+            page = error_page(lease, *fault, response)
+            page.change = change_of_fault(page, response.meta.get(STORED_PAGE))
+            add_facts(page, response)
+            yield page
         else:
             assert isinstance(response, TextResponse)  # response_fault saw to it
-            page = await self._page_of(lease, response)
-            await self.crawl.frontier.start(lease.url)
-            await self._read(page, response)
-            self.crawl.frontier.survive(lease.url)
-        yield page
+            page = await self._arrivals.page_of(lease, response)
+            if page.content is not None:
+                await self._follow([link.url for link in page.content.links], page.depth + 1, response.url)
+            yield page
 
     def failed(self, failure: Failure) -> Any:
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
         lease: Lease = request.meta[LEASE]
         kind, message = failure_kind(failure.value)
         page = error_page(lease, kind, message, request=request)
+        page.change = change_of_fault(page, request.meta.get(STORED_PAGE))
         page.final_url = getattr(failure.value, "url", None)
-        page.fetched_at = _now()
+        page.fetched_at = now()
         if kind == "internal":
             logger.error("Error on %s", request.url, exc_info=failure.value)
             assert self.crawler.stats is not None
@@ -117,39 +121,6 @@ class ExploreSpider(Spider):
     def sitemap_failed(self, failure: Failure) -> None:
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
         logger.warning("Sitemap %s: %s", request.url, failure_kind(failure.value)[1])
-
-    async def _page_of(self, lease: Lease, response: TextResponse) -> Page:
-        """The page before its stages. With a JOBDIR its body is safe from here on, and is not fetched again."""
-        stored: StoredPage | None = response.meta.get(STORED_PAGE)
-        if stored is not None and stored.body is not None:
-            page = Page.of_line({"url": lease.url, **(stored.line or {}), "error": None})
-            page.stages = stored.stages
-            page.fetched_at, page.latency_seconds = stored.body.fetched_at, stored.body.latency_seconds
-        else:
-            page = Page(url=lease.url)
-            self._add_facts(page, response)
-            if self.crawl.ledger is not None:
-                await self._keep_body(page, response)
-        page.status, page.depth, page.referer = response.status, lease.task.depth, lease.task.referer
-        page.final_url = response.url if response.url != page.url else None
-        return page
-
-    async def _keep_body(self, page: Page, response: TextResponse) -> None:
-        assert self.crawl.ledger is not None
-        assert page.fetched_at is not None
-        attempts = 1 + response.meta.get("retry_times", 0) + response.meta.get(PUT_BACKS, 0)
-        started = time.time() - (page.latency_seconds or 0.0)
-        page.stages["fetch"] = StageRun("success", None, attempts, started, page.latency_seconds or 0.0)
-        await self.crawl.ledger.keep_body(page.url, body_of(response, page.fetched_at))
-
-    async def _read(self, page: Page, response: TextResponse) -> None:
-        try:
-            page.html = decoded(response.body, response.text)
-            page.content = await self.crawl.reader.read(page.html, response.url)
-        except ContentError as error:
-            page.error = PageError("content", "unreadable", str(error))
-            return
-        await self._follow([link.url for link in page.content.links], page.depth + 1, response.url)
 
     async def _follow(self, links: list[str], depth: int, referer: str) -> None:
         # A sitemap has up to 50,000 links; the event loop is never held for more than some milliseconds of them.
@@ -177,17 +148,8 @@ class ExploreSpider(Spider):
         )
         self.crawler.engine.crawl(request)
 
-    def _add_facts(self, page: Page, response: Response) -> None:
-        page.final_url = response.url if response.url != page.url else None
-        page.latency_seconds = round(response.meta.get("download_latency", 0.0), 4)
-        page.fetched_at = _now()
-
     def _scheduler(self) -> FrontierScheduler:
         assert self.crawler.engine is not None
         scheduler = self.crawler.engine.scheduler
         assert isinstance(scheduler, FrontierScheduler)
         return scheduler
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

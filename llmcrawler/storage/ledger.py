@@ -21,14 +21,21 @@ _LINES_AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class StoredBody:
-    """What the server sent, unpacked. `fetched_at` is ISO 8601."""
+    """What the server sent, unpacked; `body` is None where it is not kept. `fetched_at` is ISO 8601. `change`: against
+    the last time (changes.py), of a crawl that refreshes.
+    """
 
     url: str
     status: int
     headers: tuple[tuple[str, str], ...]
-    body: bytes
+    body: bytes | None
     fetched_at: str
     latency_seconds: float
+    change: str | None = None
+    digest: bytes = b""
+
+    def header(self, name: str) -> str | None:
+        return next((value for key, value in self.headers if key.lower() == name), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,19 @@ class Ledger:
         text = json.dumps(line, ensure_ascii=False)
         runs = dict(stages)
         self._database.post(lambda connection: _write_progress(connection, url, text, runs))
+
+    async def note_unchanged(self, url: str) -> None:
+        """The body of an earlier generation is that of this one too."""
+        query = "UPDATE bodies SET generation = ?, change = 'unchanged' WHERE url = ?"
+
+        def note(connection: sqlite3.Connection) -> None:
+            connection.execute(query, (read_value(connection, "generation", 0), id_of(connection, url)))
+
+        await self._database.run(note)
+
+    async def bodies(self, limit: int) -> list[tuple[str, StoredBody]]:
+        """Some pages of the job, from all over it, with their bodies."""
+        return await self._database.run(lambda connection: read_bodies(connection, limit))
 
     async def page(self, url: str) -> StoredPage:
         return await self._database.run(lambda connection: read_page(connection, url))
@@ -132,15 +152,23 @@ def read_lines(connection: sqlite3.Connection, after: int, limit: int) -> list[t
 def read_page(connection: sqlite3.Connection, url: str) -> StoredPage:
     url_id = id_of(connection, url)
     line = connection.execute("SELECT line FROM pages WHERE url = ?", (url_id,)).fetchone()
-    body = connection.execute(
-        "SELECT final_url, status, headers, body, fetched_at, latency FROM bodies WHERE url = ? AND body IS NOT NULL",
-        (url_id,),
-    ).fetchone()
+    body = connection.execute(f"SELECT {_BODY} FROM bodies WHERE url = ?", (url_id,)).fetchone()  # noqa: S608 - names of columns
     return StoredPage(
         body=None if body is None else _body_of(url, body),
         line=json.loads(unpack(line[0])) if line and line[0] else None,
         stages=dict(read_stages(connection, url_id)),
     )
+
+
+def read_bodies(connection: sqlite3.Connection, limit: int) -> list[tuple[str, StoredBody]]:
+    (count,) = connection.execute("SELECT count(*) FROM bodies WHERE body IS NOT NULL").fetchone()
+    # Multiplied by a prime, the ids of neighbours come apart.
+    rows = connection.execute(
+        f"SELECT u.url, {_BODY} FROM bodies b JOIN urls u ON u.id = b.url"  # noqa: S608 - names of columns
+        " WHERE b.body IS NOT NULL AND (b.url * 7919) % ? < ? LIMIT ?",
+        (max(1, count), 2 * limit, limit),
+    )
+    return [(url, _body_of(url, body)) for url, *body in rows]
 
 
 def read_stages(connection: sqlite3.Connection, url_id: int | None) -> Iterator[tuple[str, StageRun]]:
@@ -182,6 +210,9 @@ def unpack(packed: bytes) -> str:
     return zlib.decompress(packed).decode("utf-8", "surrogatepass")
 
 
+_BODY = "final_url, status, headers, body, fetched_at, latency, change, body_hash"
+
+
 def _last_seq(connection: sqlite3.Connection) -> int:
     (seq,) = connection.execute("SELECT max(seq) FROM pages").fetchone()
     return seq or 0
@@ -189,16 +220,18 @@ def _last_seq(connection: sqlite3.Connection) -> int:
 
 def _write_body(connection: sqlite3.Connection, url: str, body: StoredBody) -> None:
     connection.execute(
-        "INSERT OR REPLACE INTO bodies VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO bodies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             id_of(connection, url),
             body.url if body.url != url else None,
             body.status,
             json.dumps(body.headers),
-            zlib.compress(body.body, _COMPRESSION),
-            body_hash(body.body),
+            zlib.compress(body.body or b"", _COMPRESSION),
+            body_hash(body.body or b""),
             body.fetched_at,
             body.latency_seconds,
+            body.change,
+            read_value(connection, "generation", 0),
         ),
     )
 
@@ -208,9 +241,10 @@ def body_hash(body: bytes) -> bytes:
 
 
 def _body_of(url: str, row: Sequence[Any]) -> StoredBody:
-    final_url, status, headers, body, fetched_at, latency = row
+    final_url, status, headers, packed, fetched_at, latency, change, digest = row
     pairs = tuple((name, value) for name, value in json.loads(headers))
-    return StoredBody(final_url or url, status, pairs, zlib.decompress(body), fetched_at, latency)
+    body = None if packed is None else zlib.decompress(packed)
+    return StoredBody(final_url or url, status, pairs, body, fetched_at, latency, change, digest)
 
 
 def _write_progress(connection: sqlite3.Connection, url: str, line: str, stages: Mapping[str, StageRun]) -> None:

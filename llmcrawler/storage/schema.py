@@ -25,12 +25,12 @@ class State(IntEnum):
     LEASED = 1
     DONE = 2  # its line is in `pages`
     DEAD = 3  # the same, and the line says why it could not be fetched
-    SEEN = 4  # a redirect's target: it has no line of its own
+    SEEN = 4  # a redirect's target, `referer` is who was redirected: it has no line of its own
 
 
 # urls:   one row for all that is known of a url while it waits; a million of them is nothing unusual
 # pages:  what became of a url. `seq`: the order of the ends; null while the page is on its way
-# bodies: what the server sent, for stages that run again
+# bodies: what the server sent, for stages that run again. `generation` counts the refreshes of the job
 # stages: one row for each stage that a page went through
 # feeds:  files that this job writes its lines to, and their size before
 _TABLES = """
@@ -68,7 +68,9 @@ CREATE TABLE bodies (
     body BLOB,
     body_hash BLOB NOT NULL,
     fetched_at TEXT NOT NULL,
-    latency REAL NOT NULL
+    latency REAL NOT NULL,
+    change TEXT,
+    generation INTEGER NOT NULL
 );
 CREATE TABLE stages (
     url INTEGER NOT NULL,

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from scrapy.settings import Settings
 
 from llmcrawler.classification import LLM, TEMPLATE, Question, Verdict
 from llmcrawler.items import Page, PageContent
@@ -43,6 +44,7 @@ async def test_a_verdict_of_a_template_is_that_of_the_template_on_the_line(decid
     )
     page = Page(url="http://site.test/1")
     page.content = PageContent(features=frozenset({"html>body"}))
-    crawler = SimpleNamespace(stats=SimpleNamespace(set_value=lambda _name, _value: None))
+    stats = SimpleNamespace(set_value=lambda _name, _value: None, inc_value=lambda _name: None)
+    crawler = SimpleNamespace(stats=stats, settings=Settings({"STAGE_TIMEOUT_SECONDS": 60}))
     await ClassifyPipeline(crawler, crawl).process_item(page)
     assert (page.page_type, page.confidence) == expected

@@ -146,14 +146,15 @@ async def test_only_leased_urls_can_be_acknowledged_or_released(frontier):
 
 
 async def test_a_claimed_url_is_never_queued(frontier):
-    assert await frontier.claim("https://a.example/target")
-    assert not await frontier.claim("https://a.example/target")
+    assert await frontier.claim("https://a.example/target", "https://a.example/from")
+    assert await frontier.claim("https://a.example/target", "https://a.example/from")  # fetched again
+    assert not await frontier.claim("https://a.example/target", "https://a.example/other")
     assert await frontier.add([task("/target")]) == 0
 
 
 async def test_a_queued_url_cannot_be_claimed(frontier):
     await frontier.add([task("/1")])
-    assert not await frontier.claim("https://a.example/1")
+    assert not await frontier.claim("https://a.example/1", "https://a.example/from")
 
 
 async def reopened(tmp_path: Path, clock: Clock) -> SqliteFrontier:

@@ -1,0 +1,170 @@
+"""From a response to the page before its stages, with what the job's ledger knows of it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from scrapy.http import Response, TextResponse
+
+from llmcrawler.changes import CHANGED, GONE, GONE_STATUSES, NEW, UNCHANGED, Version, says_the_same
+from llmcrawler.content import content_hash, decoded, main_text
+from llmcrawler.errors import ContentError
+from llmcrawler.extraction import extract_best
+from llmcrawler.frontier import Lease
+from llmcrawler.items import Page, PageError, StageRun
+from llmcrawler.job import STAGES
+from llmcrawler.middlewares.backoff import PUT_BACKS
+from llmcrawler.middlewares.stored import STORED_PAGE, body_of, text_of
+from llmcrawler.storage import StoredPage
+from llmcrawler.storage.ledger import body_hash
+from llmcrawler.wiring import Crawl
+
+NOT_MODIFIED = 304
+
+
+class Arrivals:
+    def __init__(self, crawl: Crawl) -> None:
+        self._crawl = crawl
+
+    async def page_of(self, lease: Lease, response: TextResponse) -> Page:
+        """Its `content` is None where the stages have nothing to do: it cannot be read, or has not changed. With a
+        JOBDIR the body is safe from here on.
+        """
+        before: StoredPage | None = response.meta.get(STORED_PAGE)
+        if before is not None and before.body is not None and lease.is_stored:
+            page = _restored(lease, before)
+            _place(page, lease, response)
+            await self._read(page, response)
+            return page
+        page = Page(lease.url)
+        add_facts(page, response)
+        _place(page, lease, response)
+        if before is None or before.body is None:
+            await self._keep_body(page, response, NEW if self._crawl.options.refresh else None)
+            await self._read(page, response)
+            return page
+        return await self._compared(page, response, before)
+
+    def not_modified(self, lease: Lease, response: Response) -> Page | None:
+        """The page as it was, where the server says so and it was asked."""
+        before: StoredPage | None = response.meta.get(STORED_PAGE)
+        if response.status != NOT_MODIFIED or before is None or before.line is None:
+            return None
+        return self._unchanged(Page(lease.url, fetched_at=now()), before.line)
+
+    async def note_unchanged(self, page: Page) -> None:
+        assert self._crawl.ledger is not None
+        await self._crawl.ledger.note_unchanged(page.url)
+
+    async def _compared(self, page: Page, response: TextResponse, before: StoredPage) -> Page:
+        """A page that is known from before, in a crawl that refreshes."""
+        assert before.body is not None
+        was_fine = before.line is not None and before.line.get("error") is None
+        if before.body.digest == body_hash(response.body) and was_fine:
+            assert before.line is not None
+            page = self._unchanged(page, before.line)
+            await self.note_unchanged(page)
+            return page
+        await self._read(page, response)
+        same = page.content is not None and await self._says_the_same(page, before)
+        page.change = UNCHANGED if same else CHANGED
+        await self._keep_body(page, response, page.change)
+        if same and was_fine:
+            assert before.line is not None
+            return self._unchanged(page, before.line)
+        return page
+
+    def _unchanged(self, page: Page, line: dict[str, Any]) -> Page:
+        """The line of before, but for when it was looked at. Its stages have nothing to do."""
+        known = Page.of_line(line)
+        known.change = UNCHANGED
+        known.fetched_at, known.latency_seconds = page.fetched_at, page.latency_seconds or known.latency_seconds
+        fetch = page.stages.get("fetch") or StageRun("success", None, 1, time.time(), known.latency_seconds or 0.0)
+        skipped = StageRun("skipped", None, 0, time.time(), 0.0)
+        known.stages = {"fetch": fetch, **dict.fromkeys(STAGES[1:], skipped)}
+        if known.template is not None:
+            grouper = self._crawl.site_of(known.url).grouper
+            known.template = grouper.resolve(known.template)
+            grouper.count_earlier(known.template)
+        return known
+
+    async def _says_the_same(self, page: Page, before: StoredPage) -> bool:
+        assert page.content is not None
+        assert before.body is not None
+        boilerplate = self._crawl.site_of(page.url).boilerplate
+        line = before.line or {}
+        if before.body.body is None:  # STORE_BODIES is off: what is left to compare with
+            return line.get("content_hash") == content_hash(main_text(page.content.blocks, boilerplate))
+        try:
+            html = text_of(before.body)
+            old = Version(html, await self._crawl.reader.read(html, before.body.url))
+        except ContentError:
+            return False
+        site, template, page_type = self._crawl.site_of(page.url), line.get("template"), line.get("page_type")
+        learner = (
+            self._crawl.records.learner_of(site.name, site.grouper.resolve(template), page_type) if template else None
+        )
+
+        def record_of(version: Version) -> dict[str, Any] | None:
+            if learner is None:
+                return None
+            return extract_best(learner.variants, version.html, page.final_url or page.url, version.content.lang)
+
+        return says_the_same(old, Version(page.html or "", page.content), boilerplate, record_of)
+
+    async def _keep_body(self, page: Page, response: TextResponse, change: str | None) -> None:
+        page.change = change
+        if self._crawl.ledger is None:
+            return
+        assert page.fetched_at is not None
+        attempts = 1 + response.meta.get("retry_times", 0) + response.meta.get(PUT_BACKS, 0)
+        seconds = page.latency_seconds or 0.0
+        page.stages["fetch"] = StageRun("success", None, attempts, time.time() - seconds, seconds)
+        body = replace(body_of(response, page.fetched_at), change=change)
+        await self._crawl.ledger.keep_body(page.url, body)
+
+    async def _read(self, page: Page, response: TextResponse) -> None:
+        await self._crawl.frontier.start(page.url)
+        try:
+            page.html = decoded(response.body, response.text)
+            page.content = await self._crawl.reader.read(page.html, response.url)
+        except ContentError as error:
+            page.error = PageError("content", "unreadable", str(error))
+        self._crawl.frontier.survive(page.url)
+
+
+def add_facts(page: Page, response: Response) -> None:
+    page.final_url = response.url if response.url != page.url else None
+    page.latency_seconds = round(response.meta.get("download_latency", 0.0), 4)
+    page.fetched_at = now()
+
+
+def change_of_fault(page: Page, before: StoredPage | None) -> str | None:
+    """Of a page that could not be had, in a crawl that refreshes."""
+    if before is None or before.line is None or page.error is None:
+        return None
+    earlier = before.line.get("error")
+    if earlier is not None and earlier["kind"] == page.error.kind:
+        return UNCHANGED
+    return GONE if page.status in GONE_STATUSES else None
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _restored(lease: Lease, before: StoredPage) -> Page:
+    assert before.body is not None
+    page = Page.of_line({"url": lease.url, **(before.line or {}), "error": None})
+    page.stages = before.stages
+    page.fetched_at, page.latency_seconds = before.body.fetched_at, before.body.latency_seconds
+    page.change = before.body.change
+    return page
+
+
+def _place(page: Page, lease: Lease, response: Response) -> None:
+    page.status, page.depth, page.referer = response.status, lease.task.depth, lease.task.referer
+    page.final_url = response.url if response.url != page.url else None
