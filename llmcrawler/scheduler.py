@@ -161,6 +161,7 @@ class FrontierScheduler(BaseScheduler):
             await self._wanted.wait()
             self._wanted.clear()
             limit = min(self._budget(), 2 * self._low_water() - self._awake())
+            was_dry = self._is_dry
             self._is_dry = limit <= 0
             if limit <= 0:
                 continue
@@ -178,7 +179,7 @@ class FrontierScheduler(BaseScheduler):
             self._buffered += len(leases)
             self._spent += len(leases)
             self._count()
-            if leases:
+            if leases or not was_dry:  # when it ran dry just now, the crawl may be at its end
                 self._wake_engine()
 
     def _budget(self) -> int:

@@ -57,7 +57,7 @@ class ResumeExtension:
                 if exporter is not None:
                     exporter.item_scraped(page, spider)
                 if page.template is not None:
-                    self._crawl.site_of(page.url).grouper.count_earlier(page.template)
+                    self._crawl.site_of(page.url).grouper.count_earlier(page.url, page.template)
             count += len(lines)
             await asyncio.sleep(0)
         assert self._crawler.stats is not None

@@ -100,8 +100,7 @@ class Arrivals:
         known.stages = {"fetch": fetch, **dict.fromkeys(STAGES[1:], skipped)}
         if known.template is not None:
             grouper = self._crawl.site_of(known.url).grouper
-            known.template = grouper.resolve(known.template)
-            grouper.count_earlier(known.template)
+            known.template = grouper.count_earlier(known.url, known.template)
         return known
 
     async def _says_the_same(self, page: Page, before: StoredPage) -> bool:

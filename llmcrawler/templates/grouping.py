@@ -105,11 +105,15 @@ class TemplateGrouper:
         similarity = match.similarity if match else 0.0
         return Assignment(template, self._states[template].pages, is_sample, settled, similarity, rivals, returns)
 
-    def count_earlier(self, template: str) -> None:
-        """A page that an earlier run of this same crawl has put into the template is one of its pages now too."""
-        state = self._states.get(self.resolve(template))
-        if state is not None:
-            state.pages_now += 1
+    def count_earlier(self, url: str, template: str) -> str:
+        """A page that an earlier run of this same crawl has put into the template is one of its pages now too, or of
+        the one that it was moved to since: that is returned.
+        """
+        place = self._known.earlier(url)
+        now = self.resolve(place.template if place and place.template else template)
+        if now in self._states:
+            self._states[now].pages_now += 1
+        return now
 
     def _recognise(self, sample: Sample, place: Place) -> Assignment:
         """A page that is as it was in an earlier crawl tells nothing new."""

@@ -72,6 +72,16 @@ def test_counts_of_the_present_crawl_follow_a_regrouping() -> None:
     assert sum(group.page_count for group in kept.learned_groups()) == 500
 
 
+def test_a_page_of_an_earlier_run_counts_where_it_has_been_moved_to_since() -> None:
+    grouper = learned()
+    kept = again(grouper)
+    url, features = pages(300)[-1]
+    assert kept.count_earlier(url, "a-name-of-before") == grouper.match(url, features)
+    assert [group.page_count for group in kept.groups()] == [1]
+    assert kept.count_earlier(f"{ORIGIN}/never-seen", "a-name-of-before") == "a-name-of-before"
+    assert sum(group.page_count for group in kept.groups()) == 1
+
+
 def test_urls_are_kept_without_host_and_hold_on_another() -> None:
     grouper = learned()
     text = json.dumps(grouper.to_json())

@@ -1,0 +1,157 @@
+"""A crawl with a JOBDIR that is started, ended from outside at a chosen moment, and started again."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, environment
+from tests.servers.many_pages import ManyPages
+
+IN_FLIGHT = 5
+ON_THEIR_WAY = 5  # pages that were answered and are not in the job's file yet
+
+
+@dataclass
+class JobCrawl:
+    """`feeds`: options of the command that name them. What stands in the plural has one entry a run."""
+
+    folder: Path
+    url: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    arguments: dict[str, Any] = field(default_factory=dict)
+    feeds: Iterable[str | Path] = ()
+    logs: list[str] = field(default_factory=list)
+    pending_at_ends: list[list[str]] = field(default_factory=list)
+
+    @property
+    def jobdir(self) -> Path:
+        return self.folder / "job"
+
+    def command(self) -> list[str]:
+        settings = {"JOBDIR": self.jobdir, "CONCURRENT_REQUESTS_PER_DOMAIN": IN_FLIGHT, **self.settings}
+        parts = command({"url": self.url, "max_pages": 10_000, **self.arguments}, settings, None)
+        return [*parts, *map(str, self.feeds)]
+
+    def run(self, **options: Any) -> int:
+        """To its end; the exit status."""
+        with (self.folder / "log").open("w") as log:
+            done = subprocess.run(
+                self.command(),
+                cwd=ROOT,
+                env=environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                timeout=TIMEOUT_SECONDS,
+                check=False,
+                **options,
+            )
+        self._keep_log()
+        return done.returncode
+
+    @contextmanager
+    def running(self) -> Iterator[subprocess.Popen[bytes]]:
+        """The crawl in a process, for a test to do things to. It is waited for, so it has to come to its end."""
+        with (self.folder / "log").open("w") as log:
+            process = subprocess.Popen(
+                self.command(), cwd=ROOT, env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+            try:
+                yield process
+                process.wait(TIMEOUT_SECONDS)
+            finally:
+                process.kill()
+                process.wait()
+        self._keep_log()
+
+    def run_until(self, pages: ManyPages, count: int, number: int = signal.SIGKILL) -> int:
+        """Send a signal when the site was asked for `count` pages; the exit status, 0 also for a crawl that came to
+        its end before.
+        """
+        with self.running() as process:
+            wait_until(lambda: len(pages.requested) >= count, pages, process)
+            self.pending_at_ends.append(pages.pending)
+            process.send_signal(number)
+        return process.returncode
+
+    def log_holds(self, text: str) -> bool:
+        return text in (self.folder / "log").read_text(encoding="utf-8")
+
+    def _keep_log(self) -> None:
+        self.logs.append((self.folder / "log").read_text(encoding="utf-8"))
+
+
+@dataclass
+class Server:
+    """One of tests/servers in a process of its own, to be killed and to come back at the same address."""
+
+    module: str
+    arguments: tuple[str, ...]
+    url: str = ""
+    process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        port = str(urlsplit(self.url).port or 0)
+        parts = [sys.executable, "-m", f"tests.servers.{self.module}", *self.arguments, "--port", port]
+        self.process = subprocess.Popen(parts, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.url = self.process.stdout.readline().split()[1]
+
+    def requests(self) -> int:
+        with urlopen(f"{self.url}__stats__") as answer:
+            return int(json.load(answer)["requests"])
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.communicate()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+
+def wait_until(claim: Callable[[], bool], pages: ManyPages, process: subprocess.Popen[bytes]) -> None:
+    """For the crawl's end at most. The claim is looked at with every request for a page, and now and then."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    with pages.changed:
+        while not claim() and process.poll() is None and time.monotonic() < deadline:
+            pages.changed.wait(0.1)
+
+
+def repeats_beyond_in_flight(pages: ManyPages) -> Counter[str]:
+    """Requests for pages that the site had answered long before the run ended, and was asked for again later."""
+    repeats = Counter(pages.requested) - Counter(pages.paths)
+    for start, end in pairwise(pages.run_starts):
+        repeats -= Counter(set(pages.requested[start:end][-IN_FLIGHT - ON_THEIR_WAY :]))
+    return repeats
+
+
+def lines_of(feed: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in feed.read_text(encoding="utf-8").splitlines()]
+
+
+def paths_of(lines: Iterable[dict[str, Any]]) -> Counter[str]:
+    """How often each path has a line."""
+    return Counter(urlsplit(line["url"]).path or "/" for line in lines if line["kind"] == "page")
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """But for those that SQLite lays beside a database for as long as somebody looks into it."""
+    return {file.name: file.read_bytes() for file in folder.iterdir() if not file.name.endswith(("-wal", "-shm"))}

@@ -1,0 +1,213 @@
+"""Crawls with a JOBDIR that end before their end: whatever takes them down, the same command again goes on."""
+
+from __future__ import annotations
+
+import csv
+import resource
+import signal
+import sqlite3
+from collections import Counter
+from random import Random
+
+import pytest
+
+from tests.e2e.killing import JobCrawl, Server, files_of, lines_of, paths_of, repeats_beyond_in_flight, wait_until
+from tests.servers.fake_llm import FakeLLM, label_by_url
+from tests.servers.many_pages import ManyPages
+from tests.servers.mock_site import MockSite
+
+COUNT = 120
+LABELS = [("/item/", "product"), ("/list/", "listing")]
+EARLIER = '{"kind": "page", "url": "http://earlier.example/"}\n'
+
+
+@pytest.fixture
+def pages():
+    return ManyPages(COUNT, latency_seconds=0.05)
+
+
+@pytest.fixture
+def site(pages):
+    with MockSite(pages.routes()).in_thread() as site:
+        yield site
+
+
+def once(pages: ManyPages) -> Counter[str]:
+    return Counter(pages.paths)
+
+
+def test_kill_9_again_and_again_loses_no_page_and_repeats_none_but_those_in_flight(tmp_path, pages, site):
+    jsonl, table = tmp_path / "pages.jsonl", tmp_path / "pages.csv"
+    with FakeLLM(label_by_url(LABELS, "homepage"), latency_seconds=0.3).in_thread() as llm:
+        settings = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url}
+        crawl = JobCrawl(tmp_path, site.url(), settings, feeds=["-O", jsonl, "-O", table])
+        random = Random(4)
+        for _kill in range(4):
+            wanted = len(pages.requested) + random.randint(1, COUNT // 4)
+            assert crawl.run_until(pages, wanted) == -signal.SIGKILL
+        assert crawl.run() == 0, crawl.logs[-1]
+    assert paths_of(lines_of(jsonl)) == once(pages)
+    with table.open(newline="", encoding="utf-8") as file:
+        assert sorted(row["url"] for row in csv.DictReader(file)) == sorted(site.url(path) for path in pages.paths)
+    assert not repeats_beyond_in_flight(pages)
+    assert {line["page_type"] for line in lines_of(jsonl) if "/item/" in line.get("url", "")} == {"product"}
+
+
+def test_a_crawl_that_is_asked_to_stop_says_how_to_go_on_and_appends_each_line_once(tmp_path, pages, site):
+    feed = tmp_path / "pages.jsonl"
+    feed.write_text(EARLIER)
+    crawl = JobCrawl(tmp_path, site.url(), feeds=["-o", feed])
+    for number, wanted in ((signal.SIGINT, 20), (signal.SIGTERM, 50), (signal.SIGKILL, 80)):
+        status = crawl.run_until(pages, wanted, number)
+        assert status == (-number if number == signal.SIGKILL else 1)
+        if number != signal.SIGKILL:
+            assert "run the same command again" in crawl.logs[-1]
+            assert "Traceback" not in crawl.logs[-1]
+            partial = paths_of(lines_of(feed)[1:])
+            assert set(partial.values()) == {1}
+            assert len(partial) >= wanted - 10
+    assert crawl.run() == 0, crawl.logs[-1]
+    lines = lines_of(feed)
+    assert feed.read_text().startswith(EARLIER)
+    assert paths_of(lines[1:]) == once(pages)
+    assert not repeats_beyond_in_flight(pages)
+
+
+def test_batches_of_a_feed_are_whole_after_a_kill_and_the_same_when_a_finished_crawl_is_run_again(
+    tmp_path, pages, site
+):
+    settings = {"FEED_EXPORT_BATCH_ITEM_COUNT": 20}
+    crawl = JobCrawl(tmp_path, site.url(), settings, feeds=["-o", tmp_path / "part-%(batch_id)d.jsonl"])
+    assert crawl.run_until(pages, 70) == -signal.SIGKILL
+    assert crawl.run() == 0, crawl.logs[-1]
+    whole = {part.name: lines_of(part) for part in tmp_path.glob("part-*.jsonl")}
+    assert paths_of(line for part in whole.values() for line in part) == once(pages)
+    assert sorted(whole) == [f"part-{number}.jsonl" for number in range(1, len(whole) + 1)]
+    assert {len(lines) for name, lines in whole.items() if name != f"part-{len(whole)}.jsonl"} == {20}
+    requests = site.stats()["requests"]
+    assert crawl.run() == 0
+    assert {part.name: lines_of(part) for part in tmp_path.glob("part-*.jsonl")} == whole
+    assert site.stats()["requests"] == requests
+
+
+def test_a_model_server_that_is_killed_and_comes_back_costs_no_verdict(tmp_path, pages, site):
+    feed = tmp_path / "pages.jsonl"
+    labels = [part for part in ("/item/=product", "/list/=listing", "/=homepage") for part in ("--label", part)]
+    with Server("fake_llm", (*labels, "--latency", "0.2")) as llm:
+        crawl = JobCrawl(tmp_path, site.url(), {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.url}, feeds=["-O", feed])
+        with crawl.running() as process:
+            wait_until(lambda: len(pages.requested) >= 3, pages, process)
+            llm.kill()
+            wait_until(lambda: len(pages.requested) >= 60, pages, process)
+            llm.start()
+    assert process.returncode == 0, crawl.logs[-1]
+    assert paths_of(lines_of(feed)) == once(pages)
+    assert not [line for line in lines_of(feed) if line.get("error")]
+
+
+def test_a_site_that_is_killed_and_comes_back_loses_no_page(tmp_path):
+    pages, feed = ManyPages(COUNT), tmp_path / "pages.jsonl"
+    with Server("many_pages", ("--count", str(COUNT), "--latency", "0.1")) as server:
+        crawl = JobCrawl(tmp_path, server.url, {"THROTTLE_BREAKER_REST_SECONDS": 1}, feeds=["-O", feed])
+        with crawl.running() as process:
+            wait_until(lambda: server.requests() >= 20, pages, process)
+            server.kill()
+            wait_until(lambda: crawl.log_holds("in a row"), pages, process)
+            server.start()
+    assert process.returncode == 0, crawl.logs[-1]
+    assert paths_of(lines_of(feed)) == once(pages)
+    assert not [line for line in lines_of(feed) if line.get("error")]
+
+
+@pytest.fixture(scope="module")
+def small_job(tmp_path_factory):
+    """The folder of a crawl that is finished: 6 pages."""
+    folder, pages = tmp_path_factory.mktemp("small"), ManyPages(6)
+    with MockSite(pages.routes()).in_thread() as site:
+        crawl = JobCrawl(folder, site.url())
+        assert crawl.run() == 0, crawl.logs[-1]
+        yield crawl, site
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"max_pages": 7, "depth": 3}, ("depth was not given and is 3",)),
+        ({"url": "http://other.example/"}, ("url", "other.example")),
+        ({"allow": "item"}, ("allow was not given and is item",)),
+    ],
+)
+def test_going_on_with_other_arguments_is_refused_with_their_names(small_job, tmp_path, arguments, named):
+    crawl, site = small_job
+    requests, before = site.stats()["requests"], files_of(crawl.jobdir)
+    other = JobCrawl(crawl.folder, crawl.url, arguments=arguments)
+    assert other.run() == 2
+    for part in (*named, "--force"):
+        assert part in other.logs[-1]
+    assert "Traceback" not in other.logs[-1]
+    assert (site.stats()["requests"], files_of(crawl.jobdir)) == (requests, before)
+
+
+def garbage(_good: bytes) -> bytes:
+    return b"no database at all" * 100
+
+
+def cut_in_half(good: bytes) -> bytes:
+    return good[: len(good) // 2]
+
+
+def page_overwritten(good: bytes) -> bytes:
+    return good[:4096] + b"\xa5" * 4096 + good[8192:]
+
+
+def of_another_program(_good: bytes) -> bytes:
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE notes (text TEXT)")
+    return connection.serialize()
+
+
+@pytest.mark.parametrize("spoil", [garbage, cut_in_half, page_overwritten, of_another_program])
+def test_a_file_that_is_damaged_or_not_ours_is_refused_and_stays_as_it_is(small_job, tmp_path, spoil):
+    crawl, site = small_job
+    other = JobCrawl(tmp_path, crawl.url, feeds=["-O", tmp_path / "pages.jsonl"])
+    other.jobdir.mkdir()
+    file = other.jobdir / "crawl.sqlite"
+    spoilt = spoil((crawl.jobdir / "crawl.sqlite").read_bytes())
+    file.write_bytes(spoilt)
+    requests = site.stats()["requests"]
+    assert other.run() == 2
+    assert str(file) in other.logs[-1]
+    assert "Traceback" not in other.logs[-1]
+    assert file.read_bytes() == spoilt
+    assert site.stats()["requests"] == requests
+
+
+def test_a_job_that_is_in_use_takes_no_second_crawl(tmp_path, pages, site):
+    crawl, second = JobCrawl(tmp_path, site.url()), JobCrawl(tmp_path / "second", site.url())
+    second.folder.mkdir()
+    with crawl.running() as process:
+        wait_until(lambda: len(pages.requested) >= 3, pages, process)
+        second.settings = {"JOBDIR": crawl.jobdir}
+        assert second.run() == 2
+    assert "another crawl is running in it" in second.logs[-1]
+    assert process.returncode == 0
+    assert Counter(pages.requested) == once(pages)
+
+
+def test_a_full_disk_ends_the_crawl_with_what_is_done_kept(tmp_path, pages, site):
+    """The largest size that a file may have stands for the disk."""
+    feed = tmp_path / "pages.jsonl"
+    crawl = JobCrawl(tmp_path, site.url(), {"STORE_BODIES": True}, feeds=["-O", feed])
+
+    def limit_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
+
+    assert crawl.run(preexec_fn=limit_files) == 1
+    assert "make room and run the same command again" in crawl.logs[-1]
+    assert "Traceback" not in crawl.logs[-1]
+    assert 10 < len(pages.requested) < COUNT
+    kept = paths_of(lines_of(feed))
+    assert crawl.run() == 0, crawl.logs[-1]
+    assert paths_of(lines_of(feed)) == once(pages)
+    assert kept.keys() <= pages.paths
+    assert not repeats_beyond_in_flight(pages)
