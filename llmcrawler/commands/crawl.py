@@ -11,8 +11,8 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
+from llmcrawler.configuration import check
 from llmcrawler.errors import ConfigError
-from llmcrawler.wiring import check
 
 # Reasons to close that are an end as it was asked for. CLOSESPIDER_* limits are the user's own wish.
 _GOOD_REASONS = {

@@ -16,12 +16,13 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.spider import spidercls_for_request
 from twisted.internet.defer import Deferred
 
+from llmcrawler.configuration import check
 from llmcrawler.errors import ConfigError
 from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.items import Page
 from llmcrawler.scheduler import LEASE
 from llmcrawler.urls import Scope
-from llmcrawler.wiring import check, crawl_of
+from llmcrawler.wiring import crawl_of
 
 _DEFAULT_SPIDER = "explore"
 

@@ -10,10 +10,10 @@ from scrapy.commands.shell import Command as ShellCommand
 from scrapy.exceptions import UsageError
 from scrapy.http import TextResponse
 
+from llmcrawler.configuration import templates_file
 from llmcrawler.content import decoded
 from llmcrawler.errors import ConfigError
 from llmcrawler.recall import Recall
-from llmcrawler.wiring import templates_file
 
 _HELP = """\
 [s] Learned templates ({path}):

@@ -38,13 +38,13 @@ class Rule:
 
 
 # A timeout is tried once more only: the same question is likely to take as long again, a smaller one is not.
-# AWAY and LOST wait 40 to 80 s in all, which outlasts the restart of a server; UNREACHED, 8 to 16 s, is more likely
-# a wrong address.
+# AWAY and LOST wait 40 to 80 s in all, which outlasts the restart of a server; UNREACHED, 22 to 44 s, may be a wrong
+# address, or a server that is restarted just when the crawl begins.
 RETRY_RULES: Mapping[str, Rule] = {
     RATE_LIMIT: Rule(6, 1.0, 30.0),
     SERVER_ERROR: Rule(5, 0.5, 8.0),
     TIMEOUT: Rule(2, 0.5, 2.0),
-    UNREACHED: Rule(7, 0.5, 4.0),
+    UNREACHED: Rule(14, 0.5, 4.0),
     AWAY: Rule(14, 0.5, 8.0),
     LOST: Rule(14, 0.5, 8.0),
 }

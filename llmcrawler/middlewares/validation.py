@@ -13,10 +13,11 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http import Response, TextResponse
 from scrapy.http.request import NO_CALLBACK
 
+from llmcrawler.configuration import load_validator
 from llmcrawler.errors import NotThePage
 from llmcrawler.middlewares.proxies import LABEL, SUSPECTS, switched
 from llmcrawler.middlewares.refusals import RequestRefused
-from llmcrawler.wiring import Crawl, crawl_of, load_validator
+from llmcrawler.wiring import Crawl, crawl_of
 
 Validator = Callable[[Response], Any]
 

@@ -9,9 +9,10 @@ from typing import Any, Self
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
+from llmcrawler.configuration import load_stages
 from llmcrawler.items import Page, PageError
 from llmcrawler.pipelines.stage import Stage
-from llmcrawler.wiring import Crawl, crawl_of, load_stages
+from llmcrawler.wiring import Crawl, crawl_of
 
 OwnStage = Callable[[Page], Awaitable[Any]]
 

@@ -308,10 +308,10 @@ async def test_a_server_that_is_not_there_fails_and_is_then_left_alone(fake_time
     client = LLMClient(f"http://127.0.0.1:{port}/v1", "m", KEY, clock=fake_time.clock())
     with pytest.raises(LLMFailed, match="unreached"):
         await ask(client)
-    assert sum(fake_time.sleeps) == 15.5
+    assert sum(fake_time.sleeps) == 43.5
     with pytest.raises(LLMFailed, match="the next try is in 10 s"):
         await ask(client)
-    assert client.usage.faults == {"unreached": 7}
+    assert client.usage.faults == {"unreached": 14}
     assert client.usage.calls == 0
     await client.close()
 

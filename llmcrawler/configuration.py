@@ -1,0 +1,224 @@
+"""From settings and arguments to values and parts, and what is wrong with them before the first request."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from scrapy.settings import BaseSettings
+from scrapy.utils.misc import load_object
+
+from llmcrawler import learned
+from llmcrawler.arguments import ExploreOptions
+from llmcrawler.classification import (
+    DEFAULT_PAGE_TYPES,
+    PageTypes,
+    SiteVerdicts,
+    load_page_types,
+)
+from llmcrawler.errors import ConfigError
+from llmcrawler.extraction import (
+    RecordTypes,
+    Validator,
+    read_learners,
+)
+from llmcrawler.frontier import MemoryFrontier
+from llmcrawler.items import Page
+from llmcrawler.job import STAGES, JobRules, Wish, check_job
+from llmcrawler.llm import AnswerCache, Limits, price_of, read_price, resolve_provider
+from llmcrawler.llm.embedded import default_cache_folder
+from llmcrawler.llm.model import Model
+from llmcrawler.proxies import BanRules, PoolRules, ProxyPool, resolve_proxies
+from llmcrawler.proxies.choice import read_countries
+from llmcrawler.reporting import FetchProgress
+from llmcrawler.storage import TemplatesFile
+from llmcrawler.urls import Scope
+
+# What the file of learned templates has to hold for the parts of `Crawl.learned`.
+_READERS: dict[str, learned.Reader] = {
+    "verdicts": lambda _site, value, origin: SiteVerdicts.from_json(value, origin),
+    "records": read_learners,
+}
+
+_MINIMA: Mapping[str, float] = {
+    **dict.fromkeys(("LLM_BATCH_PAGES", "LLM_CONCURRENCY", "LLM_MAX_ATTEMPTS", "CONTENT_INLINE_CHARS"), 1),
+    **dict.fromkeys(("LLM_BATCH_TOKENS", "LLM_BATCH_WAIT_SECONDS", "LLM_BATCH_PATIENT_SECONDS"), 0),
+    **dict.fromkeys(("RECORD_MIN_PAGES", "RECORD_LEARN_PAGES", "RECORD_SAMPLES", "RECORD_MAX_SAMPLES"), 1),
+    **dict.fromkeys(("CONCURRENT_REQUESTS_PER_DOMAIN", "THROTTLE_BREAKER_FAILURES", "LEASE_SECONDS", "MAX_LEASES"), 1),
+    **dict.fromkeys(("DOWNLOAD_DELAY", "THROTTLE_PUT_BACKS", "THROTTLE_BREAKER_REST_SECONDS"), 0),
+    **dict.fromkeys(("THROTTLE_BREAKER_PROBES", "JOBDIR_SYNC_SECONDS", "STAGE_TIMEOUT_SECONDS"), 0),
+    "LLM_TIMEOUT_SECONDS": 0,
+    "RECORD_MAX_RELEARNED": 0,
+    "RECORD_SAMPLE_TOKENS": 200,
+}
+
+
+def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
+    """Raises ConfigError for a setting or an argument that a crawl could not be built from."""
+    Scope(options.urls, allow=options.allow, deny=options.deny, max_depth=options.depth)
+    page_types_of(options)
+    model_of(settings)
+    if options.wanted is not None:
+        Validator(options.wanted.schema)
+    proxies_of(settings)
+    bans_of(settings)
+    load_validator(settings)
+    if str(settings.get("PROGRESS", "auto")).lower() not in ("auto", "live", "log", "off"):
+        raise ConfigError(f"PROGRESS={settings['PROGRESS']!r}: it is one of auto, live, log, off")
+    for name, minimum in _MINIMA.items():
+        _at_least(settings, name, minimum)
+    wish = job_wish(settings, spider, options)
+    if settings.get("JOBDIR"):
+        check_job(Path(settings["JOBDIR"]), wish)
+    elif wish.stages:
+        raise ConfigError(f"force={','.join(options.force)}: there is nothing to run again without a JOBDIR")
+    file = templates_file(settings)
+    if file is not None:
+        learned.check(file, options.urls, _READERS)
+
+
+def load_stages(settings: BaseSettings) -> dict[str, Callable[[Page], Awaitable[Any]]]:
+    """The user's own stages by name, in their order."""
+    stages: dict[str, Callable[[Page], Awaitable[Any]]] = {}
+    for path in settings.getlist("PAGE_STAGES"):
+        try:
+            function = load_object(path)
+        except (ImportError, NameError, ValueError, TypeError) as error:
+            raise ConfigError(f"PAGE_STAGES: {path!r} is no path of a function: {error}") from error
+        if not asyncio.iscoroutinefunction(function):
+            raise ConfigError(f"PAGE_STAGES: {path!r} is no async function (async def f(page): ...)")
+        if function.__name__ in stages or function.__name__ in STAGES:
+            raise ConfigError(
+                f"PAGE_STAGES: there is a stage named {function.__name__!r} already: give it another name"
+            )
+        stages[function.__name__] = function
+    return stages
+
+
+def load_validator(settings: BaseSettings) -> Callable[[Any], Any] | None:
+    """The function that VALIDATE_RESPONSE names."""
+    path = settings.get("VALIDATE_RESPONSE")
+    if not path:
+        return None
+    try:
+        validator: Callable[[Any], Any] = load_object(path)
+    except (ImportError, NameError, ValueError, TypeError) as error:
+        raise ConfigError(f"VALIDATE_RESPONSE={path!r} is no path of a function: {error}") from error
+    if not callable(validator):
+        raise ConfigError(f"VALIDATE_RESPONSE={path!r} is a {type(validator).__name__}, and no function")
+    return validator
+
+
+def _at_least(settings: BaseSettings, name: str, minimum: float) -> None:
+    try:
+        value = float(settings[name])
+    except (TypeError, ValueError):
+        raise ConfigError(f"{name}={settings[name]!r} is not a number") from None
+    if value < minimum:
+        raise ConfigError(f"{name}={settings[name]!r} is too small: at least {minimum:g}")
+
+
+def page_types_of(options: ExploreOptions) -> PageTypes:
+    return DEFAULT_PAGE_TYPES if options.page_types is None else load_page_types(options.page_types)
+
+
+def model_of(settings: BaseSettings) -> Model | None:
+    choice = resolve_provider(settings, os.environ)
+    if choice.kind == "none":
+        return None
+    price_in, price_out = (read_price(name, settings, os.environ) for name in ("LLM_PRICE_INPUT", "LLM_PRICE_OUTPUT"))
+    limits = Limits(
+        concurrency=settings.getint("LLM_CONCURRENCY"),
+        timeout_seconds=settings.getfloat("LLM_TIMEOUT_SECONDS"),
+        max_attempts=settings.getint("LLM_MAX_ATTEMPTS"),
+        requests_per_minute=settings.getint("LLM_REQUESTS_PER_MINUTE"),
+        tokens_per_minute=settings.getint("LLM_TOKENS_PER_MINUTE"),
+    )
+    return Model(
+        choice,
+        limits,
+        price_of(choice.model, price_in, price_out),
+        embedded_file=settings.get("LLM_EMBEDDED_MODEL") or "",
+        on_progress=FetchProgress("the embedded model"),
+    )
+
+
+def templates_file(settings: BaseSettings) -> TemplatesFile | None:
+    """Where a crawl keeps what it learns, if anywhere."""
+    where, job = str(settings.get("TEMPLATES_FILE") or ""), str(settings.get("JOBDIR") or "")
+    if "://" in where:
+        raise ConfigError(f"TEMPLATES_FILE={where}: it is a file on this machine, not a url")
+    if where:
+        return TemplatesFile(Path(where).expanduser())
+    return TemplatesFile(Path(job) / "templates.json", "JOBDIR") if job else None
+
+
+def proxies_of(settings: BaseSettings) -> ProxyPool | None:
+    provider = resolve_proxies(settings, os.environ)
+    if provider is None:
+        return None
+    for name, minimum in (("PROXY_MAX_FAULTS", 1), ("PROXY_MAX_SWITCHES", 1), ("PROXY_REST_SECONDS", 0)):
+        _at_least(settings, name, minimum)
+    _at_least(settings, "PROXY_TRIAL_SECONDS", 0)
+    rules = PoolRules(
+        max_faults=settings.getint("PROXY_MAX_FAULTS"),
+        rest_seconds=settings.getfloat("PROXY_REST_SECONDS"),
+        max_switches=settings.getint("PROXY_MAX_SWITCHES"),
+        sticky=settings.getbool("PROXY_STICKY"),
+        countries=read_countries(settings),
+    )
+    return ProxyPool(provider, rules, clock=time.monotonic)
+
+
+def bans_of(settings: BaseSettings) -> BanRules:
+    statuses = settings.getlist("PROXY_BAN_STATUSES")
+    try:
+        codes = frozenset(int(status) for status in statuses)
+    except (TypeError, ValueError):
+        codes = frozenset({0})
+    if not all(100 <= code <= 599 for code in codes):
+        raise ConfigError(f"PROXY_BAN_STATUSES={statuses!r} are no HTTP statuses: write numbers such as 403,407")
+    return BanRules(codes, tuple(str(mark) for mark in settings.getlist("PROXY_BAN_MARKS") if str(mark).strip()))
+
+
+def answer_cache_of(settings: BaseSettings) -> AnswerCache | None:
+    where = str(settings.get("LLM_CACHE", ""))
+    if where.lower() in ("", "false", "0", "none", "off"):
+        return None
+    if where.lower() in ("true", "1", "on"):
+        return AnswerCache(default_cache_folder() / "answers.sqlite")
+    return AnswerCache(Path(where))
+
+
+def job_wish(settings: BaseSettings, spider: str, options: ExploreOptions) -> Wish:
+    known = (*STAGES, *load_stages(settings))
+    unknown = set(options.force) - {*known, "all"}
+    if unknown:
+        raise ConfigError(
+            f"force={','.join(options.force)}: no stage {min(unknown)!r}; there are: {', '.join(known)}, all"
+        )
+    stages = known[1:] if "all" in options.force else tuple(name for name in known if name in options.force)
+    return Wish(spider, options.identity(), stages, options.refresh, any_arguments=settings.getbool("JOBDIR_FORCE"))
+
+
+def job_rules(settings: BaseSettings) -> JobRules:
+    return JobRules(
+        sync_seconds=settings.getfloat("JOBDIR_SYNC_SECONDS"),
+        keep_bodies=settings.getbool("STORE_BODIES"),
+        lease_seconds=settings.getfloat("LEASE_SECONDS"),
+        max_leases=settings.getint("MAX_LEASES"),
+    )
+
+
+def memory_frontier(settings: BaseSettings) -> MemoryFrontier:
+    return MemoryFrontier(lease_seconds=settings.getfloat("LEASE_SECONDS"), max_leases=settings.getint("MAX_LEASES"))
+
+
+def record_types_of(settings: BaseSettings, options: ExploreOptions) -> RecordTypes:
+    if options.wanted is not None and options.wanted.page_types:
+        return RecordTypes(False, options.wanted.page_types)
+    return RecordTypes.of(str(settings.get("RECORD_PAGE_TYPES") or ""))
