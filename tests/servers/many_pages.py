@@ -11,14 +11,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+from random import Random
 from threading import Condition
 
 from aiohttp import web
 
-from tests.servers.mock_pages import paragraphs
 from tests.servers.mock_site import Handler, MockSite, html
 
 ITEMS_OF_A_LIST = 20
+_SYLLABLES = ("ba", "con", "der", "fi", "gra", "hol", "in", "ka", "lo", "men", "na", "ol", "per", "qui", "ra", "sti")
+_WORDS = ["".join(Random(number).choices(_SYLLABLES, k=1 + number % 4)) for number in range(2000)]
 _ROBOTS = "User-agent: *\nDisallow:\n"
 
 
@@ -38,18 +40,18 @@ class ManyPages:
         self.answered: list[str] = []
         self.run_starts: list[int] = []
         self.changed = Condition()
-        self._bodies = {"/": _page("Everything", "", [f"/list/{number}/" for number in range(lists)])}
+        self.bodies = {"/": _page("Everything", "", [f"/list/{number}/" for number in range(lists)])}
         for number in range(lists):
             first = number * ITEMS_OF_A_LIST
             links = [f"/item/{item}/" for item in range(first, min(first + ITEMS_OF_A_LIST, items))]
             near = [f"/list/{other}/" for other in (number - 1, number + 1) if 0 <= other < lists]
-            self._bodies[f"/list/{number}/"] = _page(f"List {number}", "", links + near)
+            self.bodies[f"/list/{number}/"] = _page(f"List {number}", "", links + near)
         for number in range(items):
-            self._bodies[f"/item/{number}/"] = _item(number, _size(number, body_bytes))
+            self.bodies[f"/item/{number}/"] = _item(number, _size(number, body_bytes))
 
     @property
     def paths(self) -> set[str]:
-        return set(self._bodies)
+        return set(self.bodies)
 
     @property
     def pending(self) -> list[str]:
@@ -60,14 +62,14 @@ class ManyPages:
         return waiting
 
     def routes(self) -> dict[str, str | Handler]:
-        return {**dict.fromkeys(self._bodies, self._answer), "/robots.txt": self._robots}
+        return {**dict.fromkeys(self.bodies, self._answer), "/robots.txt": self._robots}
 
     async def _answer(self, request: web.Request) -> web.Response:
         self._note(self.requested, request.path)
         if self.latency_seconds:
             await asyncio.sleep(self.latency_seconds)
         self._note(self.answered, request.path)
-        return html(self._bodies[request.path])
+        return html(self.bodies[request.path])
 
     async def _robots(self, _: web.Request) -> web.Response:
         self.run_starts.append(len(self.requested))
@@ -88,7 +90,17 @@ def _size(number: int, body_bytes: tuple[int, int] | None) -> int:
 
 def _item(number: int, size: int) -> str:
     facts = f'<p class="price">£{number}.50</p><p class="stock">{number % 9} in stock</p>'
-    return _page(f"Item {number}", facts + paragraphs(max(1, size // 300), number), [f"/list/{number // 20}/", "/"])
+    return _page(f"Item {number}", facts + _prose(number, size), [f"/list/{number // 20}/", "/"])
+
+
+def _prose(seed: int, size: int) -> str:
+    """Some `size` bytes that differ from page to page, and compress about as well as pages do."""
+    random, parts, length = Random(seed), [], 0
+    while length < size:
+        words = " ".join(random.choices(_WORDS, k=40))
+        parts.append(f'<div class="text"><p>{words.capitalize()}.</p></div>')
+        length += len(parts[-1])
+    return "".join(parts)
 
 
 def _page(title: str, main: str, links: list[str]) -> str:
