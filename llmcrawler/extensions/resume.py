@@ -54,10 +54,11 @@ class ResumeExtension:
             last = lines[-1][0]
             for _seq, line in lines:
                 page = Page.of_line(line)
+                if page.template is not None:
+                    grouper = self._crawl.site_of(page.url).grouper
+                    page.template = grouper.count_earlier(page.url, page.template)
                 if exporter is not None:
                     exporter.item_scraped(page, spider)
-                if page.template is not None:
-                    self._crawl.site_of(page.url).grouper.count_earlier(page.url, page.template)
             count += len(lines)
             await asyncio.sleep(0)
         assert self._crawler.stats is not None
