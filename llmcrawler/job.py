@@ -47,23 +47,27 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """What a run found: pages that are done or dead, those to go through again from their bodies, and urls that wait.
-    `is_new`: nothing, this is the job's first run.
+    """What a run found: pages that are done or dead; those to go through again from their bodies; those that were at an
+    end once, and are to be fetched again; and urls that wait. `is_new`: nothing, this is the job's first run.
+    `finished`: there was nothing left to do.
     """
 
     is_new: bool
     finished: bool
     done: int
     stored: int
+    again: int
     queued: int
 
     def __str__(self) -> str:
-        if self.finished and not self.stored:
-            return f"This job is finished: its {self.done} lines go into the feed again, and nothing is fetched"
-        return (
-            f"Going on with a job: {self.done} lines go into the feed again, {self.stored} pages have been fetched and "
-            f"are gone through, {self.queued} urls wait"
-        )
+        parts = [f"{self.done} lines go into the feed again"]
+        if self.stored:
+            parts.append(f"{self.stored} pages are gone through from their stored bodies")
+        if self.again:
+            parts.append(f"{self.again} pages are fetched again")
+        if self.finished:
+            return f"This job was finished: {', '.join(parts)}"
+        return f"Going on with a job: {', '.join(parts)}, {self.queued} urls wait"
 
 
 class Job:
@@ -204,6 +208,7 @@ def _begin(connection: sqlite3.Connection, wish: Wish, *, is_forced: bool) -> Re
     connection.execute("BEGIN IMMEDIATE")
     is_new = read_value(connection, "spider") is None
     finished = read_value(connection, "state") == "finished"
+    is_same = read_value(connection, "arguments") == dict(wish.arguments)
     refreshes = wish.refresh and finished
     if refreshes:
         _refresh(connection)
@@ -226,7 +231,7 @@ def _begin(connection: sqlite3.Connection, wish: Wish, *, is_forced: bool) -> Re
     for name, value in values.items():
         write_value(connection, name, value)
     connection.execute("COMMIT")
-    return Resumed(is_new, finished and not refreshes, *_counts(connection))
+    return Resumed(is_new, finished and is_same and not refreshes, *_counts(connection))
 
 
 def _refresh(connection: sqlite3.Connection) -> None:
@@ -272,7 +277,7 @@ def _force(connection: sqlite3.Connection, stages: tuple[str, ...]) -> None:
         connection.execute("UPDATE pages SET line = NULL WHERE seq IS NULL")
 
 
-def _counts(connection: sqlite3.Connection) -> tuple[int, int, int]:
+def _counts(connection: sqlite3.Connection) -> tuple[int, int, int, int]:
     counts = dict(connection.execute("SELECT state, count(*) FROM urls GROUP BY state"))
     # 0 and 1: State.QUEUED and State.LEASED.
     (stored,) = connection.execute(
@@ -280,5 +285,10 @@ def _counts(connection: sqlite3.Connection) -> tuple[int, int, int]:
         " AND b.generation = ?",
         (read_value(connection, "generation", 0),),
     ).fetchone()
+    (known,) = connection.execute(
+        "SELECT count(*) FROM urls u JOIN pages p ON p.url = u.id WHERE u.state IN (0, 1) AND p.line IS NOT NULL"
+        " AND NOT EXISTS (SELECT 1 FROM bodies b WHERE b.url = u.id AND b.body IS NOT NULL AND b.generation = ?)",
+        (read_value(connection, "generation", 0),),
+    ).fetchone()
     waiting = counts.get(State.QUEUED, 0) + counts.get(State.LEASED, 0)
-    return counts.get(State.DONE, 0) + counts.get(State.DEAD, 0), stored, waiting - stored
+    return counts.get(State.DONE, 0) + counts.get(State.DEAD, 0), stored, known, waiting - stored - known

@@ -25,6 +25,7 @@ from llmcrawler.downloader import PoliteDownloader
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.frontier import Frontier, Lease, UrlTask
 from llmcrawler.items import Page, StageRun
+from llmcrawler.job import Resumed
 from llmcrawler.storage import Outcome
 from llmcrawler.wiring import Crawl, crawl_of
 
@@ -68,6 +69,12 @@ class FrontierScheduler(BaseScheduler):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
+        if crawler.settings.get("JOBDIR") and not hasattr(crawler.spider, "request_of"):
+            logger.warning(
+                "JOBDIR: the requests of the spider %s are kept in memory and lost when it stops; for a spider that "
+                "makes its own requests set SCHEDULER to scrapy.core.scheduler.Scheduler",
+                crawler.spidercls.name,
+            )
         return cls(crawler, crawl_of(crawler))
 
     def open(self, spider: Spider) -> Deferred[None] | None:  # noqa: ARG002 (Scrapy's interface)
@@ -147,9 +154,16 @@ class FrontierScheduler(BaseScheduler):
         job = self._crawl.job
         if job is not None and not job.resumed.is_new:
             await job.restore(self._crawl.admission)
-            if job.wish.stages and job.resumed.finished:
-                self._max_pages = self._spent + job.resumed.stored  # stages run again; there is nothing to fetch
+            self._limit_to(job.resumed)
         self._tasks = [asyncio.ensure_future(self._keep_filled()), asyncio.ensure_future(self._keep_leases())]
+
+    def _limit_to(self, resumed: Resumed) -> None:
+        """Pages that are gone through again are no more pages than there were."""
+        again = self._spent + resumed.stored + resumed.again
+        if resumed.finished:
+            self._max_pages, self._refundable = again, 0
+        else:
+            self._max_pages = max(self._max_pages, again)
 
     async def _keep_leases(self) -> None:
         while True:

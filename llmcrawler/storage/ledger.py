@@ -185,16 +185,15 @@ def id_of(connection: sqlite3.Connection, url: str) -> int | None:
 
 
 def return_to_queue(connection: sqlite3.Connection, url_ids: Sequence[int], forget_stages: Iterable[str] = ()) -> None:
-    """Pages that are done, or dead, are to be gone through again; what they had is kept until then. Those whose body is
-    stored come before all others.
+    """Pages that are done, or dead, are to be gone through again, before all other urls; what they had is kept until
+    then.
     """
     stages = list(forget_stages)
     for start in range(0, len(url_ids), 500):
         some = url_ids[start : start + 500]
         marks = ",".join("?" * len(some))
         connection.execute(
-            "UPDATE urls SET attempts = 0, rank = CASE WHEN EXISTS (SELECT 1 FROM bodies WHERE bodies.url = urls.id"  # noqa: S608 - only question marks are put in
-            f" AND body IS NOT NULL) THEN -1 ELSE rank END, state = {State.QUEUED:d} WHERE id IN ({marks})",
+            f"UPDATE urls SET attempts = 0, rank = -1, state = {State.QUEUED:d} WHERE id IN ({marks})",  # noqa: S608 - only question marks are put in
             some,
         )
         connection.execute(f"UPDATE pages SET seq = NULL WHERE url IN ({marks})", some)  # noqa: S608 - the same
