@@ -218,10 +218,13 @@ def _last_seq(connection: sqlite3.Connection) -> int:
 
 
 def _write_body(connection: sqlite3.Connection, url: str, body: StoredBody) -> None:
+    url_id = id_of(connection, url)
+    if url_id is None:
+        return
     connection.execute(
         "INSERT OR REPLACE INTO bodies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            id_of(connection, url),
+            url_id,
             body.url if body.url != url else None,
             body.status,
             json.dumps(body.headers),
@@ -248,11 +251,12 @@ def _body_of(url: str, row: Sequence[Any]) -> StoredBody:
 
 def _write_progress(connection: sqlite3.Connection, url: str, line: str, stages: Mapping[str, StageRun]) -> None:
     url_id = id_of(connection, url)
+    if url_id is None:  # a page of the user's own making
+        return
     connection.execute(
         "INSERT INTO pages (url, line) VALUES (?, ?) ON CONFLICT (url) DO UPDATE SET line = excluded.line",
         (url_id, pack(line)),
     )
-    assert url_id is not None
     _write_stages(connection, url_id, stages)
 
 
