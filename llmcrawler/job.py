@@ -8,19 +8,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
-
-from filelock import FileLock, Timeout
+from typing import IO, Any
 
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.frontier import Admission, SqliteFrontier
 from llmcrawler.storage import Database, Ledger, State, check_job_file, open_job_file, read_job_file
 from llmcrawler.storage.feeds import remember, take_back
-from llmcrawler.storage.ledger import read_value, return_to_queue, write_value
-
-JOB_FILE: Final = "crawl.sqlite"
-LOCK_FILE: Final = "crawl.lock"
-STAGES: Final = ("fetch", "content", "classify", "record")  # and then the user's own
+from llmcrawler.storage.folder import JOB_FILE, LOCK_FILE, lock_folder
+from llmcrawler.storage.ledger import STAGES, read_value, return_to_queue, write_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +81,7 @@ class Job:
     ) -> None:
         self.folder = folder
         self.wish = wish
-        self._lock = _lock(folder)
+        self._lock = lock_folder(folder)
         try:
             connection = open_job_file(folder / JOB_FILE)
             check_arguments(connection, folder, wish)
@@ -151,7 +146,7 @@ def check_job(folder: Path, wish: Wish) -> None:
     path = folder / JOB_FILE
     check_job_file(path)
     if (folder / LOCK_FILE).exists():
-        _lock(folder).release()
+        lock_folder(folder).release()
     if path.exists() and path.stat().st_size:
         connection = read_job_file(path)
         try:
@@ -183,20 +178,6 @@ def check_arguments(connection: sqlite3.Connection, folder: Path, wish: Wish) ->
 def _shown(value: Any) -> str:
     text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
     return "not given" if value in (None, [], "") else text[:200]
-
-
-def _lock(folder: Path) -> FileLock:
-    lock = FileLock(folder / LOCK_FILE)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise ConfigError(
-            f"JOBDIR={folder}: another crawl is running in it; wait for its end, or name another"
-        ) from None
-    except OSError as error:
-        raise ConfigError(f"JOBDIR={folder} cannot be written: {error.strerror or error}") from error
-    return lock
 
 
 def _is_forced_anew(connection: sqlite3.Connection, wish: Wish) -> bool:

@@ -16,11 +16,10 @@ from llmcrawler.errors import ContentError
 from llmcrawler.extraction import extract_best
 from llmcrawler.frontier import Lease
 from llmcrawler.items import Page, PageError, StageRun
-from llmcrawler.job import STAGES
 from llmcrawler.middlewares.backoff import PUT_BACKS
 from llmcrawler.middlewares.stored import STORED_PAGE, body_of, text_of
 from llmcrawler.storage import StoredPage
-from llmcrawler.storage.ledger import body_hash
+from llmcrawler.storage.ledger import STAGES, body_hash
 from llmcrawler.wiring import Crawl
 
 NOT_MODIFIED = 304

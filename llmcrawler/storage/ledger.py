@@ -9,11 +9,13 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 
 from llmcrawler.items import StageRun
 from llmcrawler.storage.database import Database
 from llmcrawler.storage.schema import State, url_key
+
+STAGES: Final = ("fetch", "content", "classify", "record")  # and then the user's own
 
 _COMPRESSION = 1  # a third of the time of the usual level, for a tenth more bytes
 _LINES_AT_ONCE = 200

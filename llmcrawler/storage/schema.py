@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from enum import IntEnum
 from hashlib import blake2b
@@ -30,6 +31,7 @@ class State(IntEnum):
 
 # urls:   one row for all that is known of a url while it waits; a million of them is nothing unusual
 # pages:  what became of a url. `seq`: the order of the ends; null while the page is on its way
+#         `ends`: so that status need not read all lines
 # bodies: what the server sent, for stages that run again. `generation` counts the refreshes of the job
 # stages: one row for each stage that a page went through
 # feeds:  files that this job writes its lines to, and their size before
@@ -60,6 +62,7 @@ CREATE TABLE pages (
     error TEXT,
     finished REAL
 );
+CREATE INDEX ends ON pages (error_stage, error_kind, page_type) WHERE seq IS NOT NULL;
 CREATE TABLE bodies (
     url INTEGER PRIMARY KEY,
     final_url TEXT,
@@ -92,17 +95,21 @@ def url_key(url: str) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
-def check_job_file(path: Path) -> None:
-    """Raises ConfigError for a file that is damaged, of another program, or of another version. Changes nothing."""
+def check_job_file(path: Path, *, is_whole: bool = False) -> None:
+    """Raises ConfigError for a file that is damaged, of another program, or of another version. Changes nothing.
+    `is_whole`: who asks takes that for granted, and comes across damage when reading.
+    """
     if not path.exists() or path.stat().st_size == 0:
         return
     try:
         with path.open("rb") as file:
             if file.read(len(_HEADER)) != _HEADER:
                 raise refusal(path, "is no job file of llmcrawler")
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        connection = _connect_to_read(path)
         try:
             _check_identity(connection, path)
+            if not is_whole:
+                _check_pages(connection, path)
         finally:
             connection.close()
     except sqlite3.DatabaseError as error:
@@ -130,15 +137,24 @@ def open_job_file(path: Path) -> sqlite3.Connection:
 
 
 def read_job_file(path: Path) -> sqlite3.Connection:
-    """For who only looks, also while a crawl is running. Raises ConfigError."""
-    if not path.exists():
+    """For who only looks, also while a crawl is running. Raises ConfigError; damage within the file shows when it is
+    read.
+    """
+    if not path.exists() or path.stat().st_size == 0:
         raise ConfigError(f"{path}: there is no such file: no crawl with this JOBDIR has been started")
-    check_job_file(path)
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    check_job_file(path, is_whole=True)
+    return _connect_to_read(path)
 
 
 def refusal(path: Path, what: str, cure: str = _CURE) -> ConfigError:
     return ConfigError(f"JOBDIR: {path} {what}; {cure}")
+
+
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    # SQLite reads a WAL database with the help of a second file. Where that can neither be found nor made, as in a
+    # folder of another user's or on a read-only disk, nobody writes, and it is told so.
+    is_alone = not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists()
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' * is_alone}", uri=True)
 
 
 def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
@@ -151,6 +167,9 @@ def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
             f"this release of llmcrawler reads version {SCHEMA_VERSION}: use the one that wrote it, or another JOBDIR"
         )
         raise refusal(path, f"has version {version} of the format", cure)
+
+
+def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
     if path.stat().st_size <= _QUICK_CHECK_BYTES:
         (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
