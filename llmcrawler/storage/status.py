@@ -208,9 +208,9 @@ def _edge(connection: sqlite3.Connection, order: str) -> tuple[int, float | None
 
 def _rate(connection: sqlite3.Connection, start: float, end: float, last_seq: int) -> Rate:
     seconds = max(0.0, end - start)
-    pages = _ended_since(connection, start, last_seq)
+    pages = _ended_after(connection, start, last_seq)
     window = min(seconds, _LATELY_SECONDS)
-    lately = _ended_since(connection, end - window, last_seq)
+    lately = _ended_after(connection, end - window, last_seq)
     return Rate(
         pages=pages,
         seconds=round(seconds, 1),
@@ -219,7 +219,7 @@ def _rate(connection: sqlite3.Connection, start: float, end: float, last_seq: in
     )
 
 
-def _ended_since(connection: sqlite3.Connection, moment: float, last_seq: int) -> int:
+def _ended_after(connection: sqlite3.Connection, moment: float, last_seq: int) -> int:
     """Pages end in the order of `seq`: the place is found by halving, for `finished` stands behind the long lines."""
     low, high = 0, last_seq
     while low < high:
@@ -227,7 +227,7 @@ def _ended_since(connection: sqlite3.Connection, moment: float, last_seq: int) -
         row = connection.execute(
             "SELECT seq, finished FROM pages WHERE seq > ? AND seq <= ? ORDER BY seq DESC LIMIT 1", (low, middle)
         ).fetchone()
-        if row is None or row[1] < moment:
+        if row is None or row[1] <= moment:
             low = middle
         else:
             high = row[0] - 1
