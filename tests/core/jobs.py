@@ -72,7 +72,6 @@ def task(url: str, rank: int = 0) -> UrlTask:
 
 
 async def with_frontier(folder: Path, work: Callable[[SqliteFrontier, Ledger], Any]) -> Any:
-    folder.mkdir(exist_ok=True)
     database = Database(open_job_file(folder / JOB_FILE), folder / JOB_FILE, sync_seconds=60.0)
     frontier = SqliteFrontier(database, lease_seconds=60.0, max_leases=3, clock=lambda: STARTED)
     await frontier.open()
@@ -97,7 +96,7 @@ async def make_job(folder: Path, pages: tuple[Made, ...] = PAGES, **values: Any)
         await frontier.add([task(QUEUED, rank=5)])
 
     await with_frontier(folder, crawl)
-    connection = open_job_file(folder / JOB_FILE, sync_seconds=60.0)
+    connection = open_job_file(folder / JOB_FILE)
     for name, value in (JOB | values).items():
         write_value(connection, name, value)
     connection.execute("UPDATE pages SET finished = ? + seq", (STARTED,))

@@ -101,7 +101,7 @@ async def test_a_page_that_is_gone_through_again_is_on_its_way_in_a_running_craw
     ],
 )
 async def test_rates_are_of_the_latest_run_and_of_its_last_minute(
-    tmp_path, run_started, now, is_running, pages, a_minute, lately
+    tmp_path, *, run_started, now, is_running, pages, a_minute, lately
 ):
     many = tuple(Made(f"https://a.example/{n}") for n in range(600))
     job = await make_job(tmp_path / "job", many, run_started=run_started)
