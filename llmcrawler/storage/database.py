@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -127,7 +128,7 @@ class Database:
             for task in tasks:
                 self._do(task)
             self._connection.execute("COMMIT")
-        except (sqlite3.Error, StorageFailed) as error:
+        except Exception as error:  # noqa: BLE001 (who waits must hear of it; the thread goes on to say so)
             self._fail(error, tasks)
             return
         self._has_unsynced = not sync
@@ -148,8 +149,9 @@ class Database:
         self._connection.execute("RELEASE task")
 
     def _fail(self, error: Exception, tasks: list[_Task]) -> None:
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
+        with suppress(sqlite3.Error):  # a broken disk; nothing was committed in any case
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
         if self.failure is None:
             self.failure = (
                 error if isinstance(error, StorageFailed) else StorageFailed(f"{self._path} cannot be written: {error}")
