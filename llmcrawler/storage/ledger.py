@@ -69,9 +69,10 @@ class Ledger:
         self._database = database
         self._keep_bodies = keep_bodies
 
-    async def keep_body(self, url: str, body: StoredBody) -> None:
+    async def keep_body(self, url: str, body: StoredBody, fetch: StageRun | None = None) -> None:
+        """And that it was fetched: with this the page need not be asked of the site again."""
         # Compressed on the database's thread; zlib lets others run meanwhile.
-        await self._database.run(lambda connection: _write_body(connection, url, body))
+        await self._database.run(lambda connection: _write_body(connection, url, body, fetch))
 
     def keep_progress(self, url: str, line: Mapping[str, Any], stages: Mapping[str, StageRun]) -> None:
         """What a page that is still on its way has cost so far."""
@@ -218,7 +219,7 @@ def _last_seq(connection: JobConnection) -> int:
     return seq or 0
 
 
-def _write_body(connection: JobConnection, url: str, body: StoredBody) -> None:
+def _write_body(connection: JobConnection, url: str, body: StoredBody, fetch: StageRun | None) -> None:
     url_id = id_of(connection, url)
     if url_id is None:
         return
@@ -237,6 +238,8 @@ def _write_body(connection: JobConnection, url: str, body: StoredBody) -> None:
             read_value(connection, "generation", 0),
         ),
     )
+    if fetch is not None:
+        _write_stages(connection, url_id, {"fetch": fetch})
 
 
 def body_hash(body: bytes) -> bytes:
