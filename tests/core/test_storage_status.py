@@ -162,3 +162,12 @@ async def test_a_file_that_is_none_of_ours_is_refused_and_left_as_it_is(tmp_path
     with pytest.raises(ConfigError, match=named):
         job_status(tmp_path, STARTED)
     assert (path.read_bytes() if path.exists() else None) == before
+
+
+async def test_a_job_in_a_folder_that_cannot_be_written_can_be_looked_at(tmp_path):
+    job = await make_job(tmp_path / "job")
+    job.chmod(0o555)
+    try:
+        assert job_status(job, STARTED).urls["done"] == 5
+    finally:
+        job.chmod(0o755)
