@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from llmcrawler.frontier import Admission, SqliteFrontier
 from llmcrawler.storage import Database, Ledger, State, check_job_file, open_job_file, read_job_file
 from llmcrawler.storage.feeds import remember, take_back
 from llmcrawler.storage.folder import JOB_FILE, LOCK_FILE, lock_folder
+from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import STAGES, read_value, return_to_queue, write_value
 
 
@@ -101,7 +101,7 @@ class Job:
     async def restore(self, admission: Admission) -> None:
         """Have the urls of earlier runs count. It takes some seconds for a hundred thousand of them."""
 
-        def recall(connection: sqlite3.Connection) -> None:
+        def recall(connection: JobConnection) -> None:
             redirected = connection.execute(
                 "SELECT b.final_url FROM urls u JOIN bodies b ON b.url = u.id"
                 " WHERE u.referer IS NULL AND b.final_url IS NOT NULL"
@@ -126,7 +126,7 @@ class Job:
         """`reason` is Scrapy's."""
         is_finished = reason == "finished"
 
-        def note(connection: sqlite3.Connection) -> None:
+        def note(connection: JobConnection) -> None:
             write_value(connection, "state", "finished" if is_finished else "interrupted")
             write_value(connection, "reason", reason)
             if is_finished:
@@ -157,7 +157,7 @@ def check_job(folder: Path, wish: Wish) -> None:
         raise ConfigError(f"force={','.join(wish.stages)}: {folder} holds no crawl whose stages could run again")
 
 
-def check_arguments(connection: sqlite3.Connection, folder: Path, wish: Wish) -> None:
+def check_arguments(connection: JobConnection, folder: Path, wish: Wish) -> None:
     spider, arguments = read_value(connection, "spider"), read_value(connection, "arguments", {})
     if spider is None or wish.any_arguments:
         return
@@ -180,12 +180,12 @@ def _shown(value: Any) -> str:
     return "not given" if value in (None, [], "") else text[:200]
 
 
-def _is_forced_anew(connection: sqlite3.Connection, wish: Wish) -> bool:
+def _is_forced_anew(connection: JobConnection, wish: Wish) -> bool:
     """And does not go on with what an interrupted run was forced to do."""
     return bool(wish.stages) and list(wish.stages) != read_value(connection, "forcing", [])
 
 
-def _begin(connection: sqlite3.Connection, wish: Wish, *, is_forced: bool) -> Resumed:
+def _begin(connection: JobConnection, wish: Wish, *, is_forced: bool) -> Resumed:
     connection.execute("BEGIN IMMEDIATE")
     is_new = read_value(connection, "spider") is None
     finished = read_value(connection, "state") == "finished"
@@ -215,7 +215,7 @@ def _begin(connection: sqlite3.Connection, wish: Wish, *, is_forced: bool) -> Re
     return Resumed(is_new, finished and is_same and not refreshes, *_counts(connection))
 
 
-def _refresh(connection: sqlite3.Connection) -> None:
+def _refresh(connection: JobConnection) -> None:
     """Everything is to be fetched once more, first what is known. Lines and bodies stay, to compare with; what the last
     crawl has written into files stays there.
     """
@@ -230,7 +230,7 @@ def _refresh(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM feeds")
 
 
-def _take_back_unsafe(connection: sqlite3.Connection) -> None:
+def _take_back_unsafe(connection: JobConnection) -> None:
     """Pages that came to an end after what was learned was last kept. Their templates' names may mean something else in
     this run: they are gone through again, from their bodies and with what the stages found.
     """
@@ -243,7 +243,7 @@ def _take_back_unsafe(connection: sqlite3.Connection) -> None:
     return_to_queue(connection, [url for (url,) in rows])
 
 
-def _force(connection: sqlite3.Connection, stages: tuple[str, ...]) -> None:
+def _force(connection: JobConnection, stages: tuple[str, ...]) -> None:
     write_value(connection, "forcing", list(stages))
     first = "fetch" if "fetch" in stages else stages[0]
     query = "SELECT p.url FROM pages p WHERE p.seq IS NOT NULL"
@@ -258,7 +258,7 @@ def _force(connection: sqlite3.Connection, stages: tuple[str, ...]) -> None:
         connection.execute("UPDATE pages SET line = NULL WHERE seq IS NULL")
 
 
-def _counts(connection: sqlite3.Connection) -> tuple[int, int, int, int]:
+def _counts(connection: JobConnection) -> tuple[int, int, int, int]:
     counts = dict(connection.execute("SELECT state, count(*) FROM urls GROUP BY state"))
     # 0 and 1: State.QUEUED and State.LEASED.
     (stored,) = connection.execute(

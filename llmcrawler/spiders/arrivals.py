@@ -135,7 +135,7 @@ class Arrivals:
         seconds = page.latency_seconds or 0.0
         page.stages["fetch"] = StageRun("success", None, attempts, time.time() - seconds, seconds)
         body = replace(body_of(response, page.fetched_at), change=change)
-        await self._crawl.ledger.keep_body(page.url, body)
+        await self._crawl.ledger.keep_body(page.url, body, page.stages["fetch"])
 
     async def _read(self, page: Page, response: TextResponse) -> None:
         await self._crawl.frontier.start(page.url)

@@ -14,9 +14,10 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from llmcrawler.errors import StorageFailed
+from llmcrawler.storage.keys import JobConnection
 
 T = TypeVar("T")
-Work = Callable[[sqlite3.Connection], T]
+Work = Callable[[JobConnection], T]
 
 _MAX_GATHERED = 500
 # What goes wrong with one piece of work, and not with the file.
@@ -43,7 +44,7 @@ class Database:
 
     def __init__(
         self,
-        connection: sqlite3.Connection,
+        connection: JobConnection,
         path: Path,
         *,
         sync_seconds: float = 1.0,
@@ -183,6 +184,6 @@ def _settle(tasks: list[_Task]) -> None:
             task.future.set_result(task.result)
 
 
-def _touch(connection: sqlite3.Connection) -> None:
+def _touch(connection: JobConnection) -> None:
     # A commit that changes nothing writes nothing, and so would not have the disk write what came before.
     connection.execute("INSERT OR REPLACE INTO job VALUES ('synced', ?)", (str(time.time()),))

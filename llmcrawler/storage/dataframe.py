@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import STAGES
 from llmcrawler.storage.schema import State
 from llmcrawler.storage.status import job_status, reading, stage_order
@@ -72,7 +72,7 @@ def status_summary(jobdir: str | PathLike[str]) -> dict[str, Any]:
     return job_status(Path(jobdir), time.time()).as_dict()
 
 
-def _stages(connection: sqlite3.Connection) -> list[str]:
+def _stages(connection: JobConnection) -> list[str]:
     found = {name for (name,) in connection.execute("SELECT DISTINCT stage FROM stages")}
     return stage_order(found.union(STAGES))
 
@@ -86,7 +86,7 @@ def _layout(stages: list[str]) -> list[_Column]:
     return [*_URL_COLUMNS, *per_stage]
 
 
-def _columns(connection: sqlite3.Connection, stages: list[str], layout: list[_Column]) -> Iterator[_Values]:
+def _columns(connection: JobConnection, stages: list[str], layout: list[_Column]) -> Iterator[_Values]:
     """Some thousand rows at a time, by column. Most texts are a few that come again and again: one of each is kept."""
     joins = [
         f" LEFT JOIN stages s{number} ON s{number}.url = u.id AND s{number}.stage = ?" for number in range(len(stages))

@@ -11,6 +11,7 @@ from typing import Any
 
 from llmcrawler.errors import ConfigError
 from llmcrawler.storage.folder import JOB_FILE, lock_folder
+from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import STAGES, id_of, read_value, return_to_queue, write_value
 from llmcrawler.storage.schema import open_job_file, read_job_file, refusal
 from llmcrawler.storage.status import stage_order
@@ -74,7 +75,7 @@ def requeue(folder: Path, choice: Choice) -> Requeued:
 
 
 @contextmanager
-def _writing(folder: Path) -> Iterator[sqlite3.Connection]:
+def _writing(folder: Path) -> Iterator[JobConnection]:
     """One transaction, while nobody else has the job."""
     path = folder / JOB_FILE
     read_job_file(path).close()  # who has none shall not get one
@@ -89,7 +90,7 @@ def _writing(folder: Path) -> Iterator[sqlite3.Connection]:
             raise refusal(path, f"cannot be changed ({error})", "nothing was brought back") from error
 
 
-def _check_stages(connection: sqlite3.Connection, wanted: tuple[str, ...]) -> None:
+def _check_stages(connection: JobConnection, wanted: tuple[str, ...]) -> None:
     if not wanted or set(wanted) <= set(STAGES):
         return
     known = stage_order({*STAGES, *(name for (name,) in connection.execute("SELECT DISTINCT stage FROM stages"))})
@@ -98,7 +99,7 @@ def _check_stages(connection: sqlite3.Connection, wanted: tuple[str, ...]) -> No
         raise ConfigError(f"no page has been through a stage {min(unknown)!r}; there are: {', '.join(known)}")
 
 
-def _name(connection: sqlite3.Connection, urls: Iterable[str]) -> tuple[str, ...]:
+def _name(connection: JobConnection, urls: Iterable[str]) -> tuple[str, ...]:
     """Fills `named`. What comes back is in the job under no spelling."""
     unknown = []
     for url in urls:
@@ -113,7 +114,7 @@ def _name(connection: sqlite3.Connection, urls: Iterable[str]) -> tuple[str, ...
     return tuple(unknown)
 
 
-def _choose(connection: sqlite3.Connection, choice: Choice) -> None:
+def _choose(connection: JobConnection, choice: Choice) -> None:
     """Fills `chosen`: whether a page is fetched, else what ran since when is to run again."""
     of_stage = f"s.stage IN ({_marks(choice.stages)})" if choice.stages else "1"
     conditions, values = _conditions(choice)
@@ -158,7 +159,7 @@ def _conditions(choice: Choice) -> tuple[str, list[str]]:
     return " AND ".join(parts), values
 
 
-def _left_out(connection: sqlite3.Connection) -> tuple[int, int]:
+def _left_out(connection: JobConnection) -> tuple[int, int]:
     """(waiting, unfit) of those named."""
     rows = connection.execute(
         "SELECT u.state IN (0, 1), count(*) FROM named JOIN urls u ON u.id = named.id"
@@ -168,7 +169,7 @@ def _left_out(connection: sqlite3.Connection) -> tuple[int, int]:
     return counts.get(1, 0), counts.get(0, 0)
 
 
-def _return(connection: sqlite3.Connection) -> tuple[int, int]:
+def _return(connection: JobConnection) -> tuple[int, int]:
     fetched = "SELECT id FROM chosen WHERE is_fetched"
     # A body of an earlier generation is not taken for the page, but a crawl that refreshes compares with it.
     connection.execute(f"UPDATE bodies SET generation = generation - 1 WHERE url IN ({fetched})")  # noqa: S608 - a constant

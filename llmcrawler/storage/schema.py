@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import sqlite3
 from enum import IntEnum
-from hashlib import blake2b
 from pathlib import Path
 
 from llmcrawler.errors import ConfigError
-from llmcrawler.urls import dedup_key
+from llmcrawler.storage.keys import JobConnection
 
 APPLICATION_ID = 0x6C6C6D63  # "llmc"
 SCHEMA_VERSION = 1
@@ -30,6 +29,7 @@ class State(IntEnum):
 
 
 # urls:   one row for all that is known of a url while it waits; a million of them is nothing unusual
+# keys:   by which a url is found in `urls`, but for the newest ones (keys.py)
 # pages:  what became of a url. `seq`: the order of the ends; null while the page is on its way
 #         `ends`: so that status need not read all lines
 # bodies: what the server sent, for stages that run again. `generation` counts the refreshes of the job
@@ -41,7 +41,6 @@ CREATE TABLE hosts (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE referers (id INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE);
 CREATE TABLE urls (
     id INTEGER PRIMARY KEY,
-    key INTEGER NOT NULL UNIQUE,
     url TEXT NOT NULL,
     host INTEGER NOT NULL,
     depth INTEGER NOT NULL DEFAULT 0,
@@ -50,6 +49,7 @@ CREATE TABLE urls (
     state INTEGER NOT NULL DEFAULT 0,
     attempts INTEGER NOT NULL DEFAULT 0
 );
+CREATE TABLE keys (key INTEGER PRIMARY KEY, url INTEGER NOT NULL);
 CREATE INDEX queue ON urls (host, rank, id) WHERE state = 0;
 CREATE TABLE pages (
     url INTEGER PRIMARY KEY,
@@ -89,12 +89,6 @@ CREATE TABLE feeds (path TEXT PRIMARY KEY, offset INTEGER NOT NULL, device INTEG
 """
 
 
-def url_key(url: str) -> int:
-    """64 bits that stand for a normalised url: among ten million urls two share theirs once in 370,000 crawls."""
-    digest = blake2b(dedup_key(url).encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True)
-
-
 def check_job_file(path: Path, *, is_whole: bool = False) -> None:
     """Raises ConfigError for a file that is damaged, of another program, or of another version. Changes nothing.
     `is_whole`: who asks takes that for granted, and comes across damage when reading.
@@ -118,14 +112,14 @@ def check_job_file(path: Path, *, is_whole: bool = False) -> None:
         raise refusal(path, f"cannot be read ({error.strerror or error})") from error
 
 
-def open_job_file(path: Path) -> sqlite3.Connection:
+def open_job_file(path: Path) -> JobConnection:
     """A connection that any thread may use, one at a time. Raises ConfigError as `check_job_file` does, and where the
     file cannot be made.
     """
     check_job_file(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        connection = JobConnection(path, isolation_level=None, check_same_thread=False)
         try:
             _prepare(connection)
         except BaseException:
@@ -136,7 +130,7 @@ def open_job_file(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def read_job_file(path: Path) -> sqlite3.Connection:
+def read_job_file(path: Path) -> JobConnection:
     """For who only looks, also while a crawl is running. Raises ConfigError; damage within the file shows when it is
     read.
     """
@@ -150,11 +144,11 @@ def refusal(path: Path, what: str, cure: str = _CURE) -> ConfigError:
     return ConfigError(f"JOBDIR: {path} {what}; {cure}")
 
 
-def _connect_to_read(path: Path) -> sqlite3.Connection:
+def _connect_to_read(path: Path) -> JobConnection:
     # SQLite reads a WAL database with the help of a second file. Where that can neither be found nor made, as in a
     # folder of another user's or on a read-only disk, nobody writes, and it is told so.
     is_alone = not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists()
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' * is_alone}", uri=True)
+    return JobConnection(f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' * is_alone}", uri=True)
 
 
 def _check_identity(connection: sqlite3.Connection, path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from llmcrawler.storage.folder import JOB_FILE, is_locked
+from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import STAGES, read_value
 from llmcrawler.storage.schema import State, read_job_file, refusal
 
@@ -111,7 +112,7 @@ class JobStatus:
 
 
 @contextmanager
-def reading(folder: Path) -> Iterator[sqlite3.Connection]:
+def reading(folder: Path) -> Iterator[JobConnection]:
     """The job's file as it is at this moment. Raises ConfigError where there is none, or none of ours."""
     path = folder / JOB_FILE
     connection = read_job_file(path)
@@ -164,13 +165,13 @@ def _state(folder: Path, noted: str | None) -> tuple[str, bool]:
     return ("interrupted", True) if noted in (None, "running") else (noted, False)
 
 
-def _url_counts(connection: sqlite3.Connection, hosts: list[HostUrls]) -> dict[str, int]:
+def _url_counts(connection: JobConnection, hosts: list[HostUrls]) -> dict[str, int]:
     counts = {state.name.lower(): sum(getattr(one, state.name.lower()) for one in hosts) for state in _COUNTED}
     (seen,) = connection.execute("SELECT count(*) FROM urls WHERE state = ?", (State.SEEN,)).fetchone()
     return {**counts, "seen": seen}
 
 
-def _stages(connection: sqlite3.Connection) -> dict[str, StageCounts]:
+def _stages(connection: JobConnection) -> dict[str, StageCounts]:
     """In the order in which a page goes through them."""
     rows = connection.execute("SELECT stage, status, count(*), sum(seconds) FROM stages GROUP BY stage, status")
     found: dict[str, StageCounts] = {}
@@ -185,7 +186,7 @@ def stage_order(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: (STAGES.index(name) if name in STAGES else len(STAGES), name))
 
 
-def _errors(connection: sqlite3.Connection) -> tuple[ErrorCount, ...]:
+def _errors(connection: JobConnection) -> tuple[ErrorCount, ...]:
     errors = []
     for stage, kind, count, page in connection.execute(_ERRORS).fetchall():
         url, message = connection.execute(
@@ -199,14 +200,14 @@ def _by_count(rows: Iterable[tuple[str, int]]) -> dict[str, int]:
     return dict(sorted(rows, key=lambda row: (-row[1], row[0])))
 
 
-def _edge(connection: sqlite3.Connection, order: str) -> tuple[int, float | None]:
+def _edge(connection: JobConnection, order: str) -> tuple[int, float | None]:
     row = connection.execute(
         f"SELECT seq, finished FROM pages WHERE seq IS NOT NULL ORDER BY seq {order} LIMIT 1"  # noqa: S608 - ASC or DESC
     ).fetchone()
     return row or (0, None)
 
 
-def _rate(connection: sqlite3.Connection, start: float, end: float, last_seq: int) -> Rate:
+def _rate(connection: JobConnection, start: float, end: float, last_seq: int) -> Rate:
     seconds = max(0.0, end - start)
     pages = _ended_after(connection, start, last_seq)
     window = min(seconds, _LATELY_SECONDS)
@@ -219,7 +220,7 @@ def _rate(connection: sqlite3.Connection, start: float, end: float, last_seq: in
     )
 
 
-def _ended_after(connection: sqlite3.Connection, moment: float, last_seq: int) -> int:
+def _ended_after(connection: JobConnection, moment: float, last_seq: int) -> int:
     """Pages end in the order of `seq`: the place is found by halving, for `finished` stands behind the long lines."""
     low, high = 0, last_seq
     while low < high:

@@ -38,7 +38,7 @@ WORK: dict[str, Callable[[Path], Any]] = {
 def urls(count: int, done: int) -> Iterator[tuple[Any, ...]]:
     for n in range(1, count + 1):
         url = f"https://host{n % HOSTS}.example/catalogue/section-{n % 97}/some-page-{n}.html"
-        yield n, n, url, n % HOSTS + 1, n.bit_length(), 0 if n > done else 2 + (n % 10 == 0)
+        yield n, url, n % HOSTS + 1, n.bit_length(), 0 if n > done else 2 + (n % 10 == 0)
 
 
 def pages(done: int, start: float) -> Iterator[tuple[Any, ...]]:
@@ -60,9 +60,7 @@ def make(folder: Path, count: int, done: int) -> None:
     connection.execute("PRAGMA synchronous = OFF")
     connection.execute("BEGIN")
     connection.executemany("INSERT INTO hosts VALUES (?, ?)", ((n + 1, f"host{n}.example") for n in range(HOSTS)))
-    connection.executemany(
-        "INSERT INTO urls (id, key, url, host, rank, state) VALUES (?, ?, ?, ?, ?, ?)", urls(count, done)
-    )
+    connection.executemany("INSERT INTO urls (id, url, host, rank, state) VALUES (?, ?, ?, ?, ?)", urls(count, done))
     connection.executemany("INSERT INTO pages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", pages(done, start))
     connection.executemany("INSERT INTO stages VALUES (?, ?, ?, ?, ?, ?, ?)", stages(done, start))
     connection.execute("COMMIT")

@@ -34,7 +34,8 @@ async def crawled(folder: Path, *, learned: bool = True, reason: str = "finished
     await job.frontier.add(UrlTask(url, "a.test") for url in urls)
     await job.frontier.lease(3, {}, 10)
     for url in urls[:2]:
-        await job.ledger.keep_body(url, replace(BODY, url=url))
+        await job.ledger.keep_body(url, replace(BODY, url=url), StageRun("success", None, 2, 1.0, 0.1))
+        assert set((await job.ledger.page(url)).stages) == {"fetch"}
         runs = {name: StageRun("success", None, 1, 1.0, 0.1) for name in STAGES}
         await job.frontier.ack(url, Outcome(line(url), runs))
     error = {"stage": "fetch", "kind": "http_404", "message": "Not Found", "attempts": 1}
