@@ -85,6 +85,7 @@ class Job:
         try:
             connection = open_job_file(folder / JOB_FILE)
             check_arguments(connection, folder, wish)
+            check_bodies(connection, folder, wish)
             is_forced = _is_forced_anew(connection, wish)
             self.resumed = _begin(connection, wish, is_forced=is_forced)
         except BaseException:
@@ -151,6 +152,7 @@ def check_job(folder: Path, wish: Wish) -> None:
         connection = read_job_file(path)
         try:
             check_arguments(connection, folder, wish)
+            check_bodies(connection, folder, wish)
         finally:
             connection.close()
     elif wish.stages:
@@ -243,6 +245,16 @@ def _take_back_unsafe(connection: JobConnection) -> None:
     return_to_queue(connection, [url for (url,) in rows])
 
 
+def check_bodies(connection: JobConnection, folder: Path, wish: Wish) -> None:
+    if not wish.stages or "fetch" in wish.stages:
+        return
+    if connection.execute("SELECT 1 FROM bodies WHERE body IS NOT NULL LIMIT 1").fetchone() is None:
+        raise ConfigError(
+            f"force={','.join(wish.stages)}: {folder} has no stored bodies that stages could run on (STORE_BODIES was "
+            "off, or nothing was fetched); force=fetch fetches the pages again"
+        )
+
+
 def _force(connection: JobConnection, stages: tuple[str, ...]) -> None:
     write_value(connection, "forcing", list(stages))
     first = "fetch" if "fetch" in stages else stages[0]
@@ -255,7 +267,6 @@ def _force(connection: JobConnection, stages: tuple[str, ...]) -> None:
     return_to_queue(connection, urls, forget_stages=known[known.index(first) :] if first in known else stages)
     if first == "fetch":
         connection.execute("DELETE FROM bodies")
-        connection.execute("UPDATE pages SET line = NULL WHERE seq IS NULL")
 
 
 def _counts(connection: JobConnection) -> tuple[int, int, int, int]:

@@ -100,7 +100,18 @@ async def test_a_forced_stage_and_those_after_it_run_again_on_pages_that_have_a_
 async def test_forcing_the_fetch_forgets_the_bodies(tmp_path):
     await crawled(tmp_path)
     job = await opened(tmp_path, replace(WISH, stages=("fetch",)))
-    assert await leases_of(job) == {f"/{n}": (False, False) for n in range(1, 5)}
+    assert await leases_of(job) == {"/1": (False, True), "/2": (False, True), "/3": (False, True), "/4": (False, False)}
+    await job.close("finished")
+
+
+async def test_stages_cannot_be_forced_on_bodies_that_were_not_kept(tmp_path):
+    await crawled(tmp_path, keep_bodies=False)
+    forced = replace(WISH, stages=("classify",))
+    for refuse in (check_job, lambda folder, wish: Job(folder, wish, JobRules())):
+        with pytest.raises(ConfigError, match="has no stored bodies"):
+            refuse(tmp_path, forced)
+    job = await opened(tmp_path)  # and nothing has changed
+    assert (job.resumed.done, job.resumed.finished) == (3, True)
     await job.close("finished")
 
 
