@@ -6,6 +6,7 @@ import pytest
 from filelock import FileLock
 
 from llmcrawler.errors import ConfigError
+from llmcrawler.job import Wish, check_job
 from llmcrawler.storage import open_job_file
 from llmcrawler.storage.folder import JOB_FILE, LOCK_FILE, lock_folder
 from llmcrawler.storage.status import job_status
@@ -136,6 +137,22 @@ def foreign(path):
     connection.execute("CREATE TABLE t (a)")
     connection.commit()
     connection.close()
+
+
+def blank(path):
+    """As it is before the tables are made."""
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+
+
+async def test_a_job_file_whose_maker_was_ended_at_once_is_begun_anew(tmp_path):
+    blank(tmp_path / JOB_FILE)
+    with pytest.raises(ConfigError, match="no crawl with this JOBDIR"):
+        job_status(tmp_path, STARTED)
+    check_job(tmp_path, Wish("explore", {}))
+    open_job_file(tmp_path / JOB_FILE).close()
+    assert job_status(tmp_path, STARTED).runs == 0
 
 
 def overwritten(path):
