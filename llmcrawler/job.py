@@ -16,6 +16,7 @@ from llmcrawler.storage.feeds import remember, take_back
 from llmcrawler.storage.folder import JOB_FILE, LOCK_FILE, lock_folder
 from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import STAGES, read_value, return_to_queue, write_value
+from llmcrawler.storage.schema import holds_job
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ def check_job(folder: Path, wish: Wish) -> None:
     check_job_file(path)
     if (folder / LOCK_FILE).exists():
         lock_folder(folder).release()
-    if path.exists() and path.stat().st_size:
+    if holds_job(path):
         connection = read_job_file(path)
         try:
             check_arguments(connection, folder, wish)
