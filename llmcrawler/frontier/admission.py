@@ -14,6 +14,7 @@ from llmcrawler.urls import Scope, TrapGuard, dedup_key, normalise, url_pattern
 
 _MAX_REMEMBERED_LINKS = 200_000
 _MAX_PATTERNS = 50_000
+_HASH_BITS = 2**60 - 1  # an int of so many takes a third less than one of 64
 
 
 class Admission:
@@ -77,11 +78,11 @@ class Admission:
         return UrlTask(url, host, depth, referer, earlier.bit_length())
 
     def _is_known(self, link: str) -> bool:
-        key = hash(link)
+        key = hash(link) & _HASH_BITS
         return key in self._recent or key in self._before
 
     def _remember(self, link: str) -> None:
         """Two generations of hashes bound the memory and forget the older links first."""
         if len(self._recent) >= _MAX_REMEMBERED_LINKS:
             self._before, self._recent = self._recent, set()
-        self._recent.add(hash(link))
+        self._recent.add(hash(link) & _HASH_BITS)

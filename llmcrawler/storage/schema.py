@@ -189,7 +189,7 @@ def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
 def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA wal_autocheckpoint = 4000")
-    connection.execute("PRAGMA cache_size = -16384")
+    connection.execute("PRAGMA cache_size = -8192")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version == 0:
         # One transaction, so that no half of it is ever found.
