@@ -92,6 +92,7 @@ class Job:
         except BaseException:
             self._lock.release()
             raise
+        self.last_earlier_seq = 0
         # The first stage that runs again from this run on; None when it only goes on with that.
         self.forced_from = wish.stages[0] if is_forced else None
         self._database = Database(connection, folder / JOB_FILE, sync_seconds=rules.sync_seconds, on_failure=on_failure)
@@ -99,6 +100,11 @@ class Job:
         self.frontier = SqliteFrontier(
             self._database, lease_seconds=rules.lease_seconds, max_leases=rules.max_leases, clock=clock
         )
+
+    async def open(self) -> None:
+        """Before the first request. Pages that come to an end from here on are this run's."""
+        await self.frontier.open()
+        self.last_earlier_seq = await self.ledger.last_seq()
 
     async def restore(self, admission: Admission) -> None:
         """Have the urls of earlier runs count. It takes some seconds for a hundred thousand of them."""
