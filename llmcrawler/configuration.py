@@ -45,6 +45,8 @@ _READERS: dict[str, learned.Reader] = {
     "records": read_learners,
 }
 
+_PROGRESS_MODES = ("auto", "live", "log", "off")
+
 _MINIMA: Mapping[str, float] = {
     **dict.fromkeys(("LLM_BATCH_PAGES", "LLM_CONCURRENCY", "LLM_MAX_ATTEMPTS", "CONTENT_INLINE_CHARS"), 1),
     **dict.fromkeys(("LLM_BATCH_TOKENS", "LLM_BATCH_WAIT_SECONDS", "LLM_BATCH_PATIENT_SECONDS"), 0),
@@ -68,8 +70,7 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     proxies_of(settings)
     bans_of(settings)
     load_validator(settings)
-    if str(settings.get("PROGRESS", "auto")).lower() not in ("auto", "live", "log", "off"):
-        raise ConfigError(f"PROGRESS={settings['PROGRESS']!r}: it is one of auto, live, log, off")
+    progress_mode(settings)
     for name, minimum in _MINIMA.items():
         _at_least(settings, name, minimum)
     wish = job_wish(settings, spider, options)
@@ -80,6 +81,13 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     file = templates_file(settings)
     if file is not None:
         learned.check(file, options.urls, _READERS)
+
+
+def progress_mode(settings: BaseSettings) -> str:
+    mode = str(settings.get("PROGRESS", "auto")).lower()
+    if mode not in _PROGRESS_MODES:
+        raise ConfigError(f"PROGRESS={settings['PROGRESS']!r}: it is one of {', '.join(_PROGRESS_MODES)}")
+    return mode
 
 
 def load_stages(settings: BaseSettings) -> dict[str, Callable[[Page], Awaitable[Any]]]:

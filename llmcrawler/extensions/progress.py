@@ -18,6 +18,7 @@ from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from scrapy.utils.log import get_scrapy_root_handler
 from twisted.internet.task import LoopingCall
 
+from llmcrawler.configuration import progress_mode
 from llmcrawler.errors import ConfigError
 from llmcrawler.extensions.throttle import AdaptiveThrottle
 from llmcrawler.items import Page, Template
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_MODES = ("auto", "live", "log", "off")
 _REFRESH_SECONDS = 0.25  # a refresh takes about 5 ms
 _SAMPLE_SECONDS = 1.0
 
@@ -46,9 +46,7 @@ class ProgressExtension:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        mode = str(crawler.settings.get("PROGRESS", "auto")).lower()
-        if mode not in _MODES:
-            raise ConfigError(f"PROGRESS={crawler.settings['PROGRESS']!r}: it is one of {', '.join(_MODES)}")
+        mode = progress_mode(crawler.settings)
         log_seconds = _log_seconds(crawler.settings)
         if mode == "off":
             raise NotConfigured("PROGRESS=off")
