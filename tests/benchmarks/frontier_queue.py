@@ -32,7 +32,7 @@ from aiohttp import web
 
 from llmcrawler.frontier import Frontier, MemoryFrontier, SqliteFrontier, UrlTask
 from llmcrawler.storage import Database, open_job_file
-from tests.benchmarks.throughput import ROOT, SCRAPY, SPEED, Run, run
+from tests.benchmarks.throughput import ROOT, SCRAPY, SPEED, Run, run, serve_answers
 
 T = TypeVar("T")
 WALL_BAR, MEMORY_BAR_MEGABYTES, GROWTH_BAR = 1.5, 60.0, 2.0
@@ -55,16 +55,7 @@ def serve(links: int, port: Connection) -> None:
         page = f"<html><title>Thing {number}</title><body><h1>Thing {number}</h1><ul>{items}</ul></body></html>"
         return web.Response(text=page, content_type="text/html")
 
-    async def main() -> None:
-        app = web.Application()
-        app.router.add_get("/{tail:.*}", answer)
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        port.send(runner.addresses[0][1])
-        await asyncio.Event().wait()
-
-    asyncio.run(main())
+    asyncio.run(serve_answers(answer, port))
 
 
 @contextmanager

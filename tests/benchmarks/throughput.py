@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -88,16 +88,18 @@ def serve(pages: dict[str, bytes], port: Connection) -> None:
             return web.Response(status=404, text="not found")
         return web.Response(body=body, content_type="text/html", charset="utf-8")
 
-    async def main() -> None:
-        app = web.Application()
-        app.router.add_get("/{tail:.*}", answer)
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        port.send(runner.addresses[0][1])
-        await asyncio.Event().wait()
+    asyncio.run(serve_answers(answer, port))
 
-    asyncio.run(main())
+
+async def serve_answers(answer: Callable[[web.Request], Awaitable[web.Response]], port: Connection) -> None:
+    """Answer every GET on a port of 127.0.0.1, which is sent, until the process is ended."""
+    app = web.Application()
+    app.router.add_get("/{tail:.*}", answer)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    port.send(runner.addresses[0][1])
+    await asyncio.Event().wait()
 
 
 # -- The crawls --------------------------------------------------------------------------------------------------------
