@@ -264,7 +264,7 @@ def check_bodies(connection: JobConnection, folder: Path, wish: Wish) -> None:
 
 def _force(connection: JobConnection, stages: tuple[str, ...]) -> None:
     write_value(connection, "forcing", list(stages))
-    first = "fetch" if "fetch" in stages else stages[0]
+    first = stages[0]
     query = "SELECT p.url FROM pages p WHERE p.seq IS NOT NULL"
     if first != "fetch":
         query += " AND EXISTS (SELECT 1 FROM bodies b WHERE b.url = p.url AND b.body IS NOT NULL)"
@@ -278,16 +278,17 @@ def _force(connection: JobConnection, stages: tuple[str, ...]) -> None:
 
 def _counts(connection: JobConnection) -> tuple[int, int, int, int]:
     counts = dict(connection.execute("SELECT state, count(*) FROM urls GROUP BY state"))
+    generation = read_value(connection, "generation", 0)
     # 0 and 1: State.QUEUED and State.LEASED.
     (stored,) = connection.execute(
         "SELECT count(*) FROM urls u JOIN bodies b ON b.url = u.id WHERE u.state IN (0, 1) AND b.body IS NOT NULL"
         " AND b.generation = ?",
-        (read_value(connection, "generation", 0),),
+        (generation,),
     ).fetchone()
     (known,) = connection.execute(
         "SELECT count(*) FROM urls u JOIN pages p ON p.url = u.id WHERE u.state IN (0, 1) AND p.line IS NOT NULL"
         " AND NOT EXISTS (SELECT 1 FROM bodies b WHERE b.url = u.id AND b.body IS NOT NULL AND b.generation = ?)",
-        (read_value(connection, "generation", 0),),
+        (generation,),
     ).fetchone()
     waiting = counts.get(State.QUEUED, 0) + counts.get(State.LEASED, 0)
     return counts.get(State.DONE, 0) + counts.get(State.DEAD, 0), stored, known, waiting - stored - known

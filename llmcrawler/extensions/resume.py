@@ -20,7 +20,6 @@ from llmcrawler.wiring import Crawl, crawl_of
 
 logger = logging.getLogger(__name__)
 
-
 _PAGES_TO_LOOK_AT = 30
 
 

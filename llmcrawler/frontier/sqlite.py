@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -249,4 +248,4 @@ class SqliteFrontier:
         ).fetchone()
         message = f"the crawl was taken down {attempts} times while it was read"
         page = Page(url, depth=depth, referer=referer, error=PageError("fetch", "lost", message, attempts))
-        return Outcome(asdict(page), {}, is_dead=True)
+        return Outcome(page.as_line(), {}, is_dead=True)

@@ -12,6 +12,7 @@ from scrapy.responsetypes import responsetypes
 
 from llmcrawler.content import decoded
 from llmcrawler.frontier import Lease
+from llmcrawler.scheduler import LEASE
 from llmcrawler.storage import Ledger, StoredBody, StoredPage
 from llmcrawler.wiring import crawl_of
 
@@ -36,7 +37,7 @@ class StoredPageMiddleware:
         return cls(crawl.ledger, refresh=crawl.options.refresh)
 
     async def process_request(self, request: Request) -> Response | None:
-        lease: Lease | None = request.meta.get("lease")
+        lease: Lease | None = request.meta.get(LEASE)
         if lease is None or STORED_PAGE in request.meta or not (lease.is_stored or (self._refresh and lease.is_known)):
             return None
         page = await self._ledger.page(lease.url)

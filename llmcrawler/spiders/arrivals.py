@@ -170,6 +170,7 @@ def _restored(lease: Lease, before: StoredPage) -> Page:
     assert before.body is not None
     page = Page.of_line({"url": lease.url, **(before.line or {}), "error": None})
     page.stages = before.stages
+    page.final_url = before.body.url if before.body.url != page.url else None
     page.fetched_at, page.latency_seconds = before.body.fetched_at, before.body.latency_seconds
     page.change = before.body.change
     return page
@@ -177,4 +178,3 @@ def _restored(lease: Lease, before: StoredPage) -> Page:
 
 def _place(page: Page, lease: Lease, response: Response) -> None:
     page.status, page.depth, page.referer = response.status, lease.task.depth, lease.task.referer
-    page.final_url = response.url if response.url != page.url else None
