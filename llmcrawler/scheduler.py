@@ -176,8 +176,9 @@ class FrontierScheduler(BaseScheduler):
             self._wanted.clear()
             limit = min(self._budget(), 2 * self._low_water() - self._awake())
             was_dry = self._is_dry
-            self._is_dry = limit <= 0
-            if limit <= 0:
+            # To look for nothing would hold a crawl open that is at its end, until the engine's next heartbeat.
+            self._is_dry = limit <= 0 or not self.frontier.counts().queued
+            if self._is_dry:
                 continue
             self._is_leasing = True
             try:
