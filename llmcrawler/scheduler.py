@@ -32,6 +32,9 @@ from llmcrawler.wiring import Crawl, crawl_of
 LEASE = "lease"
 NOT_BEFORE_SECONDS = "not_before_seconds"  # in the meta of a request that comes back: how long it waits here
 
+# Pages may come in faster than they can be read: so many of them wait as bodies.
+_MOST_ARRIVING = 32
+
 logger = logging.getLogger(__name__)
 
 
@@ -115,6 +118,8 @@ class FrontierScheduler(BaseScheduler):
         return True
 
     def next_request(self) -> Request | None:
+        if self._crawl.arriving >= _MOST_ARRIVING:  # the engine asks again when one of them is through
+            return None
         for host, requests in self._waiting.items():
             if self._downloader.room(host) > 0:
                 del self._waiting[host]

@@ -96,6 +96,7 @@ class Crawl:
         self.admission = Admission(scope, TrapGuard(datetime.now(UTC).date()))
         self.job = _job(crawler, options)
         self.ledger = None if self.job is None else self.job.ledger
+        self.arriving = 0  # pages that are here and whose links are not in the frontier yet
         self.lease_seconds = settings.getfloat("LEASE_SECONDS")
         self.frontier: Frontier = memory_frontier(settings) if self.job is None else self.job.frontier
         self.addresses = AddressGuard(urlsplit(url).hostname or "" for url in options.urls)

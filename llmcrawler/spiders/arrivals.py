@@ -50,12 +50,21 @@ class Arrivals:
         _place(page, lease, response)
         if is_new:
             await self._keep_body(page, response, NEW if self._crawl.options.refresh else None)
-        async with self._places:
+        async with self._place_to_read():
             if before is None or is_new or is_restored:
                 await self._read(page, response)
             else:
                 page = await self._compared(page, response, before)
             yield page
+
+    @asynccontextmanager
+    async def _place_to_read(self) -> AsyncIterator[None]:
+        self._crawl.arriving += 1
+        try:
+            async with self._places:
+                yield
+        finally:
+            self._crawl.arriving -= 1
 
     def not_modified(self, lease: Lease, response: Response) -> Page | None:
         """The page as it was, where the server says so and it was asked."""
