@@ -103,8 +103,10 @@ class Job:
             self._database, lease_seconds=rules.lease_seconds, max_leases=rules.max_leases, clock=clock
         )
 
-    async def restore(self, admission: Admission) -> None:
-        """Have the urls of earlier runs count. It takes some seconds for a hundred thousand of them."""
+    async def restore(self, admission: Admission, relearn: Callable[[sqlite3.Connection], None]) -> None:
+        """Have the urls of earlier runs count, and what was learned of them. It takes some seconds for a hundred
+        thousand.
+        """
 
         def recall(connection: sqlite3.Connection) -> None:
             redirected = connection.execute(
@@ -117,6 +119,7 @@ class Job:
                 "SELECT url FROM urls WHERE referer IS NOT NULL AND state != ? ORDER BY id", (State.SEEN,)
             )
             admission.recall(url for (url,) in rows)
+            relearn(connection)
 
         await self._database.run(recall)
 

@@ -1,6 +1,6 @@
 """What is still to be fetched: which urls come in, and in which order they go out."""
 
-from llmcrawler.frontier.admission import Admission
+from llmcrawler.frontier.admission import Admission, ungrouped
 from llmcrawler.frontier.goal import Goal
 from llmcrawler.frontier.memory import MemoryFrontier
 from llmcrawler.frontier.protocol import FIRST, Counts, Frontier, Lease, UrlTask
@@ -18,4 +18,5 @@ __all__ = [
     "Pursuit",
     "SqliteFrontier",
     "UrlTask",
+    "ungrouped",
 ]

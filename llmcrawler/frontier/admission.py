@@ -16,6 +16,11 @@ _MAX_REMEMBERED_LINKS = 200_000
 _MAX_PATTERNS = 50_000
 
 
+def ungrouped(_link: str, _url: str) -> str:
+    """Every url is in the group that has no name."""
+    return ""
+
+
 class Admission:
     """Normalises, filters and ranks links. What it refuses is counted by reason in `refused`.
 
@@ -36,7 +41,7 @@ class Admission:
         links: Iterable[str],
         depth: int,
         referer: str | None,
-        group_of: Callable[[str, str], str] = lambda _link, _url: "",
+        group_of: Callable[[str, str], str] = ungrouped,
     ) -> list[UrlTask]:
         """The links worth fetching, in document order. A string that is remembered is not looked at again. `group_of`
         is asked with the link as it was given and its url.

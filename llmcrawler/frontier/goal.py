@@ -8,7 +8,7 @@ seen too seldom borrows from kinds that share a shape, a place or a region with 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import exp, log
 from typing import Final
@@ -61,6 +61,10 @@ class Goal:
         kind = self._kinds.kind_of(url, link)
         self._known[kind.name] = kind
         return kind.name
+
+    def grouping(self, links: Mapping[str, Link]) -> Callable[[str, str], str]:
+        """For Admission.admit: of these links, by the url that they were given with."""
+        return lambda given, url: self.group_of(url, links[given])
 
     def recall(self, group: str) -> None:
         """A group of an earlier run."""

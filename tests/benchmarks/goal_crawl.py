@@ -82,9 +82,7 @@ class Crawl:
         pursuit = self.pursuit
         if pursuit is not None:
             goal = pursuit.goal
-            tasks = self.admission.admit(
-                links, lease.task.depth + 1, lease.url, lambda link, url: goal.group_of(url, links[link])
-            )
+            tasks = self.admission.admit(links, lease.task.depth + 1, lease.url, goal.grouping(links))
             pursuit.note_links(lease.url, tasks)
             await self.frontier.prefer(goal.changed_ranks())
         else:
