@@ -15,7 +15,7 @@ from llmcrawler.frontier.protocol import FIRST, UrlTask
 
 _MAX_UNJUDGED: Final = 10
 _GOOD: Final = 0.7  # the index of what is fetched however many pages are still to be judged
-_NEARLY: Final = 0.5  # while a page is on its way, what is less than this good beside it waits for its links
+_NEARLY: Final = 0.7  # while a page is on its way, what is less than this good beside it waits for its links
 _PATIENCE_SECONDS: Final = 20.0  # longer than most pages and answers take: a host that rests must not hold the others
 
 
