@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -65,6 +64,7 @@ from llmcrawler.items import Page
 from llmcrawler.job import Job
 from llmcrawler.llm import AnswerCache, Batcher, BatchRules, CachedAsker
 from llmcrawler.llm.model import Model
+from llmcrawler.storage.keys import JobConnection
 from llmcrawler.templates import Changes, TemplateGrouper, recluster
 from llmcrawler.urls import AddressGuard, Scope, TrapGuard, site_name
 
@@ -174,7 +174,7 @@ class Crawl:
         self.pursuit.note_end(page.url, page.page_type, has_record=self._has_record(page.as_line()))
         return not self.pursuit.is_done
 
-    def relearn(self, connection: sqlite3.Connection) -> None:
+    def relearn(self, connection: JobConnection) -> None:
         """What earlier runs of the job have learned of its links."""
         if self.pursuit is not None:
             relearn(connection, self.pursuit, self._has_record)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
 from llmcrawler.frontier.pursuit import Pursuit
+from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import unpack
 
 _FETCHED = 'u."group" != 0 AND p.seq IS NOT NULL'
 
 
-def relearn(connection: sqlite3.Connection, pursuit: Pursuit, is_record: Callable[[Mapping[str, Any]], bool]) -> None:
+def relearn(connection: JobConnection, pursuit: Pursuit, is_record: Callable[[Mapping[str, Any]], bool]) -> None:
     """`is_record`: whether the line of a wanted page counts as one. The pages that are gone through again are left out:
     they will be counted then.
     """
@@ -32,7 +32,7 @@ def relearn(connection: sqlite3.Connection, pursuit: Pursuit, is_record: Callabl
     pursuit.records = sum(map(is_record, _wanted_lines(connection, goal.page_types)))
 
 
-def _links(connection: sqlite3.Connection) -> Iterator[tuple[str, list[str]]]:
+def _links(connection: JobConnection) -> Iterator[tuple[str, list[str]]]:
     """For each page that was read its group and those of the links that were new on it, in the order of the ends. What
     a redirect led to has no entry of its own: its links are nobody's.
     """
@@ -46,7 +46,7 @@ def _links(connection: sqlite3.Connection) -> Iterator[tuple[str, list[str]]]:
         yield group, [child for _seq, _group, child in found if child is not None]
 
 
-def _wanted_lines(connection: sqlite3.Connection, page_types: frozenset[str]) -> Iterator[dict[str, Any]]:
+def _wanted_lines(connection: JobConnection, page_types: frozenset[str]) -> Iterator[dict[str, Any]]:
     marks = ",".join("?" * len(page_types))
     rows = connection.execute(
         f"SELECT line FROM pages WHERE seq IS NOT NULL AND line IS NOT NULL AND page_type IN ({marks})",  # noqa: S608 - only question marks are put in
