@@ -66,6 +66,8 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     if options.wanted is not None:
         Validator(options.wanted.schema)
     proxies_of(settings)
+    if options.has_countries and proxies_of(settings) is None:
+        raise ConfigError("tasks: they name countries, and there are no proxies to choose from: see PROXIES in README")
     bans_of(settings)
     load_validator(settings)
     if str(settings.get("PROGRESS", "auto")).lower() not in ("auto", "live", "log", "off"):
@@ -203,7 +205,15 @@ def job_wish(settings: BaseSettings, spider: str, options: ExploreOptions) -> Wi
             f"force={','.join(options.force)}: no stage {min(unknown)!r}; there are: {', '.join(known)}, all"
         )
     stages = known[1:] if "all" in options.force else tuple(name for name in known if name in options.force)
-    return Wish(spider, options.identity(), stages, options.refresh, any_arguments=settings.getbool("JOBDIR_FORCE"))
+    return Wish(
+        spider,
+        options.identity(),
+        stages,
+        options.refresh,
+        any_arguments=settings.getbool("JOBDIR_FORCE"),
+        retries=options.is_list,
+        keys=options.keys,
+    )
 
 
 def job_rules(settings: BaseSettings) -> JobRules:

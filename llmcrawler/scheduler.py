@@ -248,10 +248,10 @@ class FrontierScheduler(BaseScheduler):
             await self._end(item, Outcome(None, _runs(item), is_dead=True))
 
     async def _end(self, page: Page, outcome: Outcome) -> None:
-        if self._leases.pop(page.url, None) is None:
+        if self._leases.pop(page.id, None) is None:
             return
         try:
-            await self.frontier.ack(page.url, outcome)
+            await self.frontier.ack(page.id, outcome)
         except StorageFailed:  # the crawl is being closed, and says why
             return
         self._crawl.learned.note_progress()
