@@ -186,11 +186,17 @@ def test_urls_come_from_standard_input_and_two_that_lead_to_one_page_have_a_line
         ({"urls": "/no/such/file"}, "urls=/no/such/file: no such file"),
         ({"tasks": "{tasks}", "keys": "a,z"}, "has no task 'z'"),
         ({"tasks": "{tasks}"}, "task 'b': timeout='soon'"),
+        ({"tasks": "{tasks}", "keys": "a,c"}, "there are no proxies to choose from"),
     ],
 )
 def test_a_wrong_list_is_a_usage_error_before_the_first_request(tmp_path, echo, site, arguments, named):
     wrong = {"timeout": "soon"} if "keys" not in arguments else {}
-    tasks = tasks_file(tmp_path, a={"url": site.url("/echo")}, b={"url": site.url("/echo"), **wrong})
+    tasks = tasks_file(
+        tmp_path,
+        a={"url": site.url("/echo")},
+        b={"url": site.url("/echo"), **wrong},
+        c={"url": site.url("/echo"), "country": "DE"},
+    )
     outcome = extract(tmp_path, **{name: value.format(tasks=tasks) for name, value in arguments.items()})
     assert outcome.exit_status == 2
     assert named in outcome.log
