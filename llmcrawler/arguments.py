@@ -120,9 +120,9 @@ class ExtractOptions(ExploreOptions):
         assert self.listed is not None
         # Without super(): a dataclass with slots is another class than the one that this body belongs to.
         known = ExploreOptions.identity(self)
-        name = self.listed.argument.partition("=")[0]
+        name, _, given = self.listed.argument.partition("=")
         return {
-            name: f"{self.listed.argument.rpartition('/')[2]} ({_digest(self.listed.path)})",
+            name: f"{given.rpartition('/')[2]} ({_digest(self.listed.path)})",
             **{one: known[one] for one in ("page_types", "schema")},
         }
 

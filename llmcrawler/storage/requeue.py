@@ -19,6 +19,7 @@ from llmcrawler.urls import normalise
 
 _RAN = "EXISTS (SELECT 1 FROM stages s WHERE s.url = u.id AND {})"
 _FAILED = _RAN.format("s.status = 'failed' AND {}")
+_TASKS_OF = "SELECT t.url FROM tasks t JOIN urls u ON u.id = t.url WHERE substr(u.url, 1, ?) = ?"
 _HAS_FAILED = f"(p.error_stage IS NOT NULL OR {_FAILED.format('1')})"
 
 
@@ -125,8 +126,10 @@ def _name(connection: JobConnection, urls: Iterable[str]) -> tuple[str, ...]:
         if "*" in url:
             found = connection.execute("SELECT id FROM urls WHERE url GLOB ?", (_glob(url),)).fetchall()
         else:
-            number = id_of(connection, normalise(url) or url)
+            address = normalise(url) or url
+            number = id_of(connection, address)
             found = [] if number is None else [(number,)]
+            found += connection.execute(_TASKS_OF, (len(address) + 1, f"{address}#")).fetchall()
         connection.executemany("INSERT OR IGNORE INTO named VALUES (?)", found)
         if not found:
             unknown.append(url)

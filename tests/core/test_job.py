@@ -11,6 +11,7 @@ from llmcrawler.frontier import UrlTask
 from llmcrawler.items import StageRun
 from llmcrawler.job import Job, JobRules, Wish, check_job
 from llmcrawler.storage import Outcome, StoredBody
+from llmcrawler.storage.requeue import Choice, requeue
 
 WISH = Wish("explore", {"url": ["http://a.test/"], "max_pages": 500})
 BODY = StoredBody("http://a.test/1", 200, (("Content-Type", "text/html"),), b"<p>One", "2026-01-01T00:00:00+00:00", 0.1)
@@ -237,7 +238,9 @@ async def test_a_list_is_done_by_keys_or_where_it_failed(tmp_path):
     )
     await job.ledger.note_learned(await job.ledger.last_seq())
     await job.close("finished")
-    assert await parts_of(tmp_path, keys=("c",)) == ({"c"}, 2)
-    assert await parts_of(tmp_path, keys=("a", "d")) == ({"a", "d"}, 1)
-    assert await parts_of(tmp_path, keys=("a", "d")) == ({"a", "d"}, 1)
+    brought_back = requeue(tmp_path, Choice(urls=("http://a.test/",)))  # b, which failed
+    assert (brought_back.fetched, brought_back.waiting, brought_back.unfit) == (1, 2, 1)
+    assert await parts_of(tmp_path, keys=("c",)) == ({"c"}, 1)
+    assert await parts_of(tmp_path, keys=("a", "d")) == ({"a", "d"}, 0)
+    assert await parts_of(tmp_path, keys=("a", "d")) == ({"a", "d"}, 0)
     assert await parts_of(tmp_path) == ({"a", "b", "c", "d"}, 0)
