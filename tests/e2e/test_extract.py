@@ -138,8 +138,8 @@ def test_a_killed_run_of_posts_goes_on_where_it_was(tmp_path, echo):
         settings = [f"-s{name}={value}" for name, value in (FAST | {"JOBDIR": tmp_path / "job"}).items()]
         command = [sys.executable, "-m", "scrapy", "crawl", "extract", "-a", f"tasks={tasks}", "-O", feed, *settings]
         with subprocess.Popen(command, cwd=ROOT, env=environment(), stderr=subprocess.DEVNULL) as process:
-            while len(echo.asked) < posts // 2 and process.poll() is None:
-                pass
+            with echo.changed:
+                assert echo.changed.wait_for(lambda: len(echo.asked) >= posts // 2, timeout=60)
             process.kill()
         assert process.returncode == -signal.SIGKILL
         done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, timeout=60, check=False)
