@@ -17,6 +17,7 @@ from llmcrawler.storage.folder import JOB_FILE, LOCK_FILE, lock_folder
 from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import STAGES, read_value, return_to_queue, write_value
 from llmcrawler.storage.requeue import Choice, bring_back, park
+from llmcrawler.storage.schema import holds_job
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ class Job:
         except BaseException:
             self._lock.release()
             raise
+        self.last_earlier_seq = 0
         # The first stage that runs again from this run on; None when it only goes on with that.
         self.forced_from = wish.stages[0] if is_forced and not wish.keys else None
         self._database = Database(connection, folder / JOB_FILE, sync_seconds=rules.sync_seconds, on_failure=on_failure)
@@ -102,6 +104,11 @@ class Job:
         self.frontier = SqliteFrontier(
             self._database, lease_seconds=rules.lease_seconds, max_leases=rules.max_leases, clock=clock
         )
+
+    async def open(self) -> None:
+        """Before the first request. Pages that come to an end from here on are this run's."""
+        await self.frontier.open()
+        self.last_earlier_seq = await self.ledger.last_seq()
 
     async def restore(self, admission: Admission) -> None:
         """Have the urls of earlier runs count. It takes some seconds for a hundred thousand of them."""
@@ -152,7 +159,7 @@ def check_job(folder: Path, wish: Wish) -> None:
     check_job_file(path)
     if (folder / LOCK_FILE).exists():
         lock_folder(folder).release()
-    if path.exists() and path.stat().st_size:
+    if holds_job(path):
         connection = read_job_file(path)
         try:
             check_arguments(connection, folder, wish)

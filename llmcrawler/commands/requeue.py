@@ -70,7 +70,9 @@ class Command(ScrapyCommand):
 
 def _lines(result: Requeued, jobdir: str) -> list[str]:
     count = result.fetched + result.rerun
-    lines = [f"{count:,} back in the queue: {result.fetched:,} to fetch, {result.rerun:,} from their stored bodies"]
+    lines = ["nothing to bring back"]
+    if count:
+        lines = [f"{count:,} back in the queue: {result.fetched:,} to fetch, {result.rerun:,} from their stored bodies"]
     if result.waiting:
         lines.append(f"{result.waiting:,} were in the queue already")
     if result.unfit:

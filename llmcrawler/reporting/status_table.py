@@ -57,7 +57,7 @@ def _facts(status: JobStatus, now: float) -> Iterator[str]:
             yield f"{rate.pages_per_minute:,} pages a minute, {rate.pages_per_minute_lately:,} in the last minute"
     if status.last_line is not None:
         yield f"last line {_moment(status.last_line)}, {duration(max(0.0, now - status.last_line))} ago"
-    yield "on disk " + ", ".join(f"{name} {_bytes(size)}" for name, size in status.files.items())
+    yield "on disk " + ", ".join(f"{name} {_bytes(size)}" for name, size in status.files.items() if size)
 
 
 def _urls(status: JobStatus) -> Iterable[RenderableType]:

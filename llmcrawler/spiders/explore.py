@@ -85,9 +85,9 @@ class ExploreSpider(Spider):
             yield page
         else:
             assert isinstance(response, TextResponse)  # response_fault saw to it
-            page = await self._arrivals.page_of(lease, response)
-            if page.content is not None:
-                await self._follow([link.url for link in page.content.links], page.depth + 1, response.url)
+            async with self._arrivals.page_of(lease, response) as page:
+                if page.content is not None:
+                    await self._follow([link.url for link in page.content.links], page.depth + 1, response.url)
             yield page
 
     def failed(self, failure: Failure) -> Any:

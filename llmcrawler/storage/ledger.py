@@ -103,9 +103,9 @@ class Ledger:
         """What was learned of the pages up to here is safe."""
         await self._database.run(lambda connection: self._write_learned(connection, seq))
 
-    async def lines(self, after: int) -> list[tuple[int, dict[str, Any]]]:
-        """The next lines of the feed, with their seq."""
-        return await self._database.run(lambda connection: read_lines(connection, after, _LINES_AT_ONCE))
+    async def lines(self, after: int, until: int) -> list[tuple[int, dict[str, Any]]]:
+        """The next lines of the feed, with their seq, which is in (after, until]."""
+        return await self._database.run(lambda connection: read_lines(connection, after, until, _LINES_AT_ONCE))
 
     def _write_learned(self, connection: JobConnection, seq: int) -> None:
         write_value(connection, "learned_seq", seq)
@@ -145,9 +145,10 @@ def write_outcome(connection: JobConnection, url_id: int, outcome: Outcome) -> N
     _write_stages(connection, url_id, outcome.stages)
 
 
-def read_lines(connection: JobConnection, after: int, limit: int) -> list[tuple[int, dict[str, Any]]]:
+def read_lines(connection: JobConnection, after: int, until: int, limit: int) -> list[tuple[int, dict[str, Any]]]:
     rows = connection.execute(
-        "SELECT seq, line FROM pages WHERE seq > ? AND line IS NOT NULL ORDER BY seq LIMIT ?", (after, limit)
+        "SELECT seq, line FROM pages WHERE seq > ? AND seq <= ? AND line IS NOT NULL ORDER BY seq LIMIT ?",
+        (after, until, limit),
     )
     return [(seq, json.loads(unpack(line))) for seq, line in rows]
 

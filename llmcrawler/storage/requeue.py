@@ -13,8 +13,9 @@ from typing import Any
 from llmcrawler.errors import ConfigError
 from llmcrawler.storage.folder import JOB_FILE, lock_folder
 from llmcrawler.storage.keys import JobConnection
-from llmcrawler.storage.ledger import id_of, read_value, return_to_queue, write_value
+from llmcrawler.storage.ledger import STAGES, id_of, read_value, return_to_queue, write_value
 from llmcrawler.storage.schema import State, open_job_file, read_job_file, refusal
+from llmcrawler.storage.status import stage_order
 from llmcrawler.urls import normalise
 
 _RAN = "EXISTS (SELECT 1 FROM stages s WHERE s.url = u.id AND {})"
@@ -59,10 +60,11 @@ class Requeued:
 
 
 def requeue(folder: Path, choice: Choice) -> Requeued:
-    """Raises ConfigError where there is no job, a crawl is running in it, or nothing is chosen."""
+    """Raises ConfigError where there is no job, a crawl is running in it, nothing is chosen, or a stage is unknown."""
     if not choice:
         raise ConfigError("nothing is chosen: name urls, or --dead, --failed, --kind, --stage")
     with _writing(folder) as connection:
+        _check_stages(connection, choice.stages)
         unknown = _name(connection, choice.urls)
         _choose(connection, choice)
         waiting, unfit = _left_out(connection)
@@ -117,6 +119,15 @@ def park(connection: JobConnection, keys: Iterable[str]) -> None:
 def _make_room(connection: JobConnection) -> None:
     connection.execute("CREATE TEMP TABLE named (id INTEGER PRIMARY KEY)")
     connection.execute("CREATE TEMP TABLE chosen (id INTEGER PRIMARY KEY, since REAL, is_fetched INTEGER)")
+
+
+def _check_stages(connection: JobConnection, wanted: tuple[str, ...]) -> None:
+    if not wanted or set(wanted) <= set(STAGES):
+        return
+    known = stage_order({*STAGES, *(name for (name,) in connection.execute("SELECT DISTINCT stage FROM stages"))})
+    unknown = set(wanted) - set(known)
+    if unknown:
+        raise ConfigError(f"no page has been through a stage {min(unknown)!r}; there are: {', '.join(known)}")
 
 
 def _name(connection: JobConnection, urls: Iterable[str]) -> tuple[str, ...]:

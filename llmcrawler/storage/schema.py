@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 from enum import IntEnum
 from pathlib import Path
 
@@ -133,13 +134,21 @@ def open_job_file(path: Path) -> JobConnection:
     return connection
 
 
+def holds_job(path: Path) -> bool:
+    """Whether there is something to read. Raises ConfigError as `check_job_file` does."""
+    check_job_file(path, is_whole=True)
+    if not path.exists() or path.stat().st_size == 0:
+        return False
+    with closing(_connect_to_read(path)) as connection:
+        return not _is_blank(connection)
+
+
 def read_job_file(path: Path) -> JobConnection:
     """For who only looks, also while a crawl is running. Raises ConfigError; damage within the file shows when it is
     read.
     """
-    if not path.exists() or path.stat().st_size == 0:
+    if not holds_job(path):
         raise ConfigError(f"{path}: there is no such file: no crawl with this JOBDIR has been started")
-    check_job_file(path, is_whole=True)
     return _connect_to_read(path)
 
 
@@ -157,6 +166,8 @@ def _connect_to_read(path: Path) -> JobConnection:
 def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application == version == 0 and _is_blank(connection):
+        return
     if application != APPLICATION_ID:
         raise refusal(path, "is a database of another program")
     if version != SCHEMA_VERSION:
@@ -164,6 +175,11 @@ def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
             f"this release of llmcrawler reads version {SCHEMA_VERSION}: use the one that wrote it, or another JOBDIR"
         )
         raise refusal(path, f"has version {version} of the format", cure)
+
+
+def _is_blank(connection: sqlite3.Connection) -> bool:
+    """Who made the file was ended before its tables were in it."""
+    return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,))
 
 
 def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
@@ -176,7 +192,7 @@ def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
 def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA wal_autocheckpoint = 4000")
-    connection.execute("PRAGMA cache_size = -16384")
+    connection.execute("PRAGMA cache_size = -8192")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version == 0:
         # One transaction, so that no half of it is ever found.

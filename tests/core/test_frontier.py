@@ -200,7 +200,7 @@ async def test_a_url_that_ended_the_process_too_often_is_dead_with_its_reason(tm
         await frontier.close()
     last = await reopened(tmp_path, clock)
     assert last.counts() == Counts(dead=1)
-    ((_seq, line),) = await Ledger(last._database).lines(0)
+    ((_seq, line),) = await Ledger(last._database).lines(0, 100)
     assert line["error"]["kind"] == "lost"
     assert line["error"]["attempts"] == MAX_LEASES
     await last.close()

@@ -24,7 +24,7 @@ def line(url: str, **fields: Any) -> dict[str, Any]:
 
 async def opened(folder: Path, wish: Wish = WISH, **rules: Any) -> Job:
     job = Job(folder, wish, replace(JobRules(), **rules))
-    await job.frontier.open()
+    await job.open()
     return job
 
 
@@ -68,6 +68,16 @@ async def test_pages_whose_templates_were_not_kept_are_gone_through_again_from_t
     assert set(page.stages) == set(STAGES)  # nothing that was successful is repeated
     assert page.body is not None
     assert page.body.body == b"<p>One"
+    await job.close("finished")
+
+
+async def test_lines_of_this_run_are_not_taken_for_those_of_earlier_ones(tmp_path):
+    await crawled(tmp_path, reason="shutdown")
+    job = await opened(tmp_path)
+    (lease,) = await job.frontier.lease(10, {}, 10)
+    await job.frontier.ack(lease.url, Outcome(line(lease.url), {}))
+    earlier = await job.ledger.lines(0, job.last_earlier_seq)
+    assert [one["url"][-2:] for _seq, one in earlier] == ["/1", "/2", "/3"]
     await job.close("finished")
 
 
@@ -138,7 +148,7 @@ async def test_a_refresh_looks_at_everything_again_and_remembers_what_it_was(tmp
     job = await opened(tmp_path, replace(WISH, refresh=True))
     assert await leases_of(job) == {"/1": (False, True), "/2": (False, True), "/3": (False, True), "/4": (False, False)}
     assert (await job.ledger.page("http://a.test/1")).line == line("http://a.test/1")
-    assert await job.ledger.lines(0) == []
+    assert await job.ledger.lines(0, 100) == []
     await job.close("shutdown")
     again = await opened(tmp_path, replace(WISH, refresh=True))  # it goes on, and does not begin once more
     assert again.frontier._generation == 1

@@ -166,6 +166,12 @@ async def test_nothing_chosen_is_an_error(tmp_path, choice):
         requeue(job, choice)
 
 
+async def test_an_unknown_stage_is_an_error_that_names_the_others(tmp_path):
+    job = await make_job(tmp_path / "job", PAGES)
+    with pytest.raises(ConfigError, match="'clasify'; there are: fetch, content, classify, record, own"):
+        requeue(job, Choice(stages=("clasify",)))
+
+
 async def test_a_job_that_a_crawl_works_on_is_left_alone(tmp_path):
     job = await make_job(tmp_path / "job", PAGES)
     with FileLock(job / LOCK_FILE), pytest.raises(ConfigError, match="crawl is running in it; stop it"):

@@ -6,6 +6,7 @@ import pytest
 from filelock import FileLock
 
 from llmcrawler.errors import ConfigError
+from llmcrawler.job import Wish, check_job
 from llmcrawler.storage import open_job_file
 from llmcrawler.storage.folder import JOB_FILE, LOCK_FILE, lock_folder
 from llmcrawler.storage.status import job_status
@@ -138,6 +139,22 @@ def foreign(path):
     connection.close()
 
 
+def blank(path):
+    """As it is before the tables are made."""
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+
+
+async def test_a_job_file_whose_maker_was_ended_at_once_is_begun_anew(tmp_path):
+    blank(tmp_path / JOB_FILE)
+    with pytest.raises(ConfigError, match="no crawl with this JOBDIR"):
+        job_status(tmp_path, STARTED)
+    check_job(tmp_path, Wish("explore", {}))
+    open_job_file(tmp_path / JOB_FILE).close()
+    assert job_status(tmp_path, STARTED).runs == 0
+
+
 def overwritten(path):
     """The pages behind the first ones are no pages."""
     content = path.read_bytes()
@@ -162,3 +179,12 @@ async def test_a_file_that_is_none_of_ours_is_refused_and_left_as_it_is(tmp_path
     with pytest.raises(ConfigError, match=named):
         job_status(tmp_path, STARTED)
     assert (path.read_bytes() if path.exists() else None) == before
+
+
+async def test_a_job_in_a_folder_that_cannot_be_written_can_be_looked_at(tmp_path):
+    job = await make_job(tmp_path / "job")
+    job.chmod(0o555)
+    try:
+        assert job_status(job, STARTED).urls["done"] == 5
+    finally:
+        job.chmod(0o755)
