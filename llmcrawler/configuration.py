@@ -68,6 +68,8 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     if options.wanted is not None:
         Validator(options.wanted.schema)
     proxies_of(settings)
+    if options.has_countries and proxies_of(settings) is None:
+        raise ConfigError("tasks: they name countries, and there are no proxies to choose from: see PROXIES in README")
     bans_of(settings)
     load_validator(settings)
     progress_mode(settings)
@@ -227,7 +229,15 @@ def job_wish(settings: BaseSettings, spider: str, options: ExploreOptions) -> Wi
             f"force={','.join(options.force)}: no stage {min(unknown)!r}; there are: {', '.join(known)}, all"
         )
     stages = known[1:] if "all" in options.force else tuple(name for name in known if name in options.force)
-    return Wish(spider, options.identity(), stages, options.refresh, any_arguments=settings.getbool("JOBDIR_FORCE"))
+    return Wish(
+        spider,
+        options.identity(),
+        stages,
+        options.refresh,
+        any_arguments=settings.getbool("JOBDIR_FORCE"),
+        retries=options.is_list,
+        keys=options.keys,
+    )
 
 
 def job_rules(settings: BaseSettings) -> JobRules:

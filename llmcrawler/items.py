@@ -89,6 +89,8 @@ class Page:
     latency_seconds: float | None = None
     results: dict[str, Any] | None = None
     change: str | None = None
+    key: str | None = None
+    meta: Any = None
     error: PageError | None = None
 
     @classmethod
@@ -105,6 +107,7 @@ class Page:
     def __post_init__(self) -> None:
         # Not a field, so no exporter sees it: what the stages pass on to each other.
         self.content: PageContent | None = None
+        self.id = self.url  # that of its task in the frontier and the ledger
         self.html: str | None = None
         self.stages: dict[str, StageRun] = {}
 

@@ -293,10 +293,10 @@ class FrontierScheduler(BaseScheduler):
             await self._end(item, Outcome(None, _runs(item), is_dead=True))
 
     async def _end(self, page: Page, outcome: Outcome) -> None:
-        if self._leases.pop(page.url, None) is None:
+        if self._leases.pop(page.id, None) is None:
             return
         try:
-            await self.frontier.ack(page.url, outcome)
+            await self.frontier.ack(page.id, outcome)
             if not self._crawl.note_end(page):
                 await self._return_buffered()
         except StorageFailed:  # the crawl is being closed, and says why

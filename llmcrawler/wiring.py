@@ -134,7 +134,7 @@ class Crawl:
     def keep_progress(self, page: Page) -> None:
         """What a page on its way has cost so far is worth keeping."""
         if self.ledger is not None:
-            self.ledger.keep_progress(page.url, page.as_line(), page.stages)
+            self.ledger.keep_progress(page.id, page.as_line(), page.stages)
 
     async def recluster(self, site: Site) -> None:
         """Group the site's pages anew when it is time, in a thread: it takes about 30 ms."""

@@ -18,6 +18,7 @@ from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from scrapy.utils.log import get_scrapy_root_handler
 from twisted.internet.task import LoopingCall
 
+from llmcrawler.arguments import NO_LIMIT
 from llmcrawler.configuration import progress_mode
 from llmcrawler.errors import ConfigError
 from llmcrawler.extensions.throttle import AdaptiveThrottle
@@ -59,7 +60,7 @@ class ProgressExtension:
 
     def spider_opened(self, spider: Spider) -> None:
         max_pages = getattr(getattr(spider, "options", None), "max_pages", None)
-        if max_pages is not None:
+        if max_pages is not None and max_pages < NO_LIMIT:
             assert self._crawler.stats is not None
             self._crawler.stats.set_value("llmcrawler/max_pages", max_pages)
         self._progress = Progress(time.monotonic)

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from hashlib import blake2b
+from typing import Any, Final, Protocol, Self
 
+from llmcrawler.items import Page
 from llmcrawler.storage import Outcome
+
+FIRST: Final = -1  # a group with this rank, and urls with it in any group, go out before all others
 
 
 @dataclass(frozen=True, slots=True)
 class UrlTask:
-    """A url to fetch. `url` is normalised: it is the identity. Within its `group` a lower `rank` goes out earlier."""
+    """A url to fetch. `url` is normalised: it is the identity. Within its `group` a lower `rank` goes out earlier.
+
+    `payload` is what else makes up the request (urls/tasks.py); most have none. One url may be asked for with several:
+    those have a fragment that stands for the payload. `address` is the url without it.
+    """
 
     url: str
     host: str
@@ -19,9 +28,27 @@ class UrlTask:
     referer: str | None = None
     rank: int = 0
     group: str = ""
+    payload: str | None = None
 
+    @classmethod
+    def with_payload(cls, address: str, host: str, payload: str) -> Self:
+        digest = blake2b(payload.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        return cls(f"{address}#{digest}", host, payload=payload)
 
-FIRST: Final = -1  # a group with this rank, and urls with it in any group, go out before all others
+    @property
+    def address(self) -> str:
+        return self.url if self.payload is None else self.url.partition("#")[0]
+
+    def details(self) -> dict[str, Any]:
+        return {} if self.payload is None else json.loads(self.payload)
+
+    def page(self) -> Page:
+        """Its page, before anything is known of it."""
+        page = Page(self.address, depth=self.depth, referer=self.referer)
+        if self.payload is not None:
+            details = self.details()
+            page.id, page.key, page.meta = self.url, details.get("key"), details.get("meta")
+        return page
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from llmcrawler.frontier.protocol import FIRST, Counts, Lease, UrlTask
-from llmcrawler.items import Page, PageError
+from llmcrawler.items import PageError
 from llmcrawler.storage import Database, Outcome, State
 from llmcrawler.storage.keys import JobConnection, url_key
 from llmcrawler.storage.ledger import id_of, read_value, write_outcome
@@ -21,8 +21,8 @@ _INSERT = 'INSERT INTO urls (id, url, host, depth, referer, rank, "group") VALUE
 _NEXT = (
     "SELECT u.rank, u.id, u.url, u.depth, r.url, u.attempts, "
     "(SELECT b.generation FROM bodies b WHERE b.url = u.id AND b.body IS NOT NULL), "
-    "EXISTS (SELECT 1 FROM pages p WHERE p.url = u.id AND p.line IS NOT NULL) "
-    "FROM urls u LEFT JOIN referers r ON r.id = u.referer "
+    "EXISTS (SELECT 1 FROM pages p WHERE p.url = u.id AND p.line IS NOT NULL), t.payload "
+    "FROM urls u LEFT JOIN referers r ON r.id = u.referer LEFT JOIN tasks t ON t.url = u.id "
     'WHERE u.host = ? AND u."group" = ? AND u.state = 0 '  # 0: State.QUEUED, as in the index
     "ORDER BY u.rank, u.id LIMIT ?"
 )
@@ -119,7 +119,7 @@ class SqliteFrontier:
             self._give_back(connection, url)
 
     def _add(self, connection: JobConnection, tasks: list[UrlTask]) -> int:
-        keys, rows = connection.keys, []
+        keys, rows, payloads = connection.keys, [], []
         new: dict[int, int] = {}
         for task in tasks:
             key = url_key(task.url)
@@ -130,7 +130,11 @@ class SqliteFrontier:
             group = self._group(connection, task.group)
             rows.append((new[key], task.url, host, task.depth, referer, task.rank, group))
             self._note_head((host, group), (task.rank, _FIRST_OF_RANK))
+            if task.payload is not None:
+                payloads.append((new[key], task.details().get("key"), task.payload))
         connection.executemany(_INSERT, rows)
+        if payloads:
+            connection.executemany("INSERT INTO tasks VALUES (?, ?, ?)", payloads)
         keys.add(new)
         self._counts[State.QUEUED] += len(new)
         return len(new)
@@ -181,8 +185,8 @@ class SqliteFrontier:
         )
         deadline = self._clock() + self._lease_seconds
         leases = []
-        for (host, group), (rank, _id, url, depth, referer, attempts, generation, is_known) in rows:
-            task = UrlTask(url, self._names[host], depth, referer, rank, self._group_names[group])
+        for (host, group), (rank, _id, url, depth, referer, attempts, generation, is_known, payload) in rows:
+            task = UrlTask(url, self._names[host], depth, referer, rank, self._group_names[group], payload)
             leases.append(Lease(task, attempts + 1, generation == self._generation, bool(is_known)))
             self._deadlines[url] = deadline
         self._move(connection, [row[1] for _queue, row in rows], State.QUEUED, State.LEASED)
@@ -282,10 +286,12 @@ class SqliteFrontier:
             self._ack(connection, url, self._lost(connection, url, row[3]))
 
     def _lost(self, connection: JobConnection, url: str, attempts: int) -> Outcome:
-        depth, referer = connection.execute(
-            "SELECT u.depth, r.url FROM urls u LEFT JOIN referers r ON r.id = u.referer WHERE u.id = ?",
+        depth, referer, payload = connection.execute(
+            "SELECT u.depth, r.url, t.payload FROM urls u LEFT JOIN referers r ON r.id = u.referer "
+            "LEFT JOIN tasks t ON t.url = u.id WHERE u.id = ?",
             (id_of(connection, url),),
         ).fetchone()
         message = f"the crawl was taken down {attempts} times while it was read"
-        page = Page(url, depth=depth, referer=referer, error=PageError("fetch", "lost", message, attempts))
+        page = UrlTask(url, "", depth, referer, payload=payload).page()
+        page.error = PageError("fetch", "lost", message, attempts)
         return Outcome(page.as_line(), {}, is_dead=True)

@@ -38,7 +38,7 @@ class LeaseMiddleware:
         lease = _lease_of(response)
         has_page = continues = False
         async for output in result:
-            has_page = has_page or (isinstance(output, Page) and lease is not None and output.url == lease.url)
+            has_page = has_page or (isinstance(output, Page) and lease is not None and output.id == lease.url)
             continues = continues or (isinstance(output, Request) and output.meta.get(LEASE) is lease)
             yield output
         # Scrapy ends the output quietly after an exception; `process_spider_exception` has given the page then.
@@ -83,13 +83,10 @@ def error_page(
     """The line of a url that gave no content."""
     tried = request or (response.request if response is not None else None)
     attempts = 1 if tried is None else 1 + tried.meta.get("retry_times", 0) + tried.meta.get(PUT_BACKS, 0)
-    return Page(
-        url=lease.url,
-        status=response.status if response is not None else None,
-        depth=lease.task.depth,
-        referer=lease.task.referer,
-        error=PageError("fetch", kind, message, attempts),
-    )
+    page = lease.task.page()
+    page.status = response.status if response is not None else None
+    page.error = PageError("fetch", kind, message, attempts)
+    return page
 
 
 def _lease_of(response: Response) -> Lease | None:

@@ -27,6 +27,7 @@ class State(IntEnum):
     DONE = 2  # its line is in `pages`
     DEAD = 3  # the same, and the line says why it could not be fetched
     SEEN = 4  # a redirect's target, `referer` is who was redirected: it has no line of its own
+    PARKED = 5  # not of this run, which is for the tasks of other keys
 
 
 # groups: of urls that go out together, and the rank that they have now; urls of the group 0 have no name
@@ -36,6 +37,7 @@ class State(IntEnum):
 #         `ends`: so that status need not read all lines
 # bodies: what the server sent, for stages that run again. `generation` counts the refreshes of the job
 # stages: one row for each stage that a page went through
+# tasks:  of a url that is no plain GET: what else makes up the request, as JSON, and the user's name for it
 # feeds:  files that this job writes its lines to, and their size before
 _TABLES = """
 CREATE TABLE job (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -89,6 +91,7 @@ CREATE TABLE stages (
     seconds REAL NOT NULL,
     PRIMARY KEY (url, stage)
 ) WITHOUT ROWID;
+CREATE TABLE tasks (url INTEGER PRIMARY KEY, name TEXT, payload TEXT NOT NULL);
 CREATE TABLE feeds (path TEXT PRIMARY KEY, offset INTEGER NOT NULL, device INTEGER, inode INTEGER) WITHOUT ROWID;
 """
 

@@ -6,13 +6,16 @@ from llmcrawler.urls.pattern import url_pattern
 from llmcrawler.urls.scope import Scope
 from llmcrawler.urls.sitemaps import Sitemap, parse_sitemap
 from llmcrawler.urls.sites import origin_of, relative_url, site_name
+from llmcrawler.urls.tasks import ListedTask, TaskList
 from llmcrawler.urls.traps import TrapGuard, TrapLimits
 
 __all__ = [
     "MAX_URL_LENGTH",
     "AddressGuard",
+    "ListedTask",
     "Scope",
     "Sitemap",
+    "TaskList",
     "TrapGuard",
     "TrapLimits",
     "dedup_key",

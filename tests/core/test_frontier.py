@@ -126,6 +126,19 @@ async def test_a_dead_url_is_counted_as_such(frontier):
     assert frontier.counts() == Counts(dead=1)
 
 
+async def test_one_url_with_other_payloads_is_another_task_and_comes_back_with_its_own(frontier):
+    tasks = [UrlTask.with_payload("https://a.example/1", "a.example", f'{{"key": "{key}"}}') for key in "aab"]
+    assert await frontier.add([task("/1"), *tasks]) == 3
+    leases = await frontier.lease(MANY, {}, MANY)
+    assert {lease.task.address for lease in leases} == {"https://a.example/1"}
+    assert [lease.task.page().key for lease in leases] == [None, "a", "b"]
+    assert len({lease.task.page().id for lease in leases}) == 3
+    assert await frontier.ack(leases[1].url)
+    assert await frontier.release(leases[2].url)
+    (again,) = await frontier.lease(MANY, {}, MANY)
+    assert again.task == leases[2].task
+
+
 async def test_parameters_in_another_order_are_the_same_url(frontier):
     assert await frontier.add([task("/?a=1&b=2"), task("/?b=2&a=1")]) == 1
 
