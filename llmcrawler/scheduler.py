@@ -24,7 +24,7 @@ from twisted.internet.defer import Deferred
 from llmcrawler.downloader import PoliteDownloader
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.frontier import Frontier, Lease, UrlTask
-from llmcrawler.items import Page, StageRun
+from llmcrawler.items import Line, StageRun
 from llmcrawler.job import Resumed
 from llmcrawler.storage import Outcome
 from llmcrawler.wiring import Crawl, crawl_of
@@ -98,6 +98,9 @@ class FrontierScheduler(BaseScheduler):
     def held_leases(self) -> list[Lease]:
         """The leases that have not come back, oldest first."""
         return list(self._leases.values())
+
+    def holds(self, lease: Lease) -> bool:
+        return lease.url in self._leases
 
     def waits_only_for(self, hosts: Collection[str]) -> bool:
         """Whether nothing is left to do but for these hosts."""
@@ -174,27 +177,34 @@ class FrontierScheduler(BaseScheduler):
         while True:
             await self._wanted.wait()
             self._wanted.clear()
-            limit = min(self._budget(), 2 * self._low_water() - self._awake())
-            was_dry = self._is_dry
-            self._is_dry = limit <= 0
-            if limit <= 0:
-                continue
-            self._is_leasing = True
             try:
-                leases = await self.frontier.lease(limit, self._held(), self._per_host())
+                await self._fill()
             except StorageFailed:  # the crawl is being closed, and says why
                 return
-            finally:
-                self._is_leasing = False
-            for lease in leases:
-                self._leases[lease.url] = lease
-                self._buffer.setdefault(lease.task.host, deque()).append(lease)
+
+    async def _fill(self) -> None:
+        limit = min(self._budget(), 2 * self._low_water() - self._awake())
+        was_dry = self._is_dry
+        self._is_dry = limit <= 0
+        if limit <= 0:
+            return
+        self._is_leasing = True
+        try:
+            leases = await self.frontier.lease(limit, self._held(), self._per_host())
             self._is_dry = len(leases) < limit
-            self._buffered += len(leases)
-            self._spent += len(leases)
-            self._count()
-            if leases or not was_dry:  # when it ran dry just now, the crawl may be at its end
-                self._wake_engine()
+            self._take(leases)
+        finally:
+            self._is_leasing = False
+        self._count()
+        if leases or not was_dry:  # when it ran dry just now, the crawl may be at its end
+            self._wake_engine()
+
+    def _take(self, leases: Iterable[Lease]) -> None:
+        for lease in leases:
+            self._leases[lease.url] = lease
+            self._buffer.setdefault(lease.task.host, deque()).append(lease)
+            self._buffered += 1
+            self._spent += 1
 
     def _budget(self) -> int:
         return self._max_pages - self._spent
@@ -233,21 +243,21 @@ class FrontierScheduler(BaseScheduler):
             engine._slot.nextcall.schedule()
 
     async def _item_is_through(self, item: object) -> None:
-        if isinstance(item, Page):
+        if isinstance(item, Line):
             is_dead = item.error is not None and item.error.stage == "fetch"
             await self._end(item, Outcome(item.as_line(), _runs(item), is_dead=is_dead))
 
     async def _item_was_dropped(self, item: object) -> None:
         """By a pipeline of the user's: there is no line of it."""
-        if isinstance(item, Page):
+        if isinstance(item, Line):
             await self._end(item, Outcome(None, _runs(item)))
 
     async def _item_failed(self, item: object) -> None:
         """In a pipeline of the user's: the log says how."""
-        if isinstance(item, Page):
+        if isinstance(item, Line):
             await self._end(item, Outcome(None, _runs(item), is_dead=True))
 
-    async def _end(self, page: Page, outcome: Outcome) -> None:
+    async def _end(self, page: Line, outcome: Outcome) -> None:
         if self._leases.pop(page.url, None) is None:
             return
         try:
@@ -281,7 +291,7 @@ class FrontierScheduler(BaseScheduler):
         self._leases.clear()
 
 
-def _runs(page: Page) -> dict[str, StageRun]:
+def _runs(page: Line) -> dict[str, StageRun]:
     """The runs of a page's stages. What failed before it was a page is in its error only."""
     if page.error is not None and page.error.stage == "fetch":
         error = page.error

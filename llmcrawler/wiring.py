@@ -15,7 +15,7 @@ from scrapy.crawler import Crawler
 from scrapy.statscollectors import StatsCollector
 
 from llmcrawler import learned
-from llmcrawler.arguments import ExploreOptions
+from llmcrawler.arguments import ExploreOptions, MapOptions
 from llmcrawler.classification import (
     LLM,
     Answer,
@@ -56,7 +56,7 @@ from llmcrawler.extraction import (
     StructuredTeacher,
     Teacher,
 )
-from llmcrawler.frontier import Admission, Frontier
+from llmcrawler.frontier import Admission, Frontier, MapAdmission, MapRules
 from llmcrawler.items import Page
 from llmcrawler.job import Job
 from llmcrawler.llm import AnswerCache, Batcher, BatchRules, CachedAsker
@@ -92,8 +92,7 @@ class Crawl:
     def __init__(self, crawler: Crawler, options: ExploreOptions) -> None:
         settings = crawler.settings
         self.options = options
-        scope = Scope(options.urls, allow=options.allow, deny=options.deny, max_depth=options.depth)
-        self.admission = Admission(scope, TrapGuard(datetime.now(UTC).date()))
+        self.admission = _admission(options)
         self.job = _job(crawler, options)
         self.ledger = None if self.job is None else self.job.ledger
         self.lease_seconds = settings.getfloat("LEASE_SECONDS")
@@ -219,6 +218,20 @@ class PageAsking:
     def _count_usage(self) -> None:
         for name, value in self._model.usage.as_dict().items():
             self._stats.set_value(f"llmcrawler/llm/{name}", value)
+
+
+def _admission(options: ExploreOptions) -> Admission:
+    scope = Scope(
+        options.urls,
+        allow=options.allow,
+        deny=options.deny,
+        max_depth=options.depth,
+        subdomains=isinstance(options, MapOptions) and options.subdomains,
+    )
+    traps = TrapGuard(datetime.now(UTC).date())
+    if isinstance(options, MapOptions):
+        return MapAdmission(scope, traps, MapRules(options.max_urls, options.match, options.depth))
+    return Admission(scope, traps)
 
 
 def _pressure(crawler: Crawler, waiting: int | None = None) -> str | None:

@@ -6,18 +6,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from llmcrawler.items import Found
 from llmcrawler.storage import Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class UrlTask:
-    """A url to fetch. `url` is normalised: it is the identity. A lower `rank` goes out earlier."""
+    """A url to fetch. `url` is normalised: it is the identity. A lower `rank` goes out earlier. `found`: of a map."""
 
     url: str
     host: str
     depth: int = 0
     referer: str | None = None
     rank: int = 0
+    found: Found | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,9 @@ class Frontier(Protocol):
         """Before anything else. A backend that outlives the process goes on where it was."""
 
     async def add(self, tasks: Iterable[UrlTask]) -> int:
-        """Queue the urls that were never seen. Returns how many were new."""
+        """Queue the urls that were never seen. Returns how many were new. Of one that waits, what `found` says of it is
+        merged.
+        """
         ...
 
     async def lease(self, limit: int, held: Mapping[str, int], per_host: int) -> list[Lease]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
 from heapq import heapify, heappop, heappush
 from typing import Any
 
 from llmcrawler.frontier.protocol import Counts, Lease, UrlTask
-from llmcrawler.items import Page, PageError
+from llmcrawler.items import SOURCES, Found, Page, PageError, Url
 from llmcrawler.storage import Database, Outcome, State
 from llmcrawler.storage.ledger import read_value, write_outcome
 from llmcrawler.storage.schema import url_key
@@ -19,11 +18,16 @@ _Place = tuple[int, int]  # rank, id: the order within a host
 _FIRST_OF_RANK = 0
 
 _INSERT = "INSERT OR IGNORE INTO urls (key, url, host, depth, referer, rank) VALUES (?, ?, ?, ?, ?, ?)"
+# As in Found.merged; a source is its place in SOURCES.
+_FOUND = (
+    "INSERT INTO found VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET source = min(source, excluded.source), "
+    "lastmod = coalesce(lastmod, excluded.lastmod), title = coalesce(title, excluded.title)"
+)
 _NEXT = (
     "SELECT u.rank, u.id, u.url, u.depth, r.url, u.attempts, "
     "(SELECT b.generation FROM bodies b WHERE b.url = u.id AND b.body IS NOT NULL), "
-    "EXISTS (SELECT 1 FROM pages p WHERE p.url = u.id AND p.line IS NOT NULL) "
-    "FROM urls u LEFT JOIN referers r ON r.id = u.referer "
+    "EXISTS (SELECT 1 FROM pages p WHERE p.url = u.id AND p.line IS NOT NULL), f.source, f.lastmod, f.title "
+    "FROM urls u LEFT JOIN referers r ON r.id = u.referer LEFT JOIN found f ON f.key = u.key "
     "WHERE u.host = ? AND u.state = 0 ORDER BY u.rank, u.id LIMIT ?"  # 0: State.QUEUED, as in the index
 )
 
@@ -124,6 +128,8 @@ class SqliteFrontier:
             self._note_head(row[2], (row[5], _FIRST_OF_RANK))
         new = connection.total_changes - before - names
         self._counts[State.QUEUED] += new
+        told = [(row[0], task.found) for row, task in zip(rows, tasks, strict=True) if task.found is not None]
+        connection.executemany(_FOUND, [(key, SOURCES.index(f.source), f.lastmod, f.title) for key, f in told])
         return new
 
     def _host(self, connection: sqlite3.Connection, name: str) -> int:
@@ -153,8 +159,8 @@ class SqliteFrontier:
         rows = self._best(connection, limit, held, per_host)
         deadline = self._clock() + self._lease_seconds
         leases = []
-        for host, (rank, _id, url, depth, referer, attempts, generation, is_known) in rows:
-            task = UrlTask(url, self._names[host], depth, referer, rank)
+        for host, (rank, _id, url, depth, referer, attempts, generation, is_known, *told) in rows:
+            task = UrlTask(url, self._names[host], depth, referer, rank, _found(*told))
             leases.append(Lease(task, attempts + 1, generation == self._generation, bool(is_known)))
             self._deadlines[url] = deadline
         self._move(connection, [row[1] for _host, row in rows], State.QUEUED, State.LEASED)
@@ -255,5 +261,16 @@ class SqliteFrontier:
             (url_key(url),),
         ).fetchone()
         message = f"the crawl was taken down {attempts} times while it was read"
-        page = Page(url, depth=depth, referer=referer, error=PageError("fetch", "lost", message, attempts))
-        return Outcome(asdict(page), {}, is_dead=True)
+        error = PageError("fetch", "lost", message, attempts)
+        told = connection.execute("SELECT source, lastmod, title FROM found WHERE key = ?", (url_key(url),)).fetchone()
+        found = None if told is None else _found(*told)
+        page = (
+            Page(url, depth=depth, referer=referer, error=error)
+            if found is None
+            else Url(url, source=found.source, lastmod=found.lastmod, depth=depth, referer=referer, error=error)
+        )
+        return Outcome(page.as_line(), {}, is_dead=True)
+
+
+def _found(source: int | None, lastmod: str | None, title: str | None) -> Found | None:
+    return None if source is None else Found(SOURCES[source], lastmod, title)

@@ -11,7 +11,7 @@ from llmcrawler.errors import ConfigError
 from llmcrawler.urls import dedup_key
 
 APPLICATION_ID = 0x6C6C6D63  # "llmc"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _CURE = "it is left as it is: name another JOBDIR, or remove the file to start anew"
 _HEADER = b"SQLite format 3\0"
@@ -32,6 +32,7 @@ class State(IntEnum):
 # pages:  what became of a url. `seq`: the order of the ends; null while the page is on its way
 # bodies: what the server sent, for stages that run again. `generation` counts the refreshes of the job
 # stages: one row for each stage that a page went through
+# found:  of a map: where a url (its key) was found, and what is said of it there
 # feeds:  files that this job writes its lines to, and their size before
 _TABLES = """
 CREATE TABLE job (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -82,6 +83,7 @@ CREATE TABLE stages (
     seconds REAL NOT NULL,
     PRIMARY KEY (url, stage)
 ) WITHOUT ROWID;
+CREATE TABLE found (key INTEGER PRIMARY KEY, source INTEGER NOT NULL, lastmod TEXT, title TEXT);
 CREATE TABLE feeds (path TEXT PRIMARY KEY, offset INTEGER NOT NULL, device INTEGER, inode INTEGER) WITHOUT ROWID;
 """
 
