@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from scrapy import signals
 
-from llmcrawler.frontier import LISTED_ONLY_RANK, Lease, MapAdmission
+from llmcrawler.frontier import LISTED_ONLY_RANK, TEST_RANK, Lease, MapAdmission, UrlTask
 from llmcrawler.items import PageError, Url
 from llmcrawler.scheduler import FrontierScheduler
 from llmcrawler.storage import Outcome
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from scrapy import Spider
     from scrapy.core.engine import ExecutionEngine
+
+    from llmcrawler.job import Resumed
 
 _LINES_AT_ONCE = 100
 
@@ -35,6 +37,8 @@ class MapScheduler(FrontierScheduler):
     """
 
     _aside: tuple[Lease, ...] = ()  # leased to be listed
+    _early: tuple[Lease, ...] = ()  # leased, and to go back
+    _only_tests_wait = False
 
     def has_pending_requests(self) -> bool:
         return bool(super().has_pending_requests() or self._aside or self.frontier.counts().queued)
@@ -45,10 +49,10 @@ class MapScheduler(FrontierScheduler):
             await self.frontier.ack(lease.url, Outcome(None, {}))
             self._count()
 
-    def look_again(self) -> None:
-        """Something has ended that kept urls from going out."""
-        self._wanted.set()
-        self._wake_engine()
+    async def add(self, tasks: Iterable[UrlTask]) -> int:
+        new = await super().add(tasks)
+        self._only_tests_wait = self._only_tests_wait and not new
+        return new
 
     @property
     def _admission(self) -> MapAdmission:
@@ -65,21 +69,45 @@ class MapScheduler(FrontierScheduler):
 
     async def _open(self) -> None:
         await super()._open()
+        self._refundable = 0  # a page that could not be had has cost a request too
         if self._crawl.ledger is not None:
             self._spent = await self._crawl.ledger.tried_count()
 
+    def _limit_to(self, resumed: Resumed) -> None:
+        """Most lines of earlier runs were no pages: `_open` counts those that were."""
+
     async def _fill(self) -> None:
-        spider: ListReader = self._crawler.spider  # type: ignore[assignment]  # the one that chose this scheduler
-        if self._budget() > 0:
-            await super()._fill()
-            await self._list(self._aside)
-        elif not spider.reads_lists:
+        if self._reads_lists():  # which tell what the pages are worth
+            return
+        if self._budget() <= 0:
             self._note_end()
             await self._list_all()
+        elif not (self._only_tests_wait and self._has_better()):
+            await super()._fill()
+            for lease in self._early:
+                await self.frontier.release(lease.url)
+            self._early = ()
+            await self._list(self._aside)
+
+    def _reads_lists(self) -> bool:
+        spider: ListReader = self._crawler.spider  # type: ignore[assignment]  # the one that chose this scheduler
+        scraper = self._engine.scraper.slot
+        is_quiet = not self._waiting and not self._delayed and not self._engine.downloader.active
+        # A request that was dropped without a word is no reason to wait.
+        return spider.reads_lists and not (is_quiet and (scraper is None or scraper.is_idle()))
+
+    def _has_better(self) -> bool:
+        """Whether pages that no list has are on their way: they may lead to more of their kind."""
+        return any(lease.task.rank < TEST_RANK for lease in self._leases.values())
 
     def _take(self, leases: Iterable[Lease]) -> None:
         wanted = list(leases)
-        super()._take(lease for lease in wanted if lease.task.rank < LISTED_ONLY_RANK)
+        super()._take(lease for lease in wanted if lease.task.rank < TEST_RANK)
+        tests = tuple(lease for lease in wanted if TEST_RANK <= lease.task.rank < LISTED_ONLY_RANK)
+        if self._has_better():
+            self._early, self._only_tests_wait = tests, bool(tests)
+        else:
+            super()._take(tests)
         self._aside = tuple(lease for lease in wanted if lease.task.rank >= LISTED_ONLY_RANK)
         if self._aside:
             self._wanted.set()  # they leave room for others
@@ -116,10 +144,10 @@ class MapScheduler(FrontierScheduler):
 
     def _note_end(self) -> None:
         assert self._crawler.stats is not None
-        reason = self._admission.reason_to_end
-        if reason is None:
-            reason = f"max_pages={self._max_pages} looked through, {self.frontier.counts().queued:,} urls were not"
-        if "llmcrawler/map_end" not in self._crawler.stats.get_stats():
+        if self._crawler.stats.get_value("llmcrawler/map_end") is None:
+            reason = self._admission.reason_to_end
+            more = self.frontier.counts().queued + self._buffered
+            reason = reason or f"max_pages={self._max_pages} looked through, {more:,} more urls were not"
             self._crawler.stats.set_value("llmcrawler/map_end", reason)
 
     async def _item_is_through(self, item: object) -> None:

@@ -12,10 +12,10 @@ from llmcrawler.frontier.protocol import UrlTask
 from llmcrawler.items import Found
 from llmcrawler.urls import Listed, Scope, TrapGuard, dedup_key, normalise
 
-# Ranks. Breadth first, and within a depth new shapes of urls first; then what lists have, as a test of the lists; what
-# is not looked through at all comes last.
+# Ranks. Pages that no list has come breadth first, and within a depth new shapes of urls first. Pages that a list has
+# are but a test of the lists, and come after all others; what is not looked through at all comes last.
 _RANKS_OF_DEPTH = 64
-_LISTED_RANK = 1_000_000
+TEST_RANK = 1_000_000
 LISTED_ONLY_RANK = 2_000_000
 _AT_ONCE = 500
 
@@ -24,8 +24,8 @@ Add = Callable[[Sequence[UrlTask]], Awaitable[int]]  # a frontier's `add`
 
 @dataclass(frozen=True, slots=True)
 class MapRules:
-    """`max_urls` that match are listed, the start urls aside. Lists are believed to be whole when, of what links lead
-    to, they lack no more than `lacking_share` of what they have, and `barren_pages` in a row led to nothing new.
+    """`max_urls` that match are listed, the start urls aside. Lists are believed to be whole when they lack no more
+    than `lacking_share` of what they have, and `barren_pages` of theirs in a row led to nothing new.
     """
 
     max_urls: int = 30_000
@@ -79,7 +79,7 @@ class MapAdmission(Admission):
                 self._unlisted.discard(key)
                 task = self._task(url, 1, address)
                 is_page = reason is None and self._rules.max_depth != 1
-                rank = _LISTED_RANK + task.rank if is_page else LISTED_ONLY_RANK
+                rank = TEST_RANK + task.rank if is_page else LISTED_ONLY_RANK
                 found = Found(source, entry.lastmod or None, entry.title or None)
                 tasks.append(replace(task, rank=rank, found=found))
         return tasks
@@ -87,20 +87,26 @@ class MapAdmission(Admission):
     def of_page(self, links: Iterable[str], depth: int, referer: str) -> list[UrlTask]:
         """What a page's links lead to; those that do not match too, as ways."""
         found = Found("link")
-        is_last = self._rules.max_depth is not None and depth >= self._rules.max_depth
-        return [
-            replace(task, rank=LISTED_ONLY_RANK if is_last else 1 + depth * _RANKS_OF_DEPTH + task.rank, found=found)
-            for task in self.admit(links, depth, referer)
-        ]
+        return [replace(task, rank=self._rank_of_link(task), found=found) for task in self.admit(links, depth, referer)]
+
+    def _rank_of_link(self, task: UrlTask) -> int:
+        if self._rules.max_depth is not None and task.depth >= self._rules.max_depth:
+            return LISTED_ONLY_RANK
+        if hash(dedup_key(task.url)) in self._listed:
+            return TEST_RANK + task.rank
+        return 1 + task.depth * _RANKS_OF_DEPTH + task.rank
 
     def of_start(self, urls: Iterable[str]) -> list[UrlTask]:
         return [replace(task, found=Found("start")) for task in self.given(urls)]
 
-    def note_links(self, tasks: Iterable[UrlTask]) -> None:
-        """Of one page that was looked through."""
+    def note_links(self, page: UrlTask, tasks: Iterable[UrlTask] = ()) -> None:
+        """What a page led to that was looked through, or could not be."""
         keys = {hash(dedup_key(task.url)) for task in tasks} - self._listed - self._unlisted
         self._unlisted |= keys
-        self._barren = 0 if keys else self._barren + 1
+        if keys:
+            self._barren = 0
+        elif page.rank >= TEST_RANK:
+            self._barren += 1
 
     async def add(self, tasks: Sequence[UrlTask], add: Add) -> int:
         """Up to `max_urls` of those that match, and how many were new. The event loop is held for some milliseconds at

@@ -110,7 +110,10 @@ class SiteLists:
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
         self.pending -= 1
         is_guess = bool(request.cb_kwargs.get("is_guess"))
-        logger.log(_level(is_guess), "List %s: %s", request.url, failure_kind(failure.value)[1])
+        kind, message = failure_kind(failure.value)
+        if kind == "too_large":
+            message = f"it is larger than {_MAX_BYTES // 2**20} MB, and not read"
+        logger.log(_level(is_guess), "List %s: %s", request.url, message)
 
 
 def _level(is_expected: bool) -> int:

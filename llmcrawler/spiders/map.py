@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any, ClassVar, Self
 
 from scrapy import Request, Spider, signals
@@ -112,9 +112,10 @@ class MapSpider(Spider):
             line.final_url = target
             if lease.task.depth == 0:
                 self.admission.scope.widen(target)
-            await self._follow([target], lease.task.depth, lease.url)
+            await self._follow(lease, [target], lease.task.depth, lease.url)
         elif fault is not None:
             line.error = error_page(lease, *fault, response).error
+            self.admission.note_links(lease.task)
         else:
             assert isinstance(response, TextResponse)  # response_fault saw to it
             outline = await self._outline(response)
@@ -133,6 +134,7 @@ class MapSpider(Spider):
             logger.error("Error on %s", request.url, exc_info=failure.value)
             assert self.crawler.stats is not None
             self.crawler.stats.inc_value("llmcrawler/internal_errors")
+        self.admission.note_links(lease.task)
         yield self.line_of_fault(lease, error_page(lease, kind, message, request=request))
 
     def line_of_fault(self, lease: Lease, page: Page) -> Url:
@@ -179,11 +181,11 @@ class MapSpider(Spider):
         for feed in outline.feeds:
             if self.admission.scope.has_site_of(feed):
                 self._lists.ask(url, feed, kind=FEED)
-        await self._follow(list(outline.links), lease.task.depth + 1, url)
+        await self._follow(lease, outline.links, lease.task.depth + 1, url)
 
-    async def _follow(self, links: list[str], depth: int, referer: str) -> None:
+    async def _follow(self, lease: Lease, links: Iterable[str], depth: int, referer: str) -> None:
         tasks = self.admission.of_page(links, depth, referer)
-        self.admission.note_links(tasks)
+        self.admission.note_links(lease.task, tasks)
         await self.admission.add(tasks, self._scheduler().add)
 
     def _may_ask_again(self, response: Response) -> bool:

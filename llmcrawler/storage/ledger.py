@@ -98,7 +98,7 @@ class Ledger:
 
     async def tried_count(self) -> int:
         """Pages that are at their end after a fetch; a map has lines without one."""
-        query = "SELECT count(*) FROM pages WHERE seq IS NOT NULL AND status IS NOT NULL"
+        query = "SELECT count(*) FROM pages WHERE seq IS NOT NULL AND (status IS NOT NULL OR error_kind IS NOT NULL)"
         return await self._database.run(lambda connection: int(connection.execute(query).fetchone()[0]))
 
     async def note_learned(self, seq: int) -> None:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from llmcrawler.arguments import ExploreOptions
+from llmcrawler.arguments import ExploreOptions, MapOptions
 from llmcrawler.errors import ConfigError
 
 
@@ -42,3 +42,22 @@ def test_a_wrong_argument_is_named_with_its_value(arguments, named):
     with pytest.raises(ConfigError) as raised:
         ExploreOptions.of(arguments)
     assert named in str(raised.value)
+
+
+def test_a_map_has_arguments_of_its_own():
+    options = MapOptions.of(
+        {"url": "https://a.example", "max_urls": "7", "match": "/p/", "subdomains": "1", "depth": "2"}
+    )
+    assert (options.max_urls, options.match, options.subdomains, options.depth) == (7, "/p/", True, 2)
+    assert options.identity() == {**options.identity(), "max_urls": 7, "match": "/p/", "subdomains": True}
+    assert MapOptions.of({"url": "https://a.example"}).max_urls == 30_000
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("max_urls", "0"), ("match", "("), ("subdomains", "perhaps"), ("force", "all"), ("refresh", "1")],
+)
+def test_a_wrong_argument_of_a_map_is_named_with_its_value(name, value):
+    with pytest.raises(ConfigError) as raised:
+        MapOptions.of({"url": "https://example.com", name: value})
+    assert name in str(raised.value)

@@ -1,12 +1,13 @@
 """What every frontier backend does; a backend is one line in `frontier`'s params."""
 
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from llmcrawler.frontier import Counts, Frontier, MemoryFrontier, SqliteFrontier, UrlTask
-from llmcrawler.items import StageRun
+from llmcrawler.items import Found, StageRun
 from llmcrawler.storage import Database, Ledger, Outcome, open_job_file
 
 MANY = 100
@@ -191,3 +192,15 @@ async def test_a_url_that_ended_the_process_too_often_is_dead_with_its_reason(tm
     assert line["error"]["kind"] == "lost"
     assert line["error"]["attempts"] == MAX_LEASES
     await last.close()
+
+
+async def test_what_is_found_of_a_url_that_waits_is_merged(frontier):
+    first = UrlTask("https://a.example/1", "a.example", found=Found("link"))
+    await frontier.add([first])
+    await frontier.add([replace(first, found=Found("sitemap", "2026")), replace(first, found=Found("feed", "x", "T"))])
+    (lease,) = await frontier.lease(MANY, {}, MANY)
+    assert lease.task.found == Found("sitemap", "2026", "T")
+    await frontier.release(lease.url)
+    assert [again.task.found for again in await frontier.lease(MANY, {}, MANY)] == [lease.task.found]
+    await frontier.ack(lease.url)
+    assert await frontier.add([first]) == 0
