@@ -149,7 +149,8 @@ class Url:
 
     def as_line(self) -> dict[str, Any]:
         """Its fields, as JSON has them."""
-        return asdict(self)
+        line = {name: getattr(self, name) for name in _URL_FIELDS}
+        return {**line, "error": None if self.error is None else asdict(self.error)}
 
     def __post_init__(self) -> None:
         self.stages: dict[str, StageRun] = {}
@@ -160,6 +161,7 @@ class Url:
         return self.status is not None or self.error is not None
 
 
+_URL_FIELDS = tuple(one.name for one in fields(Url))
 Line = Page | Url  # what a leased url leads to
 
 
