@@ -136,6 +136,36 @@ class ExtractOptions(ExploreOptions):
         }
 
 
+@dataclass(frozen=True, slots=True)
+class MapOptions(ExploreOptions):
+    """What `scrapy crawl map` was asked to do. `max_pages` are looked through for links."""
+
+    max_urls: int = 30_000
+    match: str | None = None
+    subdomains: bool = False
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, object]) -> MapOptions:
+        for name in ("force", "refresh"):
+            if arguments.get(name) not in (None, "", "0"):
+                raise ConfigError(f"{name}={arguments[name]!r}: a map has no stages to run again; name another JOBDIR")
+        return cls(
+            urls=_urls(arguments),
+            max_pages=_number(arguments, "max_pages", minimum=1) or 1000,
+            depth=_number(arguments, "depth", minimum=0),
+            allow=_expressions(arguments, "allow"),
+            deny=_expressions(arguments, "deny"),
+            max_urls=_number(arguments, "max_urls", minimum=1) or 30_000,
+            match=next(iter(_expressions(arguments, "match")), None),
+            subdomains=_flag(arguments, "subdomains"),
+        )
+
+    def identity(self) -> dict[str, Any]:
+        # Without super(): a dataclass with slots is another class than the one that this body belongs to.
+        known = ExploreOptions.identity(self)
+        return {**known, "max_urls": self.max_urls, "match": self.match, "subdomains": self.subdomains}
+
+
 def _task_list(arguments: Mapping[str, object]) -> TaskList:
     given = {name: str(arguments.get(name) or "") for name in ("urls", "tasks")}
     names = [name for name, value in given.items() if value]

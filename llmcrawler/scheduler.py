@@ -25,7 +25,7 @@ from twisted.internet.defer import Deferred
 from llmcrawler.downloader import PoliteDownloader
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.frontier import Frontier, Lease, UrlTask
-from llmcrawler.items import Page, StageRun
+from llmcrawler.items import Line, Page, StageRun
 from llmcrawler.job import Resumed
 from llmcrawler.storage import Outcome
 from llmcrawler.wiring import Crawl, crawl_of
@@ -108,6 +108,9 @@ class FrontierScheduler(BaseScheduler):
         """The leases that have not come back, oldest first."""
         return list(self._leases.values())
 
+    def holds(self, lease: Lease) -> bool:
+        return lease.url in self._leases
+
     def waits_only_for(self, hosts: Collection[str]) -> bool:
         """Whether nothing is left to do but for these hosts."""
         if self._delayed or self._is_leasing or not self._is_dry or self._wanted.is_set():
@@ -187,28 +190,35 @@ class FrontierScheduler(BaseScheduler):
     async def _keep_filled(self) -> None:
         while True:
             await self._until_wanted()
-            limit = min(self._budget(), 2 * self._low_water() - self._awake())
-            was_dry = self._is_dry
-            # To look for nothing would hold a crawl open that is at its end, until the engine's next heartbeat.
-            self._is_dry = limit <= 0 or not self.frontier.counts().queued
-            if self._is_dry:
-                continue
-            self._is_leasing = True
             try:
-                leases = await self._lease(limit)
+                await self._fill()
             except StorageFailed:  # the crawl is being closed, and says why
                 return
-            finally:
-                self._is_leasing = False
-            for lease in leases:
-                self._leases[lease.url] = lease
-                self._buffer.setdefault(lease.task.host, deque()).append(lease)
+
+    async def _fill(self) -> None:
+        limit = min(self._budget(), 2 * self._low_water() - self._awake())
+        was_dry = self._is_dry
+        # To look for nothing would hold a crawl open that is at its end, until the engine's next heartbeat.
+        self._is_dry = limit <= 0 or not self.frontier.counts().queued
+        if self._is_dry:
+            return
+        self._is_leasing = True
+        try:
+            leases = await self._lease(limit)
             self._is_dry = len(leases) < limit
-            self._buffered += len(leases)
-            self._spent += len(leases)
-            self._count()
-            if leases or not was_dry:  # when it ran dry just now, the crawl may be at its end
-                self._wake_engine()
+            self._take(leases)
+        finally:
+            self._is_leasing = False
+        self._count()
+        if leases or not was_dry:  # when it ran dry just now, the crawl may be at its end
+            self._wake_engine()
+
+    def _take(self, leases: Iterable[Lease]) -> None:
+        for lease in leases:
+            self._leases[lease.url] = lease
+            self._buffer.setdefault(lease.task.host, deque()).append(lease)
+            self._buffered += 1
+            self._spent += 1
 
     async def _until_wanted(self) -> None:
         if self._pursuit is None:
@@ -278,26 +288,26 @@ class FrontierScheduler(BaseScheduler):
             engine._slot.nextcall.schedule()
 
     async def _item_is_through(self, item: object) -> None:
-        if isinstance(item, Page):
+        if isinstance(item, Line):
             is_dead = item.error is not None and item.error.stage == "fetch"
             await self._end(item, Outcome(item.as_line(), _runs(item), is_dead=is_dead))
 
     async def _item_was_dropped(self, item: object) -> None:
         """By a pipeline of the user's: there is no line of it."""
-        if isinstance(item, Page):
+        if isinstance(item, Line):
             await self._end(item, Outcome(None, _runs(item)))
 
     async def _item_failed(self, item: object) -> None:
         """In a pipeline of the user's: the log says how."""
-        if isinstance(item, Page):
+        if isinstance(item, Line):
             await self._end(item, Outcome(None, _runs(item), is_dead=True))
 
-    async def _end(self, page: Page, outcome: Outcome) -> None:
+    async def _end(self, page: Line, outcome: Outcome) -> None:
         if self._leases.pop(page.id, None) is None:
             return
         try:
             await self.frontier.ack(page.id, outcome)
-            if not self._crawl.note_end(page):
+            if isinstance(page, Page) and not self._crawl.note_end(page):
                 await self._return_buffered()
         except StorageFailed:  # the crawl is being closed, and says why
             return
@@ -338,7 +348,7 @@ class FrontierScheduler(BaseScheduler):
         self._leases.clear()
 
 
-def _runs(page: Page) -> dict[str, StageRun]:
+def _runs(page: Line) -> dict[str, StageRun]:
     """The runs of a page's stages. What failed before it was a page is in its error only."""
     if page.error is not None and page.error.stage == "fetch":
         error = page.error

@@ -79,6 +79,8 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
     "llmcrawler.middlewares.redirects.CrawlMetaRefreshMiddleware": 580,
     "llmcrawler.middlewares.validation.ValidationMiddleware": 585,  # it sees bodies unpacked, and no redirects
+    "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
+    "llmcrawler.middlewares.compression.CompressionMiddleware": 590,
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
     "llmcrawler.middlewares.redirects.CrawlRedirectMiddleware": 600,
     # Behind the HTTP cache: what is kept needs no proxy, and neither bans nor credentials are kept.

@@ -16,7 +16,7 @@ from scrapy.crawler import Crawler
 from scrapy.statscollectors import StatsCollector
 
 from llmcrawler import learned
-from llmcrawler.arguments import ExploreOptions
+from llmcrawler.arguments import ExploreOptions, MapOptions
 from llmcrawler.classification import (
     LLM,
     Answer,
@@ -58,7 +58,7 @@ from llmcrawler.extraction import (
     StructuredTeacher,
     Teacher,
 )
-from llmcrawler.frontier import Admission, Frontier
+from llmcrawler.frontier import Admission, Frontier, MapAdmission, MapRules
 from llmcrawler.frontier.relearning import relearn
 from llmcrawler.items import Page
 from llmcrawler.job import Job
@@ -96,8 +96,7 @@ class Crawl:
     def __init__(self, crawler: Crawler, options: ExploreOptions) -> None:
         settings = crawler.settings
         self.options = options
-        scope = Scope(options.urls, allow=options.allow, deny=options.deny, max_depth=options.depth)
-        self.admission = Admission(scope, TrapGuard(datetime.now(UTC).date()))
+        self.admission = _admission(options)
         self.job = _job(crawler, options)
         self.ledger = None if self.job is None else self.job.ledger
         self.arriving = 0  # pages that are here and whose links are not in the frontier yet
@@ -244,6 +243,20 @@ class PageAsking:
     def _count_usage(self) -> None:
         for name, value in self._model.usage.as_dict().items():
             self._stats.set_value(f"llmcrawler/llm/{name}", value)
+
+
+def _admission(options: ExploreOptions) -> Admission:
+    scope = Scope(
+        options.urls,
+        allow=options.allow,
+        deny=options.deny,
+        max_depth=options.depth,
+        subdomains=isinstance(options, MapOptions) and options.subdomains,
+    )
+    traps = TrapGuard(datetime.now(UTC).date())
+    if isinstance(options, MapOptions):
+        return MapAdmission(scope, traps, MapRules(options.max_urls, options.match, options.depth))
+    return Admission(scope, traps)
 
 
 def _pressure(crawler: Crawler, waiting: int | None = None) -> str | None:

@@ -8,14 +8,12 @@ from typing import Any
 
 from scrapy.exporters import CsvItemExporter
 
-from llmcrawler.items import Page
-
 
 class PagesCsvExporter(CsvItemExporter):
-    """One table, so pages only; what is nested stands as JSON. Items of other spiders pass as they are."""
+    """One table, so pages (or a map's urls) only; what is nested stands as JSON. Items of others pass as they are."""
 
     def export_item(self, item: Any) -> None:
-        if isinstance(item, Page) or getattr(item, "kind", "page") == "page":
+        if getattr(item, "kind", "page") in ("page", "url"):
             super().export_item(item)
 
     def serialize_field(self, field: Any, name: str, value: Any) -> Any:

@@ -22,7 +22,7 @@ from llmcrawler.arguments import NO_LIMIT
 from llmcrawler.configuration import progress_mode
 from llmcrawler.errors import ConfigError
 from llmcrawler.extensions.throttle import AdaptiveThrottle
-from llmcrawler.items import Page, Template
+from llmcrawler.items import Page, Template, Url
 from llmcrawler.reporting import Ending, Flow, HostThrottle, Progress, Report, Tally, read_figures, summary
 from llmcrawler.throttling import HostPolicy
 
@@ -73,6 +73,8 @@ class ProgressExtension:
     def item_scraped(self, item: Any) -> None:
         if isinstance(item, Page):
             self._tally.add_page(item)
+        elif isinstance(item, Url):
+            self._tally.add_url(item)
         elif isinstance(item, Template):
             self._tally.add_template(item)
 

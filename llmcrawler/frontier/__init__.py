@@ -2,6 +2,7 @@
 
 from llmcrawler.frontier.admission import Admission, ungrouped
 from llmcrawler.frontier.goal import Goal
+from llmcrawler.frontier.mapping import LISTED_ONLY_RANK, TEST_RANK, MapAdmission, MapRules
 from llmcrawler.frontier.memory import MemoryFrontier
 from llmcrawler.frontier.protocol import FIRST, Counts, Frontier, Lease, UrlTask
 from llmcrawler.frontier.pursuit import Pursuit
@@ -9,11 +10,15 @@ from llmcrawler.frontier.sqlite import SqliteFrontier
 
 __all__ = [
     "FIRST",
+    "LISTED_ONLY_RANK",
+    "TEST_RANK",
     "Admission",
     "Counts",
     "Frontier",
     "Goal",
     "Lease",
+    "MapAdmission",
+    "MapRules",
     "MemoryFrontier",
     "Pursuit",
     "SqliteFrontier",

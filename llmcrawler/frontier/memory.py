@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import count
 
 from llmcrawler.frontier.protocol import FIRST, Counts, Lease, UrlTask
+from llmcrawler.items import Found
 from llmcrawler.storage import Outcome
 from llmcrawler.storage.keys import url_key
 
@@ -34,6 +35,7 @@ class MemoryFrontier:
         self._clock = clock
         self._seen: set[int] = set()
         self._claimed: dict[str, str] = {}
+        self._found: dict[int, Found] = {}
         self._queues: dict[_Queue, list[_Entry]] = {}
         self._ranks: dict[str, int] = {}
         self._held: dict[str, _Held] = {}
@@ -49,6 +51,10 @@ class MemoryFrontier:
             if self._see(task.url):
                 self._push((task.rank, next(self._arrival), task, 0))
                 new += 1
+                if task.found is not None:
+                    self._found[url_key(task.url)] = task.found
+            elif task.found is not None and (known := self._found.get(key := url_key(task.url))) is not None:
+                self._found[key] = known.merged(task.found)
         return new
 
     async def prefer(self, ranks: Mapping[str, int]) -> None:
@@ -90,6 +96,8 @@ class MemoryFrontier:
     async def ack(self, url: str, outcome: Outcome | None = None) -> bool:
         if self._held.pop(url, None) is None:
             return False
+        if self._found:
+            self._found.pop(url_key(url), None)
         is_dead = outcome is not None and outcome.is_dead
         self._dead += is_dead
         self._done += not is_dead
@@ -141,5 +149,8 @@ class MemoryFrontier:
         if not heap:
             del self._queues[queue]
         self._queued -= 1
+        if entry[2].found is not None:
+            rank, arrival, task, attempts = entry
+            entry = (rank, arrival, replace(task, found=self._found.get(url_key(task.url), task.found)), attempts)
         self._held[entry[2].url] = _Held(entry, self._clock() + self._lease_seconds)
         return Lease(entry[2], entry[3] + 1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final, Protocol, Self
 
-from llmcrawler.items import Page
+from llmcrawler.items import Found, Line, Page, Url
 from llmcrawler.storage import Outcome
 
 FIRST: Final = -1  # a group with this rank, and urls with it in any group, go out before all others
@@ -19,7 +19,7 @@ class UrlTask:
     """A url to fetch. `url` is normalised: it is the identity. Within its `group` a lower `rank` goes out earlier.
 
     `payload` is what else makes up the request (urls/tasks.py); most have none. One url may be asked for with several:
-    those have a fragment that stands for the payload. `address` is the url without it.
+    those have a fragment that stands for the payload. `address` is the url without it. `found`: of a map.
     """
 
     url: str
@@ -29,6 +29,7 @@ class UrlTask:
     rank: int = 0
     group: str = ""
     payload: str | None = None
+    found: Found | None = None
 
     @classmethod
     def with_payload(cls, address: str, host: str, payload: str) -> Self:
@@ -42,8 +43,17 @@ class UrlTask:
     def details(self) -> dict[str, Any]:
         return {} if self.payload is None else json.loads(self.payload)
 
+    def line(self) -> Line:
+        """Before anything is known of it."""
+        return self.page() if self.found is None else self.url_line()
+
+    def url_line(self) -> Url:
+        line = Url(self.url, depth=self.depth, referer=self.referer)
+        if self.found is not None:
+            line.source, line.lastmod, line.title = self.found.source, self.found.lastmod, self.found.title
+        return line
+
     def page(self) -> Page:
-        """Its page, before anything is known of it."""
         page = Page(self.address, depth=self.depth, referer=self.referer)
         if self.payload is not None:
             details = self.details()
@@ -87,7 +97,9 @@ class Frontier(Protocol):
         """Before anything else. A backend that outlives the process goes on where it was."""
 
     async def add(self, tasks: Iterable[UrlTask]) -> int:
-        """Queue the urls that were never seen. Returns how many were new."""
+        """Queue the urls that were never seen. Returns how many were new. Of one that waits, what `found` says of it is
+        merged.
+        """
         ...
 
     async def prefer(self, ranks: Mapping[str, int]) -> None:

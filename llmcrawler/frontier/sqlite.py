@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from llmcrawler.frontier.protocol import FIRST, Counts, Lease, UrlTask
-from llmcrawler.items import PageError
+from llmcrawler.items import SOURCES, Found, PageError
 from llmcrawler.storage import Database, Outcome, State
 from llmcrawler.storage.keys import JobConnection, url_key
 from llmcrawler.storage.ledger import id_of, read_value, write_outcome
@@ -18,11 +18,17 @@ _Place = tuple[int, int]  # rank, id: the order within a queue
 _FIRST_OF_RANK = 0
 
 _INSERT = 'INSERT INTO urls (id, url, host, depth, referer, rank, "group") VALUES (?, ?, ?, ?, ?, ?, ?)'
+# As in Found.merged; a source is its place in SOURCES.
+_FOUND = (
+    "INSERT INTO found VALUES (?, ?, ?, ?) ON CONFLICT (url) DO UPDATE SET source = min(source, excluded.source), "
+    "lastmod = coalesce(lastmod, excluded.lastmod), title = coalesce(title, excluded.title)"
+)
 _NEXT = (
     "SELECT u.rank, u.id, u.url, u.depth, r.url, u.attempts, "
     "(SELECT b.generation FROM bodies b WHERE b.url = u.id AND b.body IS NOT NULL), "
-    "EXISTS (SELECT 1 FROM pages p WHERE p.url = u.id AND p.line IS NOT NULL), t.payload "
+    "EXISTS (SELECT 1 FROM pages p WHERE p.url = u.id AND p.line IS NOT NULL), t.payload, f.source, f.lastmod, f.title "
     "FROM urls u LEFT JOIN referers r ON r.id = u.referer LEFT JOIN tasks t ON t.url = u.id "
+    "LEFT JOIN found f ON f.url = u.id "
     'WHERE u.host = ? AND u."group" = ? AND u.state = 0 '  # 0: State.QUEUED, as in the index
     "ORDER BY u.rank, u.id LIMIT ?"
 )
@@ -119,11 +125,14 @@ class SqliteFrontier:
             self._give_back(connection, url)
 
     def _add(self, connection: JobConnection, tasks: list[UrlTask]) -> int:
-        keys, rows, payloads = connection.keys, [], []
+        keys, rows, payloads, told = connection.keys, [], [], []
         new: dict[int, int] = {}
         for task in tasks:
             key = url_key(task.url)
-            if key in new or keys.find(key) is not None:
+            known = new.get(key) or keys.find(key)
+            if task.found is not None:
+                told.append((known or keys.next_number + len(new), task.found))
+            if known is not None:
                 continue
             new[key] = keys.next_number + len(new)
             host, referer = self._host(connection, task.host), self._referer_id(connection, task.referer)
@@ -135,6 +144,8 @@ class SqliteFrontier:
         connection.executemany(_INSERT, rows)
         if payloads:
             connection.executemany("INSERT INTO tasks VALUES (?, ?, ?)", payloads)
+        if told:
+            connection.executemany(_FOUND, [(at, SOURCES.index(f.source), f.lastmod, f.title) for at, f in told])
         keys.add(new)
         self._counts[State.QUEUED] += len(new)
         return len(new)
@@ -185,8 +196,10 @@ class SqliteFrontier:
         )
         deadline = self._clock() + self._lease_seconds
         leases = []
-        for (host, group), (rank, _id, url, depth, referer, attempts, generation, is_known, payload) in rows:
-            task = UrlTask(url, self._names[host], depth, referer, rank, self._group_names[group], payload)
+        for (host, group), (rank, _id, url, depth, referer, attempts, generation, is_known, payload, *told) in rows:
+            task = UrlTask(
+                url, self._names[host], depth, referer, rank, self._group_names[group], payload, found=_found(*told)
+            )
             leases.append(Lease(task, attempts + 1, generation == self._generation, bool(is_known)))
             self._deadlines[url] = deadline
         self._move(connection, [row[1] for _queue, row in rows], State.QUEUED, State.LEASED)
@@ -286,12 +299,17 @@ class SqliteFrontier:
             self._ack(connection, url, self._lost(connection, url, row[3]))
 
     def _lost(self, connection: JobConnection, url: str, attempts: int) -> Outcome:
-        depth, referer, payload = connection.execute(
-            "SELECT u.depth, r.url, t.payload FROM urls u LEFT JOIN referers r ON r.id = u.referer "
-            "LEFT JOIN tasks t ON t.url = u.id WHERE u.id = ?",
+        depth, referer, payload, *told = connection.execute(
+            "SELECT u.depth, r.url, t.payload, f.source, f.lastmod, f.title FROM urls u "
+            "LEFT JOIN referers r ON r.id = u.referer LEFT JOIN tasks t ON t.url = u.id "
+            "LEFT JOIN found f ON f.url = u.id WHERE u.id = ?",
             (id_of(connection, url),),
         ).fetchone()
+        line = UrlTask(url, "", depth, referer, payload=payload, found=_found(*told)).line()
         message = f"the crawl was taken down {attempts} times while it was read"
-        page = UrlTask(url, "", depth, referer, payload=payload).page()
-        page.error = PageError("fetch", "lost", message, attempts)
-        return Outcome(page.as_line(), {}, is_dead=True)
+        line.error = PageError("fetch", "lost", message, attempts)
+        return Outcome(line.as_line(), {}, is_dead=True)
+
+
+def _found(source: int | None, lastmod: str | None, title: str | None) -> Found | None:
+    return None if source is None else Found(SOURCES[source], lastmod, title)

@@ -21,14 +21,13 @@ from llmcrawler.middlewares.leases import error_page
 from llmcrawler.scheduler import LEASE, FrontierScheduler
 from llmcrawler.spiders.arrivals import Arrivals, add_facts, now
 from llmcrawler.spiders.failures import failure_kind, response_fault
-from llmcrawler.urls import normalise, parse_sitemap
+from llmcrawler.spiders.lists import ListLimits, SiteLists
+from llmcrawler.urls import Sitemap
 from llmcrawler.wiring import Crawl, crawl_of
 
 logger = logging.getLogger(__name__)
 
 _LINKS_AT_ONCE = 200
-_MAX_SITEMAPS = 50
-_MAX_SITEMAP_LEVEL = 3
 
 
 class ExploreSpider(Spider):
@@ -41,12 +40,12 @@ class ExploreSpider(Spider):
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
         spider.options = cls.Options.of(kwargs)
-        spider._sitemaps_seen = set()
+        spider._lists = SiteLists(crawler, spider._take_list, spider._wants_lists, ListLimits())
         crawler.signals.connect(spider.robots_parsed, signals.robots_parsed)
         return spider
 
     options: ExploreOptions
-    _sitemaps_seen: set[str]
+    _lists: SiteLists
 
     @property
     def crawl(self) -> Crawl:
@@ -110,18 +109,14 @@ class ExploreSpider(Spider):
         if self.options.depth == 0:
             return
         for url in getattr(getattr(robotparser, "rp", None), "sitemaps", ()):
-            self._ask_sitemap(request.url, str(url), level=0)
+            self._lists.ask(request.url, str(url))
 
-    async def parse_sitemap(self, response: Response, level: int) -> None:
-        sitemap = await asyncio.to_thread(parse_sitemap, response.body)
-        logger.info("Sitemap %s: %d urls, %d sitemaps", response.url, len(sitemap.urls), len(sitemap.sitemaps))
-        await self._follow([Link(url, place="sitemap") for url, _lastmod in sitemap.urls], 1, response.url)
-        for url in sitemap.sitemaps:
-            self._ask_sitemap(response.url, url, level + 1)
+    async def _take_list(self, found: Sitemap, _kind: str, address: str) -> str:
+        await self._follow([Link(listed.url, place="sitemap") for listed in found.urls], 1, address)
+        return f"{len(found.urls):,} urls"
 
-    def sitemap_failed(self, failure: Failure) -> None:
-        request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
-        logger.warning("Sitemap %s: %s", request.url, failure_kind(failure.value)[1])
+    def _wants_lists(self) -> bool:
+        return self._scheduler().frontier.counts().queued <= 10 * self.options.max_pages
 
     async def _follow(self, links: Sequence[Link], depth: int, referer: str, of: str | None = None) -> None:
         """`of`: the leased url whose page has the links."""
@@ -138,23 +133,6 @@ class ExploreSpider(Spider):
                 await asyncio.sleep(0)
         if pursuit is not None and of is not None:
             pursuit.note_links(of, found)
-
-    def _ask_sitemap(self, base: str, url: str, level: int) -> None:
-        target = normalise(url, base)
-        queued = self._scheduler().frontier.counts().queued
-        wanted = len(self._sitemaps_seen) < _MAX_SITEMAPS and level <= _MAX_SITEMAP_LEVEL
-        if target is None or target in self._sitemaps_seen or not wanted or queued > 10 * self.options.max_pages:
-            return
-        self._sitemaps_seen.add(target)
-        assert self.crawler.engine is not None
-        request = Request(
-            target,
-            callback=self.parse_sitemap,
-            errback=self.sitemap_failed,
-            cb_kwargs={"level": level},
-            meta={"max_retry_times": 1, "autothrottle_dont_adjust_delay": True},  # it is large, and may hang
-        )
-        self.crawler.engine.crawl(request)
 
     def _scheduler(self) -> FrontierScheduler:
         assert self.crawler.engine is not None

@@ -38,6 +38,7 @@ class State(IntEnum):
 # bodies: what the server sent, for stages that run again. `generation` counts the refreshes of the job
 # stages: one row for each stage that a page went through
 # tasks:  of a url that is no plain GET: what else makes up the request, as JSON, and the user's name for it
+# found:  of a map: where a url was found, and what is said of it there
 # feeds:  files that this job writes its lines to, and their size before
 _TABLES = """
 CREATE TABLE job (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -92,6 +93,7 @@ CREATE TABLE stages (
     PRIMARY KEY (url, stage)
 ) WITHOUT ROWID;
 CREATE TABLE tasks (url INTEGER PRIMARY KEY, name TEXT, payload TEXT NOT NULL);
+CREATE TABLE found (url INTEGER PRIMARY KEY, source INTEGER NOT NULL, lastmod TEXT, title TEXT);
 CREATE TABLE feeds (path TEXT PRIMARY KEY, offset INTEGER NOT NULL, device INTEGER, inode INTEGER) WITHOUT ROWID;
 """
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from llmcrawler.arguments import ExploreOptions, ExtractOptions
+from llmcrawler.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.errors import ConfigError
 
 
@@ -62,3 +62,22 @@ def test_of_a_long_list_one_url_of_each_host_is_kept_and_the_rest_is_read_when_i
     options = ExtractOptions.of({"urls": str(listed)})
     assert options.urls == ("https://0.example/0", "https://1.example/1", "https://2.example/2")
     assert len(list(options.tasks())) == 30
+
+
+def test_a_map_has_arguments_of_its_own():
+    options = MapOptions.of(
+        {"url": "https://a.example", "max_urls": "7", "match": "/p/", "subdomains": "1", "depth": "2"}
+    )
+    assert (options.max_urls, options.match, options.subdomains, options.depth) == (7, "/p/", True, 2)
+    assert options.identity() == {**options.identity(), "max_urls": 7, "match": "/p/", "subdomains": True}
+    assert MapOptions.of({"url": "https://a.example"}).max_urls == 30_000
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("max_urls", "0"), ("match", "("), ("subdomains", "perhaps"), ("force", "all"), ("refresh", "1")],
+)
+def test_a_wrong_argument_of_a_map_is_named_with_its_value(name, value):
+    with pytest.raises(ConfigError) as raised:
+        MapOptions.of({"url": "https://example.com", name: value})
+    assert name in str(raised.value)

@@ -1,12 +1,13 @@
 """What every frontier backend does; a backend is one line in `frontier`'s params."""
 
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from llmcrawler.frontier import FIRST, Counts, Frontier, MemoryFrontier, SqliteFrontier, UrlTask
-from llmcrawler.items import StageRun
+from llmcrawler.items import Found, StageRun
 from llmcrawler.storage import Database, Ledger, Outcome, keys, open_job_file
 
 MANY = 100
@@ -267,3 +268,15 @@ async def test_urls_are_known_wherever_their_keys_are(tmp_path, clock, monkeypat
     assert await second.claim("https://a.example/new", "https://a.example/from")
     await first.close()
     await second.close()
+
+
+async def test_what_is_found_of_a_url_that_waits_is_merged(frontier):
+    first = UrlTask("https://a.example/1", "a.example", found=Found("link"))
+    await frontier.add([first])
+    await frontier.add([replace(first, found=Found("sitemap", "2026")), replace(first, found=Found("feed", "x", "T"))])
+    (lease,) = await frontier.lease(MANY, {}, MANY)
+    assert lease.task.found == Found("sitemap", "2026", "T")
+    await frontier.release(lease.url)
+    assert [again.task.found for again in await frontier.lease(MANY, {}, MANY)] == [lease.task.found]
+    await frontier.ack(lease.url)
+    assert await frontier.add([first]) == 0
