@@ -11,6 +11,7 @@ from typing import Any
 
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import Wanted, load_schema, wanted_fields
+from llmcrawler.rendering import AUTO, MODES
 from llmcrawler.urls import normalise
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
@@ -29,6 +30,7 @@ class ExploreOptions:
     wanted: Wanted | None = None
     force: tuple[str, ...] = ()
     refresh: bool = False
+    render: str = AUTO
 
     @classmethod
     def of(cls, arguments: Mapping[str, object]) -> ExploreOptions:
@@ -43,6 +45,7 @@ class ExploreOptions:
             wanted=_wanted(arguments),
             force=_names(arguments, "force"),
             refresh=_flag(arguments, "refresh"),
+            render=_render(arguments),
         )
 
     def identity(self) -> dict[str, Any]:
@@ -55,6 +58,7 @@ class ExploreOptions:
             "deny": list(self.deny),
             "page_types": None if self.page_types is None else f"{self.page_types.name} ({_digest(self.page_types)})",
             "schema": None if self.wanted is None else self.wanted.schema,
+            "render": self.render,
         }
 
 
@@ -116,6 +120,13 @@ def _flag(arguments: Mapping[str, object], name: str) -> bool:
     if text in ("0", "false", "no", "off"):
         return False
     raise ConfigError(f"{name}={text!r}: it is 1 or 0")
+
+
+def _render(arguments: Mapping[str, object]) -> str:
+    mode = str(arguments.get("render") or AUTO).lower()
+    if mode not in MODES:
+        raise ConfigError(f"render={mode!r}: it is one of {', '.join(MODES)}")
+    return mode
 
 
 def _digest(path: Path) -> str:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from scrapy.crawler import Crawler
+from scrapy.robotstxt import RobotParser
 from scrapy.statscollectors import StatsCollector
 
 from llmcrawler import learned
@@ -61,6 +62,7 @@ from llmcrawler.items import Page
 from llmcrawler.job import Job
 from llmcrawler.llm import AnswerCache, Batcher, BatchRules, CachedAsker
 from llmcrawler.llm.model import Model
+from llmcrawler.rendering import RenderChoice
 from llmcrawler.templates import Changes, TemplateGrouper, recluster
 from llmcrawler.urls import AddressGuard, Scope, TrapGuard, site_name
 
@@ -100,6 +102,8 @@ class Crawl:
         self.frontier: Frontier = memory_frontier(settings) if self.job is None else self.job.frontier
         self.addresses = AddressGuard(urlsplit(url).hostname or "" for url in options.urls)
         self.reader = PageReader(settings.getint("CONTENT_INLINE_CHARS"))
+        self.rendering = RenderChoice(options.render)
+        self.robots: dict[str, RobotParser] = {}  # by host and port, as far as they came
         self.proxies = proxies_of(settings)
         self.bans = bans_of(settings)
         self.model = model_of(settings)
