@@ -59,6 +59,7 @@ _NOT_PASSED_ON: Final = frozenset(
 )
 # Of the document as the server sent it, which is not what was rendered.
 _NOT_KEPT: Final = (b"etag", b"last-modified", b"content-length", b"content-encoding", b"transfer-encoding")
+_NO_WAY_OUT: Final = "http://127.0.0.1:9"  # for what the browser asks on its own account; contexts have the gateway
 _CLOSE_SECONDS: Final = 10.0
 _TRAFFIC: Final = "_traffic"
 _VIEW: Final = "_view"
@@ -269,12 +270,11 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
                 own = Path(self.browser_provider.browser_type.executable_path)
                 if not await asyncio.to_thread(own.exists):
                     raise BrowserMissing(f"there is no browser: {INSTALL}")
-            gateway = await self._gateway.port(None)
             self.config.launch_options = {
                 **self.config.launch_options,
                 **({"executable_path": path} if path is not None else {}),
                 "args": [*_ARGUMENTS, *self.config.launch_options.get("args", ())],
-                "proxy": {"server": f"http://127.0.0.1:{gateway}"},
+                "proxy": {"server": _NO_WAY_OUT},
                 "env": {**os.environ, "LLM_API_KEY": "", "OPENAI_API_KEY": ""},
             }
             await self._open_browser()
