@@ -63,6 +63,7 @@ class Rendering:
         signs = read_signs(page.html or "", is_rendered=is_rendered)
         if signs.is_blank if is_rendered else signs.is_shell:
             page.error = PageError("content", "empty_shell", self._why(is_rendered=is_rendered))
+            page.title, page.lang = page.content.title or None, page.content.lang or None
             page.content = None
 
     def _why(self, *, is_rendered: bool) -> str:

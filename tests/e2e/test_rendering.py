@@ -10,6 +10,7 @@ from llmcrawler.browser.executable import INSTALL, system_browser
 from tests.e2e.crawling import explore
 from tests.servers.app_site import ITEMS, SHELL, AppSite
 from tests.servers.mock_site import html
+from tests.servers.proxy_server import ProxyServer
 
 needs_browser = pytest.mark.skipif(system_browser("", shutil.which) is None, reason=f"no browser: {INSTALL}")
 
@@ -126,3 +127,32 @@ def test_what_a_rendered_page_asks_for_is_held_to_the_rules_of_the_crawl(tmp_pat
     assert outcome.page("/away")["error"]["kind"] in ("redirect_offsite", "private_address")
     asked = [path for path in site.measures.hits if path.startswith(("/secret", "/private"))]
     assert asked == []
+
+
+@needs_browser
+def test_a_rendered_page_and_all_that_it_asks_for_come_through_the_proxy(tmp_path, site):
+    with ProxyServer(credentials="me:secret").in_thread() as proxy:
+        proxies = {"PROXIES": proxy.url.replace("//", "//me:secret@")}
+        outcome = explore(tmp_path, site.url("/app/item/3"), proxies, depth=0)
+    assert outcome.exit_status == 0, outcome.log
+    assert "$3.00" in outcome.pages[0]["text"]
+    assert Counter(target.removeprefix(site.origin) for target in proxy.targets) == site.measures.hits
+    assert site.measures.hits["/app/api/items/3"] == 1
+    assert "secret" not in outcome.log
+
+
+@needs_browser
+def test_what_is_refused_to_a_rendered_page_puts_the_page_back(tmp_path):
+    asked = []
+
+    async def busy_once(request):
+        asked.append(request.path)
+        if len(asked) == 1:
+            return web.Response(status=429, headers={"Retry-After": "1"})
+        return web.json_response({"name": "Item 1", "price": "$1.00", "text": ""})
+
+    with AppSite(routes={"/app/api/items/1": busy_once}).in_thread() as site:
+        outcome = explore(tmp_path, site.url("/app/item/1"), {"AUTOTHROTTLE_ENABLED": True}, depth=0)
+    assert "$1.00" in outcome.pages[0]["text"]
+    assert len(asked) == 2
+    assert "put_back/status/429" in outcome.log
