@@ -1,6 +1,9 @@
 """The browser's way out."""
 
 import asyncio
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -136,3 +139,8 @@ def test_the_chosen_browser_goes_before_those_of_the_system():
     assert system_browser("", {}.get) is None
     with pytest.raises(ConfigError, match="PLAYWRIGHT_EXECUTABLE=/no/such"):
         system_browser("/no/such", there.get)
+
+
+def test_a_crawl_that_renders_nothing_does_not_import_playwright():
+    code = "import sys, llmcrawler.spiders.explore; sys.exit(any('playwright' in name for name in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], check=False, cwd=Path(__file__).parents[2]).returncode == 0
