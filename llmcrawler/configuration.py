@@ -28,7 +28,7 @@ from llmcrawler.extraction import (
 )
 from llmcrawler.frontier import MemoryFrontier
 from llmcrawler.items import Page
-from llmcrawler.job import STAGES, JobRules, Wish, check_job
+from llmcrawler.job import JobRules, Wish, check_job
 from llmcrawler.llm import AnswerCache, Limits, price_of, read_price, resolve_provider
 from llmcrawler.llm.embedded import default_cache_folder
 from llmcrawler.llm.model import Model
@@ -36,6 +36,7 @@ from llmcrawler.proxies import BanRules, PoolRules, ProxyPool, resolve_proxies
 from llmcrawler.proxies.choice import read_countries
 from llmcrawler.reporting import FetchProgress
 from llmcrawler.storage import TemplatesFile
+from llmcrawler.storage.ledger import STAGES
 from llmcrawler.urls import Scope
 
 # What the file of learned templates has to hold for the parts of `Crawl.learned`.

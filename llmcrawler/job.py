@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
-
-from filelock import FileLock, Timeout
+from typing import IO, Any
 
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.frontier import Admission, SqliteFrontier
 from llmcrawler.storage import Database, Ledger, State, check_job_file, open_job_file, read_job_file
 from llmcrawler.storage.feeds import remember, take_back
-from llmcrawler.storage.ledger import read_value, return_to_queue, write_value
-
-JOB_FILE: Final = "crawl.sqlite"
-LOCK_FILE: Final = "crawl.lock"
-STAGES: Final = ("fetch", "content", "classify", "record")  # and then the user's own
+from llmcrawler.storage.folder import JOB_FILE, LOCK_FILE, lock_folder
+from llmcrawler.storage.keys import JobConnection
+from llmcrawler.storage.ledger import STAGES, read_value, return_to_queue, write_value
+from llmcrawler.storage.schema import holds_job
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +82,17 @@ class Job:
     ) -> None:
         self.folder = folder
         self.wish = wish
-        self._lock = _lock(folder)
+        self._lock = lock_folder(folder)
         try:
             connection = open_job_file(folder / JOB_FILE)
             check_arguments(connection, folder, wish)
+            check_bodies(connection, folder, wish)
             is_forced = _is_forced_anew(connection, wish)
             self.resumed = _begin(connection, wish, is_forced=is_forced)
         except BaseException:
             self._lock.release()
             raise
+        self.last_earlier_seq = 0
         # The first stage that runs again from this run on; None when it only goes on with that.
         self.forced_from = wish.stages[0] if is_forced else None
         self._database = Database(connection, folder / JOB_FILE, sync_seconds=rules.sync_seconds, on_failure=on_failure)
@@ -103,10 +101,15 @@ class Job:
             self._database, lease_seconds=rules.lease_seconds, max_leases=rules.max_leases, clock=clock
         )
 
+    async def open(self) -> None:
+        """Before the first request. Pages that come to an end from here on are this run's."""
+        await self.frontier.open()
+        self.last_earlier_seq = await self.ledger.last_seq()
+
     async def restore(self, admission: Admission) -> None:
         """Have the urls of earlier runs count. It takes some seconds for a hundred thousand of them."""
 
-        def recall(connection: sqlite3.Connection) -> None:
+        def recall(connection: JobConnection) -> None:
             redirected = connection.execute(
                 "SELECT b.final_url FROM urls u JOIN bodies b ON b.url = u.id"
                 " WHERE u.referer IS NULL AND b.final_url IS NOT NULL"
@@ -131,7 +134,7 @@ class Job:
         """`reason` is Scrapy's."""
         is_finished = reason == "finished"
 
-        def note(connection: sqlite3.Connection) -> None:
+        def note(connection: JobConnection) -> None:
             write_value(connection, "state", "finished" if is_finished else "interrupted")
             write_value(connection, "reason", reason)
             if is_finished:
@@ -151,18 +154,19 @@ def check_job(folder: Path, wish: Wish) -> None:
     path = folder / JOB_FILE
     check_job_file(path)
     if (folder / LOCK_FILE).exists():
-        _lock(folder).release()
-    if path.exists() and path.stat().st_size:
+        lock_folder(folder).release()
+    if holds_job(path):
         connection = read_job_file(path)
         try:
             check_arguments(connection, folder, wish)
+            check_bodies(connection, folder, wish)
         finally:
             connection.close()
     elif wish.stages:
         raise ConfigError(f"force={','.join(wish.stages)}: {folder} holds no crawl whose stages could run again")
 
 
-def check_arguments(connection: sqlite3.Connection, folder: Path, wish: Wish) -> None:
+def check_arguments(connection: JobConnection, folder: Path, wish: Wish) -> None:
     spider, arguments = read_value(connection, "spider"), read_value(connection, "arguments", {})
     if spider is None or wish.any_arguments:
         return
@@ -185,26 +189,12 @@ def _shown(value: Any) -> str:
     return "not given" if value in (None, [], "") else text[:200]
 
 
-def _lock(folder: Path) -> FileLock:
-    lock = FileLock(folder / LOCK_FILE)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise ConfigError(
-            f"JOBDIR={folder}: another crawl is running in it; wait for its end, or name another"
-        ) from None
-    except OSError as error:
-        raise ConfigError(f"JOBDIR={folder} cannot be written: {error.strerror or error}") from error
-    return lock
-
-
-def _is_forced_anew(connection: sqlite3.Connection, wish: Wish) -> bool:
+def _is_forced_anew(connection: JobConnection, wish: Wish) -> bool:
     """And does not go on with what an interrupted run was forced to do."""
     return bool(wish.stages) and list(wish.stages) != read_value(connection, "forcing", [])
 
 
-def _begin(connection: sqlite3.Connection, wish: Wish, *, is_forced: bool) -> Resumed:
+def _begin(connection: JobConnection, wish: Wish, *, is_forced: bool) -> Resumed:
     connection.execute("BEGIN IMMEDIATE")
     is_new = read_value(connection, "spider") is None
     finished = read_value(connection, "state") == "finished"
@@ -234,7 +224,7 @@ def _begin(connection: sqlite3.Connection, wish: Wish, *, is_forced: bool) -> Re
     return Resumed(is_new, finished and is_same and not refreshes, *_counts(connection))
 
 
-def _refresh(connection: sqlite3.Connection) -> None:
+def _refresh(connection: JobConnection) -> None:
     """Everything is to be fetched once more, first what is known. Lines and bodies stay, to compare with; what the last
     crawl has written into files stays there.
     """
@@ -249,7 +239,7 @@ def _refresh(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM feeds")
 
 
-def _take_back_unsafe(connection: sqlite3.Connection) -> None:
+def _take_back_unsafe(connection: JobConnection) -> None:
     """Pages that came to an end after what was learned was last kept. Their templates' names may mean something else in
     this run: they are gone through again, from their bodies and with what the stages found.
     """
@@ -262,7 +252,17 @@ def _take_back_unsafe(connection: sqlite3.Connection) -> None:
     return_to_queue(connection, [url for (url,) in rows])
 
 
-def _force(connection: sqlite3.Connection, stages: tuple[str, ...]) -> None:
+def check_bodies(connection: JobConnection, folder: Path, wish: Wish) -> None:
+    if not wish.stages or "fetch" in wish.stages:
+        return
+    if connection.execute("SELECT 1 FROM bodies WHERE body IS NOT NULL LIMIT 1").fetchone() is None:
+        raise ConfigError(
+            f"force={','.join(wish.stages)}: {folder} has no stored bodies that stages could run on (STORE_BODIES was "
+            "off, or nothing was fetched); force=fetch fetches the pages again"
+        )
+
+
+def _force(connection: JobConnection, stages: tuple[str, ...]) -> None:
     write_value(connection, "forcing", list(stages))
     first = "fetch" if "fetch" in stages else stages[0]
     query = "SELECT p.url FROM pages p WHERE p.seq IS NOT NULL"
@@ -274,10 +274,9 @@ def _force(connection: sqlite3.Connection, stages: tuple[str, ...]) -> None:
     return_to_queue(connection, urls, forget_stages=known[known.index(first) :] if first in known else stages)
     if first == "fetch":
         connection.execute("DELETE FROM bodies")
-        connection.execute("UPDATE pages SET line = NULL WHERE seq IS NULL")
 
 
-def _counts(connection: sqlite3.Connection) -> tuple[int, int, int, int]:
+def _counts(connection: JobConnection) -> tuple[int, int, int, int]:
     counts = dict(connection.execute("SELECT state, count(*) FROM urls GROUP BY state"))
     # 0 and 1: State.QUEUED and State.LEASED.
     (stored,) = connection.execute(

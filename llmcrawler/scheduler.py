@@ -147,11 +147,11 @@ class FrontierScheduler(BaseScheduler):
         return request
 
     async def _open(self) -> None:
-        await self.frontier.open()
+        job = self._crawl.job
+        await (self.frontier if job is None else job).open()
         counts = self.frontier.counts()
         self._refundable = max(0, self._max_pages - counts.dead)
         self._spent = counts.done + max(0, counts.dead - self._max_pages)
-        job = self._crawl.job
         if job is not None and not job.resumed.is_new:
             await job.restore(self._crawl.admission)
             self._limit_to(job.resumed)

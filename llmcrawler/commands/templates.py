@@ -8,15 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
-from rich.console import Console
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
 from llmcrawler.errors import ConfigError
+from llmcrawler.reporting.table import stdout_console
 from llmcrawler.reporting.templates_table import templates_tables
 from llmcrawler.storage import TemplatesFile
-
-_UNBOUND = 100_000  # columns: what is piped is cut or folded nowhere
 
 
 class Command(ScrapyCommand):
@@ -46,7 +44,7 @@ class Command(ScrapyCommand):
         if opts.json:
             sys.stdout.write(json.dumps(sites, indent=2, ensure_ascii=False) + "\n")
             return
-        console = Console() if sys.stdout.isatty() else Console(width=_UNBOUND, color_system=None)
+        console = stdout_console()
         for number, (site, templates) in enumerate(sites.items()):
             if number:
                 console.print()

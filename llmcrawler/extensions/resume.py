@@ -50,7 +50,7 @@ class ResumeExtension:
         exporter, spider = self._crawler.get_extension(FeedExporter), self._crawler.spider
         assert spider is not None
         last, count = 0, 0
-        while lines := await self._job.ledger.lines(last):
+        while lines := await self._job.ledger.lines(last, self._job.last_earlier_seq):
             last = lines[-1][0]
             for _seq, line in lines:
                 page = Page.of_line(line)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from llmcrawler.frontier.protocol import UrlTask
+from llmcrawler.frontier.remembered import Remembered
 from llmcrawler.urls import Scope, TrapGuard, dedup_key, normalise, url_pattern
 
 _MAX_REMEMBERED_LINKS = 200_000
@@ -28,26 +29,25 @@ class Admission:
         self.refused: Counter[str] = Counter()
         self._traps = traps
         self._pattern_counts: dict[tuple[str, str], int] = {}
-        self._recent: set[int] = set()
-        self._before: set[int] = set()
+        self._remembered = Remembered(_MAX_REMEMBERED_LINKS)
 
     def admit(self, links: Iterable[str], depth: int, referer: str | None) -> list[UrlTask]:
         """The links worth fetching, in document order. A string that is remembered is not looked at again."""
         tasks = []
         for link in links:
-            if self._is_known(link):
+            if link in self._remembered:
                 continue
             url = normalise(link)
             if url is None:
-                self._remember(link)
+                self._remembered.add(link)
                 self.refused["malformed"] += 1
-            elif not self._is_known(key := dedup_key(url)) or key == link:
+            elif (key := dedup_key(url)) not in self._remembered or key == link:
                 reason = self._reason_to_refuse(url, depth)
                 if reason is None or not reason.startswith(
                     "too deep"
                 ):  # a shorter way to the same url may be found later
-                    self._remember(link)
-                    self._remember(key)
+                    self._remembered.add(link)
+                    self._remembered.add(key)
                 if reason is None:
                     tasks.append(self._task(url, depth, referer))
                 else:
@@ -75,13 +75,3 @@ class Admission:
         earlier = self._pattern_counts.get(pattern, 0)
         self._pattern_counts[pattern] = earlier + 1
         return UrlTask(url, host, depth, referer, earlier.bit_length())
-
-    def _is_known(self, link: str) -> bool:
-        key = hash(link)
-        return key in self._recent or key in self._before
-
-    def _remember(self, link: str) -> None:
-        """Two generations of hashes bound the memory and forget the older links first."""
-        if len(self._recent) >= _MAX_REMEMBERED_LINKS:
-            self._before, self._recent = self._recent, set()
-        self._recent.add(hash(link))

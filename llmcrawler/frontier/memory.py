@@ -10,7 +10,7 @@ from itertools import count
 
 from llmcrawler.frontier.protocol import Counts, Lease, UrlTask
 from llmcrawler.storage import Outcome
-from llmcrawler.storage.schema import url_key
+from llmcrawler.storage.keys import url_key
 
 
 @dataclass(slots=True)

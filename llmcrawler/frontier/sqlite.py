@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
@@ -12,13 +11,13 @@ from typing import Any
 from llmcrawler.frontier.protocol import Counts, Lease, UrlTask
 from llmcrawler.items import Page, PageError
 from llmcrawler.storage import Database, Outcome, State
-from llmcrawler.storage.ledger import read_value, write_outcome
-from llmcrawler.storage.schema import url_key
+from llmcrawler.storage.keys import JobConnection, url_key
+from llmcrawler.storage.ledger import id_of, read_value, write_outcome
 
 _Place = tuple[int, int]  # rank, id: the order within a host
 _FIRST_OF_RANK = 0
 
-_INSERT = "INSERT OR IGNORE INTO urls (key, url, host, depth, referer, rank) VALUES (?, ?, ?, ?, ?, ?)"
+_INSERT = "INSERT INTO urls (id, url, host, depth, referer, rank) VALUES (?, ?, ?, ?, ?, ?)"
 _NEXT = (
     "SELECT u.rank, u.id, u.url, u.depth, r.url, u.attempts, "
     "(SELECT b.generation FROM bodies b WHERE b.url = u.id AND b.body IS NOT NULL), "
@@ -61,12 +60,12 @@ class SqliteFrontier:
         return await self._database.run(lambda connection: self._lease(connection, limit, busy, per_host))
 
     async def start(self, url: str) -> None:
-        query = "UPDATE urls SET attempts = attempts + 1 WHERE key = ?"
-        await self._database.run(lambda connection: connection.execute(query, (url_key(url),)))
+        query = "UPDATE urls SET attempts = attempts + 1 WHERE id = ?"
+        await self._database.run(lambda connection: connection.execute(query, (id_of(connection, url),)))
 
     def survive(self, url: str) -> None:
-        query = "UPDATE urls SET attempts = 0 WHERE key = ?"
-        self._database.post(lambda connection: connection.execute(query, (url_key(url),)))
+        query = "UPDATE urls SET attempts = 0 WHERE id = ?"
+        self._database.post(lambda connection: connection.execute(query, (id_of(connection, url),)))
 
     async def renew(self, urls: Iterable[str]) -> None:
         deadline = self._clock() + self._lease_seconds
@@ -91,7 +90,7 @@ class SqliteFrontier:
 
     # Everything below runs on the database's thread.
 
-    def _open(self, connection: sqlite3.Connection) -> None:
+    def _open(self, connection: JobConnection) -> None:
         self._generation = read_value(connection, "generation", 0)
         self._hosts = {name: number for number, name in connection.execute("SELECT id, name FROM hosts")}
         self._names = {number: name for name, number in self._hosts.items()}
@@ -105,28 +104,23 @@ class SqliteFrontier:
         for (url,) in leased:
             self._give_back(connection, url)
 
-    def _add(self, connection: sqlite3.Connection, tasks: list[UrlTask]) -> int:
-        before = connection.total_changes
-        rows = [
-            (
-                url_key(task.url),
-                task.url,
-                self._host(connection, task.host),
-                task.depth,
-                self._referer_id(connection, task.referer),
-                task.rank,
-            )
-            for task in tasks
-        ]
-        names = connection.total_changes - before
+    def _add(self, connection: JobConnection, tasks: list[UrlTask]) -> int:
+        keys, rows = connection.keys, []
+        new: dict[int, int] = {}
+        for task in tasks:
+            key = url_key(task.url)
+            if key in new or keys.find(key) is not None:
+                continue
+            new[key] = keys.next_number + len(new)
+            host, referer = self._host(connection, task.host), self._referer_id(connection, task.referer)
+            rows.append((new[key], task.url, host, task.depth, referer, task.rank))
+            self._note_head(host, (task.rank, _FIRST_OF_RANK))
         connection.executemany(_INSERT, rows)
-        for row in rows:
-            self._note_head(row[2], (row[5], _FIRST_OF_RANK))
-        new = connection.total_changes - before - names
-        self._counts[State.QUEUED] += new
-        return new
+        keys.add(new)
+        self._counts[State.QUEUED] += len(new)
+        return len(new)
 
-    def _host(self, connection: sqlite3.Connection, name: str) -> int:
+    def _host(self, connection: JobConnection, name: str) -> int:
         number = self._hosts.get(name)
         if number is None:
             number = connection.execute("INSERT INTO hosts (name) VALUES (?) RETURNING id", (name,)).fetchone()[0]
@@ -134,7 +128,7 @@ class SqliteFrontier:
             self._names[number] = name
         return number
 
-    def _referer_id(self, connection: sqlite3.Connection, url: str | None) -> int | None:
+    def _referer_id(self, connection: JobConnection, url: str | None) -> int | None:
         if url is None:
             return None
         if url != self._referer[0]:
@@ -148,7 +142,7 @@ class SqliteFrontier:
         if head is None or place < head:
             self._heads[host] = place
 
-    def _lease(self, connection: sqlite3.Connection, limit: int, held: Mapping[str, int], per_host: int) -> list[Lease]:
+    def _lease(self, connection: JobConnection, limit: int, held: Mapping[str, int], per_host: int) -> list[Lease]:
         self._expire(connection)
         rows = self._best(connection, limit, held, per_host)
         deadline = self._clock() + self._lease_seconds
@@ -161,7 +155,7 @@ class SqliteFrontier:
         return leases
 
     def _best(
-        self, connection: sqlite3.Connection, limit: int, held: Mapping[str, int], per_host: int
+        self, connection: JobConnection, limit: int, held: Mapping[str, int], per_host: int
     ) -> list[tuple[int, Any]]:
         """The first urls of all hosts together that have room. A host's urls are read when its turn comes."""
         room = {host: per_host - held.get(self._names[host], 0) for host in self._heads}
@@ -185,17 +179,17 @@ class SqliteFrontier:
                 del self._heads[host]
         return rows
 
-    def _move(self, connection: sqlite3.Connection, ids: list[int], old: State, new: State) -> None:
+    def _move(self, connection: JobConnection, ids: list[int], old: State, new: State) -> None:
         connection.executemany(f"UPDATE urls SET state = {new:d} WHERE id = ?", [(number,) for number in ids])  # noqa: S608 - a constant is put in
         self._counts[old] -= len(ids)
         self._counts[new] += len(ids)
 
-    def _leased(self, connection: sqlite3.Connection, url: str) -> Any | None:
+    def _leased(self, connection: JobConnection, url: str) -> Any | None:
         """(id, host, rank, attempts) of a url that is leased."""
-        query = "SELECT id, host, rank, attempts FROM urls WHERE key = ? AND state = ?"
-        return connection.execute(query, (url_key(url), State.LEASED)).fetchone()
+        query = "SELECT id, host, rank, attempts FROM urls WHERE id = ? AND state = ?"
+        return connection.execute(query, (id_of(connection, url), State.LEASED)).fetchone()
 
-    def _ack(self, connection: sqlite3.Connection, url: str, outcome: Outcome | None) -> bool:
+    def _ack(self, connection: JobConnection, url: str, outcome: Outcome | None) -> bool:
         row = self._leased(connection, url)
         if row is None:
             return False
@@ -206,40 +200,39 @@ class SqliteFrontier:
             write_outcome(connection, row[0], outcome)
         return True
 
-    def _release(self, connection: sqlite3.Connection, url: str) -> bool:
+    def _release(self, connection: JobConnection, url: str) -> bool:
         row = self._leased(connection, url)
         if row is None:
             return False
         self._requeue(connection, url, row)
         return True
 
-    def _requeue(self, connection: sqlite3.Connection, url: str, row: Any) -> None:
+    def _requeue(self, connection: JobConnection, url: str, row: Any) -> None:
         number, host, rank, _attempts = row
         self._move(connection, [number], State.LEASED, State.QUEUED)
         self._deadlines.pop(url, None)
         self._note_head(host, (rank, number))
 
-    def _claim(self, connection: sqlite3.Connection, url: str, by: str) -> bool:
-        before = connection.total_changes
-        referer = self._referer_id(connection, by)
-        names = connection.total_changes - before
-        connection.execute(
-            "INSERT OR IGNORE INTO urls (key, url, host, referer, state) VALUES (?, ?, 0, ?, ?)",
-            (url_key(url), url, referer, State.SEEN),
-        )
-        if connection.total_changes - before > names:
+    def _claim(self, connection: JobConnection, url: str, by: str) -> bool:
+        key, referer = url_key(url), self._referer_id(connection, by)
+        number = connection.keys.find(key)
+        if number is None:
+            number = connection.keys.next_number
+            row = (number, url, referer, State.SEEN)
+            connection.execute("INSERT INTO urls (id, url, host, referer, state) VALUES (?, ?, 0, ?, ?)", row)
+            connection.keys.add({key: number})
             self._counts[State.SEEN] += 1
             return True
-        query = "SELECT 1 FROM urls WHERE key = ? AND state = ? AND referer = ?"
-        return connection.execute(query, (url_key(url), State.SEEN, referer)).fetchone() is not None
+        query = "SELECT 1 FROM urls WHERE id = ? AND state = ? AND referer = ?"
+        return connection.execute(query, (number, State.SEEN, referer)).fetchone() is not None
 
-    def _expire(self, connection: sqlite3.Connection) -> None:
+    def _expire(self, connection: JobConnection) -> None:
         now = self._clock()
         # Deadlines stand in the order of the leases, but for those that were renewed.
         for url in [url for url, deadline in self._deadlines.items() if deadline <= now]:
             self._give_back(connection, url)
 
-    def _give_back(self, connection: sqlite3.Connection, url: str) -> None:
+    def _give_back(self, connection: JobConnection, url: str) -> None:
         """A url whose holder is gone: to the queue, or to the dead letters when that happened too often."""
         row = self._leased(connection, url)
         if row is None:
@@ -249,10 +242,10 @@ class SqliteFrontier:
         else:
             self._ack(connection, url, self._lost(connection, url, row[3]))
 
-    def _lost(self, connection: sqlite3.Connection, url: str, attempts: int) -> Outcome:
+    def _lost(self, connection: JobConnection, url: str, attempts: int) -> Outcome:
         depth, referer = connection.execute(
-            "SELECT u.depth, r.url FROM urls u LEFT JOIN referers r ON r.id = u.referer WHERE u.key = ?",
-            (url_key(url),),
+            "SELECT u.depth, r.url FROM urls u LEFT JOIN referers r ON r.id = u.referer WHERE u.id = ?",
+            (id_of(connection, url),),
         ).fetchone()
         message = f"the crawl was taken down {attempts} times while it was read"
         page = Page(url, depth=depth, referer=referer, error=PageError("fetch", "lost", message, attempts))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from llmcrawler.content import content_hash, main_text
 from llmcrawler.items import Page, PageError
 from llmcrawler.pipelines.stage import Stage
@@ -18,6 +20,8 @@ class ContentPipeline(Stage):
         page.content_hash = content_hash(page.text)
         page.title = page.content.title or None
         page.lang = page.content.lang or None
+        # The largest parts of a page that may wait for long from here on, and nobody asks for them any more.
+        page.content = replace(page.content, links=(), blocks=())
         return None
 
     async def restore(self, page: Page) -> None:

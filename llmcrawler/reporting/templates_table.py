@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from llmcrawler.reporting.plain_text import plain
+from llmcrawler.reporting.table import table
 
 Entry = Mapping[str, Any]
 
@@ -20,7 +20,7 @@ def templates_tables(site: str, templates: Sequence[Entry]) -> Iterator[Renderab
     """A site's templates, then the fields of each that has some. The entries are those of the file."""
     pages = sum(int(one.get("page_count") or 0) for one in templates)
     yield Text(f"{plain(site)}: {len(templates)} templates, {pages} pages", style="bold")
-    yield _table(
+    yield table(
         ("template", "page type", ">pages", "url pattern", ">LLM calls", "example"),
         [
             (
@@ -38,7 +38,7 @@ def templates_tables(site: str, templates: Sequence[Entry]) -> Iterator[Renderab
         if one.get("selectors"):
             yield Text("")
             yield Text(f"{plain(one['template'])} ({plain(one.get('page_type') or '-')})", style="bold")
-            yield _table(
+            yield table(
                 ("field", "type", ">coverage", ">agreement", "", "selector", "example"),
                 list(_rows(one["selectors"])),
             )
@@ -76,21 +76,3 @@ def _selector(one: Entry, language: str) -> str:
 
 def _share(share: Any) -> str:
     return f"{share:.0%}" if isinstance(share, int | float) else "-"
-
-
-def _table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
-    """A column that is empty is left out; one whose header starts with ">" is set right."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    filled = [at for at in range(len(headers)) if any(str(row[at]) for row in rows)]
-    for at in filled:
-        right = headers[at].startswith(">")
-        table.add_column(
-            headers[at].removeprefix(">"),
-            justify="right" if right else "left",
-            overflow="fold",
-            header_style="dim",
-            no_wrap=right,
-        )
-    for row in rows:
-        table.add_row(*(Text(plain(row[at])) for at in filled))
-    return table

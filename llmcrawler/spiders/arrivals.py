@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -16,38 +19,43 @@ from llmcrawler.errors import ContentError
 from llmcrawler.extraction import extract_best
 from llmcrawler.frontier import Lease
 from llmcrawler.items import Page, PageError, StageRun
-from llmcrawler.job import STAGES
 from llmcrawler.middlewares.backoff import PUT_BACKS
 from llmcrawler.middlewares.stored import STORED_PAGE, body_of, text_of
 from llmcrawler.storage import StoredPage
-from llmcrawler.storage.ledger import body_hash
+from llmcrawler.storage.ledger import STAGES, body_hash
 from llmcrawler.wiring import Crawl
 
 NOT_MODIFIED = 304
+# A page that was read takes twenty times the memory of its body until its links are in the frontier. When pages come in
+# faster than that, they wait as bodies.
+_READ_AT_ONCE = 4
 
 
 class Arrivals:
     def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
+        self._places = asyncio.Semaphore(_READ_AT_ONCE)
 
-    async def page_of(self, lease: Lease, response: TextResponse) -> Page:
-        """Its `content` is None where the stages have nothing to do: it cannot be read, or has not changed. With a
-        JOBDIR the body is safe from here on.
+    @asynccontextmanager
+    async def page_of(self, lease: Lease, response: TextResponse) -> AsyncIterator[Page]:
+        """The page, for who looks into its content, which is None where the stages have nothing to do: it cannot be
+        read, or has not changed. With a JOBDIR the body is safe from here on.
         """
         before: StoredPage | None = response.meta.get(STORED_PAGE)
-        if before is not None and before.body is not None and lease.is_stored:
-            page = _restored(lease, before)
-            _place(page, lease, response)
-            await self._read(page, response)
-            return page
-        page = Page(lease.url)
-        add_facts(page, response)
+        is_restored = before is not None and before.body is not None and lease.is_stored
+        is_new = before is None or before.body is None
+        page = _restored(lease, before) if before is not None and is_restored else Page(lease.url)
+        if not is_restored:
+            add_facts(page, response)
         _place(page, lease, response)
-        if before is None or before.body is None:
+        if is_new:
             await self._keep_body(page, response, NEW if self._crawl.options.refresh else None)
-            await self._read(page, response)
-            return page
-        return await self._compared(page, response, before)
+        async with self._places:
+            if before is None or is_new or is_restored:
+                await self._read(page, response)
+            else:
+                page = await self._compared(page, response, before)
+            yield page
 
     def not_modified(self, lease: Lease, response: Response) -> Page | None:
         """The page as it was, where the server says so and it was asked."""
@@ -136,7 +144,7 @@ class Arrivals:
         seconds = page.latency_seconds or 0.0
         page.stages["fetch"] = StageRun("success", None, attempts, time.time() - seconds, seconds)
         body = replace(body_of(response, page.fetched_at), change=change)
-        await self._crawl.ledger.keep_body(page.url, body)
+        await self._crawl.ledger.keep_body(page.url, body, page.stages["fetch"])
 
     async def _read(self, page: Page, response: TextResponse) -> None:
         await self._crawl.frontier.start(page.url)

@@ -96,11 +96,11 @@ class ExploreSpider(Spider):
             if again is not None:
                 yield again
                 return
-            page = await self._arrivals.page_of(lease, response)
-            if page.content is not None:
-                links = [link.url for link in page.content.links]
-                await self._follow(links + self._rendering.more_links(lease, response), page.depth + 1, response.url)
-                self._rendering.note_shell(page, response)
+            async with self._arrivals.page_of(lease, response) as page:
+                if page.content is not None:
+                    links = [link.url for link in page.content.links] + self._rendering.more_links(lease, response)
+                    await self._follow(links, page.depth + 1, response.url)
+                    self._rendering.note_shell(page, response)
             yield page
 
     def failed(self, failure: Failure) -> Any:

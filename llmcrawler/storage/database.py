@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -13,9 +14,10 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from llmcrawler.errors import StorageFailed
+from llmcrawler.storage.keys import JobConnection
 
 T = TypeVar("T")
-Work = Callable[[sqlite3.Connection], T]
+Work = Callable[[JobConnection], T]
 
 _MAX_GATHERED = 500
 # What goes wrong with one piece of work, and not with the file.
@@ -42,7 +44,7 @@ class Database:
 
     def __init__(
         self,
-        connection: sqlite3.Connection,
+        connection: JobConnection,
         path: Path,
         *,
         sync_seconds: float = 1.0,
@@ -127,7 +129,7 @@ class Database:
             for task in tasks:
                 self._do(task)
             self._connection.execute("COMMIT")
-        except (sqlite3.Error, StorageFailed) as error:
+        except Exception as error:  # noqa: BLE001 (who waits must hear of it; the thread goes on to say so)
             self._fail(error, tasks)
             return
         self._has_unsynced = not sync
@@ -148,8 +150,9 @@ class Database:
         self._connection.execute("RELEASE task")
 
     def _fail(self, error: Exception, tasks: list[_Task]) -> None:
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
+        with suppress(sqlite3.Error):  # a broken disk; nothing was committed in any case
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
         if self.failure is None:
             self.failure = (
                 error if isinstance(error, StorageFailed) else StorageFailed(f"{self._path} cannot be written: {error}")
@@ -181,6 +184,6 @@ def _settle(tasks: list[_Task]) -> None:
             task.future.set_result(task.result)
 
 
-def _touch(connection: sqlite3.Connection) -> None:
+def _touch(connection: JobConnection) -> None:
     # A commit that changes nothing writes nothing, and so would not have the disk write what came before.
     connection.execute("INSERT OR REPLACE INTO job VALUES ('synced', ?)", (str(time.time()),))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 
 from llmcrawler.items import StageRun
 from llmcrawler.storage.database import Database
-from llmcrawler.storage.schema import State, url_key
+from llmcrawler.storage.keys import JobConnection, url_key
+from llmcrawler.storage.schema import State
+
+STAGES: Final = ("fetch", "content", "classify", "record")  # and then the user's own
 
 _COMPRESSION = 1  # a third of the time of the usual level, for a tenth more bytes
 _LINES_AT_ONCE = 200
@@ -67,9 +69,10 @@ class Ledger:
         self._database = database
         self._keep_bodies = keep_bodies
 
-    async def keep_body(self, url: str, body: StoredBody) -> None:
+    async def keep_body(self, url: str, body: StoredBody, fetch: StageRun | None = None) -> None:
+        """And that it was fetched: with this the page need not be asked of the site again."""
         # Compressed on the database's thread; zlib lets others run meanwhile.
-        await self._database.run(lambda connection: _write_body(connection, url, body))
+        await self._database.run(lambda connection: _write_body(connection, url, body, fetch))
 
     def keep_progress(self, url: str, line: Mapping[str, Any], stages: Mapping[str, StageRun]) -> None:
         """What a page that is still on its way has cost so far."""
@@ -81,7 +84,7 @@ class Ledger:
         """The body of an earlier generation is that of this one too."""
         query = "UPDATE bodies SET generation = ?, change = 'unchanged' WHERE url = ?"
 
-        def note(connection: sqlite3.Connection) -> None:
+        def note(connection: JobConnection) -> None:
             connection.execute(query, (read_value(connection, "generation", 0), id_of(connection, url)))
 
         await self._database.run(note)
@@ -100,11 +103,11 @@ class Ledger:
         """What was learned of the pages up to here is safe."""
         await self._database.run(lambda connection: self._write_learned(connection, seq))
 
-    async def lines(self, after: int) -> list[tuple[int, dict[str, Any]]]:
-        """The next lines of the feed, with their seq."""
-        return await self._database.run(lambda connection: read_lines(connection, after, _LINES_AT_ONCE))
+    async def lines(self, after: int, until: int) -> list[tuple[int, dict[str, Any]]]:
+        """The next lines of the feed, with their seq, which is in (after, until]."""
+        return await self._database.run(lambda connection: read_lines(connection, after, until, _LINES_AT_ONCE))
 
-    def _write_learned(self, connection: sqlite3.Connection, seq: int) -> None:
+    def _write_learned(self, connection: JobConnection, seq: int) -> None:
         write_value(connection, "learned_seq", seq)
         if not self._keep_bodies:
             connection.execute(
@@ -112,16 +115,16 @@ class Ledger:
             )
 
 
-def read_value(connection: sqlite3.Connection, name: str, default: Any = None) -> Any:
+def read_value(connection: JobConnection, name: str, default: Any = None) -> Any:
     row = connection.execute("SELECT value FROM job WHERE name = ?", (name,)).fetchone()
     return default if row is None else json.loads(row[0])
 
 
-def write_value(connection: sqlite3.Connection, name: str, value: Any) -> None:
+def write_value(connection: JobConnection, name: str, value: Any) -> None:
     connection.execute("INSERT OR REPLACE INTO job VALUES (?, ?)", (name, json.dumps(value, ensure_ascii=False)))
 
 
-def write_outcome(connection: sqlite3.Connection, url_id: int, outcome: Outcome) -> None:
+def write_outcome(connection: JobConnection, url_id: int, outcome: Outcome) -> None:
     """The end of a page; the caller sees to the state of its url in the same transaction."""
     line = outcome.line or {}
     error = line.get("error") or {}
@@ -142,14 +145,15 @@ def write_outcome(connection: sqlite3.Connection, url_id: int, outcome: Outcome)
     _write_stages(connection, url_id, outcome.stages)
 
 
-def read_lines(connection: sqlite3.Connection, after: int, limit: int) -> list[tuple[int, dict[str, Any]]]:
+def read_lines(connection: JobConnection, after: int, until: int, limit: int) -> list[tuple[int, dict[str, Any]]]:
     rows = connection.execute(
-        "SELECT seq, line FROM pages WHERE seq > ? AND line IS NOT NULL ORDER BY seq LIMIT ?", (after, limit)
+        "SELECT seq, line FROM pages WHERE seq > ? AND seq <= ? AND line IS NOT NULL ORDER BY seq LIMIT ?",
+        (after, until, limit),
     )
     return [(seq, json.loads(unpack(line))) for seq, line in rows]
 
 
-def read_page(connection: sqlite3.Connection, url: str) -> StoredPage:
+def read_page(connection: JobConnection, url: str) -> StoredPage:
     url_id = id_of(connection, url)
     line = connection.execute("SELECT line FROM pages WHERE url = ?", (url_id,)).fetchone()
     body = connection.execute(f"SELECT {_BODY} FROM bodies WHERE url = ?", (url_id,)).fetchone()  # noqa: S608 - names of columns
@@ -160,7 +164,7 @@ def read_page(connection: sqlite3.Connection, url: str) -> StoredPage:
     )
 
 
-def read_bodies(connection: sqlite3.Connection, limit: int) -> list[tuple[str, StoredBody]]:
+def read_bodies(connection: JobConnection, limit: int) -> list[tuple[str, StoredBody]]:
     (count,) = connection.execute("SELECT count(*) FROM bodies WHERE body IS NOT NULL").fetchone()
     # Multiplied by a prime, the ids of neighbours come apart.
     rows = connection.execute(
@@ -171,7 +175,7 @@ def read_bodies(connection: sqlite3.Connection, limit: int) -> list[tuple[str, S
     return [(url, _body_of(url, body)) for url, *body in rows]
 
 
-def read_stages(connection: sqlite3.Connection, url_id: int | None) -> Iterator[tuple[str, StageRun]]:
+def read_stages(connection: JobConnection, url_id: int | None) -> Iterator[tuple[str, StageRun]]:
     rows = connection.execute(
         "SELECT stage, status, error, attempts, started, seconds FROM stages WHERE url = ?", (url_id,)
     )
@@ -179,12 +183,11 @@ def read_stages(connection: sqlite3.Connection, url_id: int | None) -> Iterator[
         yield stage, StageRun(*run)
 
 
-def id_of(connection: sqlite3.Connection, url: str) -> int | None:
-    row = connection.execute("SELECT id FROM urls WHERE key = ?", (url_key(url),)).fetchone()
-    return None if row is None else row[0]
+def id_of(connection: JobConnection, url: str) -> int | None:
+    return connection.keys.find(url_key(url))
 
 
-def return_to_queue(connection: sqlite3.Connection, url_ids: Sequence[int], forget_stages: Iterable[str] = ()) -> None:
+def return_to_queue(connection: JobConnection, url_ids: Sequence[int], forget_stages: Iterable[str] = ()) -> None:
     """Pages that are done, or dead, are to be gone through again, before all other urls; what they had is kept until
     then.
     """
@@ -212,12 +215,12 @@ def unpack(packed: bytes) -> str:
 _BODY = "final_url, status, headers, body, fetched_at, latency, change, body_hash"
 
 
-def _last_seq(connection: sqlite3.Connection) -> int:
+def _last_seq(connection: JobConnection) -> int:
     (seq,) = connection.execute("SELECT max(seq) FROM pages").fetchone()
     return seq or 0
 
 
-def _write_body(connection: sqlite3.Connection, url: str, body: StoredBody) -> None:
+def _write_body(connection: JobConnection, url: str, body: StoredBody, fetch: StageRun | None) -> None:
     url_id = id_of(connection, url)
     if url_id is None:
         return
@@ -236,6 +239,8 @@ def _write_body(connection: sqlite3.Connection, url: str, body: StoredBody) -> N
             read_value(connection, "generation", 0),
         ),
     )
+    if fetch is not None:
+        _write_stages(connection, url_id, {"fetch": fetch})
 
 
 def body_hash(body: bytes) -> bytes:
@@ -249,7 +254,7 @@ def _body_of(url: str, row: Sequence[Any]) -> StoredBody:
     return StoredBody(final_url or url, status, pairs, body, fetched_at, latency, change, digest)
 
 
-def _write_progress(connection: sqlite3.Connection, url: str, line: str, stages: Mapping[str, StageRun]) -> None:
+def _write_progress(connection: JobConnection, url: str, line: str, stages: Mapping[str, StageRun]) -> None:
     url_id = id_of(connection, url)
     if url_id is None:  # a page of the user's own making
         return
@@ -260,7 +265,7 @@ def _write_progress(connection: sqlite3.Connection, url: str, line: str, stages:
     _write_stages(connection, url_id, stages)
 
 
-def _write_stages(connection: sqlite3.Connection, url_id: int, stages: Mapping[str, StageRun]) -> None:
+def _write_stages(connection: JobConnection, url_id: int, stages: Mapping[str, StageRun]) -> None:
     connection.executemany(
         "INSERT OR REPLACE INTO stages VALUES (?, ?, ?, ?, ?, ?, ?)",
         [(url_id, name, run.status, run.error, run.attempts, run.started, run.seconds) for name, run in stages.items()],

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from contextlib import closing
 from enum import IntEnum
-from hashlib import blake2b
 from pathlib import Path
 
 from llmcrawler.errors import ConfigError
-from llmcrawler.urls import dedup_key
+from llmcrawler.storage.keys import JobConnection
 
 APPLICATION_ID = 0x6C6C6D63  # "llmc"
 SCHEMA_VERSION = 1
@@ -29,7 +30,9 @@ class State(IntEnum):
 
 
 # urls:   one row for all that is known of a url while it waits; a million of them is nothing unusual
+# keys:   by which a url is found in `urls`, but for the newest ones (keys.py)
 # pages:  what became of a url. `seq`: the order of the ends; null while the page is on its way
+#         `ends`: so that status need not read all lines
 # bodies: what the server sent, for stages that run again. `generation` counts the refreshes of the job
 # stages: one row for each stage that a page went through
 # feeds:  files that this job writes its lines to, and their size before
@@ -39,7 +42,6 @@ CREATE TABLE hosts (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE referers (id INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE);
 CREATE TABLE urls (
     id INTEGER PRIMARY KEY,
-    key INTEGER NOT NULL UNIQUE,
     url TEXT NOT NULL,
     host INTEGER NOT NULL,
     depth INTEGER NOT NULL DEFAULT 0,
@@ -48,6 +50,7 @@ CREATE TABLE urls (
     state INTEGER NOT NULL DEFAULT 0,
     attempts INTEGER NOT NULL DEFAULT 0
 );
+CREATE TABLE keys (key INTEGER PRIMARY KEY, url INTEGER NOT NULL);
 CREATE INDEX queue ON urls (host, rank, id) WHERE state = 0;
 CREATE TABLE pages (
     url INTEGER PRIMARY KEY,
@@ -60,6 +63,7 @@ CREATE TABLE pages (
     error TEXT,
     finished REAL
 );
+CREATE INDEX ends ON pages (error_stage, error_kind, page_type) WHERE seq IS NOT NULL;
 CREATE TABLE bodies (
     url INTEGER PRIMARY KEY,
     final_url TEXT,
@@ -86,23 +90,21 @@ CREATE TABLE feeds (path TEXT PRIMARY KEY, offset INTEGER NOT NULL, device INTEG
 """
 
 
-def url_key(url: str) -> int:
-    """64 bits that stand for a normalised url: among ten million urls two share theirs once in 370,000 crawls."""
-    digest = blake2b(dedup_key(url).encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True)
-
-
-def check_job_file(path: Path) -> None:
-    """Raises ConfigError for a file that is damaged, of another program, or of another version. Changes nothing."""
+def check_job_file(path: Path, *, is_whole: bool = False) -> None:
+    """Raises ConfigError for a file that is damaged, of another program, or of another version. Changes nothing.
+    `is_whole`: who asks takes that for granted, and comes across damage when reading.
+    """
     if not path.exists() or path.stat().st_size == 0:
         return
     try:
         with path.open("rb") as file:
             if file.read(len(_HEADER)) != _HEADER:
                 raise refusal(path, "is no job file of llmcrawler")
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        connection = _connect_to_read(path)
         try:
             _check_identity(connection, path)
+            if not is_whole:
+                _check_pages(connection, path)
         finally:
             connection.close()
     except sqlite3.DatabaseError as error:
@@ -111,14 +113,14 @@ def check_job_file(path: Path) -> None:
         raise refusal(path, f"cannot be read ({error.strerror or error})") from error
 
 
-def open_job_file(path: Path) -> sqlite3.Connection:
+def open_job_file(path: Path) -> JobConnection:
     """A connection that any thread may use, one at a time. Raises ConfigError as `check_job_file` does, and where the
     file cannot be made.
     """
     check_job_file(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        connection = JobConnection(path, isolation_level=None, check_same_thread=False)
         try:
             _prepare(connection)
         except BaseException:
@@ -129,21 +131,40 @@ def open_job_file(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def read_job_file(path: Path) -> sqlite3.Connection:
-    """For who only looks, also while a crawl is running. Raises ConfigError."""
-    if not path.exists():
+def holds_job(path: Path) -> bool:
+    """Whether there is something to read. Raises ConfigError as `check_job_file` does."""
+    check_job_file(path, is_whole=True)
+    if not path.exists() or path.stat().st_size == 0:
+        return False
+    with closing(_connect_to_read(path)) as connection:
+        return not _is_blank(connection)
+
+
+def read_job_file(path: Path) -> JobConnection:
+    """For who only looks, also while a crawl is running. Raises ConfigError; damage within the file shows when it is
+    read.
+    """
+    if not holds_job(path):
         raise ConfigError(f"{path}: there is no such file: no crawl with this JOBDIR has been started")
-    check_job_file(path)
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    return _connect_to_read(path)
 
 
 def refusal(path: Path, what: str, cure: str = _CURE) -> ConfigError:
     return ConfigError(f"JOBDIR: {path} {what}; {cure}")
 
 
+def _connect_to_read(path: Path) -> JobConnection:
+    # SQLite reads a WAL database with the help of a second file. Where that can neither be found nor made, as in a
+    # folder of another user's or on a read-only disk, nobody writes, and it is told so.
+    is_alone = not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists()
+    return JobConnection(f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' * is_alone}", uri=True)
+
+
 def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application == version == 0 and _is_blank(connection):
+        return
     if application != APPLICATION_ID:
         raise refusal(path, "is a database of another program")
     if version != SCHEMA_VERSION:
@@ -151,6 +172,14 @@ def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
             f"this release of llmcrawler reads version {SCHEMA_VERSION}: use the one that wrote it, or another JOBDIR"
         )
         raise refusal(path, f"has version {version} of the format", cure)
+
+
+def _is_blank(connection: sqlite3.Connection) -> bool:
+    """Who made the file was ended before its tables were in it."""
+    return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,))
+
+
+def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
     if path.stat().st_size <= _QUICK_CHECK_BYTES:
         (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
@@ -160,7 +189,7 @@ def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
 def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA wal_autocheckpoint = 4000")
-    connection.execute("PRAGMA cache_size = -16384")
+    connection.execute("PRAGMA cache_size = -8192")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version == 0:
         # One transaction, so that no half of it is ever found.

@@ -124,7 +124,7 @@ def _normalise_absolute(url: str) -> str | None:
 
 
 # The links of a site's pages are mostly the same few thousand strings.
-_cached = lru_cache(maxsize=32768)(_normalise_absolute)
+_cached = lru_cache(maxsize=8192)(_normalise_absolute)
 
 
 @lru_cache(maxsize=2048)

@@ -62,7 +62,7 @@ def _query_shape(query: str) -> str:
     return "&".join(sorted(shapes))
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=4096)
 def _value(value: str) -> str:
     if _NUMBER.fullmatch(value):
         return "{n}"
@@ -71,7 +71,7 @@ def _value(value: str) -> str:
     return "{id}" if _is_code(value) else "{slug}"
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=4096)
 def _segment(segment: str, is_last: bool = False) -> str:
     if not segment or segment == "{date}":
         return segment

@@ -87,7 +87,7 @@ class TrapGuard:
     def __init__(self, today: date, limits: TrapLimits | None = None) -> None:
         self._today = today
         self._limits = limits or TrapLimits()
-        self._counts: dict[tuple[str, ...], int] = {}
+        self._counts: dict[int, int] = {}  # by the hash of what is counted: the words would take ten times the memory
         self._combinations: dict[tuple[str, str], _Combinations] = {}
         self._exhausted: dict[str, int] = {}  # facet searches, by host
 
@@ -108,9 +108,9 @@ class TrapGuard:
             or self._lists(host, path, parameters)
         )
 
-    def _count(self, *key: str) -> int:
-        """How often the key came, this time included."""
-        counts = self._counts
+    def _count(self, *words: str) -> int:
+        """How often the words came, this time included."""
+        counts, key = self._counts, hash(words)
         count = counts.pop(key, 0) + 1
         counts[key] = count  # at the end: the first key is the one not met for longest
         if len(counts) > self._limits.remembered:

@@ -7,7 +7,7 @@ import pytest
 
 from llmcrawler.frontier import Counts, Frontier, MemoryFrontier, SqliteFrontier, UrlTask
 from llmcrawler.items import StageRun
-from llmcrawler.storage import Database, Ledger, Outcome, open_job_file
+from llmcrawler.storage import Database, Ledger, Outcome, keys, open_job_file
 
 MANY = 100
 LEASE_SECONDS = 60.0
@@ -187,7 +187,24 @@ async def test_a_url_that_ended_the_process_too_often_is_dead_with_its_reason(tm
         await frontier.close()
     last = await reopened(tmp_path, clock)
     assert last.counts() == Counts(dead=1)
-    ((_seq, line),) = await Ledger(last._database).lines(0)
+    ((_seq, line),) = await Ledger(last._database).lines(0, 100)
     assert line["error"]["kind"] == "lost"
     assert line["error"]["attempts"] == MAX_LEASES
     await last.close()
+
+
+async def test_urls_are_known_wherever_their_keys_are(tmp_path, clock, monkeypatch):
+    monkeypatch.setattr(keys, "_MIN_GATHERED", 10)
+    first = await reopened(tmp_path, clock)
+    for start in range(0, 35, 7):  # some keys are in their table by now, and some are only gathered
+        assert await first.add(task(f"/{n}") for n in range(start, start + 7)) == 7
+    assert await first.add(task(f"/{n}") for n in range(40)) == 5
+    second = await reopened(tmp_path, clock)  # the first one was never closed
+    assert await second.add(task(f"/{n}") for n in range(41)) == 1
+    assert await leased_paths(second) == [f"/{n}" for n in range(41)]
+    assert await second.ack("https://a.example/3")
+    assert await second.ack("https://a.example/40")
+    assert not await second.claim("https://a.example/3", "https://a.example/from")
+    assert await second.claim("https://a.example/new", "https://a.example/from")
+    await first.close()
+    await second.close()

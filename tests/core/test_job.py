@@ -23,7 +23,7 @@ def line(url: str, **fields: Any) -> dict[str, Any]:
 
 async def opened(folder: Path, wish: Wish = WISH, **rules: Any) -> Job:
     job = Job(folder, wish, replace(JobRules(), **rules))
-    await job.frontier.open()
+    await job.open()
     return job
 
 
@@ -34,7 +34,8 @@ async def crawled(folder: Path, *, learned: bool = True, reason: str = "finished
     await job.frontier.add(UrlTask(url, "a.test") for url in urls)
     await job.frontier.lease(3, {}, 10)
     for url in urls[:2]:
-        await job.ledger.keep_body(url, replace(BODY, url=url))
+        await job.ledger.keep_body(url, replace(BODY, url=url), StageRun("success", None, 2, 1.0, 0.1))
+        assert set((await job.ledger.page(url)).stages) == {"fetch"}
         runs = {name: StageRun("success", None, 1, 1.0, 0.1) for name in STAGES}
         await job.frontier.ack(url, Outcome(line(url), runs))
     error = {"stage": "fetch", "kind": "http_404", "message": "Not Found", "attempts": 1}
@@ -69,6 +70,16 @@ async def test_pages_whose_templates_were_not_kept_are_gone_through_again_from_t
     await job.close("finished")
 
 
+async def test_lines_of_this_run_are_not_taken_for_those_of_earlier_ones(tmp_path):
+    await crawled(tmp_path, reason="shutdown")
+    job = await opened(tmp_path)
+    (lease,) = await job.frontier.lease(10, {}, 10)
+    await job.frontier.ack(lease.url, Outcome(line(lease.url), {}))
+    earlier = await job.ledger.lines(0, job.last_earlier_seq)
+    assert [one["url"][-2:] for _seq, one in earlier] == ["/1", "/2", "/3"]
+    await job.close("finished")
+
+
 async def test_bodies_that_are_not_to_be_kept_go_when_their_pages_are_safe(tmp_path):
     await crawled(tmp_path, keep_bodies=False)
     job = await opened(tmp_path)
@@ -99,7 +110,18 @@ async def test_a_forced_stage_and_those_after_it_run_again_on_pages_that_have_a_
 async def test_forcing_the_fetch_forgets_the_bodies(tmp_path):
     await crawled(tmp_path)
     job = await opened(tmp_path, replace(WISH, stages=("fetch",)))
-    assert await leases_of(job) == {f"/{n}": (False, False) for n in range(1, 5)}
+    assert await leases_of(job) == {"/1": (False, True), "/2": (False, True), "/3": (False, True), "/4": (False, False)}
+    await job.close("finished")
+
+
+async def test_stages_cannot_be_forced_on_bodies_that_were_not_kept(tmp_path):
+    await crawled(tmp_path, keep_bodies=False)
+    forced = replace(WISH, stages=("classify",))
+    for refuse in (check_job, lambda folder, wish: Job(folder, wish, JobRules())):
+        with pytest.raises(ConfigError, match="has no stored bodies"):
+            refuse(tmp_path, forced)
+    job = await opened(tmp_path)  # and nothing has changed
+    assert (job.resumed.done, job.resumed.finished) == (3, True)
     await job.close("finished")
 
 
@@ -125,7 +147,7 @@ async def test_a_refresh_looks_at_everything_again_and_remembers_what_it_was(tmp
     job = await opened(tmp_path, replace(WISH, refresh=True))
     assert await leases_of(job) == {"/1": (False, True), "/2": (False, True), "/3": (False, True), "/4": (False, False)}
     assert (await job.ledger.page("http://a.test/1")).line == line("http://a.test/1")
-    assert await job.ledger.lines(0) == []
+    assert await job.ledger.lines(0, 100) == []
     await job.close("shutdown")
     again = await opened(tmp_path, replace(WISH, refresh=True))  # it goes on, and does not begin once more
     assert again.frontier._generation == 1

@@ -72,3 +72,17 @@ def explore(tmp_path: Path, url: str, settings: dict[str, Any] | None = None, **
     )
     items = [json.loads(line) for line in feed.read_text(encoding="utf-8").splitlines()] if feed.exists() else []
     return Outcome(done.returncode, done.stderr, items)
+
+
+def scrapy(*arguments: Any, settings: dict[str, Any] | None = None) -> subprocess.CompletedProcess[str]:
+    """Another command than crawl."""
+    given = [f"-s{name}={value}" for name, value in (FAST | (settings or {})).items()]
+    return subprocess.run(
+        [sys.executable, "-m", "scrapy", *map(str, arguments), *given],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )

@@ -123,6 +123,14 @@ async def _no_robots(_request):
     return web.Response(status=404)
 
 
+def test_a_finished_job_can_be_fetched_again(tmp_path, site):
+    first = explore(tmp_path, site.url(), {"JOBDIR": tmp_path / "job"}, max_pages=20)
+    requests = site.stats()["requests"]
+    again = explore(tmp_path, site.url(), {"JOBDIR": tmp_path / "job"}, max_pages=20, force="fetch")
+    assert site.stats()["requests"] >= requests + 20
+    assert {page["url"] for page in again.pages} == {page["url"] for page in first.pages}
+
+
 class Changing:
     """A site of some pages, each with an ETag or without, that can be changed."""
 

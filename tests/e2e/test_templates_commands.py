@@ -2,12 +2,10 @@
 
 import json
 import shutil
-import subprocess
-import sys
 
 import pytest
 
-from tests.e2e.crawling import FAST, ROOT, environment, explore
+from tests.e2e.crawling import explore, scrapy
 from tests.e2e.test_explore import LABELS, llm_settings
 from tests.e2e.test_templates_file import answering
 from tests.servers import mock_pages
@@ -29,19 +27,6 @@ def learned(tmp_path_factory, site):
     with FakeLLM(answering(label_by_url(LABELS, "homepage"))).in_thread() as llm:
         explore(folder, site.url(), llm_settings(llm) | {"TEMPLATES_FILE": folder / "learned.json"})
     return folder / "learned.json"
-
-
-def scrapy(*arguments, settings=None):
-    given = [f"-s{name}={value}" for name, value in (FAST | (settings or {})).items()]
-    return subprocess.run(
-        [sys.executable, "-m", "scrapy", *map(str, arguments), *given],
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 def test_templates_shows_types_patterns_and_selectors(learned, site):

@@ -1,0 +1,87 @@
+"""`scrapy requeue JOBDIR`: dead letters and failed pages are worked on again by the next run of the crawl."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import Any, ClassVar
+
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+
+from llmcrawler.errors import ConfigError
+from llmcrawler.reporting import plain
+from llmcrawler.storage.requeue import Choice, Requeued, requeue
+
+
+class Command(ScrapyCommand):
+    """Exit status: 0, 1 when a url that was named is not in the job, 2 wrong usage, or no job."""
+
+    requires_crawler_process = False
+    default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
+
+    def syntax(self) -> str:
+        return "[options] <jobdir> [url ...]"
+
+    def short_desc(self) -> str:
+        return "Bring failed pages of a JOBDIR back to its queue"
+
+    def long_desc(self) -> str:
+        return (
+            "Bring pages of a JOBDIR back to its queue, those that fit all that is given. Dead letters are fetched"
+            ' again; other pages run again from the stage on that failed. In urls and kinds "*" stands for anything.'
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--dead", action="store_true", help="dead letters: what could not be fetched")
+        parser.add_argument("--failed", action="store_true", help="pages of which another stage failed")
+        parser.add_argument(
+            "--kind", action="append", metavar="KIND", help="with this kind of error, as http_503, http_*"
+        )
+        parser.add_argument("--stage", action="append", metavar="STAGE", help="of which this stage failed")
+        parser.add_argument(
+            "--force",
+            action="store_true",
+            help="also pages of which nothing failed: from --stage on, or fetched again",
+        )
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if not args:
+            raise UsageError("name a folder: scrapy requeue [options] JOBDIR [URL ...]", print_help=False)
+        choice = Choice(
+            dead=opts.dead,
+            failed=opts.failed,
+            kinds=tuple(opts.kind or ()),
+            stages=tuple(opts.stage or ()),
+            urls=tuple(args[1:]),
+            is_forced=opts.force,
+        )
+        try:
+            result = requeue(Path(args[0]), choice)
+        except ConfigError as error:
+            raise UsageError(str(error), print_help=False) from error
+        sys.stdout.write("".join(f"{plain(line)}\n" for line in _lines(result, args[0])))
+        sys.stderr.write("".join(f"{plain(url)}: not in the job\n" for url in result.unknown))
+        self.exitcode = 1 if result.unknown else 0
+
+
+def _lines(result: Requeued, jobdir: str) -> list[str]:
+    count = result.fetched + result.rerun
+    lines = ["nothing to bring back"]
+    if count:
+        lines = [f"{count:,} back in the queue: {result.fetched:,} to fetch, {result.rerun:,} from their stored bodies"]
+    if result.waiting:
+        lines.append(f"{result.waiting:,} were in the queue already")
+    if result.unfit:
+        lines.append(f"{result.unfit:,} left as they are: nothing of them failed, or not what was chosen (see --force)")
+    if count:
+        lines.append(f"Next, with the options it had: {_command(result, jobdir)}")
+    return lines
+
+
+def _command(result: Requeued, jobdir: str) -> str:
+    urls = ",".join(map(str, result.arguments.get("url") or ["..."]))
+    return shlex.join(["scrapy", "crawl", result.spider or "explore", "-a", f"url={urls}", "-s", f"JOBDIR={jobdir}"])

@@ -1,0 +1,114 @@
+"""A job as a pandas DataFrame: one row for each url."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from llmcrawler.storage.keys import JobConnection
+from llmcrawler.storage.ledger import STAGES
+from llmcrawler.storage.schema import State
+from llmcrawler.storage.status import job_status, reading, stage_order
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_Column = tuple[str, str, str]  # name, what it is made of in SQL, pandas type
+_Values = list[tuple[Any, ...]]  # of some rows, by column
+
+_ROWS_AT_ONCE = 20_000
+_STATES = {int(state): state.name.lower() for state in State}
+_URL_COLUMNS: tuple[_Column, ...] = (
+    ("url", "u.url", "object"),
+    ("host", "h.name", "object"),
+    ("depth", "u.depth", "int64"),
+    ("state", "u.state", "object"),
+    ("attempts", "u.attempts", "int64"),
+    ("http_status", "p.status", "Int64"),
+    ("page_type", "p.page_type", "object"),
+    ("error_stage", "p.error_stage", "object"),
+    ("error_kind", "p.error_kind", "object"),
+    ("error", "p.error", "object"),
+    ("finished", "p.finished", "moment"),
+)
+_STAGE_COLUMNS = (
+    ("status", "object"),
+    ("error", "object"),
+    ("attempts", "Int64"),
+    ("started", "moment"),
+    ("seconds", "float64"),
+)
+_FROM = "urls u LEFT JOIN hosts h ON h.id = u.host LEFT JOIN pages p ON p.url = u.id"
+
+
+def read_status(jobdir: str | PathLike[str]) -> pd.DataFrame:
+    """One row for each url of the job, in the order in which they were found, also while a crawl is running.
+
+    Columns: url, host, depth, state (queued, leased, done, dead; seen: a redirect's target), attempts, http_status,
+    page_type, error_stage, error_kind, error, finished, and of each stage (fetch, content, classify, record, and your
+    own) STAGE_status, _error, _attempts, _started, _seconds. Moments are in UTC. What is not known is missing (NA).
+
+    Raises ImportError without pandas, and llmcrawler.errors.ConfigError where there is no job.
+    """
+    try:
+        import pandas as pd  # noqa: PLC0415 - it is optional, and slow to load
+    except ImportError as error:
+        raise ImportError("read_status needs pandas: pip install pandas") from error
+    with reading(Path(jobdir)) as connection:
+        stages = _stages(connection)
+        layout = _layout(stages)
+        parts = [_part(pd, layout, columns) for columns in _columns(connection, stages, layout)]
+    return pd.concat(parts, ignore_index=True) if parts else _part(pd, layout, [()] * len(layout))
+
+
+def status_summary(jobdir: str | PathLike[str]) -> dict[str, Any]:
+    """What `scrapy status JOBDIR --json` prints: the fields of llmcrawler.storage.status.JobStatus as plain values.
+
+    Raises llmcrawler.errors.ConfigError where there is no job.
+    """
+    return job_status(Path(jobdir), time.time()).as_dict()
+
+
+def _stages(connection: JobConnection) -> list[str]:
+    found = {name for (name,) in connection.execute("SELECT DISTINCT stage FROM stages")}
+    return stage_order(found.union(STAGES))
+
+
+def _layout(stages: list[str]) -> list[_Column]:
+    per_stage = [
+        (f"{stage}_{name}", f"s{number}.{name}", kind)
+        for number, stage in enumerate(stages)
+        for name, kind in _STAGE_COLUMNS
+    ]
+    return [*_URL_COLUMNS, *per_stage]
+
+
+def _columns(connection: JobConnection, stages: list[str], layout: list[_Column]) -> Iterator[_Values]:
+    """Some thousand rows at a time, by column. Most texts are a few that come again and again: one of each is kept."""
+    joins = [
+        f" LEFT JOIN stages s{number} ON s{number}.url = u.id AND s{number}.stage = ?" for number in range(len(stages))
+    ]
+    sources = ", ".join(source for _name, source, _kind in layout)
+    cursor = connection.execute(f"SELECT {sources} FROM {_FROM}{''.join(joins)} ORDER BY u.id", stages)  # noqa: S608 - names of columns
+    texts: dict[Any, Any] = {}
+    while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+        yield [
+            tuple(map(texts.setdefault, column, column)) if kind == "object" and name != "url" else column
+            for (name, _source, kind), column in zip(layout, zip(*rows, strict=True), strict=True)
+        ]
+
+
+def _part(pd: Any, layout: list[_Column], columns: _Values) -> pd.DataFrame:
+    named = zip(layout, columns, strict=True)
+    return pd.DataFrame({name: _series(pd, name, kind, values) for (name, _source, kind), values in named})
+
+
+def _series(pd: Any, name: str, kind: str, values: tuple[Any, ...]) -> Any:
+    if name == "state":
+        values = tuple(map(_STATES.__getitem__, values))
+    if kind == "moment":
+        return pd.to_datetime(pd.Series(values, dtype="float64"), unit="s", utc=True)
+    return pd.Series(values, dtype=kind)

@@ -1,0 +1,41 @@
+"""A job's folder (JOBDIR): the names of its files, and who has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from filelock import FileLock, Timeout
+
+from llmcrawler.errors import ConfigError
+
+JOB_FILE: Final = "crawl.sqlite"
+LOCK_FILE: Final = "crawl.lock"
+
+_PATIENCE_SECONDS = 0.3  # who only looks whether a crawl is running has the lock for a moment
+
+
+def lock_folder(folder: Path, cure: str = "wait for its end, or name another") -> FileLock:
+    """Have the folder until the lock is released. Raises ConfigError where a crawl has it."""
+    lock = FileLock(folder / LOCK_FILE)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire(timeout=_PATIENCE_SECONDS)
+    except Timeout:
+        raise ConfigError(f"JOBDIR={folder}: another crawl is running in it; {cure}") from None
+    except OSError as error:
+        raise ConfigError(f"JOBDIR={folder} cannot be written: {error.strerror or error}") from error
+    return lock
+
+
+def is_locked(folder: Path) -> bool | None:
+    """Whether a crawl has the folder now; None where that cannot be told, for it is another user's."""
+    if not (folder / LOCK_FILE).exists():
+        return False
+    try:
+        with FileLock(folder / LOCK_FILE, timeout=0):
+            return False
+    except Timeout:
+        return True
+    except OSError:
+        return None
