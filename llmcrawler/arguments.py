@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import Wanted, load_schema, wanted_fields
 from llmcrawler.proxies import parse_country
+from llmcrawler.rendering import AUTO, MODES, NEVER
 from llmcrawler.urls import ListedTask, TaskList, normalise
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
@@ -38,6 +39,7 @@ class ExploreOptions:
     wanted: Wanted | None = None
     force: tuple[str, ...] = ()
     refresh: bool = False
+    render: str = AUTO
     goal: tuple[str, ...] = ()
     max_records: int | None = None
     keys: tuple[str, ...] = ()
@@ -62,6 +64,7 @@ class ExploreOptions:
             refresh=_flag(arguments, "refresh"),
             goal=goal,
             max_records=max_records,
+            render=_render(arguments),
         )
 
     def identity(self) -> dict[str, Any]:
@@ -76,6 +79,7 @@ class ExploreOptions:
             "schema": None if self.wanted is None else self.wanted.schema,
             "goal": sorted(self.goal) or None,
             "max_records": self.max_records,
+            "render": self.render,
         }
 
 
@@ -113,6 +117,7 @@ class ExtractOptions(ExploreOptions):
             wanted=_wanted(arguments),
             force=_names(arguments, "force"),
             refresh=_flag(arguments, "refresh"),
+            render=_render(arguments),
             keys=keys,
             has_countries=has_countries,
             listed=listed,
@@ -132,7 +137,7 @@ class ExtractOptions(ExploreOptions):
         name, _, given = self.listed.argument.partition("=")
         return {
             name: f"{given.rpartition('/')[2]} ({_digest(self.listed.path)})",
-            **{one: known[one] for one in ("page_types", "schema")},
+            **{one: known[one] for one in ("page_types", "schema", "render")},
         }
 
 
@@ -155,6 +160,7 @@ class MapOptions(ExploreOptions):
             depth=_number(arguments, "depth", minimum=0),
             allow=_expressions(arguments, "allow"),
             deny=_expressions(arguments, "deny"),
+            render=NEVER,
             max_urls=_number(arguments, "max_urls", minimum=1) or 30_000,
             match=next(iter(_expressions(arguments, "match")), None),
             subdomains=_flag(arguments, "subdomains"),
@@ -265,6 +271,13 @@ def _flag(arguments: Mapping[str, object], name: str) -> bool:
     if text in ("0", "false", "no", "off"):
         return False
     raise ConfigError(f"{name}={text!r}: it is 1 or 0")
+
+
+def _render(arguments: Mapping[str, object]) -> str:
+    mode = str(arguments.get("render") or AUTO).lower()
+    if mode not in MODES:
+        raise ConfigError(f"render={mode!r}: it is one of {', '.join(MODES)}")
+    return mode
 
 
 def _digest(path: Path) -> str:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from scrapy.crawler import Crawler
+from scrapy.robotstxt import RobotParser
 from scrapy.statscollectors import StatsCollector
 
 from llmcrawler import learned
@@ -64,6 +65,7 @@ from llmcrawler.items import Page
 from llmcrawler.job import Job
 from llmcrawler.llm import AnswerCache, Batcher, BatchRules, CachedAsker
 from llmcrawler.llm.model import Model
+from llmcrawler.rendering import RenderChoice
 from llmcrawler.storage.keys import JobConnection
 from llmcrawler.templates import Changes, TemplateGrouper, recluster
 from llmcrawler.urls import AddressGuard, Scope, TrapGuard, site_name
@@ -106,6 +108,8 @@ class Crawl:
         self.record_types = record_types_of(settings, options)
         self.addresses = AddressGuard(urlsplit(url).hostname or "" for url in options.urls)
         self.reader = PageReader(settings.getint("CONTENT_INLINE_CHARS"))
+        self.rendering = RenderChoice(options.render)
+        self.robots: dict[str, RobotParser] = {}  # by host and port, as far as they came
         self.proxies = proxies_of(settings)
         self.bans = bans_of(settings)
         self.model = model_of(settings)

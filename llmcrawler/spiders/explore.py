@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
+from urllib.parse import urlsplit
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -22,6 +23,7 @@ from llmcrawler.scheduler import LEASE, FrontierScheduler
 from llmcrawler.spiders.arrivals import Arrivals, add_facts, now
 from llmcrawler.spiders.failures import failure_kind, response_fault
 from llmcrawler.spiders.lists import ListLimits, SiteLists
+from llmcrawler.spiders.rendering import Rendering
 from llmcrawler.urls import Sitemap
 from llmcrawler.wiring import Crawl, crawl_of
 
@@ -55,6 +57,10 @@ class ExploreSpider(Spider):
     def _arrivals(self) -> Arrivals:
         return Arrivals(self.crawl)
 
+    @cached_property
+    def _rendering(self) -> Rendering:
+        return Rendering(self.crawl)
+
     async def start(self) -> AsyncIterator[Any]:
         await self._scheduler().add(self.crawl.admission.given(self.options.urls))
         requests: tuple[Request, ...] = ()
@@ -68,6 +74,7 @@ class ExploreSpider(Spider):
             errback=self.failed,
             headers={"Referer": lease.task.referer} if lease.task.referer else None,
             dont_filter=True,
+            meta=self._rendering.meta_of(lease),
         )
 
     async def parse(self, response: Response) -> AsyncIterator[Any]:
@@ -85,9 +92,15 @@ class ExploreSpider(Spider):
             yield page
         else:
             assert isinstance(response, TextResponse)  # response_fault saw to it
+            again = self._rendering.again(lease, response)
+            if again is not None:
+                yield again
+                return
             async with self._arrivals.page_of(lease, response) as page:
                 if page.content is not None:
-                    await self._follow(page.content.links, page.depth + 1, response.url, of=page.url)
+                    links = [*page.content.links, *self._rendering.more_links(lease, response)]
+                    await self._follow(links, page.depth + 1, response.url, of=page.url)
+                    self._rendering.note_shell(page, response)
             yield page
 
     def failed(self, failure: Failure) -> Any:
@@ -105,7 +118,8 @@ class ExploreSpider(Spider):
         yield page
 
     def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
-        """Sitemaps are a source of links."""
+        """Sitemaps are a source of links; and what a rendered page asks for is held to robots.txt too."""
+        self.crawl.robots[urlsplit(request.url).netloc] = robotparser
         if self.options.depth == 0:
             return
         for url in getattr(getattr(robotparser, "rp", None), "sitemaps", ()):

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from scrapy import Request
-from scrapy.robotstxt import RobotParser
 
 from llmcrawler.arguments import ExtractOptions
 from llmcrawler.frontier import Lease, UrlTask
@@ -46,7 +45,7 @@ class ExtractSpider(ExploreSpider):
         if lease.task.payload is None:
             return request
         task = lease.task.details()
-        meta = {"proxy_country": task.get("country"), "download_timeout": task.get("timeout")}
+        meta = {**request.meta, "proxy_country": task.get("country"), "download_timeout": task.get("timeout")}
         if "cookies" in task:
             meta["cookiejar"] = lease.url  # they are of this task alone
         return request.replace(
@@ -57,9 +56,6 @@ class ExtractSpider(ExploreSpider):
             cookies=task.get("cookies"),
             meta={name: value for name, value in meta.items() if value is not None},
         )
-
-    def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
-        """Its sitemaps are of no interest."""
 
     async def _follow(self, links: Sequence[Link], depth: int, referer: str, of: str | None = None) -> None:
         """Not a link."""
