@@ -26,6 +26,7 @@ from llmcrawler.extraction import (
     Validator,
     read_learners,
 )
+from llmcrawler.feeds.checking import check_feed
 from llmcrawler.frontier import MemoryFrontier
 from llmcrawler.items import Page
 from llmcrawler.job import STAGES, JobRules, Wish, check_job
@@ -71,6 +72,14 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
         raise ConfigError(f"PROGRESS={settings['PROGRESS']!r}: it is one of auto, live, log, off")
     for name, minimum in _MINIMA.items():
         _at_least(settings, name, minimum)
+    for uri, feed in settings.getdict("FEEDS").items():
+        check_feed(
+            str(uri),
+            str(feed.get("format")),
+            overwrite=bool(feed.get("overwrite")),
+            goes_on=bool(settings.get("JOBDIR")),
+            is_processed=bool(feed.get("postprocessing")),
+        )
     wish = job_wish(settings, spider, options)
     if settings.get("JOBDIR"):
         check_job(Path(settings["JOBDIR"]), wish)
