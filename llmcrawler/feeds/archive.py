@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import IO, Any, cast
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from llmcrawler.feeds.names import file_name
@@ -18,7 +18,7 @@ class NoteArchive:
     """A NoteStore. `file` need not be seekable; it stays open. `folder`: where the index waits for the end."""
 
     def __init__(self, file: IO[bytes], folder: str | None = None) -> None:
-        self._archive = ZipFile(file, "w", ZIP_DEFLATED, compresslevel=1)
+        self._archive = ZipFile(cast("IO[bytes]", _Stream(file)), "w", ZIP_DEFLATED, compresslevel=1)
         self._index = TemporaryFile(dir=folder)  # noqa: SIM115 - it lives as long as the archive
 
     def add(self, entry: Mapping[str, Any], note: bytes | None) -> None:
@@ -55,3 +55,11 @@ class NoteArchive:
     def _lines(self) -> Iterator[bytes]:
         self._index.seek(0)
         yield from self._index
+
+
+class _Stream:
+    """A file that can't go back. One that was opened to be added to says it can, and then writes at its end."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.write = file.write
+        self.flush = file.flush
