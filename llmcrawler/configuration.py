@@ -29,7 +29,7 @@ from llmcrawler.extraction import (
 from llmcrawler.feeds.checking import check_feed
 from llmcrawler.frontier import MemoryFrontier
 from llmcrawler.items import Page
-from llmcrawler.job import STAGES, JobRules, Wish, check_job
+from llmcrawler.job import JOB_FILE, STAGES, JobRules, Wish, check_job
 from llmcrawler.llm import AnswerCache, Limits, price_of, read_price, resolve_provider
 from llmcrawler.llm.embedded import default_cache_folder
 from llmcrawler.llm.model import Model
@@ -72,14 +72,7 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
         raise ConfigError(f"PROGRESS={settings['PROGRESS']!r}: it is one of auto, live, log, off")
     for name, minimum in _MINIMA.items():
         _at_least(settings, name, minimum)
-    for uri, feed in settings.getdict("FEEDS").items():
-        check_feed(
-            str(uri),
-            str(feed.get("format")),
-            overwrite=bool(feed.get("overwrite")),
-            goes_on=bool(settings.get("JOBDIR")),
-            is_processed=bool(feed.get("postprocessing")),
-        )
+    _check_feeds(settings)
     wish = job_wish(settings, spider, options)
     if settings.get("JOBDIR"):
         check_job(Path(settings["JOBDIR"]), wish)
@@ -88,6 +81,18 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     file = templates_file(settings)
     if file is not None:
         learned.check(file, options.urls, _READERS)
+
+
+def _check_feeds(settings: BaseSettings) -> None:
+    job = settings.get("JOBDIR")
+    for uri, feed in settings.getdict("FEEDS").items():
+        check_feed(
+            str(uri),
+            str(feed.get("format")),
+            overwrite=bool(feed.get("overwrite")),
+            goes_on=bool(job) and (Path(job) / JOB_FILE).exists(),
+            is_processed=bool(feed.get("postprocessing")),
+        )
 
 
 def load_stages(settings: BaseSettings) -> dict[str, Callable[[Page], Awaitable[Any]]]:

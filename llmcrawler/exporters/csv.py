@@ -69,12 +69,12 @@ class PagesCsvExporter(CsvItemExporter):
             super().finish_exporting()
 
     def _write_waiting(self, waiting: IO[str]) -> None:
-        table = self._table or FlatTable(columns_of(Page))
-        self.fields_to_export, self.include_headers_line = table.columns, False
-        self.csv_writer.writerow(table.columns)
+        columns = (self._table or FlatTable(columns_of(Page))).columns
         waiting.seek(0)
-        for line in waiting:
-            super().export_item(json.loads(line))
+        rows = map(json.loads, waiting)
+        self.csv_writer.writerow(columns)
+        # Not by way of Scrapy's items: there is nothing left to look up, and the crawl's end waits for this.
+        self.csv_writer.writerows([row.get(name) for name in columns] for row in rows)
 
     def _warn_of(self, row: dict[str, Any]) -> None:
         assert self.fields_to_export is not None

@@ -14,14 +14,16 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from scrapy.utils.project import get_project_settings
 
+from llmcrawler.arguments import ExploreOptions
+from llmcrawler.configuration import check
 from llmcrawler.errors import ConfigError
 from llmcrawler.exporters import parquet
 from llmcrawler.exporters.csv import PagesCsvExporter
 from llmcrawler.exporters.documents import DocumentsExporter
 from llmcrawler.exporters.markdown import MarkdownExporter
 from llmcrawler.exporters.parquet import ParquetExporter
-from llmcrawler.feeds.checking import require
 from llmcrawler.feeds.folder import NoteFolder
 from llmcrawler.items import Page, PageError, Template
 
@@ -212,7 +214,11 @@ def test_a_full_disk_is_an_error_of_the_system(exporter_class):
     assert {error.errno for error in failures} == {errno.ENOSPC}
 
 
-def test_a_library_that_is_missing_is_named_with_the_way_to_get_it(monkeypatch):
+def test_a_library_that_is_missing_is_named_before_the_first_request(monkeypatch):
     monkeypatch.setattr("llmcrawler.feeds.checking.find_spec", lambda _name: None)
-    with pytest.raises(ConfigError, match=r"needs pyarrow, which is not installed: pip install"):
-        require("parquet")
+    settings = get_project_settings()
+    settings.set("FEEDS", {"pages.parquet": {"format": "parquet"}})
+    with pytest.raises(ConfigError, match=r'needs pyarrow, which is not installed: pip install "pyarrow'):
+        check(settings, ExploreOptions(urls=(SITE,)), "explore")
+    settings.set("FEEDS", {"pages.jsonl": {"format": "documents"}})
+    check(settings, ExploreOptions(urls=(SITE,)), "explore")
