@@ -6,7 +6,6 @@ import csv
 import errno
 import io
 import json
-import warnings
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from langchain_core.documents import Document
 from scrapy.utils.project import get_project_settings
 
 from llmcrawler.arguments import ExploreOptions
@@ -26,10 +26,6 @@ from llmcrawler.exporters.markdown import MarkdownExporter
 from llmcrawler.exporters.parquet import ParquetExporter
 from llmcrawler.feeds.folder import NoteFolder
 from llmcrawler.items import Page, PageError, Template
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # it is not ours to put right
-    from langchain_core.documents import Document
 
 SITE = "https://a.test"
 PAGES = [
