@@ -26,6 +26,7 @@ from llmcrawler.extraction import (
     Validator,
     read_learners,
 )
+from llmcrawler.feeds.checking import check_feed
 from llmcrawler.frontier import Goal, MemoryFrontier, Pursuit
 from llmcrawler.items import Page
 from llmcrawler.job import JobRules, Wish, check_job
@@ -36,6 +37,7 @@ from llmcrawler.proxies import BanRules, PoolRules, ProxyPool, resolve_proxies
 from llmcrawler.proxies.choice import read_countries
 from llmcrawler.reporting import FetchProgress
 from llmcrawler.storage import TemplatesFile
+from llmcrawler.storage.folder import JOB_FILE
 from llmcrawler.storage.ledger import STAGES
 from llmcrawler.urls import Scope
 
@@ -77,6 +79,7 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     progress_mode(settings)
     for name, minimum in _MINIMA.items():
         _at_least(settings, name, minimum)
+    _check_feeds(settings)
     wish = job_wish(settings, spider, options)
     if settings.get("JOBDIR"):
         check_job(Path(settings["JOBDIR"]), wish)
@@ -92,6 +95,18 @@ def progress_mode(settings: BaseSettings) -> str:
     if mode not in _PROGRESS_MODES:
         raise ConfigError(f"PROGRESS={settings['PROGRESS']!r}: it is one of {', '.join(_PROGRESS_MODES)}")
     return mode
+
+
+def _check_feeds(settings: BaseSettings) -> None:
+    job = settings.get("JOBDIR")
+    for uri, feed in settings.getdict("FEEDS").items():
+        check_feed(
+            str(uri),
+            str(feed.get("format")),
+            overwrite=bool(feed.get("overwrite")),
+            goes_on=bool(job) and (Path(job) / JOB_FILE).exists(),
+            is_processed=bool(feed.get("postprocessing")),
+        )
 
 
 def load_stages(settings: BaseSettings) -> dict[str, Callable[[Page], Awaitable[Any]]]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.frontier import Admission, SqliteFrontier
@@ -130,10 +130,10 @@ class Job:
 
         await self._database.run(recall)
 
-    def note_feed(self, path: Path, file: IO[bytes]) -> None:
-        """A feed is open for this job; it may have something in it already."""
+    def note_feed(self, path: Path, file: int) -> None:
+        """A feed is open for this job (`file` is its descriptor); it may have something in it already."""
         path = path.absolute()
-        place = os.fstat(file.fileno())
+        place = os.fstat(file)
         offset = place.st_size
         self._database.post(lambda connection: remember(connection, path, offset, place))
 

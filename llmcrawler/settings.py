@@ -110,7 +110,7 @@ EXTENSIONS_BASE = {
     "scrapy.extensions.memusage.MemoryUsage": 0,
     "scrapy.extensions.memdebug.MemoryDebugger": 0,
     "scrapy.extensions.closespider.CloseSpider": 0,
-    "scrapy.extensions.feedexport.FeedExporter": 0,
+    "llmcrawler.extensions.feeds.Feeds": 0,
     "scrapy.extensions.spiderstate.SpiderState": 0,
 }
 EXTENSIONS = {
@@ -135,7 +135,12 @@ FEED_STORAGES = {
     "": "llmcrawler.exporters.files.JobFileStorage",
     "file": "llmcrawler.exporters.files.JobFileStorage",
 }
-FEED_EXPORTERS = {"csv": "llmcrawler.exporters.csv.PagesCsvExporter"}
+FEED_EXPORTERS = {
+    "csv": "llmcrawler.exporters.csv.PagesCsvExporter",
+    "documents": "llmcrawler.exporters.documents.DocumentsExporter",
+    "markdown": "llmcrawler.exporters.markdown.MarkdownExporter",
+    "parquet": "llmcrawler.exporters.parquet.ParquetExporter",
+}
 CONTENT_IN_FEED = True  # False leaves `text` out of the page lines
 
 # -- Content -----------------------------------------------------------------------------------------------------------

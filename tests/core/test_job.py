@@ -204,7 +204,7 @@ async def test_files_of_an_interrupted_run_are_cut_back_to_what_they_held_before
     job = await opened(tmp_path / "job")
     for path in (old, new, gone):
         with path.open("ab") as file:
-            job.note_feed(path, file)
+            job.note_feed(path, file.fileno())
             file.write(b'{"url": "http://a.test/1"}\n')
     await job.close("shutdown")
     gone.rename(tmp_path / "kept.jsonl")
@@ -220,7 +220,7 @@ async def test_a_refresh_leaves_the_files_of_the_crawl_before_it(tmp_path):
     feed = tmp_path / "feed.jsonl"
     job = await opened(tmp_path / "job")
     with feed.open("ab") as file:
-        job.note_feed(feed, file)
+        job.note_feed(feed, file.fileno())
         file.write(b"line\n")
     await job.close("finished")
     again = await opened(tmp_path / "job", replace(WISH, refresh=True))
