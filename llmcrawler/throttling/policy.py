@@ -11,10 +11,10 @@ Starts are paced by Little's law, L = lambda * W: a window of L in flight at lat
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from llmcrawler.throttling.breaker import CircuitBreaker
-from llmcrawler.throttling.latency import LatencyWatch
+from llmcrawler.throttling.ceiling import Ceiling
+from llmcrawler.throttling.latency import LatencyWatch, Verdict
 from llmcrawler.throttling.meter import HostMeter
 from llmcrawler.throttling.rules import Decision, Gap, Rules
 
@@ -23,22 +23,10 @@ _WARM_UP_SECONDS = 1.0
 _WARM_UP_GAP = Gap(0.38, 0.1)
 # Starts come that much faster than the window lets them end, so that the window is what limits them.
 _PACE_GAIN = 2.0
-_RAISED, _SLIGHTLY_RAISED = 1.2, 1.1  # latency over its baseline
-_UNDER_REFUSED = 0.9  # of what was in flight when the host refused
-_FIRST_HOLD_SECONDS, _MAX_HOLD_SECONDS = 20.0, 600.0  # a step up too many costs a refusal
-_LATENCY_HOLD_SECONDS = 4.0  # here it costs some milliseconds
+_CLOCK_JITTER = 0.1  # for a host that counts by the clock: a short gap is one too many a second
 _FIRST_BACKOFF_SECONDS = 0.5
 # A floor asked for by robots.txt: gaps are this much longer, as clocks and networks jitter too.
 _FLOOR_MARGIN, _FLOOR_JITTER = 1.02, 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    """A step down for latency that has yet to show that it helps."""
-
-    window: float
-    ceiling: float
-    latency_seconds: float
 
 
 class HostPolicy:
@@ -54,20 +42,13 @@ class HostPolicy:
         self.meter = HostMeter(clock)
         self.breaker = CircuitBreaker(rules.breaker_failures, rules.breaker_rest_seconds)
         self.latency = LatencyWatch()
-        self.ceiling = rules.max_concurrency
-        self.window = min(1.0, self.ceiling) if rules.is_adaptive else self.ceiling
+        self.ceiling = Ceiling(rules.max_concurrency, clock)
+        self.window = min(1.0, rules.max_concurrency) if rules.is_adaptive else rules.max_concurrency
         self.floor_gap_seconds = 0.0
         self.rests_until = 0.0
-        self._good_level = 0.0  # the most in flight at a healthy answer since the last refusal
         self._backed_off_at = self._changed_at = -1.0
-        self._refused_at = -1e9
-        self._refusals_soon = 0
-        self._is_refused_level = False  # the ceiling is where the host refused
         self._episodes = 0  # of refusals, with no healthy answer between
-        self._hold_seconds = _FIRST_HOLD_SECONDS
-        self._next_step_at = 0.0
-        self._step = 1.0
-        self._trial: _Trial | None = None
+        self._trial: tuple[float, float] | None = None  # window and ceiling before a step down that has yet to help
 
     # -- what is allowed now ------------------------------------------------------------------------------------------
 
@@ -97,8 +78,11 @@ class HostPolicy:
     def started(self) -> None:
         self.meter.started()
 
-    def answered(self, latency_seconds: float | None, in_flight: int) -> Decision | None:
-        """A healthy answer. Its latency counts where it is given: that of a robots.txt says nothing of pages."""
+    def answered(self, latency_seconds: float | None, in_flight: int, at_start: int | None = None) -> Decision | None:
+        """A healthy answer. Its latency counts where it is given: that of a robots.txt says nothing of pages.
+
+        `at_start` is the number in flight then, which its latency is compared by.
+        """
         self.meter.answered(latency_seconds)
         closes = self.breaker.answered()
         is_old = self._is_old(latency_seconds)
@@ -108,13 +92,13 @@ class HostPolicy:
             return self._decision("recovered", "the host answers again")
         if not self.rules.is_adaptive:
             return None
-        self._good_level = max(self._good_level, in_flight)
+        self.ceiling.served(in_flight)
         if 2 * in_flight >= self.window and not is_old and not self._is_slow(latency_seconds):
-            self.window = min(self.ceiling, self.window + min(1.0, self.window))
+            self.window = min(self.ceiling.level, self.window + min(1.0, self.window))
         if latency_seconds is None or self._clock() - latency_seconds < self._changed_at:
             return None
-        typical = self.latency.add(latency_seconds, self.window)
-        return None if typical is None else self._judge(typical, in_flight)
+        verdict = self.latency.add(latency_seconds, at_start or in_flight, self.window)
+        return None if verdict is None else self._weigh(verdict, in_flight)
 
     def refused(
         self, reason: str, retry_after_seconds: float | None, latency_seconds: float | None, in_flight: int
@@ -135,7 +119,7 @@ class HostPolicy:
         self._backed_off_at = now
         # A host that refuses a single request again, with no answer between, says that it is too early: not how much.
         if self.rules.is_adaptive and (self._episodes == 1 or in_flight > 1):
-            self._find_ceiling(in_flight, now + rest)
+            self._yield_to_refusal(in_flight, now + rest)
         asked = "" if retry_after_seconds is None else f", Retry-After {retry_after_seconds:g} s"
         return self._decision("refused", f"{reason}{asked} with {in_flight} in flight")
 
@@ -148,7 +132,7 @@ class HostPolicy:
         self._rest(self.breaker.rest_seconds)
         self._backed_off_at = self._clock()
         if self.rules.is_adaptive:
-            self.window = max(self.window / 2, min(1.0, self.ceiling))
+            self.window = max(self.window / 2, min(1.0, self.ceiling.level))
             self._step_changed()
         return self._decision("failing", f"{reason}, {self.breaker.failures} in a row")
 
@@ -173,9 +157,11 @@ class HostPolicy:
         if start is None or latency is None or self._clock() - start < _WARM_UP_SECONDS:
             seconds = max(rules.min_gap_seconds, rules.start_gap_seconds, _WARM_UP_GAP.seconds)
             return Gap(seconds, min(rules.jitter, _WARM_UP_GAP.jitter))
-        pace = latency / self.window if self.window < 1 else latency / (_PACE_GAIN * self.window)
+        by_clock = self.ceiling.is_rate
+        pace = latency / (self.window * (1.0 if by_clock or self.window < 1 else _PACE_GAIN))
+        most = max(rules.max_gap_seconds, rules.min_gap_seconds)
         return Gap(
-            min(max(rules.min_gap_seconds, pace), max(rules.max_gap_seconds, rules.min_gap_seconds)), rules.jitter
+            min(max(rules.min_gap_seconds, pace), most), min(rules.jitter, _CLOCK_JITTER) if by_clock else rules.jitter
         )
 
     def _over_floor(self, gap: Gap) -> Gap:
@@ -187,94 +173,56 @@ class HostPolicy:
 
     # -- the window ---------------------------------------------------------------------------------------------------
 
-    def _judge(self, typical: float, in_flight: int) -> Decision | None:
+    def _weigh(self, verdict: Verdict, in_flight: int) -> Decision | None:
         """At the end of a round: down for latency, up after a hold in good health."""
-        baseline = self.latency.baseline
-        assert baseline is not None
         trial, self._trial = self._trial, None
-        if trial is not None and typical > (trial.latency_seconds + baseline) / 2:
-            self.window, self.ceiling = trial.window, trial.ceiling
-            self.latency.rebase(typical)
+        if trial is not None and not verdict.is_ours:
+            self.window, self.ceiling.level = trial
             self._step_changed()
-            return self._decision("latency-not-ours", f"latency stays at {typical:.2f} s with fewer in flight")
-        if self.latency.is_raised(typical, _RAISED + self.latency.noise(self.window)):
-            return self._yield_to_latency(typical, baseline)
-        if (
-            self.window < self.ceiling
-            or self.ceiling >= self.rules.max_concurrency
-            or self._clock() < self._next_step_at
-        ):
+            return self._decision("latency-not-ours", f"latency stays at {verdict.seconds:.2f} s with fewer in flight")
+        if verdict.is_raised:
+            return self._yield_to_latency(verdict)
+        # What is not used need not grow.
+        if self.window < self.ceiling.level or 2 * in_flight < self.window or not self.ceiling.is_due():
             return None
-        if 2 * in_flight < self.window:
-            return None  # what is not used need not grow
-        if self.latency.is_raised(typical, _SLIGHTLY_RAISED):
-            self._hold()
+        if not verdict.is_steady:
+            self.ceiling.hold()
             return None
-        return self._step_up()
-
-    def _yield_to_latency(self, typical: float, baseline: float) -> Decision | None:
-        if self.window <= 1:
-            self.latency.rebase(typical)  # a single request makes no load: so slow the host is
-            return None
-        self._trial = _Trial(self.window, self.ceiling, typical)
-        self.window = self.ceiling = max(self.window * max(baseline / typical, 0.5), 1.0)
-        self._step_changed()
-        if self._refused_at <= self._clock() - self._hold_seconds:
-            self._hold_seconds = _LATENCY_HOLD_SECONDS
-            self._is_refused_level = False
-        self._hold()
-        return self._decision("latency", f"latency {typical:.2f} s, {typical / baseline - 1:.0%} over {baseline:.2f} s")
-
-    def _step_up(self) -> Decision:
-        step = min(self._step, self.ceiling / 4) if self._is_refused_level and self.ceiling < 4 else self._step
-        self.ceiling = self.window = min(self.ceiling + step, self.rules.max_concurrency)
-        self._step *= 2
-        self._next_step_at = self._clock() + self._hold_seconds
+        self.ceiling.step_up()
+        self.window = self.ceiling.level
         self._step_changed()
         return self._decision("healthy", "a step up after steady health")
 
-    def _find_ceiling(self, in_flight: int, awake_at: float) -> None:
-        now = self._clock()
-        soon = now - self._refused_at < self._hold_seconds
-        self._refusals_soon = self._refusals_soon + 1 if soon else 0
-        level = 0.8 * self.window
-        if in_flight >= 2:
-            # Half of the way from what was well to what was refused, as far as that is known.
-            refused = _UNDER_REFUSED * in_flight
-            level = (refused + min(self._good_level, refused)) / 2 if self._good_level else refused
-        if self._refusals_soon >= 2:
-            # The level is right for a limit on requests in flight; this is one on their rate.
-            level = min(level, 0.75 * self.ceiling)
-        least = min(1.0, (self.latency.typical or 1.0) / self.rules.max_gap_seconds)
-        self.ceiling = max(min(level, self.ceiling), least)
-        self.window = max(min(self.window, self.ceiling) / 2, least)
-        self._good_level = 0.0
-        if not self._is_refused_level:
-            self._hold_seconds = _FIRST_HOLD_SECONDS
-        self._is_refused_level = True
-        self._refused_at = now
-        self._trial = None
-        self._step_changed()
-        self._hold()
-        self._next_step_at = awake_at + self._hold_seconds
+    def _yield_to_latency(self, verdict: Verdict) -> Decision | None:
+        if self.window <= 1:
+            self.latency.rebase(verdict.round)  # a single request makes no load: so slow the host is
+            return None
+        self._trial = self.window, self.ceiling.level
+        self.ceiling.slowed(max(verdict.knee, 1.0))
+        self.window = min(self.window, self.ceiling.level)
+        self._changed_at = self._clock()
+        self.latency.try_fewer(verdict.round, self.window)
+        return self._decision("latency", f"latency {verdict.seconds:.2f} s, {verdict.ratio - 1:.0%} over the baseline")
 
-    def _hold(self) -> None:
-        """Stay where we are; longer when the last step up was wrong."""
-        if self._step > 1:
-            self._hold_seconds = min(2 * self._hold_seconds, _MAX_HOLD_SECONDS)
-        self._step = 1.0
-        self._next_step_at = self._clock() + self._hold_seconds
+    def _yield_to_refusal(self, in_flight: int, awake_at: float) -> None:
+        latency = self.latency.typical or 1.0
+        least = min(1.0, latency / self.rules.max_gap_seconds)
+        self.ceiling.refused(in_flight, self.window, latency, least, awake_at)
+        self.window = max(min(self.window, self.ceiling.level) / 2, least)
+        self._trial = None
+        self.latency.drop_trial()
+        self._step_changed()
 
     def _step_changed(self) -> None:
         """Answers to what was sent before now say nothing of what is allowed from now on."""
         self._changed_at = self._clock()
-        self.latency.restart()
+        self.latency.restart(self.window)
 
     def _is_old(self, seconds: float | None) -> bool:
         return self._clock() - (seconds or 0.0) < self._backed_off_at
 
     def _is_slow(self, seconds: float | None) -> bool:
-        return seconds is not None and self.latency.is_raised(seconds, _RAISED)
+        return seconds is not None and self.latency.is_slow(seconds)
 
     def _rest(self, seconds: float) -> None:
         if seconds > 0:
