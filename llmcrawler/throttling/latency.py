@@ -8,32 +8,32 @@ one.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llmcrawler.throttling.rounds import Round, Spread
+from llmcrawler.throttling.trial import Trial
 
 _RAISED = 1.2  # latency over its baseline that takes a step down
-_STEADY = 1.06  # a step up from here may raise it
+_STEADY = 1.095  # a step up from here may raise it
 _FIRST_ROUND = 4  # the baseline comes from the warm-up, when hardly anything is in flight
 _LEAST_ROUND = 6
 _SURE = 2.0  # standard errors
 _NOISE_SECONDS = 0.005  # some milliseconds are the noise of this machine, however fast the host is
 _MAX_ROUND = 400  # answers: a round that cannot tell by then is taken as it is
 _WEAK_BASELINE = 4  # times the answers of the baseline: then the doubt is the baseline's, and this round mends it
-_LEAST_CHANGE = 0.1  # of the logarithm of the number in flight, for a trial
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What a round came to. `ratio` is its latency over the baseline.
 
-    `is_raised`: by 20% and more, and not by luck. `is_ours`: False when a trial with fewer in flight did not help.
+    `is_raised`: by 20% and more, and not by luck. `is_load`: what a trial's round says, None without a trial.
     """
 
     round: Round
     ratio: float
     is_raised: bool = False
-    is_ours: bool = True
+    is_load: bool | None = None
 
     @property
     def seconds(self) -> float:
@@ -63,7 +63,7 @@ class LatencyWatch:
         self._round = Round()
         self._next_look = 0.0
         self._to_skip = 0.0
-        self._before: Round | None = None  # the raised round that a trial with fewer in flight is compared with
+        self.trial: Trial | None = None
 
     @property
     def baseline(self) -> float | None:
@@ -86,8 +86,8 @@ class LatencyWatch:
         self._next_look = 1.5 * self._round.count
         if self._baseline is None:
             self.rebase(self._round)
-        elif self._before is not None:
-            return self._compare(self._round, self._baseline, self._before)
+        elif self.trial is not None:
+            return self._compare(self._round, self._baseline, self.trial)
         else:
             return self._judge(self._round, self._baseline)
         return None
@@ -105,17 +105,15 @@ class LatencyWatch:
         self._begin()
         self._to_skip = window
 
-    def try_fewer(self, raised: Round, window: float) -> None:
-        """From here on fewer are in flight: the next round shows whether that helps."""
-        self._before = raised
-        self.restart(window)
-
-    def drop_trial(self) -> None:
-        self._before = None
-
     def rebase(self, baseline: Round) -> None:
         self._baseline = baseline
         self._begin()
+
+    def was_not_load(self, raised: Round) -> None:
+        """The baseline goes half of the way: a verdict may be wrong, and the next trial goes on from there."""
+        if self._baseline is not None:
+            half_way = (self._baseline.mean + raised.mean) / 2
+            self._baseline = replace(self._baseline, mean=half_way)
 
     def _begin(self) -> None:
         self._round, self._next_look = Round(), 0.0
@@ -140,19 +138,16 @@ class LatencyWatch:
         self._begin()
         return Verdict(this, math.exp(rise))
 
-    def _compare(self, this: Round, baseline: Round, before: Round) -> Verdict | None:
-        """Load goes down in proportion to what is in flight, to the baseline at most; what is not load stays. Which is
-        nearer?"""
-        change, doubt = this.mean - before.mean, self._doubt(this, before)
-        half_way = min(max(this.level - before.level, baseline.mean - before.mean), -_LEAST_CHANGE) / 2
-        if abs(change - half_way) < _SURE * doubt and this.count < min(2 * before.count, _MAX_ROUND):
+    def _compare(self, this: Round, baseline: Round, trial: Trial) -> Verdict | None:
+        """Is the change nearer to that of load, or to none?"""
+        reference = trial.reference
+        change, expected = this.mean - reference.mean, trial.expected(this, baseline)
+        is_long = this.count >= max(_LEAST_ROUND, reference.count)
+        if abs(change - expected / 2) < _SURE * self._doubt(this, reference) and not is_long:
             return None
-        self._before = None
-        if change < half_way:
-            return self._judge(this, baseline)
-        self._baseline = before + this if abs(change) < _SURE * doubt else this
         self._begin()
-        return Verdict(this, 1.0, is_ours=False)
+        is_load = change < expected / 2 if expected < 0 else change > expected / 2
+        return Verdict(this, math.exp(this.mean - baseline.mean), is_load=is_load)
 
     def _doubt(self, one: Round, other: Round) -> float:
         """The standard error of the difference of two rounds' means."""

@@ -17,6 +17,7 @@ from llmcrawler.throttling.ceiling import Ceiling
 from llmcrawler.throttling.latency import LatencyWatch, Verdict
 from llmcrawler.throttling.meter import HostMeter
 from llmcrawler.throttling.rules import Decision, Gap, Rules
+from llmcrawler.throttling.trial import Trial
 
 # A start: three requests in the first second, wherever jitter takes them.
 _WARM_UP_SECONDS = 1.0
@@ -25,6 +26,8 @@ _WARM_UP_GAP = Gap(0.38, 0.1)
 _PACE_GAIN = 2.0
 _CLOCK_JITTER = 0.1  # for a host that counts by the clock: a short gap is one too many a second
 _FIRST_BACKOFF_SECONDS = 0.5
+# After a trial of a latency that was not our load; twice as long after the next one.
+_TRIAL_HOLD_SECONDS, _MAX_TRIAL_HOLD_SECONDS = 4.0, 30.0
 # A floor asked for by robots.txt: gaps are this much longer, as clocks and networks jitter too.
 _FLOOR_MARGIN, _FLOOR_JITTER = 1.02, 0.1
 
@@ -47,8 +50,8 @@ class HostPolicy:
         self.floor_gap_seconds = 0.0
         self.rests_until = 0.0
         self._backed_off_at = self._changed_at = -1.0
+        self._next_trial_at, self._trial_hold_seconds = 0.0, _TRIAL_HOLD_SECONDS
         self._episodes = 0  # of refusals, with no healthy answer between
-        self._trial: tuple[float, float] | None = None  # window and ceiling before a step down that has yet to help
 
     # -- what is allowed now ------------------------------------------------------------------------------------------
 
@@ -93,7 +96,12 @@ class HostPolicy:
         if not self.rules.is_adaptive:
             return None
         self.ceiling.served(in_flight)
-        if 2 * in_flight >= self.window and not is_old and not self._is_slow(latency_seconds):
+        if (
+            self.latency.trial is None
+            and 2 * in_flight >= self.window
+            and not is_old
+            and not self._is_slow(latency_seconds)
+        ):
             self.window = min(self.ceiling.level, self.window + min(1.0, self.window))
         if latency_seconds is None or self._clock() - latency_seconds < self._changed_at:
             return None
@@ -132,8 +140,8 @@ class HostPolicy:
         self._rest(self.breaker.rest_seconds)
         self._backed_off_at = self._clock()
         if self.rules.is_adaptive:
-            self.window = max(self.window / 2, min(1.0, self.ceiling.level))
-            self._step_changed()
+            self.latency.trial = None
+            self._set_window(max(self.window / 2, min(1.0, self.ceiling.level)))
         return self._decision("failing", f"{reason}, {self.breaker.failures} in a row")
 
     def unwell(self, latency_seconds: float | None) -> None:
@@ -175,46 +183,58 @@ class HostPolicy:
 
     def _weigh(self, verdict: Verdict, in_flight: int) -> Decision | None:
         """At the end of a round: down for latency, up after a hold in good health."""
-        trial, self._trial = self._trial, None
-        if trial is not None and not verdict.is_ours:
-            self.window, self.ceiling.level = trial
-            self._step_changed()
-            return self._decision("latency-not-ours", f"latency stays at {verdict.seconds:.2f} s with fewer in flight")
+        if self.latency.trial is not None:
+            return self._go_on(self.latency.trial, verdict)
         if verdict.is_raised:
-            return self._yield_to_latency(verdict)
+            return self._try_fewer(verdict)
         # What is not used need not grow.
         if self.window < self.ceiling.level or 2 * in_flight < self.window or not self.ceiling.is_due():
             return None
         if not verdict.is_steady:
-            self.ceiling.hold()
+            self.ceiling.wait()
             return None
         self.ceiling.step_up()
-        self.window = self.ceiling.level
-        self._step_changed()
+        self._set_window(self.ceiling.level)
         return self._decision("healthy", "a step up after steady health")
 
-    def _yield_to_latency(self, verdict: Verdict) -> Decision | None:
+    def _try_fewer(self, verdict: Verdict) -> Decision | None:
         if self.window <= 1:
             self.latency.rebase(verdict.round)  # a single request makes no load: so slow the host is
             return None
-        self._trial = self.window, self.ceiling.level
-        self.ceiling.slowed(max(verdict.knee, 1.0))
-        self.window = min(self.window, self.ceiling.level)
-        self._changed_at = self._clock()
-        self.latency.try_fewer(verdict.round, self.window)
+        if self._clock() < self._next_trial_at:
+            return None
+        trial = self.latency.trial = Trial(self.window, max(verdict.knee, 1.0), verdict.round)
+        self._set_window(trial.window_with_fewer)
         return self._decision("latency", f"latency {verdict.seconds:.2f} s, {verdict.ratio - 1:.0%} over the baseline")
+
+    def _go_on(self, trial: Trial, verdict: Verdict) -> Decision:
+        if not verdict.is_load:
+            self.latency.trial = None
+            if trial.fewer is None:
+                self.latency.was_not_load(verdict.round)
+            self._next_trial_at = self._clock() + self._trial_hold_seconds
+            self._trial_hold_seconds = min(2 * self._trial_hold_seconds, _MAX_TRIAL_HOLD_SECONDS)
+            self._set_window(trial.window)
+            return self._decision("latency-not-ours", f"latency {verdict.seconds:.2f} s is not for what is in flight")
+        if trial.fewer is None:
+            self._set_window(trial.window_again(verdict.round))
+            return self._decision("latency-again", f"latency {verdict.seconds:.2f} s with fewer in flight")
+        self.latency.trial = None
+        self._trial_hold_seconds = _TRIAL_HOLD_SECONDS
+        self.ceiling.slowed(trial.knee)
+        self._set_window(self.ceiling.level)
+        return self._decision("latency-ours", f"latency {verdict.seconds:.2f} s with more in flight again")
 
     def _yield_to_refusal(self, in_flight: int, awake_at: float) -> None:
         latency = self.latency.typical or 1.0
         least = min(1.0, latency / self.rules.max_gap_seconds)
         self.ceiling.refused(in_flight, self.window, latency, least, awake_at)
-        self.window = max(min(self.window, self.ceiling.level) / 2, least)
-        self._trial = None
-        self.latency.drop_trial()
-        self._step_changed()
+        self.latency.trial = None
+        self._set_window(max(min(self.window, self.ceiling.level) / 2, least))
 
-    def _step_changed(self) -> None:
+    def _set_window(self, window: float) -> None:
         """Answers to what was sent before now say nothing of what is allowed from now on."""
+        self.window = window
         self._changed_at = self._clock()
         self.latency.restart(self.window)
 

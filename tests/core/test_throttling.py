@@ -33,6 +33,7 @@ from tests.core.throttle_simulation import (
     fixed_capacity,
     jittery,
     late_refusals,
+    moody,
     noisy,
     share_of_best,
 )
@@ -118,6 +119,18 @@ def test_noise_does_not_slow_a_host_with_a_limit_down(limit: int, spread: float)
     )
     assert median(run.share for run in runs) >= 0.8
     assert max(run.refused_share for run in runs) < 0.01
+
+
+@pytest.mark.parametrize(("limit", "latency", "mood_seconds"), [(8, 0.2, 0.5), (8, 0.2, 2), (3, 0.2, 4), (20, 0.6, 2)])
+def test_seconds_at_a_time_that_are_slow_do_not_hold_the_crawl_back(
+    limit: int, latency: float, mood_seconds: float
+) -> None:
+    runs = runs_against_the_best(
+        lambda seed: moody(late_refusals(limit, latency), random.Random(seed), mood_seconds, 1.0), limit, pages=500
+    )
+    assert median(run.share for run in runs) >= 0.75
+    assert min(run.share for run in runs) >= 0.6
+    assert max(run.refused_share for run in runs) < 0.02
 
 
 @pytest.mark.parametrize(
@@ -218,7 +231,7 @@ def test_noise_does_not_hide_that_a_host_slows_down(limit: int, spread: float) -
     ]
     settled = [run.settled(since=run.starts[-1] / 2) / limit for run in runs]
     assert 0.75 <= median(settled) <= 1.25
-    assert max(settled) < 2
+    assert max(settled) < 2.5
 
 
 @pytest.mark.parametrize("spread", [0.3, 0.5, 0.8])

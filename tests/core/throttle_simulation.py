@@ -75,6 +75,21 @@ def noisy(server: Server, rng: random.Random, spread: float = 0.3) -> Server:
     return answer
 
 
+def moody(server: Server, rng: random.Random, mean_seconds: float, most: float) -> Server:
+    """For some seconds at a time everything takes longer, by up to `most` times: a machine with other work to do."""
+    until, factor = 0.0, 1.0
+
+    def answer(now: float, in_flight: int) -> Answer:
+        nonlocal until, factor
+        while now >= until:
+            until += rng.expovariate(1 / mean_seconds)
+            factor = 1 + most * rng.random() ** 2
+        plain = server(now, in_flight)
+        return replace(plain, seconds=plain.seconds * factor)
+
+    return answer
+
+
 @dataclass
 class Run:
     starts: list[float] = field(default_factory=list)
