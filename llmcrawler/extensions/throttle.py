@@ -99,10 +99,10 @@ class AdaptiveThrottle(AutoThrottle):
         policy = self._policies.get(key)
         if key is None or policy is None:
             return
-        elapsed, at_start, in_flight = _since_start(request, slot)
+        elapsed, at_start, at_end = _since_start(request, slot)
         latency = request.meta.get("download_latency")
         if response.status in REFUSAL_STATUSES:
-            decision = policy.refused(str(response.status), _retry_after(response), elapsed, in_flight)
+            decision = policy.refused(str(response.status), _retry_after(response), elapsed, max(at_start, at_end))
         elif response.status in _GATEWAY_STATUSES and not request.meta.get("proxy"):
             decision = policy.failed(f"http {response.status}", elapsed)
         elif response.status >= 500:
@@ -110,7 +110,7 @@ class AdaptiveThrottle(AutoThrottle):
             decision = None
         else:
             is_page = request.callback is not NO_CALLBACK and not request.meta.get("autothrottle_dont_adjust_delay")
-            decision = policy.answered(latency if is_page else None, in_flight, at_start)
+            decision = policy.answered(latency if is_page else None, at_start, at_end)
         self._apply(key, policy, slot, decision)
 
     def _download_failed(self, request: Request, exception: Exception) -> None:
@@ -227,10 +227,10 @@ def _set(slot: PoliteSlot, policy: HostPolicy) -> None:
 
 
 def _since_start(request: Request, slot: Any) -> tuple[float | None, int, int]:
-    """The seconds since a request started, how many were in flight then, and the most of then and now."""
+    """The seconds since a request started, and how many were in flight then, and are now."""
     started, level = request.meta.get(STARTED, (None, 1))
     now = len(slot.transferring) if slot is not None else 1
-    return (None if started is None else monotonic() - started), level, max(level, now, 1)
+    return (None if started is None else monotonic() - started), level, max(now, 1)
 
 
 def _retry_after(response: Response) -> float | None:

@@ -21,15 +21,16 @@ class Ceiling:
         self.level = self._limit = self._most = most
         self.is_rate = False  # the host counts by the clock, not what it has in flight
         self._clock = clock
-        self._good_level = 0.0  # the most in flight at a healthy answer since the last refusal
+        self._good_level = self._most_served = 0  # in flight at the end, and ever, of a healthy answer since a refusal
         self._served = 0  # healthy answers since then
         self._refused_at = self._awake_at = -1e9
         self._refusals_of_rate = 0
         self._under_limit = _Steps(_LATENCY_HOLD_SECONDS)
         self._over_limit = _Steps(_REFUSAL_HOLD_SECONDS)
 
-    def served(self, in_flight: int) -> None:
-        self._good_level = max(self._good_level, in_flight)
+    def served(self, at_start: int, at_end: int) -> None:
+        self._good_level = max(self._good_level, at_end)
+        self._most_served = max(self._most_served, at_start, at_end)
         self._served += 1
 
     def refused(self, in_flight: int, window: float, latency_seconds: float, least: float, awake_at: float) -> None:
@@ -39,7 +40,7 @@ class Ceiling:
         # As few as went well a moment ago: it is not what is in flight that the host minds.
         if since >= self._over_limit.hold_seconds:
             self._refusals_of_rate = 0
-        elif self._good_level >= in_flight:
+        elif self._most_served >= in_flight:
             self._refusals_of_rate += 1
         level = 0.8 * window
         if in_flight >= 2:
@@ -52,7 +53,7 @@ class Ceiling:
             level = min(level, _UNDER_RATE * rate * latency_seconds)
             self.is_rate = True
         self.level = self._limit = max(min(level, self.level), least)
-        self._good_level, self._served = 0.0, 0
+        self._good_level = self._most_served = self._served = 0
         self._refused_at, self._awake_at = now, awake_at
         self._over_limit.wrong(awake_at)
 

@@ -35,8 +35,7 @@ _FLOOR_MARGIN, _FLOOR_JITTER = 1.02, 0.1
 class HostPolicy:
     """`clock` gives seconds and never goes back; `rests_until` is its. Events return the decision that they led to.
 
-    `in_flight` of an event counts the request that it is about. It is the number at its start or at its end, the
-    greater one: some hosts count when a request comes in, some when they are about to answer it.
+    What is in flight counts the request that an event is about.
     """
 
     def __init__(self, rules: Rules, clock: Callable[[], float]) -> None:
@@ -81,10 +80,10 @@ class HostPolicy:
     def started(self) -> None:
         self.meter.started()
 
-    def answered(self, latency_seconds: float | None, in_flight: int, at_start: int | None = None) -> Decision | None:
+    def answered(self, latency_seconds: float | None, at_start: int, at_end: int) -> Decision | None:
         """A healthy answer. Its latency counts where it is given: that of a robots.txt says nothing of pages.
 
-        `at_start` is the number in flight then, which its latency is compared by.
+        `at_start` and `at_end` are the numbers in flight then.
         """
         self.meter.answered(latency_seconds)
         closes = self.breaker.answered()
@@ -95,23 +94,21 @@ class HostPolicy:
             return self._decision("recovered", "the host answers again")
         if not self.rules.is_adaptive:
             return None
-        self.ceiling.served(in_flight)
-        if (
-            self.latency.trial is None
-            and 2 * in_flight >= self.window
-            and not is_old
-            and not self._is_slow(latency_seconds)
-        ):
+        self.ceiling.served(at_start, at_end)
+        is_used = 2 * max(at_start, at_end) >= self.window
+        if self.latency.trial is None and is_used and not is_old and not self._is_slow(latency_seconds):
             self.window = min(self.ceiling.level, self.window + min(1.0, self.window))
         if latency_seconds is None or self._clock() - latency_seconds < self._changed_at:
             return None
-        verdict = self.latency.add(latency_seconds, at_start or in_flight, self.window)
-        return None if verdict is None else self._weigh(verdict, in_flight)
+        verdict = self.latency.add(latency_seconds, at_start, self.window)
+        return None if verdict is None else self._weigh(verdict, is_used=is_used)
 
     def refused(
         self, reason: str, retry_after_seconds: float | None, latency_seconds: float | None, in_flight: int
     ) -> Decision | None:
-        """A 429 or 503. What was sent before the last step back was known of is part of the same refusal."""
+        """A 429 or 503 with so many in flight, at its start or end: some hosts count when a request comes in, some when
+        they are about to answer it. What was sent before the last step back was known of is part of the same refusal.
+        """
         self.meter.answered(latency_seconds, refused=True)
         now = self._clock()
         if retry_after_seconds is not None:
@@ -181,14 +178,14 @@ class HostPolicy:
 
     # -- the window ---------------------------------------------------------------------------------------------------
 
-    def _weigh(self, verdict: Verdict, in_flight: int) -> Decision | None:
+    def _weigh(self, verdict: Verdict, *, is_used: bool) -> Decision | None:
         """At the end of a round: down for latency, up after a hold in good health."""
         if self.latency.trial is not None:
             return self._go_on(self.latency.trial, verdict)
         if verdict.is_raised:
             return self._try_fewer(verdict)
         # What is not used need not grow.
-        if self.window < self.ceiling.level or 2 * in_flight < self.window or not self.ceiling.is_due():
+        if self.window < self.ceiling.level or not is_used or not self.ceiling.is_due():
             return None
         if not verdict.is_steady:
             self.ceiling.wait()

@@ -128,14 +128,16 @@ def crawl(
     *,
     down: tuple[float, float] = (0, 0),
     pages: int = 10**9,
+    stalls: tuple[float, float] = (0, 0),
 ) -> Run:
     """A crawl of so many pages, or for so long. The first two come one after the other (robots.txt, the first page),
-    then there is always another url. From down[0] to down[1] the server answers nothing.
+    then there is always another url. From down[0] to down[1] the server answers nothing. Every stalls[0] seconds on
+    average the crawler itself gets no time, for up to stalls[1] seconds.
     """
     now, rng, order, run = [0.0], random.Random(seed), count(), Run()
     policy = run.policy = HostPolicy(rules, lambda: now[0])
     events: list[Event] = []
-    next_start = 0.0
+    next_start = stall_at = 0.0
 
     def has_room() -> bool:
         known = pages if len(run.healthy) >= 2 else len(run.healthy) + 1
@@ -154,7 +156,10 @@ def crawl(
         waits = [events[0][0]] if events else []
         if has_room():
             waits.append(max(next_start, policy.rests_until))
-        now[0] = min(waits)
+        now[0] = max(now[0], min(waits))
+        if stalls[1] and now[0] >= stall_at:
+            now[0] = max(now[0], stall_at + rng.uniform(0, stalls[1]))
+            stall_at = now[0] + rng.expovariate(1 / stalls[0])
         while events and events[0][0] <= now[0]:
             decision = _finish(policy, run, now[0], events[0], len(events))
             heapq.heappop(events)
@@ -164,22 +169,30 @@ def crawl(
 
 
 def _finish(policy: HostPolicy, run: Run, now: float, event: Event, in_flight: int) -> Decision | None:
-    _, _, level, answer = event
-    most = max(level, in_flight)
+    ended, _, at_start, answer = event
+    latency = answer.seconds + now - ended
     is_late = 0 < answer.late_limit < in_flight
     if answer.status == 200 and not is_late:
         run.healthy.append(now)
-        return policy.answered(answer.seconds, most, level)
+        return policy.answered(latency, at_start, in_flight)
     if answer.status == 429 or is_late:
         run.refused.append(now)
-        return policy.refused("429", answer.retry_after, answer.seconds, most)
-    return policy.failed("refused", answer.seconds)
+        return policy.refused("429", answer.retry_after, latency, max(at_start, in_flight))
+    return policy.failed("refused", latency)
 
 
-def share_of_best(server: Callable[[], Server], rules: Rules, levels: Sequence[int], pages: int, seed: int) -> Run:
+def share_of_best(
+    server: Callable[[], Server],
+    rules: Rules,
+    levels: Sequence[int],
+    seed: int,
+    *,
+    pages: int,
+    stalls: tuple[float, float] = (0, 0),
+) -> Run:
     """The crawl of so many pages, its `share` that of the rate of the best fixed number in flight."""
     fixed = [replace(rules, max_concurrency=level, is_adaptive=False) for level in levels]
-    best = max(crawl(server(), each, seed=seed, pages=pages).throughput() for each in fixed)
-    run = crawl(server(), rules, seed=seed, pages=pages)
+    best = max(crawl(server(), each, seed=seed, pages=pages, stalls=stalls).throughput() for each in fixed)
+    run = crawl(server(), rules, seed=seed, pages=pages, stalls=stalls)
     run.share = run.throughput() / best
     return run
