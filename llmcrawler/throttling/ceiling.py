@@ -46,7 +46,7 @@ class Ceiling:
         if in_flight >= 2:
             refused = in_flight - 1.0
             level = (refused + min(self._good_level or refused, refused)) / 2
-        if self._refusals_of_rate >= 3:
+        if self._refusals_of_rate >= 2:
             # Between two refusals a token bucket serves its rate, over the time with the rest if it was not full after
             # that, else over the time without it. Little's law makes a level of the rate.
             rate = self._served / math.sqrt(since * max(now - self._awake_at, latency_seconds))

@@ -1,9 +1,9 @@
 """How many requests a host may have in flight, how far apart they start, and when it is left alone.
 
-The window (requests in flight) opens from 1 by one for each answer, up to the ceiling (ceiling.py). A refusal (429, 503)
-shows where that is, and halves the window. Latency over the baseline (latency.py, as TCP Vegas does: L. Brakmo, L.
-Peterson, 1995) is tried before it counts as our load: fewer in flight must make the host faster, and more of them slower
-again (trial.py).
+The window (requests in flight) opens from 1 by one for each answer, up to the ceiling (ceiling.py). A refusal, 429 or
+503, shows where that is, and halves the window. Latency over the baseline (latency.py, as TCP Vegas does: L. Brakmo,
+L. Peterson, 1995) is tried before it counts as our load: fewer in flight must make the host faster, and more of them
+slower again (trial.py).
 Starts are paced by Little's law, L = lambda * W: a window of L in flight at latency W is L / W starts a second.
 """
 
