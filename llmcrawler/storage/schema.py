@@ -12,7 +12,7 @@ from llmcrawler.errors import ConfigError
 from llmcrawler.storage.keys import JobConnection
 
 APPLICATION_ID = 0x6C6C6D63  # "llmc"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _CURE = "it is left as it is: name another JOBDIR, or remove the file to start anew"
 _HEADER = b"SQLite format 3\0"
@@ -35,6 +35,7 @@ class State(IntEnum):
 #         `ends`: so that status need not read all lines
 # bodies: what the server sent, for stages that run again. `generation` counts the refreshes of the job
 # stages: one row for each stage that a page went through
+# runs:   what each run of the job came to, for the report
 # feeds:  files that this job writes its lines to, and their size before
 _TABLES = """
 CREATE TABLE job (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -86,6 +87,14 @@ CREATE TABLE stages (
     seconds REAL NOT NULL,
     PRIMARY KEY (url, stage)
 ) WITHOUT ROWID;
+CREATE TABLE runs (
+    number INTEGER PRIMARY KEY,
+    started REAL NOT NULL,
+    ended REAL NOT NULL,
+    reason TEXT,
+    figures TEXT NOT NULL,
+    timeline TEXT NOT NULL
+);
 CREATE TABLE feeds (path TEXT PRIMARY KEY, offset INTEGER NOT NULL, device INTEGER, inode INTEGER) WITHOUT ROWID;
 """
 
