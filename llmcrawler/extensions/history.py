@@ -24,7 +24,7 @@ from llmcrawler.storage.runs import Run
 from llmcrawler.wiring import Crawl, crawl_of
 
 _SAMPLE_SECONDS = 1.0
-_WRITE_SECONDS = 15.0  # what a kill may take away of the timeline
+_WRITE_SECONDS = 5.0  # what a kill may take away of the timeline
 _LATENCIES = 50
 _MAX_HOSTS = 50
 _KEPT_STATS = (

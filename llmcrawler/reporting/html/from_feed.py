@@ -30,7 +30,7 @@ def feed_material(path: Path) -> Iterator[Material]:
     try:
         with _open(path) as file:
             templates: list[dict[str, Any]] = []
-            yield Material(path.name, _lines(file, path, templates), templates, gaps=[*_GAPS, _CURE])
+            yield Material(path.name, _lines(file, path, templates), templates, gaps=[*_GAPS], cure=_CURE)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from error
     except (EOFError, zlib.error, UnicodeDecodeError) as error:

@@ -26,7 +26,7 @@ def job_material(folder: Path, now: float) -> Iterator[Material]:
         runs = read_runs(connection)
         templates, gaps = _templates(folder, runs)
         if not runs:
-            gaps.append("The crawl has not written yet how it went over time; it does so every 15 seconds.")
+            gaps.append("The crawl has not written yet how it went over time; it does so every 5 seconds.")
         yield Material(str(folder), _lines(connection), templates, status, runs, gaps)
 
 

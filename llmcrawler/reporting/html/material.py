@@ -15,7 +15,8 @@ Line = Mapping[str, Any]
 @dataclass(slots=True)
 class Material:
     """`lines` are page lines as in a feed, to be gone through once; `templates` are template lines with their `site`,
-    complete when the lines are at their end. `status` and `runs` are a job's. `gaps` says what is missing, and why.
+    complete when the lines are at their end. `status` and `runs` are a job's. `gaps` says what is missing, and why;
+    `cure` what to do about it.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Material:
     status: JobStatus | None = None
     runs: Sequence[Run] = ()
     gaps: list[str] = field(default_factory=list)
+    cure: str = ""
 
     @property
     def is_job(self) -> bool:
