@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,10 +14,8 @@ from scrapy.exceptions import UsageError
 from llmcrawler import __version__
 from llmcrawler.errors import ConfigError
 from llmcrawler.reporting import plain
-from llmcrawler.reporting.html.from_feed import feed_material
-from llmcrawler.reporting.html.from_job import job_material
-from llmcrawler.reporting.html.material import Material
-from llmcrawler.reporting.html.view import MAX_LISTED, build
+
+_MAX_LISTED = 20_000  # pages: some 4 MB
 
 
 class Command(ScrapyCommand):
@@ -42,13 +39,15 @@ class Command(ScrapyCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("-o", "--output", metavar="FILE", default="report.html", help="(default: report.html)")
+        parser.add_argument(
+            "-o", "--output", metavar="FILE", default="report.html", help="the page to write, report.html if not given"
+        )
         parser.add_argument(
             "--pages",
             metavar="N",
             type=int,
-            default=MAX_LISTED,
-            help=f"pages in the list; figures are of all pages (default: {MAX_LISTED})",
+            default=_MAX_LISTED,
+            help=f"pages in the list, {_MAX_LISTED:,} if not given; figures are of all pages",
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -56,27 +55,17 @@ class Command(ScrapyCommand):
             raise UsageError(
                 "name one folder or feed: scrapy report [-o FILE] [--pages N] JOBDIR|FEED", print_help=False
             )
-        now = time.time()
+        # Loaded here: each start of scrapy imports all of its commands.
+        from llmcrawler.reporting.html.report import make_report  # noqa: PLC0415
+
         try:
-            with _material(Path(args[0]), now) as material:
-                view = build(material, opts.pages)
+            page, count = make_report(Path(args[0]), opts.pages, __version__, time.time())
         except ConfigError as error:
             raise UsageError(str(error), print_help=False) from error
-        from llmcrawler.reporting.html.render import render  # noqa: PLC0415 - jinja2 takes its time to load
-
-        page = render(view, __version__, now)
         try:
             Path(opts.output).write_bytes(page)
         except OSError as error:
             sys.stderr.write(f"{opts.output} cannot be written: {error.strerror or error}\n")
             self.exitcode = 1
             return
-        sys.stdout.write(f"{plain(opts.output)}: {view['digest'].pages:,} pages, {len(page) / 1e6:.1f} MB\n")
-
-
-def _material(path: Path, now: float) -> AbstractContextManager[Material]:
-    if path.is_dir():
-        return job_material(path, now)
-    if not path.exists():
-        raise ConfigError(f"{path}: there is no such folder or file")
-    return feed_material(path)
+        sys.stdout.write(f"{plain(opts.output)}: {count:,} pages, {len(page) / 1e6:.1f} MB\n")

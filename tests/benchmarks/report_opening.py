@@ -18,9 +18,7 @@ from random import Random
 from typing import Any
 
 from llmcrawler import __version__
-from llmcrawler.reporting.html.from_feed import feed_material
-from llmcrawler.reporting.html.render import render
-from llmcrawler.reporting.html.view import build
+from llmcrawler.reporting.html.report import make_report
 from tests.e2e.browsing import BROWSER, looking_at
 
 _TYPES = ("product", "article", "listing", "forum_thread", "profile", "documentation", "faq", "event", "other")
@@ -78,11 +76,10 @@ def main() -> None:
         if options.feed is None:
             make_feed(feed, options.pages)
         started = time.monotonic()
-        with feed_material(feed) as material:
-            view = build(material)
-        report.write_bytes(render(view, __version__, time.time()))
+        content, count = make_report(feed, 20_000, __version__, time.time())
+        report.write_bytes(content)
         made = time.monotonic() - started
-        print(f"{view['digest'].pages:,} pages: made in {made:.2f} s, {report.stat().st_size / 1e6:.1f} MB")
+        print(f"{count:,} pages: made in {made:.2f} s, {report.stat().st_size / 1e6:.1f} MB")
         opened, filtered = [], []
         for _ in range(options.runs):
             with looking_at(report) as (page, complaints):

@@ -216,7 +216,7 @@ def test_a_job_is_shown_with_its_runs_and_what_was_learned(tmp_path):
     connection.close()
     TemplatesFile(folder / "templates.json").save({"a.example": SiteState([TEMPLATE], {})})
     with job_material(folder, 0.0) as material:
-        view = build(material)
+        view = build(material, 100)
     assert view["digest"].pages == 7
     assert [(one.run.number, one.delta_pages, one.changes["new"]) for one in view["runs"]] == [(2, -1, 1), (1, None, 0)]
     html = render(view, "1.0", 0.0).decode()
@@ -227,7 +227,7 @@ def test_a_job_is_shown_with_its_runs_and_what_was_learned(tmp_path):
 def test_a_job_without_runs_or_templates_says_so(tmp_path):
     folder = asyncio.run(make_job(tmp_path / "job"))
     with job_material(folder, 0.0) as material:
-        view = build(material)
+        view = build(material, 100)
     html = render(view, "1.0", 0.0).decode()
     assert "has not written yet how it went" in html
     assert "No file of learned templates" in html

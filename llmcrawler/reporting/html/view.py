@@ -18,7 +18,6 @@ from llmcrawler.reporting.limits import HostThrottle
 from llmcrawler.reporting.timeline import Timeline, timeline_of
 from llmcrawler.storage.runs import Run
 
-MAX_LISTED = 20_000  # pages: some 4 MB
 _MAX_TEMPLATES = 150
 _MAX_RUNS = 12
 _CHANGES = ("new", "changed", "gone", "unchanged")
@@ -34,7 +33,7 @@ class RunView:
     delta_pages: int | None
 
 
-def build(material: Material, max_listed: int = MAX_LISTED) -> dict[str, Any]:
+def build(material: Material, max_listed: int) -> dict[str, Any]:
     """What the template `report.html` is filled with; `data` of it goes to its script."""
     digest = Digest(max_listed, with_times=not material.is_job)
     digest.add_all(material.lines)
