@@ -114,6 +114,21 @@ def test_pages_are_counted_by_type_template_depth_and_folder():
     assert found.changed == {"new": [("https://a.example/list/", "All")]}
 
 
+def test_folders_that_all_pages_lie_in_are_no_box_and_small_ones_are_put_together_by_type():
+    lines = [page(f"/en/items/lamp-{n}/") for n in range(6)] + [
+        page(f"/en/news/2026/{n}.html", "article") for n in range(5)
+    ]
+    items, news = by_folder(digest(*lines))
+    assert (items["name"], items["type"], items["children"]) == (
+        "items/",
+        "product",
+        [{"name": "product", "value": 6, "type": "product"}],
+    )
+    assert news["children"] == [{"name": "2026/", "value": 5, "type": "article"}]
+    two_sites = by_folder(digest(*LINES, {**LINES[0], "url": "https://b.example/p/1/"}))
+    assert [(box["name"], box["value"]) for box in two_sites] == [("a.example/", 4), ("b.example/", 1)]
+
+
 def test_fields_have_what_was_learned_beside_what_the_pages_gave():
     costs = costs_of([run_of(STATS)])
     (view, _list) = template_views(digest(*LINES), [{**TEMPLATE, "site": "a.example"}], costs)

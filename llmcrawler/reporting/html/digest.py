@@ -20,8 +20,10 @@ _EXAMPLES = 3
 _MAX_KEYS = 2_000  # groups, kinds of errors, parts of paths
 _MAX_FIELDS = 60
 _MAX_CHANGED = 200
-_PATH_LEVELS = 2
+_PATH_LEVELS = 3
 _TEXT_CHARS = 300
+
+Folders = tuple[str, ...]  # that a page lies in, from the top down
 
 
 @dataclass(slots=True)
@@ -63,7 +65,7 @@ class Digest:
         self.groups: dict[tuple[str, str], Group] = {}
         self.depths: Counter[tuple[int, str]] = Counter()
         self.ways: Counter[tuple[str, str]] = Counter()  # page type, decided by
-        self.paths: Counter[tuple[str, ...]] = Counter()  # site, parts of the path, page type
+        self.paths: Counter[tuple[str, Folders, str]] = Counter()  # site, folders, page type
         self.sites: Counter[str] = Counter()
         self.errors: dict[tuple[str, str], ErrorKind] = {}
         self.changes: Counter[str] = Counter()
@@ -86,14 +88,22 @@ class Digest:
         self.depths[depth if isinstance(depth, int) else 0, page_type] += 1
         if line.get("decided_by"):
             self.ways[page_type, _text(line["decided_by"])] += 1
-        parts = _parts(site, path)
-        self.paths[self._room(self.paths, (*parts, page_type), (site, "…", page_type))] += 1
+        self._add_path(site, _folders(path), page_type)
         group = self._add_to_group(line, url, site, page_type)
         kind = self._add_error(url, error) if isinstance(error, dict) else ""
         self._add_change(line, url)
         if self._with_times:
             self._add_time(line)
         self.rows.add(line, Place(origin, site, page_type, group, kind))
+
+    def _add_path(self, site: str, folders: Folders, page_type: str) -> None:
+        """Where there is no room for all folders of a large site, those further down count as what they are in."""
+        for level in range(len(folders), -1, -1):
+            key = (site, folders[:level], page_type)
+            if key in self.paths or len(self.paths) < _MAX_KEYS * (_PATH_LEVELS + 1 - level):
+                self.paths[key] += 1
+                return
+        self.paths["…", (), page_type] += 1
 
     def _add_to_group(self, line: Line, url: str, site: str, page_type: str) -> str:
         key = self._room(self.groups, (site, _text(line.get("template")) or UNKNOWN), ("", "…"))
@@ -153,10 +163,9 @@ def _split(url: str) -> tuple[str, str, str]:
         return "", "", ""
 
 
-def _parts(site: str, path: str) -> tuple[str, ...]:
-    """The site, and the folders that the page lies in; a page at the top lies in "/"."""
+def _folders(path: str) -> Folders:
     folders = [part for part in path.split("/")[:-1] if part]
-    return (site, *(plain(part)[:60] for part in folders[:_PATH_LEVELS])) if folders else (site, "/")
+    return tuple(plain(part)[:60] for part in folders[:_PATH_LEVELS])
 
 
 def _text(value: Any) -> str:

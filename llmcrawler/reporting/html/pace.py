@@ -98,7 +98,7 @@ def chart_data(timeline: Timeline, start: float, seconds: float, *, is_whole: bo
             "in_flight": [_rounded(one.in_flight) for one in buckets],
             "allowed": [_rounded(one.allowed) for one in buckets],
             "refused": [one.refused for one in buckets],
-            "queued": [one.queued for one in buckets],
+            "queued": [one.queued if one.samples else None for one in buckets],
         }
     return {"start": start, "width": width, "columns": columns}
 

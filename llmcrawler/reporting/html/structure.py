@@ -9,6 +9,8 @@ from typing import Any
 from llmcrawler.reporting.html.digest import UNKNOWN, Digest
 
 _MAX_BOXES = 60  # at one level; beyond that nobody sees them
+_FEW_PAGES = 3
+_NEARLY_ALL = 0.95
 
 
 def page_types(digest: Digest) -> list[tuple[str, int]]:
@@ -32,33 +34,46 @@ def by_type(digest: Digest, patterns: Mapping[tuple[str, str], str]) -> list[dic
 
 
 def by_folder(digest: Digest) -> list[dict[str, Any]]:
-    """A box for each folder at the top (of each site, where there are several), in it the folders below, each in the
-    colour of the page type that most of its pages have.
+    """A box for each folder (for each site, where there are several), in it one for each folder below that has more
+    than a few pages; other pages stand by their type. A box has the colour of the type that most of its pages have.
     """
-    several = len(digest.sites) > 1
     folders: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
-    for (site, *parts, page_type), pages in digest.paths.items():
-        first, second = parts[0], parts[1] if len(parts) > 1 else ""
-        top, below = (site, first) if several else (first, second)
-        folders[top][below][page_type] += pages
-    return _together(
-        [
-            {
-                "name": _folder(top),
-                "type": max(below.values(), key=lambda types: types.total()).most_common(1)[0][0],
-                "children": _largest([_box(name, types) for name, types in below.items()]),
-            }
-            for top, below in folders.items()
-        ]
-    )
+    shared = _shared(digest) if len(digest.sites) == 1 else ()
+    for (site, path, page_type), pages in digest.paths.items():
+        parts = (site, *path) if len(digest.sites) > 1 else path[len(shared) * (path[: len(shared)] == shared) :]
+        top, below = (*parts, "", "")[:2]
+        folders[f"{top}/"][below][page_type] += pages
+    return _together([_folder(digest, top, below) for top, below in folders.items()])
 
 
-def _box(name: str, types: Counter[str]) -> dict[str, Any]:
-    return {"name": _folder(name), "value": types.total(), "type": types.most_common(1)[0][0]}
+def _shared(digest: Digest) -> tuple[str, ...]:
+    """Folders that nearly all pages lie in, as /en/: they would be one box around all others."""
+    shared: tuple[str, ...] = ()
+    while True:
+        counts: Counter[tuple[str, ...]] = Counter()
+        for (_site, path, _type), pages in digest.paths.items():
+            if len(path) > len(shared):
+                counts[path[: len(shared) + 1]] += pages
+        ((longer, pages),) = counts.most_common(1) or [((), 0)]
+        if pages < _NEARLY_ALL * digest.pages:
+            return shared
+        shared = longer
 
 
-def _folder(name: str) -> str:
-    return name if name in ("", "/", "…") else f"{name}/"
+def _folder(digest: Digest, name: str, below: Mapping[str, Counter[str]]) -> dict[str, Any]:
+    few = max(_FEW_PAGES, digest.pages // 100)
+    types: Counter[str] = Counter()
+    boxes = []
+    for folder, counts in below.items():
+        if folder and counts.total() > few:
+            boxes.append({"name": f"{folder}/", "value": counts.total(), "type": counts.most_common(1)[0][0]})
+        else:
+            types.update(counts)
+    boxes += [{"name": page_type, "value": pages, "type": page_type} for page_type, pages in types.items()]
+    largest: Counter[str] = Counter()
+    for counts in below.values():
+        largest.update(counts)
+    return {"name": name, "type": largest.most_common(1)[0][0], "children": _largest(boxes)}
 
 
 def _largest(boxes: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -71,11 +71,15 @@
       const isSmall = box.value / data.total * area < 4000;  // pixels; nothing could be read there
       return { ...box, upperLabel: isSmall ? { show: false } : undefined, itemStyle: { color: colour, borderColor: edge }, children: box.children && box.children.map(dress) };
     };
+    if (charts.has("chart-structure")) {  // a tree map leaves labels of its old boxes behind
+      charts.get("chart-structure").dispose();
+      charts.delete("chart-structure");
+    }
     const chart = draw("chart-structure", {
       tooltip: {
         ...tooltip(),
         formatter: ({ data: box }) => box && box.value
-          ? tip(box.name || "directly in it", [["pages", number(box.value)], ["share", `${(100 * box.value / data.total).toFixed(1)}%`], ["page type", box.type]])
+          ? tip(box.name, [["pages", number(box.value)], ["share", `${(100 * box.value / data.total).toFixed(1)}%`], ["page type", box.type]])
           : "",
       },
       series: [{
@@ -91,14 +95,11 @@
         ],
       }],
     });
-    if (chart && !chart.listens) {
-      chart.listens = true;
-      chart.on("click", ({ data: box }) => {
-        if (!box) return;
-        if (boxes === "by_type") show({ type: box.type, template: box.template, site: box.site });
-        else show({ text: box.name && box.name !== "/" ? box.name.replace(/\/$/, "") : "" });
-      });
-    }
+    chart.on("click", ({ data: box }) => {
+      if (!box) return;
+      if (boxes === "by_type") show({ type: box.type, template: box.template, site: box.site });
+      else show(box.name.endsWith("/") ? { text: box.name === "/" ? "" : `/${box.name}` } : { type: box.type });
+    });
   }
 
   function drawDepth() {
@@ -138,7 +139,7 @@
       [columns.refused ? "Refusals and errors" : "Pages with an error", [
         columns.refused && { type: "bar", stack: "bad", name: "429, 503", data: columns.refused, colour: "--l1", barCategoryGap: "10%" },
         { type: "bar", stack: "bad", name: "errors", data: columns.errors, colour: "--bad", barCategoryGap: "10%" }].filter(Boolean)],
-      columns.queued && ["Urls in the queue", [{ ...line, name: "queued", data: columns.queued, areaStyle: { opacity: 0.15 }, colour: "--l5" }]],
+      columns.queued && ["Urls in the queue", [{ ...line, name: "queued", data: columns.queued, connectNulls: true, areaStyle: { opacity: 0.15 }, colour: "--l5" }]],
     ];
     return all.filter(Boolean);
   }
@@ -292,7 +293,11 @@
     }
   });
   for (const choice of document.getElementsByName("boxes"))
-    choice.addEventListener("change", () => { boxes = choice.value; drawStructure(); });
+    choice.addEventListener("change", () => {
+      boxes = choice.value;
+      $("boxes-note").textContent = choice.dataset.note;
+      drawStructure();
+    });
 
   /* -- the place in the report, and the size and light of the page ---------------------------------------------- */
   const links = new Map([...document.querySelectorAll(".sections a")].map((link) => [link.hash.slice(1), link]));
