@@ -12,11 +12,12 @@ from urllib.parse import urlsplit
 from llmcrawler.reporting.html.material import Line
 from llmcrawler.reporting.html.rows import PageRows, Place
 from llmcrawler.reporting.plain_text import plain
-from llmcrawler.urls import origin_of, site_name
+from llmcrawler.urls import origin_of, site_name, url_pattern
 
 UNKNOWN = "(none)"  # the page type, or the template, of a page that has none
 
 _EXAMPLES = 3
+_SHAPED = 20
 _MAX_KEYS = 2_000  # groups, kinds of errors, parts of paths
 _MAX_FIELDS = 60
 _MAX_CHANGED = 200
@@ -28,7 +29,9 @@ Folders = tuple[str, ...]  # that a page lies in, from the top down
 
 @dataclass(slots=True)
 class Group:
-    """The pages of one template. `filled` counts records by the fields that have a value."""
+    """The pages of one template. `filled` counts records by the fields that have a value, `shapes` the patterns of some
+    urls.
+    """
 
     site: str
     template: str
@@ -39,6 +42,7 @@ class Group:
     filled: Counter[str] = field(default_factory=Counter)
     values: dict[str, str] = field(default_factory=dict)
     examples: list[str] = field(default_factory=list)
+    shapes: Counter[str] = field(default_factory=Counter)
 
     @property
     def pages(self) -> int:
@@ -47,6 +51,12 @@ class Group:
     @property
     def page_type(self) -> str:
         return max(self.types, key=lambda name: (self.types[name], name)) if self.types else UNKNOWN
+
+    def name(self, pattern: str, *, with_site: bool) -> str:
+        """For people: `pattern` where the template's is known, else the shape of most of its urls."""
+        shape = max(self.shapes, key=lambda one: (self.shapes[one], one), default="")
+        name = "no template" if self.template == UNKNOWN else pattern or f"{self.template} {shape}"
+        return f"{name} · {self.site}" if with_site else name
 
 
 @dataclass(slots=True)
@@ -113,6 +123,8 @@ class Digest:
         group.asked += line.get("decided_by") == "llm"
         if len(group.examples) < _EXAMPLES:
             group.examples.append(url)
+        if group.pages <= _SHAPED:
+            group.shapes[plain(url_pattern(url))[:_TEXT_CHARS]] += 1
         record = line.get("record")
         if isinstance(record, dict):
             group.records += 1

@@ -39,7 +39,7 @@ class TemplateView:
     """`tokens` is an estimate, see Costs.of_template."""
 
     group: Group
-    pattern: str
+    name: str
     fields: tuple[FieldView, ...]
     schema: str
     llm_calls: int
@@ -60,7 +60,7 @@ def template_views(digest: Digest, learned: Sequence[Mapping[str, Any]], costs: 
         views.append(
             TemplateView(
                 group=group,
-                pattern=plain(entry.get("url_pattern") or ""),
+                name=group.name(plain(entry.get("url_pattern") or ""), with_site=len(digest.sites) > 1),
                 fields=_fields(entry.get("selectors") or (), group),
                 schema=_schema(entry.get("schema")),
                 llm_calls=_calls(entry),

@@ -25,7 +25,7 @@ def by_type(digest: Digest, patterns: Mapping[tuple[str, str], str]) -> list[dic
     """A box for each page type, in it one for each template."""
     boxes: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for (site, template), group in digest.groups.items():
-        label = patterns.get((site, template)) or ("no template" if template == UNKNOWN else template)
+        label = group.name(patterns.get((site, template), ""), with_site=len(digest.sites) > 1)
         for page_type, pages in group.types.items():
             boxes[page_type].append(
                 {"name": label, "value": pages, "type": page_type, "template": template, "site": site}

@@ -66,7 +66,7 @@ def build(material: Material, max_listed: int) -> dict[str, Any]:
         "data": {
             "unknown": UNKNOWN,
             "types": types,
-            "patterns": {name: text for (_site, name), text in patterns.items()} if len(digest.sites) == 1 else {},
+            "patterns": {one.group.template: one.name for one in templates} if len(digest.sites) == 1 else {},
             "by_type": by_type(digest, patterns),
             "by_folder": by_folder(digest),
             "depths": [[depth, per_type] for depth, per_type, _all in depths],

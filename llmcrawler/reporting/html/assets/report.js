@@ -200,7 +200,7 @@
     return some.length;
   }
   fill("type");
-  fill("template", (name) => data.patterns[name] ? `${name} ${data.patterns[name]}`.slice(0, 80) : name || "none");
+  fill("template", (name) => data.patterns[name] ? `${name} ${data.patterns[name].replace(`${name} `, "")}`.slice(0, 80) : name || "none");
   fill("error");
   form.querySelector("label.optional").hidden = !fill("change");
 
