@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import asdict
 from typing import Any, Self
 
-from scrapy import Request, Spider, signals
+from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
@@ -19,21 +19,15 @@ from llmcrawler.items import Page
 from llmcrawler.job import Job
 from llmcrawler.middlewares.backoff import REFUSAL_STATUSES
 from llmcrawler.reporting import Progress
-from llmcrawler.reporting.timeline import Timeline, bin_of
+from llmcrawler.reporting.figures import lasting_stats
+from llmcrawler.reporting.timeline import Timeline
 from llmcrawler.storage.runs import Run
-from llmcrawler.wiring import Crawl, crawl_of
+from llmcrawler.wiring import crawl_of
 
 _SAMPLE_SECONDS = 1.0
 _WRITE_SECONDS = 5.0  # what a kill may take away of the timeline
 _LATENCIES = 50
 _MAX_HOSTS = 50
-_KEPT_STATS = (
-    "downloader/request_count",
-    "downloader/response_bytes",
-    "downloader/response_status_count/",
-    "llmcrawler/",
-)
-_SECRET_STATS = ("llmcrawler/proxies/",)  # they are about who crawls, and a report is handed on
 _KEPT_SETTINGS = (
     "CONCURRENT_REQUESTS",
     "CONCURRENT_REQUESTS_PER_DOMAIN",
@@ -45,9 +39,8 @@ _KEPT_SETTINGS = (
 
 
 class HistoryExtension:
-    def __init__(self, crawler: Crawler, crawl: Crawl, job: Job) -> None:
+    def __init__(self, crawler: Crawler, job: Job) -> None:
         self._crawler = crawler
-        self._crawl = crawl
         self._job = job
         self._timeline = Timeline()
         self._progress = Progress(time.monotonic)
@@ -65,7 +58,7 @@ class HistoryExtension:
         crawl = crawl_of(crawler) if crawler.settings.get("JOBDIR") else None
         if crawl is None or crawl.job is None:
             raise NotConfigured
-        return cls(crawler, crawl, crawl.job)
+        return cls(crawler, crawl.job)
 
     def spider_opened(self) -> None:
         self._progress = Progress(time.monotonic)
@@ -75,21 +68,15 @@ class HistoryExtension:
         self._calls = create_looping_call(self._tick)
         self._calls.start(_SAMPLE_SECONDS, now=False)
 
-    def response_downloaded(self, response: Response, request: Request, spider: Spider) -> None:  # noqa: ARG002 (Scrapy's)
-        bucket = self._timeline.at(time.monotonic() - self._started)
-        bucket.answers += 1
-        if response.status in REFUSAL_STATUSES:
-            bucket.refused += 1
-        elif (latency := request.meta.get("download_latency")) is not None:
-            bucket.latency_sum += latency
-            bucket.latencies[bin_of(latency)] += 1
+    def response_downloaded(self, response: Response, request: Request) -> None:
+        latency, refused = request.meta.get("download_latency"), response.status in REFUSAL_STATUSES
+        self._timeline.add_answer(time.monotonic() - self._started, latency, refused=refused)
+        if latency is not None and not refused:
             self._latencies.append(latency)
 
     def item_scraped(self, item: Any) -> None:
         if isinstance(item, Page):
-            bucket = self._timeline.at(time.monotonic() - self._started)
-            bucket.pages += 1
-            bucket.errors += item.error is not None
+            self._timeline.add_page(time.monotonic() - self._started, has_error=item.error is not None)
 
     def engine_stopped(self) -> None:
         self._stop()
@@ -100,18 +87,11 @@ class HistoryExtension:
             self._write(None)
 
     def _sample(self) -> None:
-        flow = read_flow(self._crawler)
         latency = sum(self._latencies) / len(self._latencies) if self._latencies else None
         assert self._crawler.stats is not None
-        report = self._progress.sample(self._crawler.stats.get_stats(), flow, latency)
+        report = self._progress.sample(self._crawler.stats.get_stats(), read_flow(self._crawler), latency)
         now = time.monotonic()
-        bucket = self._timeline.at(now - self._started)
-        bucket.samples += 1
-        bucket.in_flight_sum += flow.in_flight
-        bucket.allowed_sum += sum(host.concurrency for host in flow.busy)
-        bucket.queued = report.figures.queued
-        if report.limit is not None:
-            bucket.hold(report.limit.name, now - self._sampled)
+        self._timeline.add_sample(now - self._started, report, now - self._sampled)
         self._sampled = now
 
     def _close(self, reason: str) -> None:
@@ -132,12 +112,8 @@ class HistoryExtension:
 
     def _figures(self) -> dict[str, Any]:
         assert self._crawler.stats is not None
-        stats = {
-            name: value
-            for name, value in self._crawler.stats.get_stats().items()
-            if name.startswith(_KEPT_STATS) and not name.startswith(_SECRET_STATS) and isinstance(value, int | float)
-        }
-        settings = {name: self._crawler.settings.get(name) for name in _KEPT_SETTINGS}
+        stats = lasting_stats(self._crawler.stats.get_stats())
+        settings = {name: str(self._crawler.settings.get(name)) for name in _KEPT_SETTINGS}
         busiest = sorted(read_hosts(self._crawler), key=lambda host: -host.requests)
         hosts = [{**asdict(host), "limit": host.limit} for host in busiest[:_MAX_HOSTS]]
         return {"stats": stats, "settings": settings, "hosts": hosts}

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from llmcrawler.reporting.progress import Report
+
 MAX_BUCKETS = 240
 
 _BINS_PER_OCTAVE = 4  # of latency: a quantile is right within a tenth
@@ -90,6 +92,29 @@ class Timeline:
             self.buckets.append(Bucket())
         return self.buckets[number]
 
+    def add_answer(self, moment: float, latency_seconds: float | None, *, refused: bool = False) -> None:
+        bucket = self.at(moment)
+        bucket.answers += 1
+        bucket.refused += refused
+        if latency_seconds is not None and not refused:
+            bucket.latency_sum += latency_seconds
+            bucket.latencies[bin_of(latency_seconds)] += 1
+
+    def add_page(self, moment: float, *, has_error: bool) -> None:
+        bucket = self.at(moment)
+        bucket.pages += 1
+        bucket.errors += has_error
+
+    def add_sample(self, moment: float, report: Report, seconds: float) -> None:
+        """`report` holds for the `seconds` before this moment."""
+        bucket = self.at(moment)
+        bucket.samples += 1
+        bucket.in_flight_sum += report.flow.in_flight
+        bucket.allowed_sum += sum(host.concurrency for host in report.flow.busy)
+        bucket.queued = report.figures.queued
+        if report.limit is not None:
+            bucket.hold(report.limit.name, seconds)
+
     def total(self) -> Bucket:
         whole = Bucket()
         for bucket in self.buckets:
@@ -129,12 +154,8 @@ def timeline_of(timed: Iterable[tuple[float, float | None, bool]]) -> tuple[floa
     ordered = sorted(timed, key=lambda one: one[0])
     timeline, start = Timeline(), min((moment - (latency or 0.0) for moment, latency, _ in ordered), default=0.0)
     for moment, latency, is_error in ordered:
-        bucket = timeline.at(moment - start)
-        bucket.pages += 1
-        bucket.errors += is_error
-        if latency is not None:
-            bucket.latency_sum += latency
-            bucket.latencies[bin_of(latency)] += 1
+        timeline.add_page(moment - start, has_error=is_error)
+        timeline.add_answer(moment - start, latency)
     return start, timeline
 
 

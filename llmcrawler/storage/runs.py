@@ -45,4 +45,4 @@ def read_runs(connection: JobConnection) -> list[Run]:
 
 
 def _text(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(value, separators=(",", ":"))

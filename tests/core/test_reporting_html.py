@@ -7,11 +7,13 @@ import gzip
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 from llmcrawler.errors import ConfigError
+from llmcrawler.reporting.figures import lasting_stats
 from llmcrawler.reporting.html.costs import costs_of
 from llmcrawler.reporting.html.digest import UNKNOWN, Digest
 from llmcrawler.reporting.html.from_feed import feed_material
@@ -237,6 +239,33 @@ def test_a_job_is_shown_with_its_runs_and_what_was_learned(tmp_path):
     html = render(view, "1.0", 0.0).decode()
     assert "$0.0110" in html
     assert "This report is made of a feed" not in html
+
+
+def test_what_was_learned_is_read_where_the_last_run_kept_it(tmp_path):
+    folder = asyncio.run(make_job(tmp_path / "job"))
+    run = run_of({})
+    connection = open_job_file(folder / JOB_FILE)
+    write_run(connection, replace(run, figures={"settings": {"TEMPLATES_FILE": str(tmp_path / "shop.json")}}))
+    connection.close()
+    TemplatesFile(tmp_path / "shop.json").save({"a.example": SiteState([TEMPLATE], {})})
+    with job_material(folder, 0.0) as material:
+        assert [one["template"] for one in material.templates] == ["t1"]
+        assert material.gaps == []
+    (tmp_path / "shop.json").write_text("no json")
+    with job_material(folder, 0.0) as material:
+        assert "TEMPLATES_FILE=" in material.gaps[0]
+
+
+def test_what_is_kept_of_the_stats_can_be_written_and_has_no_proxies():
+    stats = {
+        **STATS,
+        "llmcrawler/proxies/accounts": {"http://user:password@proxy": 1},
+        "llmcrawler/proxies/alive": 3,
+        "llmcrawler/map_end": "a text",
+        "start_time": object(),
+        "downloader/response_status_count/200": 5,
+    }
+    assert lasting_stats(stats) == {**STATS, "downloader/response_status_count/200": 5}
 
 
 def test_a_job_without_runs_or_templates_says_so(tmp_path):

@@ -6,13 +6,7 @@ import json
 
 import pytest
 
-from llmcrawler.reporting.timeline import Bucket, Timeline, bin_of, timeline_of
-
-
-def answer(bucket: Bucket, latency: float) -> None:
-    bucket.answers += 1
-    bucket.latency_sum += latency
-    bucket.latencies[bin_of(latency)] += 1
+from llmcrawler.reporting.timeline import Bucket, Timeline, timeline_of
 
 
 @pytest.mark.parametrize(("seconds", "width"), [(9, 1.0), (10, 2.0), (19, 2.0), (3_600, 512.0)])
@@ -36,9 +30,12 @@ def test_a_merged_bucket_has_the_later_queue_and_the_mean_of_the_samples():
 
 
 def test_latencies_are_known_within_a_tenth():
-    bucket = Bucket()
+    timeline = Timeline()
     for hundredths in range(1, 101):
-        answer(bucket, hundredths / 100)
+        timeline.add_answer(0.0, hundredths / 100)
+    timeline.add_answer(0.0, 99.0, refused=True)  # how long a refusal takes says nothing of pages
+    (bucket,) = timeline.buckets
+    assert (bucket.answers, bucket.refused) == (101, 1)
     assert bucket.latency(0.5) == pytest.approx(0.5, rel=0.1)
     assert bucket.latency(0.95) == pytest.approx(0.95, rel=0.1)
     assert bucket.mean_latency == pytest.approx(0.505)
@@ -47,7 +44,7 @@ def test_latencies_are_known_within_a_tenth():
 
 def test_a_timeline_is_read_as_it_was_written():
     timeline = Timeline()
-    answer(timeline.at(0.5), 0.3)
+    timeline.add_answer(0.5, 0.3)
     timeline.at(2.5).hold("gap between starts", 1.0)
     timeline.at(2.5).queued = 5
     text = json.dumps(timeline.as_json())
