@@ -52,7 +52,9 @@
       charts.set(id, chart);
     }
     chart.resize();
-    chart.setOption({ animation: !still.matches && !printing, animationDuration: 300, textStyle: { fontFamily: font }, ...option }, true);
+    const animation = !still.matches && !printing, series = option.series.map((one) => ({ ...one, animation }));
+    chart.setOption({ animation, animationDuration: 300, textStyle: { fontFamily: font }, ...option, series }, true);
+    if (printing) chart.getZr().flush();  // paper does not wait for the next frame
     return chart;
   }
   function tip(title, rows) {
