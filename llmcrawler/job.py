@@ -17,6 +17,7 @@ from llmcrawler.storage.folder import JOB_FILE, LOCK_FILE, lock_folder
 from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import STAGES, read_value, return_to_queue, write_value
 from llmcrawler.storage.requeue import Choice, bring_back, park
+from llmcrawler.storage.runs import Run, write_run
 from llmcrawler.storage.schema import holds_job
 
 
@@ -93,10 +94,13 @@ class Job:
             check_bodies(connection, folder, wish)
             is_forced = _is_forced_anew(connection, wish)
             self.resumed = _begin(connection, wish, is_forced=is_forced)
+            self.run_number: int = read_value(connection, "runs", 1)
         except BaseException:
             self._lock.release()
             raise
         self.last_earlier_seq = 0
+        # Called with Scrapy's reason when nothing more will happen, and the job can still be written to.
+        self.before_close: Callable[[str], None] = lambda _reason: None
         # The first stage that runs again from this run on; None when it only goes on with that.
         self.forced_from = wish.stages[0] if is_forced and not wish.keys else None
         self._database = Database(connection, folder / JOB_FILE, sync_seconds=rules.sync_seconds, on_failure=on_failure)
@@ -137,8 +141,13 @@ class Job:
         offset = place.st_size
         self._database.post(lambda connection: remember(connection, path, offset, place))
 
+    def note_run(self, run: Run) -> None:
+        """What this run has come to so far."""
+        self._database.post(lambda connection: write_run(connection, run))
+
     async def close(self, reason: str) -> None:
         """`reason` is Scrapy's."""
+        self.before_close(reason)
         is_finished = reason == "finished"
 
         def note(connection: JobConnection) -> None:

@@ -116,6 +116,7 @@ EXTENSIONS_BASE = {
 EXTENSIONS = {
     "llmcrawler.extensions.resume.ResumeExtension": 0,
     "llmcrawler.extensions.throttle.AdaptiveThrottle": 0,
+    "llmcrawler.extensions.history.HistoryExtension": 500,
     "llmcrawler.extensions.progress.ProgressExtension": 500,
 }
 CONCURRENT_ITEMS = 2  # tasks that Scrapy starts for each response, however few items it gives

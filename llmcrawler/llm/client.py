@@ -203,7 +203,7 @@ class LLMClient:
             said = outcome.completion_tokens
             said = estimate_tokens(outcome.text) if said is None else said
             self.usage.answers += 1
-            self.usage.count_tokens(asked, said, outcome.provider_cached_tokens)
+            self.usage.count_tokens(ask.task, asked, said, outcome.provider_cached_tokens)
             self._rate.settle(entry, asked + said)
         return outcome
 

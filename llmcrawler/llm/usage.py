@@ -71,6 +71,9 @@ class Usage:
         self.provider_cached_tokens = 0
         self.seconds = 0.0
         self.calls_by_task: Counter[str] = Counter()
+        self.prompt_tokens_by_task: Counter[str] = Counter()
+        self.completion_tokens_by_task: Counter[str] = Counter()
+        self.provider_cached_tokens_by_task: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
 
     @property
@@ -79,20 +82,35 @@ class Usage:
             return None
         return self.price.cost_usd(self.prompt_tokens, self.completion_tokens, self.provider_cached_tokens)
 
+    def cost_of_task_usd(self, task: str) -> float | None:
+        if self.price is None:
+            return None
+        return self.price.cost_usd(
+            self.prompt_tokens_by_task[task],
+            self.completion_tokens_by_task[task],
+            self.provider_cached_tokens_by_task[task],
+        )
+
     def count_call(self, task: str) -> None:
         self.calls += 1
         self.calls_by_task[task] += 1
 
-    def count_tokens(self, prompt_tokens: int, completion_tokens: int, provider_cached_tokens: int = 0) -> None:
+    def count_tokens(
+        self, task: str, prompt_tokens: int, completion_tokens: int, provider_cached_tokens: int = 0
+    ) -> None:
+        cached = min(provider_cached_tokens, prompt_tokens)
         self.prompt_tokens += prompt_tokens
         self.completion_tokens += completion_tokens
-        self.provider_cached_tokens += min(provider_cached_tokens, prompt_tokens)
+        self.provider_cached_tokens += cached
+        self.prompt_tokens_by_task[task] += prompt_tokens
+        self.completion_tokens_by_task[task] += completion_tokens
+        self.provider_cached_tokens_by_task[task] += cached
 
     def count_fault(self, kind: str) -> None:
         self.faults[kind] += 1
 
     def as_dict(self) -> dict[str, int | float]:
-        """Flat figures for stats: `calls`, `calls/TASK`, `faults/KIND`, ... An unknown cost is left out."""
+        """Flat figures for stats: `calls`, `calls/TASK`, `faults/KIND`, ... A cost that is not known is left out."""
         figures: dict[str, int | float] = {
             "calls": self.calls,
             "answers": self.answers,
@@ -107,5 +125,11 @@ class Usage:
         if self.cost_usd is not None:
             figures["cost_usd"] = round(self.cost_usd, 6)
         figures |= {f"calls/{task}": count for task, count in sorted(self.calls_by_task.items())}
+        for task in sorted(self.prompt_tokens_by_task):
+            figures[f"prompt_tokens/{task}"] = self.prompt_tokens_by_task[task]
+            figures[f"completion_tokens/{task}"] = self.completion_tokens_by_task[task]
+            cost_usd = self.cost_of_task_usd(task)
+            if cost_usd is not None:
+                figures[f"cost_usd/{task}"] = round(cost_usd, 6)
         figures |= {f"faults/{kind}": count for kind, count in sorted(self.faults.items())}
         return figures

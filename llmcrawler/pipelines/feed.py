@@ -37,5 +37,7 @@ class FeedPipeline:
             self._stats.inc_value(f"llmcrawler/page_types/{page.page_type}")
         if page.decided_by is not None:
             self._stats.inc_value(f"llmcrawler/decided_by/{page.decided_by}")
+        if page.change is not None:
+            self._stats.inc_value(f"llmcrawler/changes/{page.change}")
         if page.error is not None:
             self._stats.inc_value(f"llmcrawler/errors/{page.error.stage}/{page.error.kind}")

@@ -9,6 +9,14 @@ from typing import Any
 
 Stats = Mapping[str, Any]
 
+_LASTING = (
+    "downloader/request_count",
+    "downloader/response_bytes",
+    "downloader/response_status_count/",
+    "llmcrawler/",
+)
+_PRIVATE = ("llmcrawler/proxies/",)
+
 
 @dataclass(frozen=True, slots=True)
 class LLMFigures:
@@ -83,6 +91,15 @@ def read_figures(stats: Stats) -> Figures:
         sources=_counts_below(stats, "llmcrawler/urls/"),
         map_end=str(stats.get("llmcrawler/map_end", "")),
     )
+
+
+def lasting_stats(stats: Stats) -> dict[str, int | float]:
+    """Those that are worth keeping after a run. Proxies are about who crawls, and what is kept may be handed on."""
+    return {
+        name: value
+        for name, value in stats.items()
+        if name.startswith(_LASTING) and not name.startswith(_PRIVATE) and isinstance(value, int | float)
+    }
 
 
 def _count(stats: Stats, key: str) -> int:

@@ -39,6 +39,7 @@ class State(IntEnum):
 # stages: one row for each stage that a page went through
 # tasks:  of a url that is no plain GET: what else makes up the request, as JSON, and the user's name for it
 # found:  of a map: where a url was found, and what is said of it there
+# runs:   what each run of the job came to, for the report
 # feeds:  files that this job writes its lines to, and their size before
 _TABLES = """
 CREATE TABLE job (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -94,6 +95,14 @@ CREATE TABLE stages (
 ) WITHOUT ROWID;
 CREATE TABLE tasks (url INTEGER PRIMARY KEY, name TEXT, payload TEXT NOT NULL);
 CREATE TABLE found (url INTEGER PRIMARY KEY, source INTEGER NOT NULL, lastmod TEXT, title TEXT);
+CREATE TABLE runs (
+    number INTEGER PRIMARY KEY,
+    started REAL NOT NULL,
+    ended REAL NOT NULL,
+    reason TEXT,
+    figures TEXT NOT NULL,
+    timeline TEXT NOT NULL
+);
 CREATE TABLE feeds (path TEXT PRIMARY KEY, offset INTEGER NOT NULL, device INTEGER, inode INTEGER) WITHOUT ROWID;
 """
 

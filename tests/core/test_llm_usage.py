@@ -26,7 +26,7 @@ def test_a_price_is_known_or_given_or_none(
 
 def test_an_unknown_cost_is_not_shown_as_nothing() -> None:
     usage = Usage()
-    usage.count_tokens(1000, 1000)
+    usage.count_tokens("classify", 1000, 1000)
     assert usage.cost_usd is None
     assert "cost_usd" not in usage.as_dict()
 
@@ -35,13 +35,15 @@ def test_the_figures_are_flat_and_by_task_and_fault() -> None:
     usage = Usage(Price(1.0, 2.0, 0.1))
     usage.count_call("classify")
     usage.count_call("induce")
-    usage.count_tokens(1_000_000, 500_000, 500_000)
+    usage.count_tokens("induce", 1_000_000, 500_000, 500_000)
     usage.count_fault("timeout")
     figures = usage.as_dict()
     assert figures["calls"] == 2
     assert figures["calls/induce"] == 1
     assert figures["faults/timeout"] == 1
     assert figures["cost_usd"] == pytest.approx(0.5 + 0.05 + 1.0)
+    assert (figures["prompt_tokens/induce"], figures["completion_tokens/induce"]) == (1_000_000, 500_000)
+    assert figures["cost_usd/induce"] == figures["cost_usd"]
     assert all(isinstance(figure, int | float) for figure in figures.values())
 
 

@@ -1,0 +1,123 @@
+"""Keeps in a JOBDIR what a run came to: its figures, and how it went over time. `scrapy report` shows them."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import asdict
+from typing import Any, Self
+
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured
+from scrapy.http import Response
+from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
+from twisted.internet.task import LoopingCall
+
+from llmcrawler.extensions.progress import read_flow, read_hosts
+from llmcrawler.items import Page, Url
+from llmcrawler.job import Job
+from llmcrawler.middlewares.backoff import REFUSAL_STATUSES
+from llmcrawler.reporting import Progress
+from llmcrawler.reporting.figures import lasting_stats
+from llmcrawler.reporting.timeline import Timeline
+from llmcrawler.storage.runs import Run
+from llmcrawler.wiring import crawl_of
+
+_SAMPLE_SECONDS = 1.0
+_WRITE_SECONDS = 5.0  # what a kill may take away of the timeline
+_LATENCIES = 50
+_MAX_HOSTS = 50
+_KEPT_SETTINGS = (
+    "CONCURRENT_REQUESTS",
+    "CONCURRENT_REQUESTS_PER_DOMAIN",
+    "DOWNLOAD_DELAY",
+    "AUTOTHROTTLE_ENABLED",
+    "ROBOTSTXT_OBEY",
+    "TEMPLATES_FILE",
+)
+
+
+class HistoryExtension:
+    def __init__(self, crawler: Crawler, job: Job) -> None:
+        self._crawler = crawler
+        self._job = job
+        self._timeline = Timeline()
+        self._progress = Progress(time.monotonic)
+        self._started = self._sampled = self._written = time.monotonic()
+        self._started_at = time.time()
+        self._latencies: deque[float] = deque(maxlen=_LATENCIES)
+        self._calls: AsyncioLoopingCall | LoopingCall | None = None
+        crawler.signals.connect(self.spider_opened, signals.spider_opened)
+        crawler.signals.connect(self.response_downloaded, signals.response_downloaded)
+        crawler.signals.connect(self.item_scraped, signals.item_scraped)
+        crawler.signals.connect(self.engine_stopped, signals.engine_stopped)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        crawl = crawl_of(crawler) if crawler.settings.get("JOBDIR") else None
+        if crawl is None or crawl.job is None:
+            raise NotConfigured
+        return cls(crawler, crawl.job)
+
+    def spider_opened(self) -> None:
+        self._progress = Progress(time.monotonic)
+        self._started = self._sampled = self._written = time.monotonic()
+        self._started_at = time.time()
+        self._job.before_close = self._close
+        self._calls = create_looping_call(self._tick)
+        self._calls.start(_SAMPLE_SECONDS, now=False)
+
+    def response_downloaded(self, response: Response, request: Request) -> None:
+        latency, refused = request.meta.get("download_latency"), response.status in REFUSAL_STATUSES
+        self._timeline.add_answer(time.monotonic() - self._started, latency, refused=refused)
+        if latency is not None and not refused:
+            self._latencies.append(latency)
+
+    def item_scraped(self, item: Any) -> None:
+        if isinstance(item, Page) or (isinstance(item, Url) and item.was_tried):
+            self._timeline.add_page(time.monotonic() - self._started, has_error=item.error is not None)
+
+    def engine_stopped(self) -> None:
+        self._stop()
+
+    def _tick(self) -> None:
+        self._sample()
+        if time.monotonic() - self._written >= _WRITE_SECONDS:
+            self._write(None)
+
+    def _sample(self) -> None:
+        latency = sum(self._latencies) / len(self._latencies) if self._latencies else None
+        assert self._crawler.stats is not None
+        report = self._progress.sample(self._crawler.stats.get_stats(), read_flow(self._crawler), latency)
+        now = time.monotonic()
+        self._timeline.add_sample(now - self._started, report, now - self._sampled)
+        self._sampled = now
+
+    def _close(self, reason: str) -> None:
+        self._stop()
+        self._write(reason)
+
+    def _write(self, reason: str | None) -> None:
+        self._written = time.monotonic()
+        run = Run(
+            number=self._job.run_number,
+            started=self._started_at,
+            ended=time.time(),
+            reason=reason,
+            figures=self._figures(),
+            timeline=self._timeline.as_json(),
+        )
+        self._job.note_run(run)
+
+    def _figures(self) -> dict[str, Any]:
+        assert self._crawler.stats is not None
+        stats = lasting_stats(self._crawler.stats.get_stats())
+        settings = {name: str(self._crawler.settings.get(name)) for name in _KEPT_SETTINGS}
+        busiest = sorted(read_hosts(self._crawler), key=lambda host: -host.requests)
+        hosts = [{**asdict(host), "limit": host.limit} for host in busiest[:_MAX_HOSTS]]
+        return {"stats": stats, "settings": settings, "hosts": hosts}
+
+    def _stop(self) -> None:
+        if self._calls is not None and self._calls.running:
+            self._calls.stop()

@@ -1,0 +1,1 @@
+"""A crawl as one page of HTML that needs nothing else: no network, no other file."""

@@ -1,0 +1,188 @@
+"""What a report says of a crawl's pages, folded as their lines come: bounded, but for one row for each listed page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from llmcrawler.reporting.html.material import Line
+from llmcrawler.reporting.html.rows import PageRows, Place
+from llmcrawler.reporting.plain_text import plain
+from llmcrawler.urls import origin_of, site_name, url_pattern
+
+UNKNOWN = "(none)"  # the page type, or the template, of a page that has none
+
+_EXAMPLES = 3
+_SHAPED = 20
+_MAX_KEYS = 2_000  # groups, kinds of errors, parts of paths
+_MAX_FIELDS = 60
+_MAX_CHANGED = 200
+_PATH_LEVELS = 3
+_TEXT_CHARS = 300
+
+Folders = tuple[str, ...]  # that a page lies in, from the top down
+
+
+@dataclass(slots=True)
+class Group:
+    """The pages of one template. `filled` counts records by the fields that have a value, `shapes` the patterns of some
+    urls.
+    """
+
+    site: str
+    template: str
+    types: Counter[str] = field(default_factory=Counter)
+    errors: int = 0
+    asked: int = 0  # pages of which the model was asked
+    records: int = 0
+    filled: Counter[str] = field(default_factory=Counter)
+    values: dict[str, str] = field(default_factory=dict)
+    examples: list[str] = field(default_factory=list)
+    shapes: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def pages(self) -> int:
+        return self.types.total()
+
+    @property
+    def page_type(self) -> str:
+        return max(self.types, key=lambda name: (self.types[name], name)) if self.types else UNKNOWN
+
+    def name(self, pattern: str, *, with_site: bool) -> str:
+        """For people: `pattern` where the template's is known, else the shape of most of its urls."""
+        shape = max(self.shapes, key=lambda one: (self.shapes[one], one), default="")
+        name = "no template" if self.template == UNKNOWN else pattern or f"{self.template} {shape}"
+        return f"{name} · {self.site}" if with_site else name
+
+
+@dataclass(slots=True)
+class ErrorKind:
+    pages: int = 0
+    examples: list[tuple[str, str]] = field(default_factory=list)  # url, message
+
+
+class Digest:
+    """`timed` has (seconds since 1970, latency, is an error) of the pages, for who has no other timeline."""
+
+    def __init__(self, max_listed: int, *, with_times: bool = False) -> None:
+        self.rows = PageRows(max_listed)
+        self.pages = 0
+        self.failed = 0
+        self.groups: dict[tuple[str, str], Group] = {}
+        self.depths: Counter[tuple[int, str]] = Counter()
+        self.ways: Counter[tuple[str, str]] = Counter()  # page type, decided by
+        self.paths: Counter[tuple[str, Folders, str]] = Counter()  # site, folders, page type
+        self.sites: Counter[str] = Counter()
+        self.errors: dict[tuple[str, str], ErrorKind] = {}
+        self.changes: Counter[str] = Counter()
+        self.changed: dict[str, list[tuple[str, str]]] = {}  # url, title
+        self.timed: list[tuple[float, float | None, bool]] = []
+        self._with_times = with_times
+
+    def add_all(self, lines: Iterable[Line]) -> None:
+        for line in lines:
+            self.add(line)
+
+    def add(self, line: Line) -> None:
+        url, error = str(line.get("url")), line.get("error")
+        origin, site, path = _split(url)
+        page_type = _text(line.get("page_type")) or UNKNOWN
+        depth = line.get("depth")
+        self.pages += 1
+        self.failed += error is not None
+        self.sites[self._room(self.sites, site, "…")] += 1
+        self.depths[depth if isinstance(depth, int) else 0, page_type] += 1
+        if line.get("decided_by"):
+            self.ways[page_type, _text(line["decided_by"])] += 1
+        self._add_path(site, _folders(path), page_type)
+        group = self._add_to_group(line, url, site, page_type)
+        kind = self._add_error(url, error) if isinstance(error, dict) else ""
+        self._add_change(line, url)
+        if self._with_times:
+            self._add_time(line)
+        self.rows.add(line, Place(origin, site, page_type, group, kind))
+
+    def _add_path(self, site: str, folders: Folders, page_type: str) -> None:
+        """Where there is no room for all folders of a large site, those further down count as what they are in."""
+        for level in range(len(folders), -1, -1):
+            key = (site, folders[:level], page_type)
+            if key in self.paths or len(self.paths) < _MAX_KEYS * (_PATH_LEVELS + 1 - level):
+                self.paths[key] += 1
+                return
+        self.paths["…", (), page_type] += 1
+
+    def _add_to_group(self, line: Line, url: str, site: str, page_type: str) -> str:
+        key = self._room(self.groups, (site, _text(line.get("template")) or UNKNOWN), ("", "…"))
+        group = self.groups.setdefault(key, Group(*key))
+        group.types[page_type] += 1
+        group.errors += line.get("error") is not None
+        group.asked += line.get("decided_by") == "llm"
+        if len(group.examples) < _EXAMPLES:
+            group.examples.append(url)
+        if group.pages <= _SHAPED:
+            group.shapes[plain(url_pattern(url))[:_TEXT_CHARS]] += 1
+        record = line.get("record")
+        if isinstance(record, dict):
+            group.records += 1
+            for name, value in list(record.items())[:_MAX_FIELDS]:
+                if value not in (None, "", []):
+                    group.filled[name] += 1
+                    group.values.setdefault(name, _shown(value))
+        return group.template
+
+    def _add_error(self, url: str, error: dict[str, Any]) -> str:
+        key = (_text(error.get("stage")), _text(error.get("kind")))
+        key = self._room(self.errors, key, ("…", "…"))
+        kind = self.errors.setdefault(key, ErrorKind())
+        kind.pages += 1
+        if len(kind.examples) < _EXAMPLES:
+            kind.examples.append((url, plain(error.get("message") or "")[:_TEXT_CHARS]))
+        return "/".join(key)
+
+    def _add_change(self, line: Line, url: str) -> None:
+        if not line.get("change"):
+            return
+        change = _text(line["change"])
+        self.changes[change] += 1
+        some = self.changed.setdefault(change, [])
+        if change != "unchanged" and len(some) < _MAX_CHANGED:
+            some.append((url, plain(line.get("title") or "")[:_TEXT_CHARS]))
+
+    def _add_time(self, line: Line) -> None:
+        try:
+            moment = datetime.fromisoformat(str(line.get("fetched_at"))).timestamp()
+        except (ValueError, OverflowError):
+            return
+        latency = line.get("latency_seconds")
+        self.timed.append(
+            (moment, latency if isinstance(latency, int | float) else None, line.get("error") is not None)
+        )
+
+    def _room(self, kept: Any, key: Any, rest: Any) -> Any:
+        """The key, or where all that is beyond the bound is counted."""
+        return key if key in kept or len(kept) < _MAX_KEYS else rest
+
+
+def _split(url: str) -> tuple[str, str, str]:
+    """Origin, site and path; a feed may have been written by anyone."""
+    try:
+        return origin_of(url), site_name(url), urlsplit(url).path
+    except ValueError:
+        return "", "", ""
+
+
+def _folders(path: str) -> Folders:
+    folders = [part for part in path.split("/")[:-1] if part]
+    return tuple(plain(part)[:60] for part in folders[:_PATH_LEVELS])
+
+
+def _text(value: Any) -> str:
+    return plain(value if value is not None else "")[:100]
+
+
+def _shown(value: Any) -> str:
+    return plain(", ".join(map(str, value)) if isinstance(value, list) else value)[:_TEXT_CHARS]

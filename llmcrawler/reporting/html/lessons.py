@@ -1,0 +1,120 @@
+"""Templates with what was learned of them, beside what their pages really gave."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from llmcrawler.reporting.html.costs import Costs
+from llmcrawler.reporting.html.digest import UNKNOWN, Digest, Group
+from llmcrawler.reporting.plain_text import plain
+
+_LANGUAGES = ("css", "xpath", "json-ld")
+_SELECTOR_CHARS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    language: str
+    text: str
+    coverage: float | None
+    agreement: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldView:
+    """`filled` is the share of the template's records that have a value, `example` one of them."""
+
+    name: str
+    type: str
+    selectors: tuple[Selector, ...]
+    filled: float | None
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateView:
+    """`tokens` is an estimate, see Costs.of_template."""
+
+    group: Group
+    name: str
+    fields: tuple[FieldView, ...]
+    schema: str
+    llm_calls: int
+    tokens: float | None
+    share: float
+
+
+def template_views(digest: Digest, learned: Sequence[Mapping[str, Any]], costs: Costs) -> list[TemplateView]:
+    """Most pages first; pages without a template are no template."""
+    known = {(str(one.get("site") or ""), str(one.get("template"))): one for one in learned}
+    asked = sum(group.asked for group in digest.groups.values())
+    calls = sum(_calls(one) for one in known.values())
+    views = []
+    for key, group in digest.groups.items():
+        if group.template == UNKNOWN:
+            continue
+        entry = known.get(key, {})
+        views.append(
+            TemplateView(
+                group=group,
+                name=group.name(plain(entry.get("url_pattern") or ""), with_site=len(digest.sites) > 1),
+                fields=_fields(entry.get("selectors") or (), group),
+                schema=_schema(entry.get("schema")),
+                llm_calls=_calls(entry),
+                tokens=costs.of_template(group.asked, _calls(entry), asked, calls),
+                share=group.pages / digest.pages,
+            )
+        )
+    return sorted(views, key=lambda view: (-view.group.pages, view.group.site, view.group.template))
+
+
+def patterns_of(learned: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
+    return {
+        (str(one.get("site") or ""), str(one.get("template"))): plain(one.get("url_pattern") or "") for one in learned
+    }
+
+
+def _calls(entry: Mapping[str, Any]) -> int:
+    return int(entry.get("llm_calls") or 0)
+
+
+def _fields(selectors: Sequence[Mapping[str, Any]], group: Group) -> tuple[FieldView, ...]:
+    """The learned fields in their order, then what else the records have."""
+    by_name: dict[str, list[Mapping[str, Any]]] = {}
+    for one in selectors:
+        by_name.setdefault(str(one.get("field")), []).append(one)
+    names = [*by_name, *(name for name in group.filled if name not in by_name)]
+    return tuple(_field(name, by_name.get(name, []), group) for name in names)
+
+
+def _field(name: str, selectors: Sequence[Mapping[str, Any]], group: Group) -> FieldView:
+    return FieldView(
+        name=plain(name),
+        type=plain(selectors[0].get("type") or "") if selectors else "",
+        selectors=tuple(map(_selector, selectors)),
+        filled=group.filled[name] / group.records if group.records else None,
+        example=group.values.get(name, ""),
+    )
+
+
+def _selector(one: Mapping[str, Any]) -> Selector:
+    language = next((name for name in _LANGUAGES if name in one), "")
+    parts = [str(one.get(language, ""))]
+    if one.get("attribute"):
+        parts.append(f"@{one['attribute']}")
+    if one.get("pattern"):
+        parts.append(f"~ {one['pattern']}")
+    text = plain("  ".join(parts))[:_SELECTOR_CHARS]
+    return Selector(language, text, _share(one.get("coverage")), _share(one.get("agreement")))
+
+
+def _share(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _schema(schema: Any) -> str:
+    lines = json.dumps(schema, indent=2, ensure_ascii=False).splitlines() if isinstance(schema, dict) else []
+    return "\n".join(map(plain, lines))

@@ -1,0 +1,142 @@
+"""How fast the crawl was over time, and what bounded it, by Little's law."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from llmcrawler.reporting.timeline import Bucket, Timeline
+from llmcrawler.reporting.words import percent
+from llmcrawler.storage.runs import Run
+
+_CHART_POINTS = ("pages", "answers", "refused", "errors")
+# What would change it, by the name of a limit (limits.py).
+_CURES: Mapping[str, str] = {
+    "gap between starts": (
+        "A shorter DOWNLOAD_DELAY (it was {DOWNLOAD_DELAY} s) would make it faster, at the site's expense."
+    ),
+    "requests in flight per host": (
+        "More requests in flight would make it faster: CONCURRENT_REQUESTS_PER_DOMAIN was "
+        "{CONCURRENT_REQUESTS_PER_DOMAIN}, and the throttle allowed no more than the site took well."
+    ),
+    "requests in flight": "CONCURRENT_REQUESTS (it was {CONCURRENT_REQUESTS}) held it back over all hosts together.",
+    "hosts that rest": (
+        "The site asked to be left alone for a while (429, 503 or failures): a slower crawl may be a quicker one."
+    ),
+    "urls known": "It had fetched all that it knew and waited for pages to name more: links come in a chain.",
+    "pages in process": (
+        "Downloads waited for pages to be read and classified: a faster model, or LLM_CONCURRENCY, would help."
+    ),
+    "this machine": "The site would have taken more than this machine asked for.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Of one run. `limits` are (name, seconds, share of the time), the longest first; `words` is Little's law in
+    figures, `cure` what would change the first of them.
+    """
+
+    seconds: float
+    total: Bucket
+    limits: tuple[tuple[str, float, float], ...]
+    words: str
+    cure: str
+
+    @property
+    def bound(self) -> str:
+        return f"{percent(self.limits[0][2])} of the time the limit was: {self.limits[0][0]}" if self.limits else ""
+
+    @property
+    def pages_per_second(self) -> float:
+        return self.total.pages / self.seconds if self.seconds else 0.0
+
+
+def pace_of(timeline: Timeline, seconds: float, settings: Mapping[str, Any]) -> Pace:
+    total = timeline.total()
+    held = sum(total.limits.values())
+    limits = tuple(
+        (name, spent, spent / held) for name, spent in sorted(total.limits.items(), key=lambda pair: -pair[1]) if spent
+    )
+    return Pace(seconds, total, limits, _little(total, seconds), _cure(limits, settings))
+
+
+def _little(total: Bucket, seconds: float) -> str:
+    latency = total.mean_latency
+    answers = total.latencies.total()
+    if latency is None or not seconds:
+        return ""
+    rate = answers / seconds
+    words = f"{rate:.2f} answers/s × {latency:.2f} s = {rate * latency:.1f} requests in flight"
+    return f"{words}, where {total.allowed:.1f} were allowed on average" if total.allowed else words
+
+
+def _cure(limits: tuple[tuple[str, float, float], ...], settings: Mapping[str, Any]) -> str:
+    if not limits:
+        return ""
+    return _CURES.get(limits[0][0], "").format_map({**dict.fromkeys(_SETTINGS, "?"), **settings})
+
+
+_SETTINGS = ("DOWNLOAD_DELAY", "CONCURRENT_REQUESTS_PER_DOMAIN", "CONCURRENT_REQUESTS")
+
+
+def chart_data(timeline: Timeline, start: float, seconds: float, *, is_whole: bool) -> dict[str, Any]:
+    """Columns over `at`, seconds since the start of the run. `is_whole` False: there are pages only."""
+    width = timeline.width_seconds
+    lengths = [max(min(width, seconds - number * width), 0.25 * width) for number in range(len(timeline.buckets))]
+    buckets = timeline.buckets
+    columns: dict[str, list[Any]] = {
+        "at": [round(number * width, 2) for number in range(len(buckets))],
+        "pages": [_rate(one.pages, length) for one, length in zip(buckets, lengths, strict=True)],
+        "errors": [one.errors for one in buckets],
+        "p50": [_rounded(one.latency(0.5)) for one in buckets],
+        "p95": [_rounded(one.latency(0.95)) for one in buckets],
+    }
+    if is_whole:
+        columns |= {
+            "in_flight": [_rounded(one.in_flight) for one in buckets],
+            "allowed": [_rounded(one.allowed) for one in buckets],
+            "refused": [one.refused for one in buckets],
+            "queued": [one.queued if one.samples else None for one in buckets],
+        }
+    return {"start": start, "width": width, "columns": columns}
+
+
+def chart_rows(data: Mapping[str, Any], most: int = 24) -> list[dict[str, Any]]:
+    """The same for a table, with fewer rows: sums of counts, means of the others."""
+    columns = data["columns"]
+    count = len(columns["at"])
+    step = max(1, -(-count // most))
+    rows = []
+    for first in range(0, count, step):
+        part = {name: values[first : first + step] for name, values in columns.items()}
+        rows.append({name: _folded(name, values) for name, values in part.items()})
+    return rows
+
+
+def _folded(name: str, values: list[Any]) -> Any:
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    if name == "at":
+        return known[0]
+    if name in ("errors", "refused"):
+        return sum(known)
+    return known[-1] if name == "queued" else round(sum(known) / len(known), 2)
+
+
+def last_busy(runs: list[Run]) -> Run | None:
+    """The newest run that asked the site for anything, else the newest."""
+    for run in reversed(runs):
+        if Timeline.of_json(run.timeline).total().answers:
+            return run
+    return runs[-1] if runs else None
+
+
+def _rate(count: int, seconds: float) -> float:
+    return round(count / seconds, 2)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
