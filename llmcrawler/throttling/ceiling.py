@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from llmcrawler.throttling.shares import RefusalShares
+
 _REFUSAL_HOLD_SECONDS = 20.0  # a step up too many costs a refusal, and the host's rest
 _LATENCY_HOLD_SECONDS = 4.0  # here it costs some milliseconds
 _MAX_HOLD_SECONDS = 600.0
@@ -20,6 +22,7 @@ class Ceiling:
     def __init__(self, most: float, clock: Callable[[], float]) -> None:
         self.level = self._limit = self._most = most
         self.is_rate = False  # the host counts by the clock, not what it has in flight
+        self._shares = RefusalShares()
         self._clock = clock
         self._good_level = self._most_served = 0  # in flight at the end, and ever, of a healthy answer since a refusal
         self._served = 0  # healthy answers since then
@@ -28,13 +31,22 @@ class Ceiling:
         self._under_limit = _Steps(_LATENCY_HOLD_SECONDS)
         self._over_limit = _Steps(_REFUSAL_HOLD_SECONDS)
 
-    def served(self, at_start: int, at_end: int) -> None:
+    @property
+    def is_noise(self) -> bool:
+        """Refusals come whatever is in flight."""
+        return self._shares.noise > 0
+
+    def served(self, at_start: int, at_end: int, window: float) -> None:
+        self._shares.served(window)
         self._good_level = max(self._good_level, at_end)
         self._most_served = max(self._most_served, at_start, at_end)
         self._served += 1
 
     def refused(self, in_flight: int, window: float, latency_seconds: float, least: float, awake_at: float) -> None:
-        """The limit comes half of the way from what went well to what was refused."""
+        """The limit comes half of the way from what went well to what was refused. Noise leads back to where it was."""
+        if self._is_noise(window):
+            self._served = 0
+            return
         now = self._clock()
         since = now - self._refused_at
         # As few as went well a moment ago: it is not what is in flight that the host minds.
@@ -56,6 +68,14 @@ class Ceiling:
         self._good_level = self._most_served = self._served = 0
         self._refused_at, self._awake_at = now, awake_at
         self._over_limit.wrong(awake_at)
+
+    def _is_noise(self, window: float) -> bool:
+        was_noise = self.is_noise
+        self._shares.refused(window)
+        if self.is_noise and not was_noise:
+            self.level = self._limit = min(self._shares.most, self._most)
+            self.is_rate, self._refusals_of_rate = False, 0
+        return self.is_noise
 
     def slowed(self, level: float) -> None:
         """Latency showed that this is what the host can work on."""

@@ -93,7 +93,7 @@ class HostPolicy:
             return self._decision("recovered", "the host answers again")
         if not self.rules.is_adaptive:
             return None
-        self.ceiling.served(at_start, at_end)
+        self.ceiling.served(at_start, at_end, self.window)
         is_used = 2 * max(at_start, at_end) >= self.window
         if self.latency.trial is None and is_used and not is_old and not self._is_slow(latency_seconds):
             self.window = min(self.ceiling.level, self.window + min(1.0, self.window))
@@ -116,7 +116,8 @@ class HostPolicy:
             return None
         self._episodes += 1
         self.breaker.failed(reason)
-        backoff = _FIRST_BACKOFF_SECONDS * 2.0 ** min(self._episodes - 1, 20)
+        doublings = 0 if self.ceiling.is_noise else min(self._episodes - 1, 20)
+        backoff = _FIRST_BACKOFF_SECONDS * 2.0**doublings
         rest = min(backoff, self.rules.max_gap_seconds) if retry_after_seconds is None else retry_after_seconds
         rest = max(rest, self.breaker.rest_seconds)
         self._rest(rest)
@@ -225,6 +226,8 @@ class HostPolicy:
         latency = self.latency.typical or 1.0
         least = min(1.0, latency / self.rules.max_gap_seconds)
         self.ceiling.refused(in_flight, self.window, latency, least, awake_at)
+        if self.ceiling.is_noise:
+            return
         self.latency.trial = None
         self._set_window(max(min(self.window, self.ceiling.level) / 2, least))
 

@@ -35,6 +35,7 @@ from tests.core.throttle_simulation import (
     late_refusals,
     moody,
     noisy,
+    refusing_at_random,
     share_of_best,
 )
 
@@ -160,16 +161,28 @@ def test_a_rate_limit_is_found_with_few_refusals(
         assert run.refused_share < 0.03
 
 
+@pytest.mark.parametrize("share", [0.03, 0.07, 0.15])
+@pytest.mark.parametrize("retry_after", [None, 1.0])
+def test_refusals_at_random_do_not_bring_the_crawl_to_a_stand(share: float, retry_after: float | None) -> None:
+    pages = 1000
+    for seed in range(5):
+        rng = random.Random(seed)
+        server = refusing_at_random(lambda _now, _in_flight: Answer(0.2), rng, share, retry_after)
+        run = crawl(server, replace(FAST, max_concurrency=16), seed=seed, pages=pages)
+        rests = share / (1 - share) * pages * (retry_after or 0.5)
+        assert run.healthy[-1] < 2 * (pages * 0.2 / 16 + rests) + 100
+
+
 def test_a_limit_in_flight_is_not_taken_for_one_on_the_rate() -> None:
     clock = Clock()
     ceiling = Ceiling(32, clock)
     for in_flight in (12, 10, 9):
-        ceiling.served(in_flight - 1, in_flight - 1)
+        ceiling.served(in_flight - 1, in_flight - 1, in_flight)
         clock.seconds += 1.5
         ceiling.refused(in_flight, ceiling.level, 0.2, 0.1, clock.seconds + 1)
     assert (ceiling.level, ceiling.is_rate) == (8, False)
     for _ in range(2):
-        ceiling.served(8, 8)
+        ceiling.served(8, 8, 8.0)
         clock.seconds += 1.5
         ceiling.refused(8, ceiling.level, 0.2, 0.1, clock.seconds + 1)
     assert ceiling.is_rate

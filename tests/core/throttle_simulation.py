@@ -75,6 +75,11 @@ def noisy(server: Server, rng: random.Random, spread: float = 0.3) -> Server:
     return answer
 
 
+def refusing_at_random(server: Server, rng: random.Random, share: float, retry_after: float | None = None) -> Server:
+    """As many of ten requests, however many are in flight."""
+    return lambda now, in_flight: Answer(0.05, 429, retry_after) if rng.random() < share else server(now, in_flight)
+
+
 def moody(server: Server, rng: random.Random, mean_seconds: float, most: float) -> Server:
     """For some seconds at a time everything takes longer, by up to `most` times: a machine with other work to do."""
     until, factor = 0.0, 1.0
