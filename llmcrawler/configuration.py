@@ -90,6 +90,14 @@ def progress_mode(settings: BaseSettings) -> str:
     return mode
 
 
+def errors_share(settings: BaseSettings) -> float:
+    _at_least(settings, "CRAWL_MAX_ERRORS_SHARE", 0)
+    share = settings.getfloat("CRAWL_MAX_ERRORS_SHARE")
+    if not share <= 1:
+        raise ConfigError(f"CRAWL_MAX_ERRORS_SHARE={settings['CRAWL_MAX_ERRORS_SHARE']!r}: a share is from 0 to 1")
+    return share
+
+
 def load_stages(settings: BaseSettings) -> dict[str, Callable[[Page], Awaitable[Any]]]:
     """The user's own stages by name, in their order."""
     stages: dict[str, Callable[[Page], Awaitable[Any]]] = {}

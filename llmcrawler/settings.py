@@ -32,6 +32,7 @@ DOWNLOAD_VERIFY_CERTIFICATES = True
 RETRY_TIMES = 5  # after the first try: a site that fails three times in ten loses one page in a thousand
 RETRY_GIVE_UP_LOG_LEVEL = "DEBUG"  # it is a line of the feed
 REDIRECT_MAX_TIMES = 10
+CRAWL_MAX_ERRORS_SHARE = 1.0  # a greater share of pages with errors makes the exit status 6; 1: it never does
 
 # -- Proxies and pages that are none ----------------------------------------------------------------------------------
 PROXIES: object = []  # http://user:password@host:port, ...; or by country: {"DE": [...], "*": [...]}, "*" for others

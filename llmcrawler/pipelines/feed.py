@@ -8,6 +8,7 @@ from scrapy.crawler import Crawler
 from scrapy.statscollectors import StatsCollector
 
 from llmcrawler.items import Page
+from llmcrawler.reporting import count_line
 
 
 class FeedPipeline:
@@ -30,6 +31,7 @@ class FeedPipeline:
 
     def _count(self, page: Page) -> None:
         self._stats.inc_value("llmcrawler/pages")
+        count_line(self._stats.inc_value, page.depth, page.error)
         if page.page_type is not None:
             self._stats.inc_value(f"llmcrawler/page_types/{page.page_type}")
         if page.decided_by is not None:

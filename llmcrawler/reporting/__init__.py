@@ -3,6 +3,7 @@
 `display`, the live one, is imported only where it is shown, as rich's console is slow to load.
 """
 
+from llmcrawler.reporting.exit_status import BUDGET_REACHED, ExitStatus, count_line, judge
 from llmcrawler.reporting.fetching import FetchProgress
 from llmcrawler.reporting.figures import Figures, LLMFigures, read_figures
 from llmcrawler.reporting.limits import Flow, HostThrottle, Limit, binding_limit
@@ -12,7 +13,9 @@ from llmcrawler.reporting.summary import Ending, summary
 from llmcrawler.reporting.tally import Tally
 
 __all__ = [
+    "BUDGET_REACHED",
     "Ending",
+    "ExitStatus",
     "FetchProgress",
     "Figures",
     "Flow",
@@ -23,6 +26,8 @@ __all__ = [
     "Report",
     "Tally",
     "binding_limit",
+    "count_line",
+    "judge",
     "plain",
     "read_figures",
     "summary",
