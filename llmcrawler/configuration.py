@@ -32,6 +32,7 @@ from llmcrawler.job import JobRules, Wish, check_job
 from llmcrawler.llm import AnswerCache, Limits, price_of, read_price, resolve_provider
 from llmcrawler.llm.embedded import default_cache_folder
 from llmcrawler.llm.model import Model
+from llmcrawler.monitoring import check_monitoring
 from llmcrawler.proxies import BanRules, PoolRules, ProxyPool, resolve_proxies
 from llmcrawler.proxies.choice import read_countries
 from llmcrawler.reporting import FetchProgress
@@ -71,6 +72,7 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     bans_of(settings)
     load_validator(settings)
     progress_mode(settings)
+    check_monitoring(settings)
     for name, minimum in _MINIMA.items():
         _at_least(settings, name, minimum)
     wish = job_wish(settings, spider, options)

@@ -13,6 +13,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
+from llmcrawler import json_log
 from llmcrawler.configuration import check, errors_share
 from llmcrawler.errors import ConfigError, JobBusy
 from llmcrawler.reporting import ExitStatus, judge
@@ -31,8 +32,9 @@ class Command(CrawlCommand):
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
+        assert self.settings is not None
+        json_log.install(self.settings)
         if opts.force:
-            assert self.settings is not None
             self.settings.set("JOBDIR_FORCE", True, priority="cmdline")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -68,7 +70,7 @@ def _exit_status(crawler: Crawler, max_errors_share: float) -> ExitStatus:
     assert crawler.stats is not None
     verdict = judge(crawler.stats.get_stats(), max_errors_share)
     level = logging.INFO if verdict.status is ExitStatus.FINISHED else logging.WARNING
-    logger.log(level, "Exit status %d: %s", verdict.status, verdict.why)
+    logger.log(level, "Exit status %(exit_status)d: %(why)s", {"exit_status": int(verdict.status), "why": verdict.why})
     return verdict.status
 
 

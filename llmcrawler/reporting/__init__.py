@@ -7,6 +7,7 @@ from llmcrawler.reporting.exit_status import BUDGET_REACHED, ExitStatus, count_l
 from llmcrawler.reporting.fetching import FetchProgress
 from llmcrawler.reporting.figures import Figures, LLMFigures, read_figures
 from llmcrawler.reporting.limits import Flow, HostThrottle, Limit, binding_limit
+from llmcrawler.reporting.metrics import Metric, ending_of, metrics_of
 from llmcrawler.reporting.plain_text import plain
 from llmcrawler.reporting.progress import Progress, Report
 from llmcrawler.reporting.summary import Ending, summary
@@ -22,12 +23,15 @@ __all__ = [
     "HostThrottle",
     "LLMFigures",
     "Limit",
+    "Metric",
     "Progress",
     "Report",
     "Tally",
     "binding_limit",
     "count_line",
+    "ending_of",
     "judge",
+    "metrics_of",
     "plain",
     "read_figures",
     "summary",
