@@ -17,6 +17,7 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.log import TopLevelFormatter
 
 _OF_EVERY_RECORD = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"})
+_PLAIN = (bool, int, float, str, type(None))  # of anything else the message says what there is to say
 
 
 class JsonFormatter(logging.Formatter):
@@ -35,7 +36,9 @@ class JsonFormatter(logging.Formatter):
             line["stack"] = record.stack_info
         extra = {name: value for name, value in vars(record).items() if name not in _OF_EVERY_RECORD}
         values = record.args if isinstance(record.args, dict) else {}
-        fields = {str(name): _plain(value) for name, value in {**values, **extra}.items()}
+        fields = {str(name): value for name, value in {**values, **extra}.items() if isinstance(value, _PLAIN)}
+        if isinstance(spider := extra.get("spider"), Spider):
+            fields["spider"] = spider.name
         return json.dumps({**fields, **line}, ensure_ascii=False)
 
 
@@ -63,9 +66,3 @@ def _handler(settings: BaseSettings) -> logging.Handler:
         mode = "a" if settings.getbool("LOG_FILE_APPEND") else "w"
         return logging.FileHandler(Path(file), mode=mode, encoding=settings.get("LOG_ENCODING"))
     return logging.StreamHandler() if settings.getbool("LOG_ENABLED") else logging.NullHandler()
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Spider):
-        return value.name
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

@@ -2,6 +2,8 @@ import json
 import logging
 import sys
 
+from scrapy import Spider
+
 from llmcrawler.json_log import JsonFormatter
 
 
@@ -24,8 +26,8 @@ def test_an_exception_stands_in_its_line_and_values_are_fields():
     assert "ValueError: no such lamp" in line["exception"]
 
 
-def test_what_is_not_json_is_text_and_what_a_line_always_has_stays():
-    record, formatter = line_of("ready", thing={1}, level="mine")
+def test_objects_are_no_fields_and_what_a_line_always_has_stays():
+    record, formatter = line_of("ready", spider=Spider("explore"), crawler=object(), pages=3, level="mine")
     line = json.loads(formatter.format(record))
-    assert line["thing"] == "{1}"
-    assert line["level"] == "ERROR"
+    assert (line["spider"], line["pages"], line["level"]) == ("explore", 3, "ERROR")
+    assert "crawler" not in line
