@@ -13,7 +13,7 @@ from aiohttp import web
 from prometheus_client.parser import text_string_to_metric_families
 
 from llmcrawler.reporting import ExitStatus
-from tests.e2e.crawling import ROOT, Outcome, environment, explore
+from tests.e2e.crawling import ROOT, Outcome, environment, explore, free_port
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.mock_site import MockSite
 
@@ -29,12 +29,6 @@ class Watched:
 
     def named(self, name: str) -> list[dict[str, Any]]:
         return [span for span in self.spans if span["name"] == name]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
