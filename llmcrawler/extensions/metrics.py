@@ -19,7 +19,7 @@ from twisted.internet.task import LoopingCall
 
 from llmcrawler.configuration import errors_share
 from llmcrawler.items import Page
-from llmcrawler.llm.usage import Call
+from llmcrawler.llm.usage import CallReport
 from llmcrawler.monitoring import MetricsPlace, crawl_name, metrics_place, runs_since
 from llmcrawler.reporting import Metric, ending_of, metrics_of
 from llmcrawler.wiring import crawl_of
@@ -148,5 +148,5 @@ class _Times:
                 if name != "fetch":
                     self._stages.labels(*self._labels, name).observe(run.seconds)
 
-    def llm_called(self, call: Call) -> None:
+    def llm_called(self, call: CallReport) -> None:
         self._calls.labels(*self._labels, call.task).observe(call.seconds)

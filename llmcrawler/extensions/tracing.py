@@ -17,7 +17,7 @@ from scrapy.http import Response
 
 from llmcrawler.downloader import STARTED, download_failed
 from llmcrawler.items import Page
-from llmcrawler.llm.usage import Call
+from llmcrawler.llm.usage import CallReport
 from llmcrawler.monitoring import crawl_name, runs_since, span_exporter
 from llmcrawler.scheduler import LEASE
 from llmcrawler.wiring import crawl_of
@@ -93,7 +93,7 @@ class TracingExtension:
         if page is not None:
             _end(page, "dropped", "the page gave no line")
 
-    def llm_called(self, call: Call) -> None:
+    def llm_called(self, call: CallReport) -> None:
         ended = time.time()
         attributes = {
             "gen_ai.operation.name": "chat",

@@ -20,7 +20,7 @@ from llmcrawler.llm.faults import Fault, Redactor, rules_with
 from llmcrawler.llm.limits import Circuit, RateLimiter
 from llmcrawler.llm.tokens import estimate_tokens
 from llmcrawler.llm.transport import Completion, OpenAITransport
-from llmcrawler.llm.usage import Call, Usage
+from llmcrawler.llm.usage import CallReport, Usage
 
 logger = logging.getLogger(__name__)
 
@@ -206,9 +206,9 @@ class LLMClient:
             self.usage.answers += 1
             self.usage.count_tokens(asked, said, outcome.provider_cached_tokens)
             self._rate.settle(entry, asked + said)
-            self.usage.tell(Call(ask.task, self._model, self.host, seconds, asked, said))
+            self.usage.tell(CallReport(ask.task, self._model, self.host, seconds, asked, said))
         else:
-            self.usage.tell(Call(ask.task, self._model, self.host, seconds, fault=outcome.kind))
+            self.usage.tell(CallReport(ask.task, self._model, self.host, seconds, fault=outcome.kind))
         return outcome
 
     def _delay_seconds(self, fault: Fault, failures: int) -> float | None:

@@ -54,7 +54,7 @@ def price_of(model: str, input_usd: float | None = None, output_usd: float | Non
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallReport:
     """One HTTP request that has just come back. `fault` is None where it brought an answer."""
 
     task: str
@@ -86,7 +86,7 @@ class Usage:
         self.seconds = 0.0
         self.calls_by_task: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
-        self.watchers: list[Callable[[Call], None]] = []
+        self.watchers: list[Callable[[CallReport], None]] = []
 
     @property
     def cost_usd(self) -> float | None:
@@ -103,7 +103,7 @@ class Usage:
         self.completion_tokens += completion_tokens
         self.provider_cached_tokens += min(provider_cached_tokens, prompt_tokens)
 
-    def tell(self, call: Call) -> None:
+    def tell(self, call: CallReport) -> None:
         for watch in self.watchers:
             watch(call)
 
