@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -12,11 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
 from typing import Any
-from urllib.parse import urlencode
 from urllib.request import urlopen
 
 from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, environment, free_port
+from tests.e2e.documents import block
 
+DOCUMENTED_URL = "http://localhost:6800/"
 _PARTS_OF_PROJECT = ("llmcrawler", "pyproject.toml", "setup.py", "requirements.txt", "README.md", "LICENSE")
 _ENDED = re.compile(r"Process (?:finished|died: exitstatus=(\d+)):? .*job='(\w+)'")
 
@@ -34,18 +36,18 @@ class Scrapyd:
         for name in _PARTS_OF_PROJECT:
             copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
             copy(ROOT / name, work / name)
-        target = (ROOT / "scrapy.cfg").read_text().replace("[deploy]", f"[deploy]\nurl = {self.url}")
+        target = (ROOT / "scrapy.cfg").read_text().replace(DOCUMENTED_URL, self.url)
         (work / "scrapy.cfg").write_text(target)
-        command = [sys.executable, "-m", "scrapyd_client.deploy"]
-        done = subprocess.run(command, cwd=work, env=environment(), capture_output=True, text=True, check=True)
-        return done.stdout
+        return self._run(block("scrapyd.md", "deploy"), work)
 
-    def schedule(self, *settings: str, **arguments: Any) -> str:
-        """The id of the job."""
-        fields = [("project", "llmcrawler"), ("spider", "explore"), *arguments.items()]
-        body = urlencode([*fields, *(("setting", setting) for setting in settings)]).encode()
-        with urlopen(f"{self.url}schedule.json", body) as answer:
-            return str(json.load(answer)["jobid"])
+    def schedule(self, url: str, jobdir: Path, *settings: str) -> str:
+        """The id of the job that the command of the docs makes, for another site and with some more settings."""
+        command = block("scrapyd.md", "schedule").replace("https://shop.example", url)
+        command = command.replace("/var/lib/llmcrawler/shop", str(jobdir)).rstrip()
+        return str(json.loads(self._run(command + "".join(f" -d setting={one}" for one in settings)))["jobid"])
+
+    def listed(self, state: str) -> list[str]:
+        return [job["id"] for job in json.loads(self._run(block("scrapyd.md", "list")))[state]]
 
     def status_of(self, job: str) -> int:
         """Its exit status, when it has ended; Scrapyd's log says when."""
@@ -57,10 +59,6 @@ class Scrapyd:
                 self._statuses[ended[2]] = int(ended[1] or 0)
         return self._statuses[job]
 
-    def listed(self, state: str) -> list[str]:
-        with urlopen(f"{self.url}listjobs.json?project=llmcrawler") as answer:
-            return [job["id"] for job in json.load(answer)[state]]
-
     def items_of(self, job: str) -> list[dict[str, Any]]:
         with urlopen(f"{self.url}items/llmcrawler/explore/{job}.jl") as answer:
             return [json.loads(line) for line in answer]
@@ -69,15 +67,22 @@ class Scrapyd:
         with urlopen(f"{self.url}logs/llmcrawler/explore/{job}.log") as answer:
             return str(answer.read().decode())
 
+    def _run(self, command: str, folder: Path | None = None) -> str:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        here = command.replace(DOCUMENTED_URL, self.url)
+        given = {**environment(), "PATH": path}
+        return subprocess.run(
+            ["sh", "-c", here], cwd=folder, env=given, stdout=subprocess.PIPE, text=True, check=True
+        ).stdout
+
 
 @contextmanager
 def scrapyd(folder: Path) -> Iterator[Scrapyd]:
     folder.mkdir()
     port = free_port()
-    settings = {"http_port": port, "items_dir": "items", "poll_interval": 0.1, "max_proc": 2}
-    (folder / "scrapyd.conf").write_text(
-        "[scrapyd]\n" + "".join(f"{key} = {value}\n" for key, value in settings.items())
-    )
+    settings = {"http_port": port, "poll_interval": 0.1, "max_proc": 2}
+    lines = "".join(f"{key} = {value}\n" for key, value in settings.items())
+    (folder / "scrapyd.conf").write_text(block("scrapyd.md", "scrapyd.conf") + lines)
     process = subprocess.Popen(
         [sys.executable, "-m", "scrapyd"],
         cwd=folder,

@@ -1,4 +1,4 @@
-"""The egg that `scrapyd-deploy` builds, in a real Scrapyd."""
+"""The egg that `scrapyd-deploy` builds, in a real Scrapyd, by the commands of docs/scrapyd.md."""
 
 import asyncio
 from threading import Event
@@ -26,23 +26,22 @@ def test_a_nightly_schedule_crawls_then_refreshes_and_is_refused_while_it_runs(t
     ):
         assert '"spiders": ' in daemon.deploy(tmp_path / "project")
         settings = [
-            f"JOBDIR={tmp_path / 'jobs' / 'shop'}",
             f"LLM_BASE_URL={llm.base_url}",
             "LLM_CACHE=False",
             "DOWNLOAD_DELAY=0",
             "CONTENT_INLINE_CHARS=2000",  # longer pages are read in a process that has to find the egg too
         ]
-        schedule = {"url": f"{site.url()},{site.url('/hold')}", "max_pages": 12, "refresh": 1}
-        first = daemon.schedule(*settings, **schedule)
+        schedule = (f"{site.url()},{site.url('/hold')}", tmp_path / "jobs" / "shop", *settings)
+        first = daemon.schedule(*schedule)
         assert arrived.wait(60)
         assert daemon.listed("running") == [first]
-        overlapping = daemon.schedule(*settings, **schedule)
+        overlapping = daemon.schedule(*schedule)
         assert daemon.status_of(overlapping) == ExitStatus.BUSY
         assert "another crawl is running in it; wait for its end" in daemon.log_of(overlapping)
         released.set()
         assert daemon.status_of(first) == ExitStatus.FINISHED
         calls = llm.calls
-        second = daemon.schedule(*settings, **schedule)
+        second = daemon.schedule(*schedule)
         assert daemon.status_of(second) == ExitStatus.FINISHED
         assert {first, overlapping, second} == set(daemon.listed("finished"))
         pages = [[line for line in daemon.items_of(job) if line["kind"] == "page"] for job in (first, second)]
