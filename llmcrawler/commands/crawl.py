@@ -45,17 +45,17 @@ class Command(CrawlCommand):
         spiders = self.crawler_process.spider_loader
         if args[0] not in spiders.list():
             raise UsageError(f"no spider {args[0]!r}; there are: {', '.join(sorted(spiders.list()))}", print_help=False)
+        crawler = self._create_crawler(args[0])
         try:
-            _check(spiders.load(args[0]), opts, self.settings)
+            _check(spiders.load(args[0]), opts, crawler.settings)  # a spider's own settings are among these
         except JobBusy as busy:
             self.exitcode = _refused(busy)
             return
-        crawler = self._create_crawler(args[0])
         crawling = self.crawler_process.crawl(crawler, **opts.spargs)
         _collect_less_often()
         self.crawler_process.start()
         failed = self.crawler_process.bootstrap_failed
-        self.exitcode = _failed_start(crawling) if failed else _exit_status(crawler, errors_share(self.settings))
+        self.exitcode = _failed_start(crawling) if failed else _exit_status(crawler, errors_share(crawler.settings))
 
 
 def _collect_less_often() -> None:

@@ -18,7 +18,7 @@ from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from twisted.internet.task import LoopingCall
 
 from llmcrawler.configuration import errors_share
-from llmcrawler.items import Page
+from llmcrawler.items import Line
 from llmcrawler.llm.usage import CallReport
 from llmcrawler.monitoring import MetricsPlace, crawl_name, metrics_place, runs_since
 from llmcrawler.reporting import Metric, ending_of, metrics_of
@@ -143,7 +143,7 @@ class _Times:
             self._fetches.labels(*self._labels).observe(latency)
 
     def item_scraped(self, item: Any) -> None:
-        if isinstance(item, Page):
+        if isinstance(item, Line):
             for name, run in runs_since(item.stages, self._started).items():
                 if name != "fetch":
                     self._stages.labels(*self._labels, name).observe(run.seconds)

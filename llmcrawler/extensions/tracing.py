@@ -16,7 +16,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
 from llmcrawler.downloader import STARTED, download_failed
-from llmcrawler.items import Page
+from llmcrawler.items import Line, Page, Url
 from llmcrawler.llm.usage import CallReport
 from llmcrawler.monitoring import crawl_name, runs_since, span_exporter
 from llmcrawler.scheduler import LEASE
@@ -77,11 +77,12 @@ class TracingExtension:
         self._fetched(request, type(exception).__name__, {})
 
     def item_scraped(self, item: Any) -> None:
-        if not isinstance(item, Page):
+        if not isinstance(item, Page) and not (isinstance(item, Url) and item.was_tried):
             return
         runs = runs_since(item.stages, self._started)
         begin = min((run.started for run in runs.values()), default=time.time())
-        page = self._pages.pop(item.url, None) or self._page(item.url, begin)
+        page = self._pages.get(item.id) or self._page(item.id, begin)
+        del self._pages[item.id]
         for name, run in runs.items():
             if name != "fetch":  # each try of that has a span of its own
                 self._span(f"stage {name}", page, (run.started, run.started + run.seconds), run.error, {})
@@ -89,7 +90,7 @@ class TracingExtension:
         _end(page, None if item.error is None else item.error.kind, "" if item.error is None else item.error.message)
 
     def item_was_lost(self, item: Any) -> None:
-        page = self._pages.pop(item.url, None) if isinstance(item, Page) else None
+        page = self._pages.pop(item.id, None) if isinstance(item, Line) else None
         if page is not None:
             _end(page, "dropped", "the page gave no line")
 
@@ -137,13 +138,12 @@ class TracingExtension:
         }
         self._span("fetch", parent, (begin, ended), error, of_request | attributes, is_client=True)
 
-    def _page(self, url: str, started: float) -> Span:
+    def _page(self, key: str, started: float) -> Span:
         """A trace of its own, as a crawl has more pages than anybody can look at in one."""
         link = self._trace.Link(self._crawl.get_span_context())
         root: Context = self._trace.set_span_in_context(self._trace.INVALID_SPAN)
         page = self._tracer.start_span("page", context=root, links=[link], start_time=_ns(started))
-        page.set_attribute("url.full", url)
-        self._pages[url] = page
+        self._pages[key] = page
         return page
 
     def _span(  # noqa: PLR0913 - what a span consists of
@@ -187,15 +187,15 @@ def _end(span: Span, error: str | None, message: str, end_time: int | None = Non
     span.end(end_time)
 
 
-def _of_page(page: Page) -> dict[str, Any]:
-    attributes = {
-        "http.response.status_code": page.status,
-        "llmcrawler.depth": page.depth,
-        "llmcrawler.page_type": page.page_type,
-        "llmcrawler.decided_by": page.decided_by,
-        "llmcrawler.template": page.template,
-        "llmcrawler.change": page.change,
-    }
+def _of_page(line: Line) -> dict[str, Any]:
+    attributes = {"url.full": line.url, "http.response.status_code": line.status, "llmcrawler.depth": line.depth}
+    if isinstance(line, Page):
+        attributes |= {
+            "llmcrawler.page_type": line.page_type,
+            "llmcrawler.decided_by": line.decided_by,
+            "llmcrawler.template": line.template,
+            "llmcrawler.change": line.change,
+        }
     return {name: value for name, value in attributes.items() if value is not None}
 
 

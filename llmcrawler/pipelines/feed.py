@@ -7,7 +7,8 @@ from typing import Any, Self
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import StatsCollector
 
-from llmcrawler.items import Page
+from llmcrawler.feeds.values import clean
+from llmcrawler.items import Line, Page
 from llmcrawler.reporting import count_line
 
 
@@ -22,8 +23,12 @@ class FeedPipeline:
         return cls(crawler.stats, crawler.settings.getbool("CONTENT_IN_FEED"))
 
     def process_item(self, item: Any) -> Any:
+        if isinstance(item, Line):
+            count_line(self._stats.inc_value, item.depth, item.error)
         if isinstance(item, Page):
             item.content = item.html = None
+            # Half a surrogate pair, of an escape in a page's JSON-LD say, would cost the page its line in a feed.
+            item.title, item.record, item.results = clean(item.title), clean(item.record), clean(item.results)
             if not self._with_text:
                 item.text = None
             self._count(item)
@@ -31,7 +36,6 @@ class FeedPipeline:
 
     def _count(self, page: Page) -> None:
         self._stats.inc_value("llmcrawler/pages")
-        count_line(self._stats.inc_value, page.depth, page.error)
         if page.page_type is not None:
             self._stats.inc_value(f"llmcrawler/page_types/{page.page_type}")
         if page.decided_by is not None:
