@@ -67,7 +67,9 @@ _GAUGES: Final = (
     _Rule("llmcrawler/throttle/host/*/throughput", "host_throughput", "gauge", "Requests per second", ("host",)),
     _Rule("llmcrawler/throttle/host/*/in_flight_mean", "host_in_flight", "gauge", "Mean in flight", ("host",)),
     _Rule("llmcrawler/throttle/host/*/latency_p50", "host_latency_p50_seconds", "gauge", "Median latency", ("host",)),
-    _Rule("llmcrawler/throttle/host/*/latency_p95", "host_latency_p95_seconds", "gauge", "Its 95th part", ("host",)),
+    _Rule(
+        "llmcrawler/throttle/host/*/latency_p95", "host_latency_p95_seconds", "gauge", "Its 95th percentile", ("host",)
+    ),
     _Rule("llmcrawler/throttle/host/*/refused_share", "host_refused_share", "gauge", "Share of 429 and 503", ("host",)),
     _Rule("memusage/max", "memory_max_bytes", "gauge", "Most memory that the crawl has had"),
 )
