@@ -33,6 +33,7 @@ from llmcrawler.job import JobRules, Wish, check_job
 from llmcrawler.llm import AnswerCache, Limits, price_of, read_price, resolve_provider
 from llmcrawler.llm.embedded import default_cache_folder
 from llmcrawler.llm.model import Model
+from llmcrawler.monitoring import check_monitoring
 from llmcrawler.proxies import BanRules, PoolRules, ProxyPool, resolve_proxies
 from llmcrawler.proxies.choice import read_countries
 from llmcrawler.reporting import FetchProgress
@@ -77,6 +78,7 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     bans_of(settings)
     load_validator(settings)
     progress_mode(settings)
+    check_monitoring(settings)
     for name, minimum in _MINIMA.items():
         _at_least(settings, name, minimum)
     _check_feeds(settings)
@@ -95,6 +97,14 @@ def progress_mode(settings: BaseSettings) -> str:
     if mode not in _PROGRESS_MODES:
         raise ConfigError(f"PROGRESS={settings['PROGRESS']!r}: it is one of {', '.join(_PROGRESS_MODES)}")
     return mode
+
+
+def errors_share(settings: BaseSettings) -> float:
+    _at_least(settings, "CRAWL_MAX_ERRORS_SHARE", 0)
+    share = settings.getfloat("CRAWL_MAX_ERRORS_SHARE")
+    if not share <= 1:
+        raise ConfigError(f"CRAWL_MAX_ERRORS_SHARE={settings['CRAWL_MAX_ERRORS_SHARE']!r}: a share is from 0 to 1")
+    return share
 
 
 def _check_feeds(settings: BaseSettings) -> None:

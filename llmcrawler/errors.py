@@ -2,6 +2,7 @@
 
 CrawlerError
 ├── ConfigError            stop at start: a setting or an argument is wrong
+│   └── JobBusy            stop at start, and come again later: another crawl has the JOBDIR
 ├── NoProxy                stop: no proxy could be had, or none is left
 ├── StorageFailed          stop: the job's file cannot be written any more; what was written stays
 ├── NotThePage             fetch it again, otherwise: what came is not the page that was asked for
@@ -22,6 +23,10 @@ class CrawlerError(Exception):
 
 class ConfigError(CrawlerError):
     """A setting, an argument or a file of the user's is wrong; the message names it and the cure."""
+
+
+class JobBusy(ConfigError):
+    """Another crawl runs in this JOBDIR."""
 
 
 class NoProxy(CrawlerError):

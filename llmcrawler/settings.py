@@ -32,6 +32,7 @@ DOWNLOAD_VERIFY_CERTIFICATES = True
 RETRY_TIMES = 5  # after the first try: a site that fails three times in ten loses one page in a thousand
 RETRY_GIVE_UP_LOG_LEVEL = "DEBUG"  # it is a line of the feed
 REDIRECT_MAX_TIMES = 10
+CRAWL_MAX_ERRORS_SHARE = 1.0  # a greater share of pages with errors makes the exit status 6; 1: it never does
 
 # -- Proxies and pages that are none ----------------------------------------------------------------------------------
 PROXIES: object = []  # http://user:password@host:port, ...; or by country: {"DE": [...], "*": [...]}, "*" for others
@@ -118,6 +119,8 @@ EXTENSIONS = {
     "llmcrawler.extensions.throttle.AdaptiveThrottle": 0,
     "llmcrawler.extensions.history.HistoryExtension": 500,
     "llmcrawler.extensions.progress.ProgressExtension": 500,
+    "llmcrawler.extensions.metrics.MetricsExtension": 600,
+    "llmcrawler.extensions.tracing.TracingExtension": 610,
 }
 CONCURRENT_ITEMS = 2  # tasks that Scrapy starts for each response, however few items it gives
 SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64 * 2**20  # bytes of bodies whose pages wait for the LLM before downloads pause
@@ -126,9 +129,14 @@ REMOTE_CONTROL_ENABLED = False
 
 # -- Logs and progress -------------------------------------------------------------------------------------------------
 LOG_LEVEL = "INFO"
+# LOG_FORMAT: Scrapy's; `json` makes each log line of `scrapy crawl`, `shell` and `parse` a JSON object
 LOG_FORMATTER = "llmcrawler.logformatter.ShortLogFormatter"
 PROGRESS = "auto"  # live (on a terminal), log, off; auto chooses
 PROGRESS_LOG_SECONDS = 60.0  # between two progress lines where there is no terminal
+METRICS_PORT = 0  # where Prometheus may look while the crawl runs (pip install prometheus-client); 0: nowhere
+METRICS_HOST = "127.0.0.1"  # 0.0.0.0: from other machines too; there is no password
+METRICS_TEXTFILE = ""  # a .prom file in the folder of the node exporter's textfile collector
+TRACES = ""  # OpenTelemetry: otlp, console, or the path of a span exporter's class (pip install opentelemetry-sdk)
 
 # -- Feed --------------------------------------------------------------------------------------------------------------
 FEED_EXPORT_ENCODING = "utf-8"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gc
+import logging
 
 from scrapy import Spider
 from scrapy.commands.crawl import Command as CrawlCommand
@@ -11,22 +13,16 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
-from llmcrawler.configuration import check
-from llmcrawler.errors import ConfigError
+from llmcrawler import json_log
+from llmcrawler.configuration import check, errors_share
+from llmcrawler.errors import ConfigError, JobBusy
+from llmcrawler.reporting import ExitStatus, judge
 
-# Reasons to close that are an end as it was asked for. CLOSESPIDER_* limits are the user's own wish.
-_GOOD_REASONS = {
-    "finished",
-    "closespider_itemcount",
-    "closespider_pagecount",
-    "closespider_pagecount_no_item",
-    "closespider_timeout",
-    "closespider_timeout_no_item",
-}
+logger = logging.getLogger(__name__)
 
 
 class Command(CrawlCommand):
-    """Exit status: 0 finished, 1 stopped early or an error of our own, 2 wrong usage."""
+    """Its exit statuses are those of ExitStatus."""
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -36,8 +32,9 @@ class Command(CrawlCommand):
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
+        assert self.settings is not None
+        json_log.install(self.settings)
         if opts.force:
-            assert self.settings is not None
             self.settings.set("JOBDIR_FORCE", True, priority="cmdline")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -49,11 +46,16 @@ class Command(CrawlCommand):
         if args[0] not in spiders.list():
             raise UsageError(f"no spider {args[0]!r}; there are: {', '.join(sorted(spiders.list()))}", print_help=False)
         crawler = self._create_crawler(args[0])
-        _check(spiders.load(args[0]), opts, crawler.settings)  # a spider's own settings are among these
-        self.crawler_process.crawl(crawler, **opts.spargs)
+        try:
+            _check(spiders.load(args[0]), opts, crawler.settings)  # a spider's own settings are among these
+        except JobBusy as busy:
+            self.exitcode = _refused(busy)
+            return
+        crawling = self.crawler_process.crawl(crawler, **opts.spargs)
         _collect_less_often()
         self.crawler_process.start()
-        self.exitcode = _exit_status(crawler, self.crawler_process.bootstrap_failed)
+        failed = self.crawler_process.bootstrap_failed
+        self.exitcode = _failed_start(crawling) if failed else _exit_status(crawler, errors_share(crawler.settings))
 
 
 def _collect_less_often() -> None:
@@ -64,20 +66,37 @@ def _collect_less_often() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
-def _exit_status(crawler: Crawler, bootstrap_failed: bool) -> int:
-    if bootstrap_failed or crawler.stats is None:
-        return 1
-    well_ended = crawler.stats.get_value("finish_reason") in _GOOD_REASONS
-    # A failed page is a line of the feed and no error of the log; a feed that could not be stored is one.
-    failed = crawler.stats.get_value("llmcrawler/internal_errors") or crawler.stats.get_value("log_count/ERROR")
-    return 0 if well_ended and not failed else 1
+def _exit_status(crawler: Crawler, max_errors_share: float) -> ExitStatus:
+    assert crawler.stats is not None
+    verdict = judge(crawler.stats.get_stats(), max_errors_share)
+    level = logging.INFO if verdict.status is ExitStatus.FINISHED else logging.WARNING
+    logger.log(level, "Exit status %(exit_status)d: %(why)s", {"exit_status": int(verdict.status), "why": verdict.why})
+    return verdict.status
+
+
+def _failed_start(crawling: object) -> ExitStatus:
+    """Two crawls that start in the same moment have both seen that the JOBDIR is free."""
+    error = crawling.exception() if isinstance(crawling, asyncio.Task) and crawling.done() else None
+    if isinstance(error, JobBusy):
+        return _refused(error)
+    if error is not None:  # asyncio says it only of an exception that nobody has looked at
+        logger.critical("The crawl could not be started", exc_info=error)
+    return ExitStatus.ERROR
+
+
+def _refused(busy: JobBusy) -> ExitStatus:
+    logger.error("%s", busy)
+    return ExitStatus.BUSY
 
 
 def _check(spider_class: type[Spider], opts: argparse.Namespace, settings: BaseSettings) -> None:
     options = getattr(spider_class, "Options", None)
-    if options is None:  # a spider of the user's own
-        return
     try:
+        errors_share(settings)
+        if options is None:  # a spider of the user's own
+            return
         check(settings, options.of(opts.spargs), spider_class.name)
+    except JobBusy:
+        raise
     except ConfigError as error:
         raise UsageError(str(error), print_help=False) from error

@@ -16,6 +16,7 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.spider import spidercls_for_request
 from twisted.internet.defer import Deferred
 
+from llmcrawler import json_log
 from llmcrawler.configuration import check
 from llmcrawler.errors import ConfigError
 from llmcrawler.frontier import Lease, UrlTask
@@ -29,6 +30,11 @@ _DEFAULT_SPIDER = "explore"
 
 class Command(ParseCommand):
     """With --pipelines the items are shown as in the feed. The file of learned templates is read and not changed."""
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        assert self.settings is not None
+        json_log.install(self.settings)
 
     def set_spidercls(self, url: str, opts: argparse.Namespace) -> None:
         assert self.crawler_process is not None

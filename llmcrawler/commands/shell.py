@@ -10,6 +10,7 @@ from scrapy.commands.shell import Command as ShellCommand
 from scrapy.exceptions import UsageError
 from scrapy.http import TextResponse
 
+from llmcrawler import json_log
 from llmcrawler.configuration import templates_file
 from llmcrawler.content import decoded
 from llmcrawler.errors import ConfigError
@@ -27,6 +28,11 @@ class Command(ShellCommand):
     """Where TEMPLATES_FILE (or a JOBDIR) has templates, the shell has `record`, `selectors` and `template`."""
 
     _recall: Recall | None = None
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        assert self.settings is not None
+        json_log.install(self.settings)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None

@@ -18,6 +18,7 @@ from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from scrapy.utils.log import get_scrapy_root_handler
 from twisted.internet.task import LoopingCall
 
+from llmcrawler import json_log
 from llmcrawler.arguments import NO_LIMIT
 from llmcrawler.configuration import progress_mode
 from llmcrawler.errors import ConfigError
@@ -166,7 +167,7 @@ def _policies(crawler: Crawler) -> dict[str, HostPolicy]:
 
 
 def _live_display(mode: str, settings: BaseSettings) -> LiveDisplay | None:
-    if mode == "log" or (mode == "auto" and not sys.stderr.isatty()):
+    if mode == "log" or (mode == "auto" and (not sys.stderr.isatty() or json_log.is_wanted(settings))):
         return None
     # Imported where it is used: rich's console takes 50 ms to load.
     from llmcrawler.reporting.display import LiveDisplay, terminal_is_free  # noqa: PLC0415

@@ -16,6 +16,7 @@ from llmcrawler.errors import ContentError
 from llmcrawler.items import Page, line_of
 from llmcrawler.job import Job
 from llmcrawler.middlewares.stored import text_of
+from llmcrawler.reporting import count_line
 from llmcrawler.wiring import Crawl, crawl_of
 
 logger = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ class ResumeExtension:
         await self._get_used_to_sites()
         exporter, spider = self._crawler.get_extension(FeedExporter), self._crawler.spider
         assert spider is not None
+        assert self._crawler.stats is not None
         last, count = 0, 0
         while lines := await self._job.ledger.lines(last, self._job.last_earlier_seq):
             last = lines[-1][0]
@@ -56,11 +58,11 @@ class ResumeExtension:
                 if isinstance(page, Page) and page.template is not None:
                     grouper = self._crawl.site_of(page.url).grouper
                     page.template = grouper.count_earlier(page.url, page.template)
+                count_line(self._crawler.stats.inc_value, page.depth, page.error)
                 if exporter is not None:
                     exporter.item_scraped(page, spider)
             count += len(lines)
             await asyncio.sleep(0)
-        assert self._crawler.stats is not None
         self._crawler.stats.set_value("llmcrawler/replayed", count)
 
     async def _get_used_to_sites(self) -> None:

@@ -20,7 +20,7 @@ from llmcrawler.llm.faults import Fault, Redactor, rules_with
 from llmcrawler.llm.limits import Circuit, RateLimiter
 from llmcrawler.llm.tokens import estimate_tokens
 from llmcrawler.llm.transport import Completion, OpenAITransport
-from llmcrawler.llm.usage import Usage
+from llmcrawler.llm.usage import CallReport, Usage
 
 logger = logging.getLogger(__name__)
 
@@ -194,7 +194,8 @@ class LLMClient:
             entry = await self._rate.admit(prompt_tokens)
             started = self._clock.monotonic()
             outcome = await self._transport.complete(body)
-            self.usage.seconds += self._clock.monotonic() - started
+            seconds = self._clock.monotonic() - started
+            self.usage.seconds += seconds
         if not isinstance(outcome, Fault) or outcome.kind not in {faults.UNREACHED, faults.LOST}:
             self.usage.count_call(ask.task)
         if isinstance(outcome, Completion):
@@ -205,6 +206,9 @@ class LLMClient:
             self.usage.answers += 1
             self.usage.count_tokens(ask.task, asked, said, outcome.provider_cached_tokens)
             self._rate.settle(entry, asked + said)
+            self.usage.tell(CallReport(ask.task, self._model, self.host, seconds, asked, said))
+        else:
+            self.usage.tell(CallReport(ask.task, self._model, self.host, seconds, fault=outcome.kind))
         return outcome
 
     def _delay_seconds(self, fault: Fault, failures: int) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -52,9 +53,22 @@ def price_of(model: str, input_usd: float | None = None, output_usd: float | Non
     return Price(paid_in, paid_out, cached)
 
 
+@dataclass(frozen=True, slots=True)
+class CallReport:
+    """One HTTP request that has just come back. `fault` is None where it brought an answer."""
+
+    task: str
+    model: str
+    host: str
+    seconds: float
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    fault: str | None = None
+
+
 class Usage:
-    """Running totals of one crawl. A call is one HTTP request that reached the server, repeats and faults
-    included.
+    """Running totals of one crawl; `watchers` are told of each call. A call is one HTTP request that reached the
+    server, repeats and faults included.
 
     `price` None means that the cost is not known, and so it is never shown as 0.
     """
@@ -75,6 +89,7 @@ class Usage:
         self.completion_tokens_by_task: Counter[str] = Counter()
         self.provider_cached_tokens_by_task: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
+        self.watchers: list[Callable[[CallReport], None]] = []
 
     @property
     def cost_usd(self) -> float | None:
@@ -105,6 +120,10 @@ class Usage:
         self.prompt_tokens_by_task[task] += prompt_tokens
         self.completion_tokens_by_task[task] += completion_tokens
         self.provider_cached_tokens_by_task[task] += cached
+
+    def tell(self, call: CallReport) -> None:
+        for watch in self.watchers:
+            watch(call)
 
     def count_fault(self, kind: str) -> None:
         self.faults[kind] += 1

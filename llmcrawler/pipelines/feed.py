@@ -8,7 +8,8 @@ from scrapy.crawler import Crawler
 from scrapy.statscollectors import StatsCollector
 
 from llmcrawler.feeds.values import clean
-from llmcrawler.items import Page
+from llmcrawler.items import Line, Page
+from llmcrawler.reporting import count_line
 
 
 class FeedPipeline:
@@ -22,6 +23,8 @@ class FeedPipeline:
         return cls(crawler.stats, crawler.settings.getbool("CONTENT_IN_FEED"))
 
     def process_item(self, item: Any) -> Any:
+        if isinstance(item, Line):
+            count_line(self._stats.inc_value, item.depth, item.error)
         if isinstance(item, Page):
             item.content = item.html = None
             # Half a surrogate pair, of an escape in a page's JSON-LD say, would cost the page its line in a feed.

@@ -7,7 +7,7 @@ from typing import Final
 
 from filelock import FileLock, Timeout
 
-from llmcrawler.errors import ConfigError
+from llmcrawler.errors import ConfigError, JobBusy
 
 JOB_FILE: Final = "crawl.sqlite"
 LOCK_FILE: Final = "crawl.lock"
@@ -16,13 +16,13 @@ _PATIENCE_SECONDS = 0.3  # who only looks whether a crawl is running has the loc
 
 
 def lock_folder(folder: Path, cure: str = "wait for its end, or name another") -> FileLock:
-    """Have the folder until the lock is released. Raises ConfigError where a crawl has it."""
+    """Have the folder until the lock is released. Raises JobBusy where a crawl has it."""
     lock = FileLock(folder / LOCK_FILE)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=_PATIENCE_SECONDS)
     except Timeout:
-        raise ConfigError(f"JOBDIR={folder}: another crawl is running in it; {cure}") from None
+        raise JobBusy(f"JOBDIR={folder}: another crawl is running in it; {cure}") from None
     except OSError as error:
         raise ConfigError(f"JOBDIR={folder} cannot be written: {error.strerror or error}") from error
     return lock

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections import Counter
@@ -43,6 +44,12 @@ class Outcome:
 
     def error_kinds(self) -> Counter[str]:
         return Counter(page["error"]["kind"] for page in self.pages if page["error"])
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def environment() -> dict[str, str]:

@@ -10,6 +10,7 @@ import sys
 import pytest
 from aiohttp import web
 
+from llmcrawler.reporting import ExitStatus
 from tests.e2e.crawling import FAST, ROOT, command, environment, explore
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.mock_site import UNLINKED, MockSite
@@ -138,7 +139,7 @@ def test_a_redirect_loop_ends_as_an_error(tmp_path, site):
 def test_a_site_that_is_not_there_is_a_line_too(tmp_path, url, kind):
     outcome = explore(tmp_path, url, {"RETRY_TIMES": 0})
     assert outcome.error_kinds() == {kind: 1}
-    assert outcome.exit_status == 0
+    assert outcome.exit_status == ExitStatus.UNREACHABLE
 
 
 def test_robots_txt_holds_from_the_first_request_on(tmp_path, site):
@@ -283,6 +284,8 @@ def test_answers_are_kept_for_the_next_crawl(tmp_path, site):
         ({"url": ""}, {}, "-a url="),
         ({}, {"LLM_PROVIDER": "gpt"}, "LLM_PROVIDER"),
         ({}, {"LLM_BATCH_PAGES": "0"}, "LLM_BATCH_PAGES='0'"),
+        ({}, {"CRAWL_MAX_ERRORS_SHARE": "5%"}, "CRAWL_MAX_ERRORS_SHARE='5%'"),
+        ({}, {"CRAWL_MAX_ERRORS_SHARE": "5"}, "from 0 to 1"),
         ({}, {"THROTTLE_PUT_BACKS": "few"}, "THROTTLE_PUT_BACKS='few'"),
     ],
 )
@@ -307,7 +310,7 @@ def test_ctrl_c_ends_the_crawl_with_what_it_has(tmp_path):
             os.sched_yield()
         crawl.send_signal(signal.SIGINT)
         log = crawl.communicate(timeout=30)[1]
-    assert crawl.returncode == 1
+    assert crawl.returncode == ExitStatus.INTERRUPTED
     assert "Traceback" not in log
     lines = [json.loads(line) for line in feed.read_text().splitlines()]
     assert len([line for line in lines if line["kind"] == "page"]) >= 4
@@ -352,7 +355,7 @@ def test_lying_headers_are_lines_and_no_errors_of_ours(tmp_path, headers, status
     with MockSite({"/lie": lie}).in_thread() as site:
         outcome = explore(tmp_path, site.url("/lie"), depth=0)
     assert outcome.error_kinds() == {kind: 1}
-    assert outcome.exit_status == 0
+    assert outcome.exit_status == ExitStatus.UNREACHABLE
     assert "Traceback" not in outcome.log
 
 

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 
+from llmcrawler.reporting import ExitStatus
 from tests.e2e.crawling import Outcome, crawl
 from tests.e2e.killing import JobCrawl, lines_of
 from tests.servers.listed_site import listed_routes, odd_lists, urlset
@@ -140,7 +141,7 @@ def test_kill_9_again_and_again_leaves_each_url_once(tmp_path, pages, listing_si
 def test_a_map_that_is_cut_short_lists_what_it_knows(tmp_path, pages, listing_site):
     feed = tmp_path / "map.jsonl"
     job = JobCrawl(tmp_path, listing_site.url(), {"JOBDIR": ""}, feeds=["-O", feed], spider="map")
-    assert job.run_until(pages, 20, signal.SIGTERM) == 1
+    assert job.run_until(pages, 20, signal.SIGTERM) == ExitStatus.INTERRUPTED
     found = paths_of(lines_of(feed))
     assert set(found.values()) == {1}
     assert sum(path.startswith("/listed/") for path in found) == LISTED

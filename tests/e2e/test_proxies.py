@@ -9,6 +9,7 @@ import sys
 import pytest
 from aiohttp import web
 
+from llmcrawler.reporting import ExitStatus
 from tests.e2e.crawling import ROOT, command, environment, explore
 from tests.servers.certificates import server_context
 from tests.servers.mock_site import MockSite
@@ -276,7 +277,7 @@ def test_what_the_validator_refuses_is_fetched_again(tmp_path, validator):
         "attempts": 3,
     }
     assert never.page("/never")["text"] is None
-    assert never.exit_status == 0
+    assert never.exit_status == ExitStatus.UNREACHABLE
 
 
 def test_what_the_validator_refuses_is_a_ban_of_the_proxy(tmp_path, site, validator):
@@ -330,7 +331,7 @@ def test_ctrl_c_while_all_proxies_rest_ends_the_crawl(tmp_path, site):
         pass
     crawl.send_signal(signal.SIGINT)
     log = crawl.communicate(timeout=30)[1]
-    assert crawl.returncode == 1
+    assert crawl.returncode == ExitStatus.INTERRUPTED
     assert "Traceback" not in log
     (line,) = (tmp_path / "feed.jsonl").read_text().splitlines()
     assert json.loads(line)["error"]["kind"] == "no_proxy"

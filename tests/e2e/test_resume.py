@@ -11,6 +11,7 @@ from random import Random
 
 import pytest
 
+from llmcrawler.reporting import ExitStatus
 from tests.e2e.killing import JobCrawl, Server, files_of, lines_of, paths_of, repeats_beyond_in_flight, wait_until
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.many_pages import ManyPages
@@ -67,7 +68,7 @@ def test_a_crawl_that_is_asked_to_stop_says_how_to_go_on_and_appends_each_line_o
     crawl = JobCrawl(tmp_path, site.url(), feeds=["-o", feed])
     for number, wanted in ((signal.SIGINT, 20), (signal.SIGTERM, 50), (signal.SIGKILL, 80)):
         status = crawl.run_until(pages, wanted, number)
-        assert status == (-number if number == signal.SIGKILL else 1)
+        assert status == (-number if number == signal.SIGKILL else ExitStatus.INTERRUPTED)
         if number != signal.SIGKILL:
             assert "run the same command again" in crawl.logs[-1]
             assert "Traceback" not in crawl.logs[-1]
@@ -205,7 +206,7 @@ def test_a_job_that_is_in_use_takes_no_second_crawl(tmp_path, pages, site):
     with crawl.running() as process:
         wait_until(lambda: len(pages.requested) >= 3, pages, process)
         second.settings = {"JOBDIR": crawl.jobdir}
-        assert second.run() == 2
+        assert second.run() == ExitStatus.BUSY
         pages.latency_seconds = 0.0
     assert "another crawl is running in it" in second.logs[-1]
     assert process.returncode == 0

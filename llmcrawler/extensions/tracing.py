@@ -1,0 +1,203 @@
+"""OpenTelemetry traces: each page is a trace, with its fetches and stages; calls of the LLM are in the crawl's own.
+
+Spans are made when something has ended, from what is recorded anyway, so a page does no more work on its way.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
+
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured
+from scrapy.http import Response
+
+from llmcrawler.downloader import STARTED, download_failed
+from llmcrawler.items import Line, Page, Url
+from llmcrawler.llm.usage import CallReport
+from llmcrawler.monitoring import crawl_name, runs_since, span_exporter
+from llmcrawler.scheduler import LEASE
+from llmcrawler.wiring import crawl_of
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Span
+
+_NANOSECONDS = 10**9
+
+
+class TracingExtension:
+    def __init__(self, crawler: Crawler, make_exporter: Any) -> None:
+        self._crawler = crawler
+        self._make_exporter = make_exporter
+        self._provider: TracerProvider | None = None
+        self._pages: dict[str, Span] = {}  # of those on their way
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        make_exporter = span_exporter(crawler.settings)
+        if make_exporter is None:
+            raise NotConfigured
+        extension = cls(crawler, make_exporter)
+        crawler.signals.connect(extension.spider_opened, signals.spider_opened)
+        crawler.signals.connect(extension.response_downloaded, signals.response_downloaded)
+        crawler.signals.connect(extension.download_failed, download_failed)
+        crawler.signals.connect(extension.item_scraped, signals.item_scraped)
+        crawler.signals.connect(extension.item_was_lost, signals.item_dropped)
+        crawler.signals.connect(extension.item_was_lost, signals.item_error)
+        crawler.signals.connect(extension.spider_closed, signals.spider_closed)
+        crawler.signals.connect(extension.engine_stopped, signals.engine_stopped)
+        return extension
+
+    def spider_opened(self) -> None:
+        from opentelemetry import trace  # noqa: PLC0415 (an extra)
+
+        name = self._crawler.spidercls.name
+        crawl = crawl_of(self._crawler)
+        of_all = {"llmcrawler.spider": name, "llmcrawler.crawl": crawl_name(self._crawler.settings, crawl.options)}
+        self._provider = _provider(self._make_exporter(), of_all)
+        self._trace = trace
+        self._tracer = self._provider.get_tracer("llmcrawler")
+        self._started = time.time()
+        self._crawl = self._tracer.start_span(f"crawl {name}", start_time=_ns(self._started))
+        if crawl.model is not None:
+            crawl.model.usage.watchers.append(self.llm_called)
+
+    # -- what has ended -----------------------------------------------------------------------------------------------
+
+    def response_downloaded(self, response: Response, request: Request) -> None:
+        error = f"http_{response.status}" if response.status >= 400 else None
+        self._fetched(request, error, {"http.response.status_code": response.status})
+
+    def download_failed(self, request: Request, exception: Exception) -> None:
+        self._fetched(request, type(exception).__name__, {})
+
+    def item_scraped(self, item: Any) -> None:
+        if not isinstance(item, Page) and not (isinstance(item, Url) and item.was_tried):
+            return
+        runs = runs_since(item.stages, self._started)
+        begin = min((run.started for run in runs.values()), default=time.time())
+        page = self._pages.get(item.id) or self._page(item.id, begin)
+        del self._pages[item.id]
+        for name, run in runs.items():
+            if name != "fetch":  # each try of that has a span of its own
+                self._span(f"stage {name}", page, (run.started, run.started + run.seconds), run.error, {})
+        page.set_attributes(_of_page(item))
+        _end(page, None if item.error is None else item.error.kind, "" if item.error is None else item.error.message)
+
+    def item_was_lost(self, item: Any) -> None:
+        page = self._pages.pop(item.id, None) if isinstance(item, Line) else None
+        if page is not None:
+            _end(page, "dropped", "the page gave no line")
+
+    def llm_called(self, call: CallReport) -> None:
+        ended = time.time()
+        attributes = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.model": call.model,
+            "gen_ai.usage.input_tokens": call.prompt_tokens,
+            "gen_ai.usage.output_tokens": call.completion_tokens,
+            "server.address": call.host,
+            "llmcrawler.task": call.task,
+        }
+        times = (ended - call.seconds, ended)
+        self._span(f"chat {call.model}", self._crawl, times, call.fault, attributes, is_client=True)
+
+    def spider_closed(self, reason: str) -> None:
+        self._crawl.set_attribute("llmcrawler.finish_reason", reason)
+
+    def engine_stopped(self) -> None:
+        if self._provider is None:
+            return
+        for page in self._pages.values():
+            _end(page, "unfinished", "the crawl was stopped")
+        self._pages.clear()
+        self._crawl.end()
+        self._provider.shutdown()
+        self._provider = None
+
+    # -- spans --------------------------------------------------------------------------------------------------------
+
+    def _fetched(self, request: Request, error: str | None, attributes: dict[str, Any]) -> None:
+        started = request.meta.get(STARTED)
+        if started is None:  # it did not go out
+            return
+        ended = time.time()
+        begin = ended - (time.monotonic() - started[0])
+        lease = request.meta.get(LEASE)
+        parent = self._crawl if lease is None else self._pages.get(lease.url) or self._page(lease.url, begin)
+        of_request = {
+            "http.request.method": request.method,
+            "url.full": request.url,
+            "server.address": urlsplit(request.url).netloc,
+            "http.request.resend_count": request.meta.get("retry_times", 0),
+        }
+        self._span("fetch", parent, (begin, ended), error, of_request | attributes, is_client=True)
+
+    def _page(self, key: str, started: float) -> Span:
+        """A trace of its own, as a crawl has more pages than anybody can look at in one."""
+        link = self._trace.Link(self._crawl.get_span_context())
+        root: Context = self._trace.set_span_in_context(self._trace.INVALID_SPAN)
+        page = self._tracer.start_span("page", context=root, links=[link], start_time=_ns(started))
+        self._pages[key] = page
+        return page
+
+    def _span(  # noqa: PLR0913 - what a span consists of
+        self,
+        name: str,
+        parent: Span,
+        times: tuple[float, float],
+        error: str | None,
+        attributes: dict[str, Any],
+        *,
+        is_client: bool = False,
+    ) -> None:
+        span = self._tracer.start_span(
+            name,
+            context=self._trace.set_span_in_context(parent),
+            kind=self._trace.SpanKind.CLIENT if is_client else self._trace.SpanKind.INTERNAL,
+            attributes=attributes,
+            start_time=_ns(times[0]),
+        )
+        _end(span, None if error is None else error.partition(":")[0], error or "", _ns(times[1]))
+
+
+def _provider(exporter: Any, attributes: dict[str, str]) -> TracerProvider:
+    """The SDK reads OTEL_* from the environment itself, but for a name of the service."""
+    from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 (an extra)
+    from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+
+    service = os.environ.get("OTEL_SERVICE_NAME", "llmcrawler")
+    provider = TracerProvider(resource=Resource.create({"service.name": service, **attributes}), shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    return provider
+
+
+def _end(span: Span, error: str | None, message: str, end_time: int | None = None) -> None:
+    from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415 (an extra)
+
+    if error is not None:
+        span.set_attribute("error.type", error)
+        span.set_status(Status(StatusCode.ERROR, message[:300]))
+    span.end(end_time)
+
+
+def _of_page(line: Line) -> dict[str, Any]:
+    attributes = {"url.full": line.url, "http.response.status_code": line.status, "llmcrawler.depth": line.depth}
+    if isinstance(line, Page):
+        attributes |= {
+            "llmcrawler.page_type": line.page_type,
+            "llmcrawler.decided_by": line.decided_by,
+            "llmcrawler.template": line.template,
+            "llmcrawler.change": line.change,
+        }
+    return {name: value for name, value in attributes.items() if value is not None}
+
+
+def _ns(seconds: float) -> int:
+    return int(seconds * _NANOSECONDS)

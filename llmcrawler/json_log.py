@@ -1,0 +1,68 @@
+"""LOG_FORMAT=json: each log line is a JSON object.
+
+Scrapy makes its handler's formatter of LOG_FORMAT itself, and anew for each crawler, so a handler of our own takes
+that one's place, with the same settings.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from scrapy import Spider
+from scrapy.settings import BaseSettings
+from scrapy.utils.log import TopLevelFormatter
+
+_OF_EVERY_RECORD = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"})
+_PLAIN = (bool, int, float, str, type(None))  # of anything else the message says what there is to say
+
+
+class JsonFormatter(logging.Formatter):
+    """What a call of the log gave as `extra`, or as the values of %(name)s, are fields of their own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        if record.stack_info:
+            line["stack"] = record.stack_info
+        extra = {name: value for name, value in vars(record).items() if name not in _OF_EVERY_RECORD}
+        values = record.args if isinstance(record.args, dict) else {}
+        fields = {str(name): value for name, value in {**values, **extra}.items() if isinstance(value, _PLAIN)}
+        if isinstance(spider := extra.get("spider"), Spider):
+            fields["spider"] = spider.name
+        return json.dumps({**fields, **line}, ensure_ascii=False)
+
+
+def is_wanted(settings: BaseSettings) -> bool:
+    return str(settings.get("LOG_FORMAT") or "").strip().lower() == "json"
+
+
+def install(settings: BaseSettings) -> None:
+    """To be called before Scrapy sets up its logging; settings that want another format are left alone."""
+    if not is_wanted(settings) or not settings.getbool("LOG_INSTALL_ROOT_HANDLER"):
+        return
+    settings.set("LOG_INSTALL_ROOT_HANDLER", False, priority="cmdline")
+    handler = _handler(settings)
+    handler.setFormatter(JsonFormatter())
+    handler.setLevel(settings.get("LOG_LEVEL"))
+    if settings.getbool("LOG_SHORT_NAMES"):
+        handler.addFilter(TopLevelFormatter(["scrapy"]))
+    logging.root.setLevel(logging.NOTSET)
+    logging.root.addHandler(handler)
+
+
+def _handler(settings: BaseSettings) -> logging.Handler:
+    file = settings.get("LOG_FILE")
+    if file:
+        mode = "a" if settings.getbool("LOG_FILE_APPEND") else "w"
+        return logging.FileHandler(Path(file), mode=mode, encoding=settings.get("LOG_ENCODING"))
+    return logging.StreamHandler() if settings.getbool("LOG_ENABLED") else logging.NullHandler()

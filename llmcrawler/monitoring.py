@@ -1,0 +1,107 @@
+"""Where metrics and traces go: their settings, checked before the first request. The libraries are extras."""
+
+from __future__ import annotations
+
+import importlib
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from scrapy.settings import BaseSettings
+from scrapy.utils.misc import load_object
+
+from llmcrawler.arguments import ExploreOptions
+from llmcrawler.errors import ConfigError
+from llmcrawler.items import StageRun
+
+_EXPORTERS: Final = {
+    "console": "opentelemetry.sdk.trace.export.ConsoleSpanExporter",
+    "otlp": "opentelemetry.exporter.otlp.proto.http.trace_exporter.OTLPSpanExporter",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsPlace:
+    """`port` 0: no endpoint; `textfile` None: no file."""
+
+    port: int
+    host: str
+    textfile: Path | None
+
+
+def check_monitoring(settings: BaseSettings) -> None:
+    """Raises ConfigError for what is off, missing, or in use."""
+    place = metrics_place(settings)
+    if place is not None:
+        _need("prometheus_client", "METRICS_PORT and METRICS_TEXTFILE", "prometheus-client")
+        if place.port:
+            _check_free(place)
+        if place.textfile is not None and not place.textfile.parent.is_dir():
+            raise ConfigError(f"METRICS_TEXTFILE={place.textfile}: there is no folder {place.textfile.parent}")
+    span_exporter(settings)
+
+
+def metrics_place(settings: BaseSettings) -> MetricsPlace | None:
+    given, file = settings.get("METRICS_PORT") or 0, str(settings.get("METRICS_TEXTFILE") or "")
+    try:
+        port = int(given)
+    except (TypeError, ValueError):
+        port = -1
+    if not 0 <= port <= 65535:
+        raise ConfigError(f"METRICS_PORT={given!r} is no port")
+    if not port and not file:
+        return None
+    return MetricsPlace(port, str(settings.get("METRICS_HOST") or ""), Path(file).expanduser() if file else None)
+
+
+def span_exporter(settings: BaseSettings) -> Callable[[], Any] | None:
+    """What makes an OpenTelemetry SpanExporter; None where there are to be no traces."""
+    wanted = str(settings.get("TRACES") or "")
+    if not wanted or wanted.lower() in ("false", "0", "none", "off"):
+        return None
+    _need("opentelemetry.sdk.trace", "TRACES", "opentelemetry-sdk")
+    if wanted == "otlp":
+        package = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
+        _need(package, "TRACES=otlp", "opentelemetry-exporter-otlp-proto-http")
+    try:
+        made: Callable[[], Any] = load_object(_EXPORTERS.get(wanted, wanted))
+    except (ImportError, NameError, ValueError) as error:
+        names = ", ".join(sorted(_EXPORTERS))
+        raise ConfigError(f"TRACES={wanted!r}: it is {names}, or the path of a SpanExporter: {error}") from error
+    return made
+
+
+def crawl_name(settings: BaseSettings, options: ExploreOptions) -> str:
+    """What tells this crawl's figures from another's, tonight's as yesterday's: its JOBDIR, else where it starts."""
+    job = settings.get("JOBDIR")
+    if job:
+        return Path(job).absolute().name
+    return urlsplit(options.urls[0]).netloc if options.urls else ""
+
+
+def runs_since(stages: Mapping[str, StageRun], started: float) -> dict[str, StageRun]:
+    """A page that goes on has those of earlier runs of its crawl too."""
+    return {name: run for name, run in stages.items() if run.status != "skipped" and run.started >= started}
+
+
+def _need(module: str, setting: str, package: str) -> None:
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        raise ConfigError(f"{setting} needs {package}: pip install {package} ({error})") from error
+
+
+def _check_free(place: MetricsPlace) -> None:
+    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((place.host, place.port))
+    except OSError as error:
+        raise ConfigError(
+            f"METRICS_PORT={place.port} cannot be had on METRICS_HOST={place.host}: {error.strerror or error}; name "
+            "another, or use METRICS_TEXTFILE, which several crawls at a time can do"
+        ) from error

@@ -1,0 +1,75 @@
+"""What a crawl's exit status is, from its stats: a schedule goes by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Final
+
+from llmcrawler.items import PageError
+
+BUDGET_REACHED: Final = "llmcrawler/llm/budget_reached"
+
+_LINES, _FAILED_LINES = "llmcrawler/lines", "llmcrawler/lines_failed"
+_START_LINES, _FAILED_START_LINES = "llmcrawler/start_lines", "llmcrawler/start_lines_failed"
+
+# Reasons to close that are an end as it was asked for. CLOSESPIDER_* limits are the user's own wish.
+_GOOD_REASONS = {
+    "finished",
+    "closespider_itemcount",
+    "closespider_pagecount",
+    "closespider_pagecount_no_item",
+    "closespider_timeout",
+    "closespider_timeout_no_item",
+}
+
+
+class ExitStatus(IntEnum):
+    """Where several apply, the lowest is given. 2 is for wrong usage in all of Scrapy's commands."""
+
+    FINISHED = 0
+    ERROR = 1
+    USAGE = 2
+    INTERRUPTED = 3
+    UNREACHABLE = 4
+    BUDGET = 5
+    ERRORS_SHARE = 6
+    BUSY = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    status: ExitStatus
+    why: str
+
+
+def count_line(count: Callable[[str], None], depth: int, error: PageError | None) -> None:
+    """Have a line of the feed count, of an earlier run of the job too. `count` adds one to a stat."""
+    count(_LINES)
+    if error is not None:
+        count(_FAILED_LINES)
+    if depth == 0:
+        count(_START_LINES)
+        if error is not None and error.stage == "fetch":
+            count(_FAILED_START_LINES)
+
+
+def judge(stats: Mapping[str, Any], max_errors_share: float, reason: str | None = None) -> Verdict:
+    """`reason` to close the spider is Scrapy's, where the stats do not hold it yet."""
+    reason = reason or stats.get("finish_reason")
+    lines, failed = stats.get(_LINES, 0), stats.get(_FAILED_LINES, 0)
+    starts = stats.get(_START_LINES, 0)
+    # A failed page is a line of the feed and no error of the log; a feed that could not be stored is one.
+    if stats.get("llmcrawler/internal_errors") or stats.get("log_count/ERROR") or stats.get("log_count/CRITICAL"):
+        return Verdict(ExitStatus.ERROR, "there were errors beside those of pages, see the log")
+    if reason not in _GOOD_REASONS:
+        return Verdict(ExitStatus.INTERRUPTED, f"stopped before its end ({reason or 'killed'})")
+    if starts and stats.get(_FAILED_START_LINES, 0) == starts:
+        return Verdict(ExitStatus.UNREACHABLE, "nothing came from the start urls")
+    if stats.get(BUDGET_REACHED):
+        return Verdict(ExitStatus.BUDGET, "the budget of the LLM was reached")
+    if lines and failed / lines > max_errors_share:
+        what = f"{failed:,} of {lines:,} pages have errors, {failed / lines:.1%}"
+        return Verdict(ExitStatus.ERRORS_SHARE, f"{what}: more than CRAWL_MAX_ERRORS_SHARE={max_errors_share:g}")
+    return Verdict(ExitStatus.FINISHED, "finished")

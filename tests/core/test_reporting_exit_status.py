@@ -1,0 +1,44 @@
+from collections import Counter
+
+import pytest
+
+from llmcrawler.items import PageError
+from llmcrawler.reporting import BUDGET_REACHED, ExitStatus, count_line, judge
+
+NOT_THERE = PageError("fetch", "refused", "")
+NOT_UNDERSTOOD = PageError("classify", "bad_answer", "")
+FINE = (0, None), (1, None), (1, None), (1, NOT_THERE)
+
+
+def stats_of(lines, **stats):
+    counted = Counter()
+    for depth, error in lines:
+        count_line(lambda name: counted.update([name]), depth, error)
+    return {"finish_reason": "finished", **counted, **stats}
+
+
+@pytest.mark.parametrize(
+    ("lines", "stats", "share", "status"),
+    [
+        (FINE, {}, 1.0, ExitStatus.FINISHED),
+        (FINE, {}, 0.25, ExitStatus.FINISHED),
+        (FINE, {}, 0.24, ExitStatus.ERRORS_SHARE),
+        (FINE, {"finish_reason": "closespider_pagecount"}, 1.0, ExitStatus.FINISHED),
+        (FINE, {"finish_reason": "shutdown"}, 0.0, ExitStatus.INTERRUPTED),
+        (FINE, {"finish_reason": None}, 1.0, ExitStatus.INTERRUPTED),
+        (FINE, {"log_count/ERROR": 1}, 1.0, ExitStatus.ERROR),
+        (FINE, {"llmcrawler/internal_errors": 1, "finish_reason": "shutdown"}, 1.0, ExitStatus.ERROR),
+        (FINE, {BUDGET_REACHED: True}, 0.0, ExitStatus.BUDGET),
+        ([(0, NOT_THERE)], {}, 0.0, ExitStatus.UNREACHABLE),
+        ([(0, NOT_THERE), (0, None)], {}, 1.0, ExitStatus.FINISHED),
+        ([(0, NOT_UNDERSTOOD)], {}, 1.0, ExitStatus.FINISHED),
+        ([(0, NOT_UNDERSTOOD)], {}, 0.0, ExitStatus.ERRORS_SHARE),
+        ([], {}, 0.0, ExitStatus.FINISHED),
+    ],
+)
+def test_the_lowest_status_that_applies_is_given(lines, stats, share, status):
+    assert judge(stats_of(lines, **stats), share).status is status
+
+
+def test_a_person_reads_why():
+    assert judge(stats_of(FINE), 0.1).why == "1 of 4 pages have errors, 25.0%: more than CRAWL_MAX_ERRORS_SHARE=0.1"

@@ -1,0 +1,190 @@
+"""What docs/ tells a reader to type, typed: against a site and a model server on this machine."""
+
+import configparser
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, environment
+from tests.e2e.documents import DOCS, NOT_RUN, block, blocks_of
+from tests.e2e.test_records import served
+from tests.servers.fake_llm import FakeLLM
+from tests.servers.record_sites import make_site
+from tests.servers.teacher import answer_from_truth
+
+PAGES = sorted(DOCS.glob("*.md"))
+# Where the docs say that something is, and a test has it elsewhere.
+SITE, CHECKOUT = "https://shop.example", "/srv/llmcrawler"
+
+
+@pytest.fixture(scope="module")
+def site():
+    shop = make_site("shop")
+    with served(shop).in_thread() as server, FakeLLM(answer_from_truth(shop.truth())).in_thread() as llm:
+        yield server.url("").rstrip("/"), llm.base_url
+
+
+@pytest.fixture
+def reader(tmp_path, site):
+    return Reader(tmp_path, *site)
+
+
+@pytest.fixture
+def reader_without_a_model(tmp_path, site):
+    """It is half as slow: the package of OpenAI's takes a second to load."""
+    return Reader(tmp_path, site[0], None)
+
+
+class Reader:
+    """Somebody who types what the docs say, in a checkout of the project, with a key for a model server."""
+
+    def __init__(self, folder: Path, site: str, llm: str | None) -> None:
+        self.folder = folder
+        self._site = site
+        for name in ("llmcrawler", "scrapy.cfg"):
+            (folder / name).symlink_to(ROOT / name)
+        activate = folder / ".venv" / "bin" / "activate"
+        activate.parent.mkdir(parents=True)
+        activate.write_text(":\n")
+        fast = FAST | {"LLM_PROVIDER": "none" if llm is None else "auto"}
+        (folder / "fast.py").write_text(f"from llmcrawler.settings import *\nglobals().update({fast!r})\n")
+        self._environment = {
+            **environment(),
+            "PYTHONWARNINGS": "",
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(folder),
+            "SCRAPY_SETTINGS_MODULE": "fast",
+            "OPENAI_BASE_URL": llm or "",
+            "OPENAI_API_KEY": "sk-none",
+        }
+
+    def as_here(self, text: str) -> str:
+        return text.replace(SITE, self._site).replace(CHECKOUT, str(self.folder))
+
+    def write(self, name: str, text: str) -> None:
+        (self.folder / name).write_text(self.as_here(text), encoding="utf-8")
+
+    def run(self, command: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            ["sh", "-e", "-c", self.as_here(command)],
+            cwd=self.folder,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+
+    def read(self, page: str) -> "list[subprocess.CompletedProcess[str]]":
+        """Make the files of a page, and run its commands in their order; all of them succeed."""
+        ran = []
+        for one in blocks_of(DOCS / page):
+            if one.is_file:
+                self.write(one.name, one.text)
+            if one.is_run:
+                ran.append(self.run(one.text))
+                assert ran[-1].returncode == 0, f"{one.text}\n{ran[-1].stdout[-1000:]}{ran[-1].stderr[-3000:]}"
+        return ran
+
+    def pages(self, feed: str) -> list[dict[str, object]]:
+        lines = [json.loads(line) for line in (self.folder / feed).read_text(encoding="utf-8").splitlines()]
+        return [line for line in lines if line["kind"] == "page"]
+
+
+def test_own_schema(reader):
+    _crawl, shown = reader.read("own-schema.md")
+    records = [page["record"] for page in reader.pages("products.jsonl") if page["record"]]
+    assert len(records) > 5
+    assert all(set(record) <= {"title", "price", "sku", "images"} for record in records)
+    assert any(isinstance(record["price"], float) for record in records)
+    assert "price" in shown.stdout
+
+
+def test_own_page_types(reader):
+    _first, counted, _again = reader.read("own-page-types.md")
+    types = {page["page_type"] for page in reader.pages("pages.jsonl") if not page["error"]}
+    assert {"product", "review_form"} <= types <= {"product", "review_form", "listing", "legal", "other"}
+    assert "'review_form'" in counted.stdout
+
+
+def test_own_stage(reader_without_a_model):
+    reader = reader_without_a_model
+    *_, status = reader.read("own-stage.md")
+    fine = [page for page in reader.pages("pages.jsonl") if not page["error"]]
+    assert all(page["results"]["words"] == len(page["text"].split()) for page in fine)
+    assert "words" in status.stdout
+
+
+def test_a_nightly_schedule_by_script_by_cron_and_by_systemd(reader_without_a_model):
+    reader = reader_without_a_model
+    reader.read("schedules.md")
+    (feed,) = (reader.folder / "feeds").iterdir()
+    assert {page["change"] for page in reader.pages(feed)} == {"new"}
+    feed.unlink()
+    (crontab,) = (one.text for one in blocks_of(DOCS / "schedules.md") if one.language == "cron")
+    *fields, command = crontab.splitlines()[-1].split(" ", 5)
+    assert all(re.fullmatch(r"[\d*,/-]+", field) for field in fields)
+    night = reader.run(command)
+    assert (night.stdout, night.stderr) == ("", "")  # so that cron sends no mail
+    assert {page["change"] for page in reader.pages(feed)} == {"unchanged"}
+    unit = configparser.ConfigParser(interpolation=None)
+    unit.optionxform = str
+    unit.read(reader.folder / "llmcrawler-shop.service")
+    assert unit["Service"]["ExecStart"] == f"{reader.folder}/nightly.sh"
+    reader.write("nightly.sh", block("schedules.md", "nightly.sh").replace(SITE, "http://127.0.0.1:9"))
+    down = reader.run(command.replace("shop.log", "down.log").replace("nightly.sh", "nightly.sh --"))
+    assert "ended with 2" in down.stdout  # other arguments than before
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd here to read its units")
+def test_systemd_understands_the_units(reader_without_a_model):
+    reader = reader_without_a_model
+    for name in ("llmcrawler-shop.service", "llmcrawler-shop.timer"):
+        reader.write(name, block("schedules.md", name))
+    reader.write("nightly.sh", "#!/bin/sh\n")
+    reader.run("chmod +x nightly.sh")
+    read = reader.run("systemd-analyze verify --man=no ./llmcrawler-shop.service ./llmcrawler-shop.timer")
+    assert "llmcrawler-shop" not in read.stderr
+
+
+def test_monitoring(reader):
+    _crawl, shown = reader.read("monitoring.md")
+    assert 'llmcrawler_exit_status{crawl="' in (reader.folder / "shop.prom").read_text()
+    assert '"name": "page"' in (reader.folder / "spans.json").read_text()
+    assert "Exit status 0: finished" in shown.stdout
+
+
+def test_many_machines(reader_without_a_model):
+    reader = reader_without_a_model
+    reader.read("many-machines.md")
+    assert len(reader.pages("share-00.jsonl")) > 1
+
+
+def test_troubleshooting(reader_without_a_model):
+    reader = reader_without_a_model
+    status, parsed, *_ = reader.read("troubleshooting.md")
+    assert "listing" in status.stdout
+    assert '"kind": "page"' in parsed.stdout or "'kind': 'page'" in parsed.stdout
+
+
+def test_commands_that_cannot_run_here_are_at_least_commands():
+    for page in PAGES:
+        for one in blocks_of(page):
+            if one.name == NOT_RUN:
+                assert subprocess.run(["sh", "-n", "-c", one.text], check=False).returncode == 0, one.text
+                assert all(shlex.split(line) for line in one.text.splitlines())
+
+
+def test_every_page_has_its_test_and_leads_to_pages_that_are_there():
+    tests = "".join((Path(__file__).parent / name).read_text("utf-8") for name in ("test_docs.py", "scrapyd_server.py"))
+    for page in PAGES:
+        assert f'"{page.name}"' in tests, page
+        for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"

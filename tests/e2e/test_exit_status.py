@@ -1,0 +1,17 @@
+"""What a schedule sees of a crawl."""
+
+from llmcrawler.reporting import ExitStatus
+from tests.e2e.crawling import explore
+from tests.servers.mock_site import MockSite
+
+
+def test_too_large_a_share_of_errors_is_told_and_also_when_the_lines_are_of_an_earlier_run(tmp_path):
+    settings = {"JOBDIR": tmp_path / "job", "CRAWL_MAX_ERRORS_SHARE": 0.4}
+    with MockSite().in_thread() as site:
+        urls = f"{site.url('/about/')},{site.url('/odd/missing')}"
+        first = explore(tmp_path, urls, settings, depth=0)
+        requests = site.stats()["requests"]
+        again = explore(tmp_path, urls, settings, depth=0)
+        assert site.stats()["requests"] == requests
+    assert first.exit_status == again.exit_status == ExitStatus.ERRORS_SHARE
+    assert "Exit status 6: 1 of 2 pages have errors, 50.0%" in first.log
