@@ -15,7 +15,7 @@ from llmcrawler.storage import Database, Ledger, State, check_job_file, open_job
 from llmcrawler.storage.feeds import remember, take_back
 from llmcrawler.storage.folder import JOB_FILE, LOCK_FILE, lock_folder
 from llmcrawler.storage.keys import JobConnection
-from llmcrawler.storage.ledger import STAGES, read_value, return_to_queue, write_value
+from llmcrawler.storage.ledger import SPENT, STAGES, read_value, return_to_queue, write_value
 from llmcrawler.storage.schema import holds_job
 
 
@@ -89,6 +89,7 @@ class Job:
             check_bodies(connection, folder, wish)
             is_forced = _is_forced_anew(connection, wish)
             self.resumed = _begin(connection, wish, is_forced=is_forced)
+            self.spent: Mapping[str, float] = read_value(connection, SPENT, {})
         except BaseException:
             self._lock.release()
             raise
@@ -230,6 +231,7 @@ def _refresh(connection: JobConnection) -> None:
     """
     write_value(connection, "generation", read_value(connection, "generation", 0) + 1)
     write_value(connection, "learned_seq", 0)
+    write_value(connection, SPENT, {})  # a refresh is a crawl of its own, with a budget of its own
     connection.execute(
         "UPDATE urls SET state = ?, attempts = 0, rank = -1 WHERE state IN (?, ?)",
         (State.QUEUED, State.DONE, State.DEAD),

@@ -103,6 +103,8 @@ class Crawl:
         self.proxies = proxies_of(settings)
         self.bans = bans_of(settings)
         self.model = model_of(settings)
+        if self.model is not None and self.job is not None:
+            self.model.budget.go_on(self.job.spent, self.job.ledger)
         self.sites: dict[str, Site] = {}
         page_types = page_types_of(options)
         self._cache = None if self.model is None else answer_cache_of(settings)
@@ -217,7 +219,7 @@ class PageAsking:
         self._stats.inc_value("llmcrawler/llm/pages_shown", pages)
 
     def _count_usage(self) -> None:
-        for name, value in self._model.usage.as_dict().items():
+        for name, value in (self._model.usage.as_dict() | self._model.budget.as_dict()).items():
             self._stats.set_value(f"llmcrawler/llm/{name}", value)
 
 

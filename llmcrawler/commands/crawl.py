@@ -23,10 +23,11 @@ _GOOD_REASONS = {
     "closespider_timeout",
     "closespider_timeout_no_item",
 }
+_BUDGET_REACHED = 5
 
 
 class Command(CrawlCommand):
-    """Exit status: 0 finished, 1 stopped early or an error of our own, 2 wrong usage."""
+    """Exit status: 0 finished, 1 stopped early or an error of our own, 2 wrong usage, 5 the LLM's budget was spent."""
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -70,7 +71,9 @@ def _exit_status(crawler: Crawler, bootstrap_failed: bool) -> int:
     well_ended = crawler.stats.get_value("finish_reason") in _GOOD_REASONS
     # A failed page is a line of the feed and no error of the log; a feed that could not be stored is one.
     failed = crawler.stats.get_value("llmcrawler/internal_errors") or crawler.stats.get_value("log_count/ERROR")
-    return 0 if well_ended and not failed else 1
+    if not well_ended or failed:
+        return 1
+    return _BUDGET_REACHED if crawler.stats.get_value("llmcrawler/llm/budget_reached") else 0
 
 
 def _check(spider_class: type[Spider], opts: argparse.Namespace, settings: BaseSettings) -> None:

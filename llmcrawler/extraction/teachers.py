@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
-from llmcrawler.errors import LLMUnavailable
+from llmcrawler.errors import BudgetSpent, LLMUnavailable
 from llmcrawler.extraction.blocks import Block
 from llmcrawler.extraction.field_names import snake_case
 from llmcrawler.extraction.induction import Teacher
@@ -107,11 +108,11 @@ class FallbackTeacher:
         """Raises LLMFailed or BadAnswer, and LLMUnavailable where there is no structured data either."""
         try:
             return await self._model.point(page_type, pages, known_fields)
-        except LLMUnavailable:
+        except LLMUnavailable as error:
             found = await self._structured.point(page_type, pages, known_fields)
             if not found.fields:
                 raise
-            return found
+            return replace(found, stands_in_for=error) if isinstance(error, BudgetSpent) else found
 
 
 def _together(answers: Sequence[Induced]) -> Induced:

@@ -11,6 +11,17 @@ Stats = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetFigures:
+    """Limits of 0 are none. What is spent counts over all runs of a job; `cost_usd` None: the price is not known."""
+
+    max_tokens: int
+    max_cost_usd: float
+    tokens: int
+    cost_usd: float | None
+    is_reached: bool
+
+
+@dataclass(frozen=True, slots=True)
 class LLMFigures:
     """`cost_usd` is None where the model's price is not known."""
 
@@ -22,6 +33,7 @@ class LLMFigures:
     cost_usd: float | None
     cached_answers: int
     faults: Counter[str]
+    budget: BudgetFigures | None = None
 
     @property
     def tokens(self) -> int:
@@ -74,7 +86,20 @@ def read_figures(stats: Stats) -> Figures:
             cost_usd=stats.get("llmcrawler/llm/cost_usd"),
             cached_answers=_count(stats, "llmcrawler/llm/cached_answers"),
             faults=_counts_below(stats, "llmcrawler/llm/faults/"),
+            budget=_budget(stats),
         ),
+    )
+
+
+def _budget(stats: Stats) -> BudgetFigures | None:
+    if "llmcrawler/llm/budget_tokens" not in stats:
+        return None
+    return BudgetFigures(
+        max_tokens=_count(stats, "llmcrawler/llm/budget_max_tokens"),
+        max_cost_usd=float(stats.get("llmcrawler/llm/budget_max_cost_usd", 0)),
+        tokens=_count(stats, "llmcrawler/llm/budget_tokens"),
+        cost_usd=stats.get("llmcrawler/llm/budget_cost_usd"),
+        is_reached=bool(stats.get("llmcrawler/llm/budget_reached")),
     )
 
 

@@ -40,6 +40,7 @@ def summary(figures: Figures, tally: Tally, ending: Ending) -> str:
         _page_types(tally),
         _templates(tally),
         _llm(figures),
+        _budget(figures, tally),
         _errors(figures, tally),
     ]
     lines = ["Summary"]
@@ -157,6 +158,26 @@ def _llm(figures: Figures) -> list[str]:
     ]
     if llm.faults:
         lines.append(f"     faults: {counts(llm.faults, 8)}")
+    return [plain(line, WIDTH) for line in lines]
+
+
+def _budget(figures: Figures, tally: Tally) -> list[str]:
+    """What was bought, and what for lack of it was not."""
+    budget = figures.llm.budget
+    if budget is None:
+        return []
+    spent = [f"{budget.tokens:,} of {budget.max_tokens:,} tokens"] if budget.max_tokens else []
+    if budget.max_cost_usd and budget.cost_usd is not None:
+        spent.append(f"${budget.cost_usd:.4f} of ${budget.max_cost_usd:g}")
+    learned = sum(template.llm_calls > 0 for template in tally.templates.values())
+    bought = f"{figures.llm.calls:,} calls, {figures.decided_by['llm']:,} pages judged by the model"
+    lines = [
+        f"Budget: {', '.join(spent)}{', reached' if budget.is_reached else ''}",
+        f"     bought in this run: {bought}, {learned:,} templates learned",
+    ]
+    without = sum(count for kind, count in figures.errors.items() if kind.endswith("/budget"))
+    if without:
+        lines.append(f'     {without:,} pages had to do without: their lines have an error of the kind "budget"')
     return [plain(line, WIDTH) for line in lines]
 
 
