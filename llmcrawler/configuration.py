@@ -32,6 +32,7 @@ from llmcrawler.items import Page
 from llmcrawler.job import JobRules, Wish, check_job
 from llmcrawler.llm import (
     AnswerCache,
+    BatchRules,
     Budget,
     BudgetLimits,
     Limits,
@@ -178,6 +179,17 @@ def budget_limits(settings: BaseSettings, price: Price | None, model: str) -> Bu
             "known; set LLM_PRICE_INPUT and LLM_PRICE_OUTPUT (US dollars per million tokens), or LLM_MAX_TOKENS instead"
         )
     return BudgetLimits(int(settings.getfloat("LLM_MAX_TOKENS")), max_cost_usd, price)
+
+
+def batch_rules(settings: BaseSettings, *, embedded: bool) -> BatchRules:
+    """Of the batches in which pages are asked about. The embedded model takes one question at a time."""
+    return BatchRules(
+        max_questions=1 if embedded else settings.getint("LLM_BATCH_PAGES"),
+        max_tokens=settings.getint("LLM_BATCH_TOKENS"),
+        wait_seconds=settings.getfloat("LLM_BATCH_WAIT_SECONDS"),
+        patient_seconds=settings.getfloat("LLM_BATCH_PATIENT_SECONDS"),
+        max_in_flight=1 if embedded else settings.getint("LLM_CONCURRENCY"),
+    )
 
 
 def templates_file(settings: BaseSettings) -> TemplatesFile | None:

@@ -33,6 +33,7 @@ from llmcrawler.classification import (
 from llmcrawler.configuration import (
     answer_cache_of,
     bans_of,
+    batch_rules,
     job_rules,
     job_wish,
     memory_frontier,
@@ -59,7 +60,7 @@ from llmcrawler.extraction import (
 from llmcrawler.frontier import Admission, Frontier
 from llmcrawler.items import Page
 from llmcrawler.job import Job
-from llmcrawler.llm import AnswerCache, Batcher, BatchRules, CachedAsker
+from llmcrawler.llm import AnswerCache, Batcher, CachedAsker
 from llmcrawler.llm.model import Model
 from llmcrawler.templates import Changes, TemplateGrouper, recluster
 from llmcrawler.urls import AddressGuard, Scope, TrapGuard, site_name
@@ -182,13 +183,7 @@ class PageAsking:
         worker = ClassifyWorker(model.ask, page_types, self._count_shown, small_model=embedded)
         self._batcher: Batcher[PageView, Answer] = Batcher(
             worker,
-            rules=BatchRules(
-                max_questions=1 if embedded else settings.getint("LLM_BATCH_PAGES"),
-                max_tokens=settings.getint("LLM_BATCH_TOKENS"),
-                wait_seconds=settings.getfloat("LLM_BATCH_WAIT_SECONDS"),
-                patient_seconds=settings.getfloat("LLM_BATCH_PATIENT_SECONDS"),
-                max_in_flight=1 if embedded else settings.getint("LLM_CONCURRENCY"),
-            ),
+            rules=batch_rules(settings, embedded=embedded),
             tokens_of=tokens_of,
             pressure=lambda: _pressure(crawler),
             on_batch=lambda _report: self._count_usage(),

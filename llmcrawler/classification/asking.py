@@ -78,6 +78,14 @@ class ClassifyWorker:
         }
 
 
+def call_tokens(page_types: PageTypes, *, small_model: bool = False) -> int:
+    """Tokens of a call beside its pages: what the model is told, the labels, and the form of the answer."""
+    prompt = prompt_for(page_types, small_model=small_model)
+    fixed = [prompt.system, *(text for example in prompt.examples for text in example)]
+    fixed += map(json.dumps, (classify_document(page_types, ()), answer_schema(page_types, ())))
+    return sum(map(estimate_tokens, fixed))
+
+
 def tokens_of(page: PageView) -> int:
     """Tokens that a page adds to a call."""
     return estimate_tokens(json.dumps(page, ensure_ascii=False))

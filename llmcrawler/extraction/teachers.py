@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,7 +18,7 @@ from llmcrawler.extraction.prompt import TASK, Induced, ShownPage, parse_answer
 from llmcrawler.extraction.samples import Pointed
 from llmcrawler.extraction.schema import Wanted
 from llmcrawler.extraction.small_model import prompt_for
-from llmcrawler.llm import AnswerCache, AskLLM, cache_key
+from llmcrawler.llm import AnswerCache, AskLLM, cache_key, estimate_tokens
 
 _ANSWER_TOKENS_AROUND: Final = 1_500
 _ANSWER_TOKENS_PER_PAGE: Final = 1_500
@@ -95,6 +96,14 @@ class LLMTeacher:
         if self._cache is not None and not induced.missing:
             await self._cache.put(key, answer)
         return induced
+
+
+def lesson_tokens(wanted: Wanted | None, *, small_model: bool = False) -> int:
+    """Tokens of a call beside its pages: what the model is told, the wanted fields, and the form of the answer."""
+    prompt = prompt_for(wanted, small_model=small_model)
+    fixed = [prompt.system, *(text for example in prompt.examples for text in example)]
+    fixed += [json.dumps(prompt.document("", wanted, (), ())), json.dumps(prompt.schema((), wanted))]
+    return sum(map(estimate_tokens, fixed))
 
 
 class FallbackTeacher:

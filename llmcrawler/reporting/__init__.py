@@ -3,6 +3,7 @@
 `display`, the live one, is imported only where it is shown, as rich's console is slow to load.
 """
 
+from llmcrawler.reporting.beside import Actual
 from llmcrawler.reporting.fetching import FetchProgress
 from llmcrawler.reporting.figures import Figures, LLMFigures, read_figures
 from llmcrawler.reporting.limits import Flow, HostThrottle, Limit, binding_limit
@@ -12,6 +13,7 @@ from llmcrawler.reporting.summary import Ending, summary
 from llmcrawler.reporting.tally import Tally
 
 __all__ = [
+    "Actual",
     "Ending",
     "FetchProgress",
     "Figures",

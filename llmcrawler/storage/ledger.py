@@ -17,7 +17,9 @@ from llmcrawler.storage.schema import State
 
 STAGES: Final = ("fetch", "content", "classify", "record")  # and then the user's own
 
+# Names of values of the job: what its runs have spent on the model, and what was planned (planning.Plan.to_json).
 SPENT: Final = "llm_spent"
+PLAN: Final = "plan"
 
 _COMPRESSION = 1  # a third of the time of the usual level, for a tenth more bytes
 _LINES_AT_ONCE = 200
