@@ -50,16 +50,3 @@ def test_a_budget_for_five_of_twelve_calls_holds_over_two_runs_and_every_page_ha
     assert all(page["page_type"] for page in second.pages if page["status"] == 200)
     assert f"of {budget:,} tokens, reached" in second.log
     assert 'an error of the kind "budget"' in second.log
-
-
-def test_answers_that_are_known_cost_nothing(tmp_path: Path) -> None:
-    site = make_site("people")
-    with MockSite(site.routes()).in_thread() as server, FakeLLM(answer_from_truth(site.truth())).in_thread() as llm:
-        settings = settings_of(llm, LLM_CACHE=tmp_path / "answers.sqlite", LLM_BATCH_PAGES=20)
-        before = explore(tmp_path, server.url("/"), settings)
-        calls = llm.calls
-        after = explore(tmp_path, server.url("/"), {**settings, "LLM_MAX_TOKENS": 1})
-        assert llm.calls == calls
-    assert before.exit_status == 0, before.log
-    assert len(after.pages) == len(before.pages)
-    assert sum(page["decided_by"] == "llm" for page in after.pages) >= 3
