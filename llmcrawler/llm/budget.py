@@ -22,7 +22,7 @@ _LEAST_MARGIN = 1.25
 _ROOM = 1.25
 # No tokeniser that works on bytes makes more tokens than there are bytes.
 _MOST_MARGIN = float(BYTES_PER_TOKEN)
-_ENOUGH_ANSWERS = 3
+_ENOUGH_ANSWERS = 2
 
 
 @dataclass(frozen=True, slots=True)
