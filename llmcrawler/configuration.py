@@ -27,7 +27,8 @@ from llmcrawler.extraction import (
     Validator,
     read_learners,
 )
-from llmcrawler.frontier import MemoryFrontier
+from llmcrawler.feeds.checking import check_feed
+from llmcrawler.frontier import Goal, MemoryFrontier, Pursuit
 from llmcrawler.items import Page
 from llmcrawler.job import JobRules, Wish, check_job
 from llmcrawler.llm import (
@@ -47,6 +48,7 @@ from llmcrawler.proxies import BanRules, PoolRules, ProxyPool, resolve_proxies
 from llmcrawler.proxies.choice import read_countries
 from llmcrawler.reporting import FetchProgress
 from llmcrawler.storage import TemplatesFile
+from llmcrawler.storage.folder import JOB_FILE
 from llmcrawler.storage.ledger import STAGES
 from llmcrawler.urls import Scope
 
@@ -65,6 +67,8 @@ _MINIMA: Mapping[str, float] = {
     **dict.fromkeys(("CONCURRENT_REQUESTS_PER_DOMAIN", "THROTTLE_BREAKER_FAILURES", "LEASE_SECONDS", "MAX_LEASES"), 1),
     **dict.fromkeys(("DOWNLOAD_DELAY", "THROTTLE_PUT_BACKS", "THROTTLE_BREAKER_REST_SECONDS"), 0),
     **dict.fromkeys(("THROTTLE_BREAKER_PROBES", "JOBDIR_SYNC_SECONDS", "STAGE_TIMEOUT_SECONDS"), 0),
+    **dict.fromkeys(("RENDER_WAIT_SECONDS", "RENDER_SCROLLS", "RENDER_CLICKS"), 0),
+    "RENDER_CONTEXT_PAGES": 1,
     "LLM_TIMEOUT_SECONDS": 0,
     "RECORD_MAX_RELEARNED": 0,
     "RECORD_SAMPLE_TOKENS": 200,
@@ -74,16 +78,19 @@ _MINIMA: Mapping[str, float] = {
 def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     """Raises ConfigError for a setting or an argument that a crawl could not be built from."""
     Scope(options.urls, allow=options.allow, deny=options.deny, max_depth=options.depth)
-    page_types_of(options)
+    check_goal(options)
     model_of(settings)
     if options.wanted is not None:
         Validator(options.wanted.schema)
     proxies_of(settings)
+    if options.has_countries and proxies_of(settings) is None:
+        raise ConfigError("tasks: they name countries, and there are no proxies to choose from: see PROXIES in README")
     bans_of(settings)
     load_validator(settings)
     progress_mode(settings)
     for name, minimum in _MINIMA.items():
         _at_least(settings, name, minimum)
+    _check_feeds(settings)
     wish = job_wish(settings, spider, options)
     if settings.get("JOBDIR"):
         check_job(Path(settings["JOBDIR"]), wish)
@@ -99,6 +106,18 @@ def progress_mode(settings: BaseSettings) -> str:
     if mode not in _PROGRESS_MODES:
         raise ConfigError(f"PROGRESS={settings['PROGRESS']!r}: it is one of {', '.join(_PROGRESS_MODES)}")
     return mode
+
+
+def _check_feeds(settings: BaseSettings) -> None:
+    job = settings.get("JOBDIR")
+    for uri, feed in settings.getdict("FEEDS").items():
+        check_feed(
+            str(uri),
+            str(feed.get("format")),
+            overwrite=bool(feed.get("overwrite")),
+            goes_on=bool(job) and (Path(job) / JOB_FILE).exists(),
+            is_processed=bool(feed.get("postprocessing")),
+        )
 
 
 def load_stages(settings: BaseSettings) -> dict[str, Callable[[Page], Awaitable[Any]]]:
@@ -144,6 +163,22 @@ def _at_least(settings: BaseSettings, name: str, minimum: float) -> None:
 
 def page_types_of(options: ExploreOptions) -> PageTypes:
     return DEFAULT_PAGE_TYPES if options.page_types is None else load_page_types(options.page_types)
+
+
+def check_goal(options: ExploreOptions) -> None:
+    """Raises ConfigError for a page type that no page will ever have."""
+    known = page_types_of(options)
+    unknown = [name for name in options.goal if name not in known.names]
+    if unknown:
+        raise ConfigError(
+            f"goal={','.join(options.goal)}: no page type {unknown[0]!r}; there are: {', '.join(known.names)}"
+        )
+
+
+def pursuit_of(options: ExploreOptions) -> Pursuit | None:
+    if not options.goal:
+        return None
+    return Pursuit(Goal(options.goal), max_records=options.max_records, clock=time.monotonic)
 
 
 def model_of(settings: BaseSettings) -> Model | None:
@@ -247,7 +282,15 @@ def job_wish(settings: BaseSettings, spider: str, options: ExploreOptions) -> Wi
             f"force={','.join(options.force)}: no stage {min(unknown)!r}; there are: {', '.join(known)}, all"
         )
     stages = known[1:] if "all" in options.force else tuple(name for name in known if name in options.force)
-    return Wish(spider, options.identity(), stages, options.refresh, any_arguments=settings.getbool("JOBDIR_FORCE"))
+    return Wish(
+        spider,
+        options.identity(),
+        stages,
+        options.refresh,
+        any_arguments=settings.getbool("JOBDIR_FORCE"),
+        retries=options.is_list,
+        keys=options.keys,
+    )
 
 
 def job_rules(settings: BaseSettings) -> JobRules:

@@ -18,6 +18,8 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.defer import Deferred
 
+from llmcrawler.handlers import PageHandlers
+
 _Result = TypeVar("_Result")
 
 # Sent with `request` and `exception` when a request got no response; Scrapy has no signal for that.
@@ -88,6 +90,7 @@ class PoliteDownloader(Downloader):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
+        self.handlers: PageHandlers = PageHandlers(crawler)
         self.fetching: Counter[str] = Counter()
         self.given_up: dict[str, str] = {}
         self.on_new_slot: Callable[[str, PoliteSlot], object] | None = None

@@ -5,6 +5,7 @@ CrawlerError
 ├── NoProxy                stop: no proxy could be had, or none is left
 ├── StorageFailed          stop: the job's file cannot be written any more; what was written stays
 ├── NotThePage             fetch it again, otherwise: what came is not the page that was asked for
+├── BrowserMissing         go on without a browser: pages come as the server sends them
 ├── ContentError           go on without this page's content: record the error
 └── LLMError               go on without this answer of the model
     ├── LLMUnavailable     fall back for good: no provider, wrong key, model not there
@@ -38,6 +39,10 @@ class StorageFailed(CrawlerError):
 
 class NotThePage(CrawlerError):
     """Raised by a user's `validate_response`: a captcha, an empty shell, a login wall. The message says which."""
+
+
+class BrowserMissing(CrawlerError):
+    """No browser could be found or started; the message says how to get one."""
 
 
 class ContentError(CrawlerError):

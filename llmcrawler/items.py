@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,13 @@ class StageRun:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An absolute http(s) url as the page gives it (not yet normalised) and its anchor text."""
+    """An absolute http(s) url as the page gives it (not yet normalised), its anchor text, and where on the page it
+    stands: the same for the links of one list, and on all pages of a template.
+    """
 
     url: str
     text: str = ""
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,8 @@ class Page:
     latency_seconds: float | None = None
     results: dict[str, Any] | None = None
     change: str | None = None
+    key: str | None = None
+    meta: Any = None
     error: PageError | None = None
 
     @classmethod
@@ -102,11 +107,77 @@ class Page:
     def __post_init__(self) -> None:
         # Not a field, so no exporter sees it: what the stages pass on to each other.
         self.content: PageContent | None = None
+        self.id = self.url  # that of its task in the frontier and the ledger
         self.html: str | None = None
         self.stages: dict[str, StageRun] = {}
 
 
 _PAGE_FIELDS = tuple(one.name for one in fields(Page))
+
+
+SOURCES: Final = ("start", "sitemap", "feed", "llms.txt", "link")  # of a url, what says most about it first
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where a url of a map comes from (one of SOURCES), and what is said of it there."""
+
+    source: str
+    lastmod: str | None = None
+    title: str | None = None
+
+    def merged(self, other: Found) -> Found:
+        """Of two places that name the same url; what was found first has the first word."""
+        return Found(
+            min(self.source, other.source, key=SOURCES.index), self.lastmod or other.lastmod, self.title or other.title
+        )
+
+
+@dataclass
+class Url:
+    """A line of a map: a url of the site. `status`, and `error` where it failed, only if it was fetched."""
+
+    url: str
+    kind: str = "url"
+    source: str = "link"
+    lastmod: str | None = None
+    depth: int = 0
+    referer: str | None = None
+    title: str | None = None
+    status: int | None = None
+    final_url: str | None = None
+    error: PageError | None = None
+
+    @classmethod
+    def of_line(cls, line: dict[str, Any]) -> Url:
+        error = line.get("error")
+        return cls(**{**line, "error": PageError(**error) if error else None})
+
+    def as_line(self) -> dict[str, Any]:
+        """Its fields, as JSON has them."""
+        line = {name: getattr(self, name) for name in _URL_FIELDS}
+        return {**line, "error": None if self.error is None else asdict(self.error)}
+
+    def __post_init__(self) -> None:
+        self.stages: dict[str, StageRun] = {}
+        self.latency_seconds: float | None = None
+
+    @property
+    def id(self) -> str:
+        return self.url
+
+    @property
+    def was_tried(self) -> bool:
+        return self.status is not None or self.error is not None
+
+
+_URL_FIELDS = tuple(one.name for one in fields(Url))
+Line = Page | Url  # what a leased url leads to
+
+
+def line_of(line: dict[str, Any]) -> Line:
+    """The item that `as_line` was called of."""
+    return Url.of_line(line) if line.get("kind") == "url" else Page.of_line(line)
 
 
 @dataclass

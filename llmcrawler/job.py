@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.frontier import Admission, SqliteFrontier
@@ -17,6 +17,7 @@ from llmcrawler.storage.feeds import remember, take_back
 from llmcrawler.storage.folder import JOB_FILE, LOCK_FILE, lock_folder
 from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import PLAN, SPENT, STAGES, read_value, return_to_queue, write_value
+from llmcrawler.storage.requeue import Choice, bring_back, park
 from llmcrawler.storage.schema import holds_job
 
 
@@ -32,7 +33,8 @@ class JobRules:
 class Wish:
     """What a crawl is asked for: who (`spider`) with which arguments. `stages` are to run again (`-a force=...`), in
     their order; `refresh`: look what has changed since the crawl was finished; `any_arguments`: those of the earlier
-    runs need not be the same.
+    runs need not be the same. `retries`: pages of which anything failed are gone through again in every run, and no run
+    is the last. `keys`: the only tasks of this run, which are done again where they were done.
     """
 
     spider: str
@@ -40,6 +42,8 @@ class Wish:
     stages: tuple[str, ...] = ()
     refresh: bool = False
     any_arguments: bool = False
+    retries: bool = False
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ class Job:
             raise
         self.last_earlier_seq = 0
         # The first stage that runs again from this run on; None when it only goes on with that.
-        self.forced_from = wish.stages[0] if is_forced else None
+        self.forced_from = wish.stages[0] if is_forced and not wish.keys else None
         self._database = Database(connection, folder / JOB_FILE, sync_seconds=rules.sync_seconds, on_failure=on_failure)
         self.ledger = Ledger(self._database, keep_bodies=rules.keep_bodies)
         self.frontier = SqliteFrontier(
@@ -109,8 +113,10 @@ class Job:
         await self.frontier.open()
         self.last_earlier_seq = await self.ledger.last_seq()
 
-    async def restore(self, admission: Admission) -> None:
-        """Have the urls of earlier runs count. It takes some seconds for a hundred thousand of them."""
+    async def restore(self, admission: Admission, relearn: Callable[[JobConnection], None]) -> None:
+        """Have the urls of earlier runs count, and what was learned of them. It takes some seconds for a hundred
+        thousand.
+        """
 
         def recall(connection: JobConnection) -> None:
             redirected = connection.execute(
@@ -123,13 +129,14 @@ class Job:
                 "SELECT url FROM urls WHERE referer IS NOT NULL AND state != ? ORDER BY id", (State.SEEN,)
             )
             admission.recall(url for (url,) in rows)
+            relearn(connection)
 
         await self._database.run(recall)
 
-    def note_feed(self, path: Path, file: IO[bytes]) -> None:
-        """A feed is open for this job; it may have something in it already."""
+    def note_feed(self, path: Path, file: int) -> None:
+        """A feed is open for this job (`file` is its descriptor); it may have something in it already."""
         path = path.absolute()
-        place = os.fstat(file.fileno())
+        place = os.fstat(file)
         offset = place.st_size
         self._database.post(lambda connection: remember(connection, path, offset, place))
 
@@ -204,7 +211,11 @@ def _shown(value: Any) -> str:
 
 def _is_forced_anew(connection: JobConnection, wish: Wish) -> bool:
     """And does not go on with what an interrupted run was forced to do."""
-    return bool(wish.stages) and list(wish.stages) != read_value(connection, "forcing", [])
+    return bool(_forcing(wish)) and _forcing(wish) != read_value(connection, "forcing", [])
+
+
+def _forcing(wish: Wish) -> list[str]:
+    return [*wish.stages, *(f"key={key}" for key in wish.keys)]
 
 
 def _begin(connection: JobConnection, wish: Wish, *, is_forced: bool) -> Resumed:
@@ -218,10 +229,12 @@ def _begin(connection: JobConnection, wish: Wish, *, is_forced: bool) -> Resumed
     else:
         take_back(connection)
         _take_back_unsafe(connection)
-    if is_forced:
+    if is_forced and not wish.keys:
         _force(connection, wish.stages)
-    elif not wish.stages:
-        write_value(connection, "forcing", [])
+    if wish.retries:
+        _retry(connection, wish, is_forced=is_forced)
+    if is_forced or not _forcing(wish):
+        write_value(connection, "forcing", _forcing(wish))
     now = time.time()
     values = {
         "spider": wish.spider,
@@ -234,7 +247,7 @@ def _begin(connection: JobConnection, wish: Wish, *, is_forced: bool) -> Resumed
     for name, value in values.items():
         write_value(connection, name, value)
     connection.execute("COMMIT")
-    return Resumed(is_new, finished and is_same and not refreshes, *_counts(connection))
+    return Resumed(is_new, finished and is_same and not refreshes and not wish.retries, *_counts(connection))
 
 
 def _refresh(connection: JobConnection) -> None:
@@ -276,9 +289,16 @@ def check_bodies(connection: JobConnection, folder: Path, wish: Wish) -> None:
         )
 
 
+def _retry(connection: JobConnection, wish: Wish, *, is_forced: bool) -> None:
+    if wish.keys and is_forced:
+        bring_back(connection, Choice(stages=wish.stages or ("fetch",), keys=wish.keys, is_forced=True))
+    else:
+        bring_back(connection, Choice(keys=wish.keys, dead=True, failed=True))
+    park(connection, wish.keys)
+
+
 def _force(connection: JobConnection, stages: tuple[str, ...]) -> None:
-    write_value(connection, "forcing", list(stages))
-    first = stages[0]
+    first = "fetch" if "fetch" in stages else stages[0]
     query = "SELECT p.url FROM pages p WHERE p.seq IS NOT NULL"
     if first != "fetch":
         query += " AND EXISTS (SELECT 1 FROM bodies b WHERE b.url = p.url AND b.body IS NOT NULL)"

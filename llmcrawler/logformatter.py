@@ -10,7 +10,7 @@ from scrapy.http import Response
 from scrapy.logformatter import LogFormatter, LogFormatterResult
 from twisted.python.failure import Failure
 
-from llmcrawler.items import Page, Template
+from llmcrawler.items import Page, Template, Url
 
 
 class ShortLogFormatter(LogFormatter):
@@ -22,6 +22,9 @@ class ShortLogFormatter(LogFormatter):
             return _line("Page %(url)s: %(outcome)s", {"url": item.url, "outcome": outcome})
         if isinstance(item, Template):
             return _line("Template %(name)s: %(pages)d pages", {"name": item.template, "pages": item.page_count})
+        if isinstance(item, Url):
+            # Tens of thousands of them say nothing that the feed does not; Scrapy logs nothing for None.
+            return None  # type: ignore[return-value]
         return super().scraped(item, response, spider)
 
 

@@ -12,6 +12,7 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from typing import Protocol, Self
 
 from scrapy import Request, Spider, signals
@@ -24,13 +25,17 @@ from twisted.internet.defer import Deferred
 from llmcrawler.downloader import PoliteDownloader
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.frontier import Frontier, Lease, UrlTask
-from llmcrawler.items import Page, StageRun
+from llmcrawler.items import Line, Page, StageRun
 from llmcrawler.job import Resumed
 from llmcrawler.storage import Outcome
 from llmcrawler.wiring import Crawl, crawl_of
 
 LEASE = "lease"
 NOT_BEFORE_SECONDS = "not_before_seconds"  # in the meta of a request that comes back: how long it waits here
+
+# Pages may come in faster than they can be read: so many of them wait as bodies.
+_MOST_ARRIVING = 32
+_LOOK_AGAIN_SECONDS = 5.0
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +56,7 @@ class FrontierScheduler(BaseScheduler):
         self.frontier: Frontier = crawl.frontier
         self._crawler = crawler
         self._crawl = crawl
+        self._pursuit = crawl.pursuit
         self._max_pages = max_pages = crawl.options.max_pages
         self._spent = 0
         self._refundable = max_pages
@@ -63,6 +69,8 @@ class FrontierScheduler(BaseScheduler):
         self._delayed = 0
         self._wanted = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        if self._pursuit is not None:
+            self._pursuit.on_news = self._wanted.set
         crawler.signals.connect(self._item_is_through, signals.item_scraped)
         crawler.signals.connect(self._item_was_dropped, signals.item_dropped)
         crawler.signals.connect(self._item_failed, signals.item_error)
@@ -87,6 +95,7 @@ class FrontierScheduler(BaseScheduler):
         return deferred_from_coro(self._close(reason))
 
     async def add(self, tasks: Iterable[UrlTask]) -> int:
+        await self._prefer()
         try:
             new = await self.frontier.add(tasks)
         except StorageFailed:  # the crawl is being closed, and says why
@@ -98,6 +107,9 @@ class FrontierScheduler(BaseScheduler):
     def held_leases(self) -> list[Lease]:
         """The leases that have not come back, oldest first."""
         return list(self._leases.values())
+
+    def holds(self, lease: Lease) -> bool:
+        return lease.url in self._leases
 
     def waits_only_for(self, hosts: Collection[str]) -> bool:
         """Whether nothing is left to do but for these hosts."""
@@ -115,6 +127,8 @@ class FrontierScheduler(BaseScheduler):
         return True
 
     def next_request(self) -> Request | None:
+        if self._crawl.arriving >= _MOST_ARRIVING:  # the engine asks again when one of them is through
+            return None
         for host, requests in self._waiting.items():
             if self._downloader.room(host) > 0:
                 del self._waiting[host]
@@ -130,7 +144,10 @@ class FrontierScheduler(BaseScheduler):
 
     def has_pending_requests(self) -> bool:
         here = self._waiting or self._delayed or self._buffered or self._is_leasing
-        return bool(here or (self._budget() > 0 and self.frontier.counts().queued))
+        if here or self._budget() <= 0 or not self.frontier.counts().queued:
+            return bool(here)
+        # What waits to be known better is not pending: pages that wait for company must not wait for it.
+        return self._pursuit is None or not (self._is_dry and self._pursuit.is_waiting)
 
     def _hand_out(self, host: str, leases: deque[Lease]) -> Request:
         lease = leases.popleft()
@@ -153,7 +170,7 @@ class FrontierScheduler(BaseScheduler):
         self._refundable = max(0, self._max_pages - counts.dead)
         self._spent = counts.done + max(0, counts.dead - self._max_pages)
         if job is not None and not job.resumed.is_new:
-            await job.restore(self._crawl.admission)
+            await job.restore(self._crawl.admission, self._crawl.relearn)
             self._limit_to(job.resumed)
         self._tasks = [asyncio.ensure_future(self._keep_filled()), asyncio.ensure_future(self._keep_leases())]
 
@@ -172,38 +189,76 @@ class FrontierScheduler(BaseScheduler):
 
     async def _keep_filled(self) -> None:
         while True:
-            await self._wanted.wait()
-            self._wanted.clear()
-            limit = min(self._budget(), 2 * self._low_water() - self._awake())
-            was_dry = self._is_dry
-            self._is_dry = limit <= 0
-            if limit <= 0:
-                continue
-            self._is_leasing = True
+            await self._until_wanted()
             try:
-                leases = await self.frontier.lease(limit, self._held(), self._per_host())
+                await self._fill()
             except StorageFailed:  # the crawl is being closed, and says why
                 return
-            finally:
-                self._is_leasing = False
-            for lease in leases:
-                self._leases[lease.url] = lease
-                self._buffer.setdefault(lease.task.host, deque()).append(lease)
+
+    async def _fill(self) -> None:
+        limit = min(self._budget(), 2 * self._low_water() - self._awake())
+        was_dry = self._is_dry
+        # To look for nothing would hold a crawl open that is at its end, until the engine's next heartbeat.
+        self._is_dry = limit <= 0 or not self.frontier.counts().queued
+        if self._is_dry:
+            return
+        self._is_leasing = True
+        try:
+            leases = await self._lease(limit)
             self._is_dry = len(leases) < limit
-            self._buffered += len(leases)
-            self._spent += len(leases)
-            self._count()
-            if leases or not was_dry:  # when it ran dry just now, the crawl may be at its end
-                self._wake_engine()
+            self._take(leases)
+        finally:
+            self._is_leasing = False
+        self._count()
+        if leases or not was_dry:  # when it ran dry just now, the crawl may be at its end
+            self._wake_engine()
+
+    def _take(self, leases: Iterable[Lease]) -> None:
+        for lease in leases:
+            self._leases[lease.url] = lease
+            self._buffer.setdefault(lease.task.host, deque()).append(lease)
+            self._buffered += 1
+            self._spent += 1
+
+    async def _until_wanted(self) -> None:
+        if self._pursuit is None:
+            await self._wanted.wait()
+        else:  # it does not wait for a page that takes too long
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wanted.wait(), _LOOK_AGAIN_SECONDS)
+        self._wanted.clear()
+
+    async def _lease(self, limit: int) -> list[Lease]:
+        if self._pursuit is None:
+            return await self.frontier.lease(limit, self._held(), self._per_host())
+        await self._prefer()
+        worst = self._pursuit.reach()
+        leases = await self.frontier.lease(limit, self._held(), self._per_host(), worst)
+        for lease in leases:
+            self._pursuit.note_lease(lease.task)
+        return leases
+
+    async def _prefer(self) -> None:
+        if self._pursuit is None:
+            return
+        try:
+            await self.frontier.prefer(self._pursuit.goal.changed_ranks())
+        except StorageFailed:  # the crawl is being closed, and says why
+            return
 
     def _budget(self) -> int:
+        if self._pursuit is not None and self._pursuit.is_done:
+            return 0
         return self._max_pages - self._spent
 
     def _low_water(self) -> int:
-        return max(8, self._per_host())
+        # With a goal, what is buffered here was the best before the pages on their way were known.
+        return max(8, self._per_host()) if self._pursuit is None else max(2, self._downloader.domain_concurrency // 2)
 
     def _per_host(self) -> int:
         """How many leases of one host are held here, buffered or downloading: enough to keep it busy."""
+        if self._pursuit is not None:
+            return self._downloader.domain_concurrency + self._low_water()
         return 2 * self._downloader.domain_concurrency + 2
 
     def _awake(self) -> int:
@@ -233,25 +288,27 @@ class FrontierScheduler(BaseScheduler):
             engine._slot.nextcall.schedule()
 
     async def _item_is_through(self, item: object) -> None:
-        if isinstance(item, Page):
+        if isinstance(item, Line):
             is_dead = item.error is not None and item.error.stage == "fetch"
             await self._end(item, Outcome(item.as_line(), _runs(item), is_dead=is_dead))
 
     async def _item_was_dropped(self, item: object) -> None:
         """By a pipeline of the user's: there is no line of it."""
-        if isinstance(item, Page):
+        if isinstance(item, Line):
             await self._end(item, Outcome(None, _runs(item)))
 
     async def _item_failed(self, item: object) -> None:
         """In a pipeline of the user's: the log says how."""
-        if isinstance(item, Page):
+        if isinstance(item, Line):
             await self._end(item, Outcome(None, _runs(item), is_dead=True))
 
-    async def _end(self, page: Page, outcome: Outcome) -> None:
-        if self._leases.pop(page.url, None) is None:
+    async def _end(self, page: Line, outcome: Outcome) -> None:
+        if self._leases.pop(page.id, None) is None:
             return
         try:
-            await self.frontier.ack(page.url, outcome)
+            await self.frontier.ack(page.id, outcome)
+            if isinstance(page, Page) and not self._crawl.note_end(page):
+                await self._return_buffered()
         except StorageFailed:  # the crawl is being closed, and says why
             return
         self._crawl.learned.note_progress()
@@ -260,6 +317,16 @@ class FrontierScheduler(BaseScheduler):
             self._spent -= 1
             self._wanted.set()
         self._count()
+
+    async def _return_buffered(self) -> None:
+        leases = [lease for buffered in self._buffer.values() for lease in buffered]
+        self._buffer.clear()
+        self._buffered = 0
+        for lease in leases:
+            del self._leases[lease.url]
+            await self.frontier.release(lease.url)
+            if self._pursuit is not None:
+                self._pursuit.note_return(lease.url)
 
     def _count(self) -> None:
         assert self._crawler.stats is not None
@@ -281,7 +348,7 @@ class FrontierScheduler(BaseScheduler):
         self._leases.clear()
 
 
-def _runs(page: Page) -> dict[str, StageRun]:
+def _runs(page: Line) -> dict[str, StageRun]:
     """The runs of a page's stages. What failed before it was a page is in its error only."""
     if page.error is not None and page.error.stage == "fetch":
         error = page.error

@@ -54,6 +54,15 @@ PROXY_TRIAL_SECONDS = 10.0  # DOWNLOAD_TIMEOUT for a proxy that has not worked y
 PROXY_CHECK_NAMES = True  # of a public site: look names up here too, and refuse private addresses
 VALIDATE_RESPONSE = ""  # path of a function that gets a page's response and may raise llmcrawler.errors.NotThePage
 
+# -- Rendering (-a render=auto|never|always) --------------------------------------------------------------------------
+PLAYWRIGHT_EXECUTABLE = ""  # the browser; empty: a Chromium or Chrome of the system, else Playwright's own
+RENDER_WAIT_SECONDS = 10.0  # the longest wait for what a page's scripts bring; most take less than a second
+RENDER_SCROLLS = 0  # steps to the end of a list, or clicks on its "load more", on each rendered page
+RENDER_CLICKS = 40  # clicks at most on what may be a link without an address, on each rendered page; 0: none
+RENDER_CONTEXT_PAGES = 50  # pages of a browser context before it is closed, with its cache and cookies
+# A page that is fetched again by the browser has been redirected and retried before.
+META_COPY_WARN_SKIP_KEYS = ["redirect_reasons", "redirect_times", "redirect_ttl", "redirect_urls", "retry_times"]
+
 # -- Components --------------------------------------------------------------------------------------------------------
 TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 ASYNCIO_EVENT_LOOP = "uvloop.Loop"
@@ -79,6 +88,8 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
     "llmcrawler.middlewares.redirects.CrawlMetaRefreshMiddleware": 580,
     "llmcrawler.middlewares.validation.ValidationMiddleware": 585,  # it sees bodies unpacked, and no redirects
+    "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
+    "llmcrawler.middlewares.compression.CompressionMiddleware": 590,
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
     "llmcrawler.middlewares.redirects.CrawlRedirectMiddleware": 600,
     # Behind the HTTP cache: what is kept needs no proxy, and neither bans nor credentials are kept.
@@ -99,7 +110,7 @@ EXTENSIONS_BASE = {
     "scrapy.extensions.memusage.MemoryUsage": 0,
     "scrapy.extensions.memdebug.MemoryDebugger": 0,
     "scrapy.extensions.closespider.CloseSpider": 0,
-    "scrapy.extensions.feedexport.FeedExporter": 0,
+    "llmcrawler.extensions.feeds.Feeds": 0,
     "scrapy.extensions.spiderstate.SpiderState": 0,
 }
 EXTENSIONS = {
@@ -124,7 +135,12 @@ FEED_STORAGES = {
     "": "llmcrawler.exporters.files.JobFileStorage",
     "file": "llmcrawler.exporters.files.JobFileStorage",
 }
-FEED_EXPORTERS = {"csv": "llmcrawler.exporters.csv.PagesCsvExporter"}
+FEED_EXPORTERS = {
+    "csv": "llmcrawler.exporters.csv.PagesCsvExporter",
+    "documents": "llmcrawler.exporters.documents.DocumentsExporter",
+    "markdown": "llmcrawler.exporters.markdown.MarkdownExporter",
+    "parquet": "llmcrawler.exporters.parquet.ParquetExporter",
+}
 CONTENT_IN_FEED = True  # False leaves `text` out of the page lines
 
 # -- Content -----------------------------------------------------------------------------------------------------------

@@ -8,14 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from scrapy.crawler import Crawler
+from scrapy.robotstxt import RobotParser
 from scrapy.statscollectors import StatsCollector
 
 from llmcrawler import learned
-from llmcrawler.arguments import ExploreOptions
+from llmcrawler.arguments import ExploreOptions, MapOptions
 from llmcrawler.classification import (
     LLM,
     Answer,
@@ -40,6 +42,7 @@ from llmcrawler.configuration import (
     model_of,
     page_types_of,
     proxies_of,
+    pursuit_of,
     record_types_of,
     templates_file,
 )
@@ -57,11 +60,14 @@ from llmcrawler.extraction import (
     StructuredTeacher,
     Teacher,
 )
-from llmcrawler.frontier import Admission, Frontier
+from llmcrawler.frontier import Admission, Frontier, MapAdmission, MapRules
+from llmcrawler.frontier.relearning import relearn
 from llmcrawler.items import Page
 from llmcrawler.job import Job
 from llmcrawler.llm import AnswerCache, Batcher, CachedAsker
 from llmcrawler.llm.model import Model
+from llmcrawler.rendering import RenderChoice
+from llmcrawler.storage.keys import JobConnection
 from llmcrawler.templates import Changes, TemplateGrouper, recluster
 from llmcrawler.urls import AddressGuard, Scope, TrapGuard, site_name
 
@@ -93,14 +99,18 @@ class Crawl:
     def __init__(self, crawler: Crawler, options: ExploreOptions) -> None:
         settings = crawler.settings
         self.options = options
-        scope = Scope(options.urls, allow=options.allow, deny=options.deny, max_depth=options.depth)
-        self.admission = Admission(scope, TrapGuard(datetime.now(UTC).date()))
+        self.admission = _admission(options)
         self.job = _job(crawler, options)
         self.ledger = None if self.job is None else self.job.ledger
+        self.arriving = 0  # pages that are here and whose links are not in the frontier yet
         self.lease_seconds = settings.getfloat("LEASE_SECONDS")
         self.frontier: Frontier = memory_frontier(settings) if self.job is None else self.job.frontier
+        self.pursuit = pursuit_of(options)
+        self.record_types = record_types_of(settings, options)
         self.addresses = AddressGuard(urlsplit(url).hostname or "" for url in options.urls)
         self.reader = PageReader(settings.getint("CONTENT_INLINE_CHARS"))
+        self.rendering = RenderChoice(options.render)
+        self.robots: dict[str, RobotParser] = {}  # by host and port, as far as they came
         self.proxies = proxies_of(settings)
         self.bans = bans_of(settings)
         self.model = model_of(settings)
@@ -130,7 +140,7 @@ class Crawl:
     def keep_progress(self, page: Page) -> None:
         """What a page on its way has cost so far is worth keeping."""
         if self.ledger is not None:
-            self.ledger.keep_progress(page.url, page.as_line(), page.stages)
+            self.ledger.keep_progress(page.id, page.as_line(), page.stages)
 
     async def recluster(self, site: Site) -> None:
         """Group the site's pages anew when it is time, in a thread: it takes about 30 ms."""
@@ -164,7 +174,25 @@ class Crawl:
         verdict = self.classifier.template_verdict(site, template)
         return verdict[0] if verdict else None
 
-    def _note_verdict(self, _question: Question, verdict: Verdict) -> None:
+    def note_end(self, page: Page) -> bool:
+        """A page is through. False: so many records came that nothing more is to be fetched."""
+        if self.pursuit is None:
+            return True
+        self.pursuit.note_end(page.url, page.page_type, has_record=self._has_record(page.as_line()))
+        return not self.pursuit.is_done
+
+    def relearn(self, connection: JobConnection) -> None:
+        """What earlier runs of the job have learned of its links."""
+        if self.pursuit is not None:
+            relearn(connection, self.pursuit, self._has_record)
+
+    def _has_record(self, line: Mapping[str, Any]) -> bool:
+        """A page of a type that has none counts as its own record."""
+        return line["error"] is None and (line["record"] is not None or line["page_type"] not in self.record_types)
+
+    def _note_verdict(self, question: Question, verdict: Verdict) -> None:
+        if self.pursuit is not None:
+            self.pursuit.note_verdict(question.url, verdict.page_type)
         if verdict.decided_by == LLM:
             self.learned.note_change()
 
@@ -216,6 +244,20 @@ class PageAsking:
     def _count_usage(self) -> None:
         for name, value in (self._model.usage.as_dict() | self._model.budget.as_dict()).items():
             self._stats.set_value(f"llmcrawler/llm/{name}", value)
+
+
+def _admission(options: ExploreOptions) -> Admission:
+    scope = Scope(
+        options.urls,
+        allow=options.allow,
+        deny=options.deny,
+        max_depth=options.depth,
+        subdomains=isinstance(options, MapOptions) and options.subdomains,
+    )
+    traps = TrapGuard(datetime.now(UTC).date())
+    if isinstance(options, MapOptions):
+        return MapAdmission(scope, traps, MapRules(options.max_urls, options.match, options.depth))
+    return Admission(scope, traps)
 
 
 def _pressure(crawler: Crawler, waiting: int | None = None) -> str | None:

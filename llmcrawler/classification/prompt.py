@@ -92,7 +92,7 @@ def describe_page(question: Question) -> dict[str, Any]:
     headings = _headings(question.text)
     text = _plain(question.text)
     shown: dict[str, Any] = {
-        "url": question.url,
+        "url": question.url.partition("#")[0],
         "title": _cut(_squeeze(question.title), _TITLE_CHARS),
         "description": _cut(_squeeze(metadata.get("description", "")), _DESCRIPTION_CHARS),
         "headings": headings,

@@ -49,8 +49,8 @@ class Command(CrawlCommand):
         spiders = self.crawler_process.spider_loader
         if args[0] not in spiders.list():
             raise UsageError(f"no spider {args[0]!r}; there are: {', '.join(sorted(spiders.list()))}", print_help=False)
-        _check(spiders.load(args[0]), opts, self.settings)
         crawler = self._create_crawler(args[0])
+        _check(spiders.load(args[0]), opts, crawler.settings)  # a spider's own settings are among these
         self.crawler_process.crawl(crawler, **opts.spargs)
         _collect_less_often()
         self.crawler_process.start()

@@ -83,5 +83,8 @@ def _lines(result: Requeued, jobdir: str) -> list[str]:
 
 
 def _command(result: Requeued, jobdir: str) -> str:
-    urls = ",".join(map(str, result.arguments.get("url") or ["..."]))
-    return shlex.join(["scrapy", "crawl", result.spider or "explore", "-a", f"url={urls}", "-s", f"JOBDIR={jobdir}"])
+    given = f"url={','.join(map(str, result.arguments.get('url') or ['...']))}"
+    for name in ("urls", "tasks"):  # a file's name, and in brackets what tells its versions apart
+        if name in result.arguments:
+            given = f"{name}={str(result.arguments[name]).rpartition(' (')[0]}"
+    return shlex.join(["scrapy", "crawl", result.spider or "explore", "-a", given, "-s", f"JOBDIR={jobdir}"])

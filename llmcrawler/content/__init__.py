@@ -2,8 +2,19 @@
 
 from .boilerplate import Boilerplate
 from .decoding import decoded
+from .outline import Outline, read_outline
 from .page import read_page
 from .reader import PageReader
 from .selection import content_hash, main_blocks, main_text
 
-__all__ = ["Boilerplate", "PageReader", "content_hash", "decoded", "main_blocks", "main_text", "read_page"]
+__all__ = [
+    "Boilerplate",
+    "Outline",
+    "PageReader",
+    "content_hash",
+    "decoded",
+    "main_blocks",
+    "main_text",
+    "read_outline",
+    "read_page",
+]

@@ -1,26 +1,94 @@
-"""CSV of the pages."""
+"""CSV of the pages, with a column for each field of the records."""
 
 from __future__ import annotations
 
+import csv
 import json
-from dataclasses import asdict, is_dataclass
-from typing import Any
+import logging
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any, Self
 
+from scrapy.crawler import Crawler
 from scrapy.exporters import CsvItemExporter
 
+from llmcrawler.exporters.lines import item_columns, line_of
+from llmcrawler.feeds.columns import columns_of
+from llmcrawler.feeds.table import RECORD, FlatTable
+from llmcrawler.feeds.values import as_json, clean
 from llmcrawler.items import Page
+
+logger = logging.getLogger(__name__)
 
 
 class PagesCsvExporter(CsvItemExporter):
-    """One table, so pages only; what is nested stands as JSON. Items of other spiders pass as they are."""
+    """The header wants all record fields, and the last page may have a new one: rows wait in a temporary file for the
+    end. They do not where the columns are given, by the `fields` of the feed or by the file that is added to.
+    """
+
+    def __init__(self, file: Any, *, waiting_folder: str | None = None, **kwargs: Any) -> None:
+        columns = _columns_there(file) if kwargs.get("fields_to_export") is None else None
+        kwargs.setdefault("errors", "replace")  # an encoding of the user's may lack a page's letters
+        super().__init__(file, **kwargs)
+        self._table: FlatTable | None = None
+        self._waiting: IO[str] | None = None
+        self._missing: set[str] = set()
+        self._is_added_to = columns is not None
+        if columns is not None:
+            self.fields_to_export, self.include_headers_line = columns, False
+        elif self.fields_to_export is None:
+            self._waiting = TemporaryFile("w+", encoding="utf-8", dir=waiting_folder)  # noqa: SIM115 - until the end
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, file: Any, **kwargs: Any) -> Self:
+        return cls(file, waiting_folder=crawler.settings["FEED_TEMPDIR"], **kwargs)
 
     def export_item(self, item: Any) -> None:
-        if isinstance(item, Page) or getattr(item, "kind", "page") == "page":
-            super().export_item(item)
+        line = line_of(item)
+        if line is None:
+            return
+        if self._table is None:
+            self._table = FlatTable(item_columns(item))
+        row = self._table.row_of(line)
+        if self._waiting is not None:
+            self._waiting.write(json.dumps(row) + "\n")
+            return
+        if line.get(RECORD) is not None:
+            row[RECORD] = as_json(clean(line[RECORD]))  # who names the column gets the whole
+        if self._is_added_to:
+            self._warn_of(row)
+        super().export_item(row)
 
-    def serialize_field(self, field: Any, name: str, value: Any) -> Any:
-        if is_dataclass(value) and not isinstance(value, type):
-            value = asdict(value)
-        if isinstance(value, (dict, list)):
-            value = json.dumps(value, ensure_ascii=False)
-        return super().serialize_field(field, name, value)
+    def finish_exporting(self) -> None:
+        try:
+            if self._waiting is not None:
+                with self._waiting:
+                    self._write_waiting(self._waiting)
+        finally:
+            super().finish_exporting()
+
+    def _write_waiting(self, waiting: IO[str]) -> None:
+        columns = (self._table or FlatTable(columns_of(Page))).columns
+        waiting.seek(0)
+        rows = map(json.loads, waiting)
+        self.csv_writer.writerow(columns)
+        # Not by way of Scrapy's items: there is nothing left to look up, and the crawl's end waits for this.
+        self.csv_writer.writerows([row.get(name) for name in columns] for row in rows)
+
+    def _warn_of(self, row: dict[str, Any]) -> None:
+        assert self.fields_to_export is not None
+        missing = {name for name, value in row.items() if value is not None and name != RECORD}
+        missing -= {*self.fields_to_export, *self._missing}
+        if missing:
+            self._missing |= missing
+            logger.warning("The CSV file that is added to has no column for %s", ", ".join(islice(sorted(missing), 10)))
+
+
+def _columns_there(file: Any) -> list[str] | None:
+    """Of a file on this machine that has something in it."""
+    path = getattr(file, "name", None)
+    if not isinstance(path, str) or not Path(path).is_file() or not Path(path).stat().st_size:
+        return None
+    with Path(path).open(newline="", encoding="utf-8-sig", errors="replace") as there:
+        return next(csv.reader(there), None)

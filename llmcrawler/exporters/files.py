@@ -1,22 +1,25 @@
-"""Feeds in files, which an interrupted crawl can take back when it goes on."""
+"""Feeds in files and folders, which an interrupted crawl can take back when it goes on."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any, Self, cast
 
 from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.extensions.feedexport import FileFeedStorage
 
+from llmcrawler.feeds.checking import check_addable, is_folder
+from llmcrawler.feeds.folder import NoteFolder
 from llmcrawler.wiring import crawl_of
 
 
 class JobFileStorage(FileFeedStorage):
-    """Scrapy's; with a JOBDIR the job remembers the file, and what it held before."""
+    """Scrapy's; a markdown feed is a folder. With a JOBDIR the job remembers the file, and what it held before."""
 
     def __init__(self, uri: str, *, feed_options: dict[str, Any] | None = None, crawler: Crawler) -> None:
         super().__init__(uri, feed_options=feed_options)
+        self._format = str((feed_options or {}).get("format"))
         self._crawler = crawler
 
     @classmethod
@@ -24,8 +27,18 @@ class JobFileStorage(FileFeedStorage):
         return cls(uri, feed_options=feed_options, crawler=crawler)
 
     def open(self, spider: Spider) -> IO[bytes]:
+        path, overwrite = Path(self.path), self.write_mode == "wb"
+        if is_folder(self.path, self._format):
+            folder = NoteFolder(path, overwrite=overwrite)
+            self._remember(folder.index_path, folder.fileno())
+            return cast("IO[bytes]", folder)  # the exporter knows what it gets, and all others close it
+        if not overwrite:
+            check_addable(path, self._format)
         file = super().open(spider)
+        self._remember(path, file.fileno())
+        return file
+
+    def _remember(self, path: Path, file: int) -> None:
         job = crawl_of(self._crawler).job
         if job is not None:
-            job.note_feed(Path(self.path), file)
-        return file
+            job.note_feed(path, file)

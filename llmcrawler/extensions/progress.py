@@ -19,10 +19,11 @@ from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from scrapy.utils.log import get_scrapy_root_handler
 from twisted.internet.task import LoopingCall
 
+from llmcrawler.arguments import NO_LIMIT
 from llmcrawler.configuration import progress_mode
 from llmcrawler.errors import ConfigError
 from llmcrawler.extensions.throttle import AdaptiveThrottle
-from llmcrawler.items import Page, Template
+from llmcrawler.items import Page, Template, Url
 from llmcrawler.reporting import Actual, Ending, Flow, HostThrottle, Progress, Report, Tally, read_figures, summary
 from llmcrawler.throttling import HostPolicy
 from llmcrawler.wiring import crawl_of
@@ -61,7 +62,7 @@ class ProgressExtension:
 
     def spider_opened(self, spider: Spider) -> None:
         max_pages = getattr(getattr(spider, "options", None), "max_pages", None)
-        if max_pages is not None:
+        if max_pages is not None and max_pages < NO_LIMIT:
             assert self._crawler.stats is not None
             self._crawler.stats.set_value("llmcrawler/max_pages", max_pages)
         self._progress = Progress(time.monotonic)
@@ -74,6 +75,8 @@ class ProgressExtension:
     def item_scraped(self, item: Any) -> None:
         if isinstance(item, Page):
             self._tally.add_page(item)
+        elif isinstance(item, Url):
+            self._tally.add_url(item)
         elif isinstance(item, Template):
             self._tally.add_template(item)
 

@@ -13,7 +13,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.extensions.feedexport import FeedExporter
 
 from llmcrawler.errors import ContentError
-from llmcrawler.items import Page
+from llmcrawler.items import Page, line_of
 from llmcrawler.job import Job
 from llmcrawler.middlewares.stored import text_of
 from llmcrawler.wiring import Crawl, crawl_of
@@ -52,8 +52,8 @@ class ResumeExtension:
         while lines := await self._job.ledger.lines(last, self._job.last_earlier_seq):
             last = lines[-1][0]
             for _seq, line in lines:
-                page = Page.of_line(line)
-                if page.template is not None:
+                page = line_of(line)
+                if isinstance(page, Page) and page.template is not None:
                     grouper = self._crawl.site_of(page.url).grouper
                     page.template = grouper.count_earlier(page.url, page.template)
                 if exporter is not None:

@@ -30,7 +30,7 @@ from llmcrawler.downloader import STARTED, PoliteDownloader, PoliteSlot, downloa
 from llmcrawler.errors import ConfigError
 from llmcrawler.middlewares.backoff import REFUSAL_STATUSES
 from llmcrawler.scheduler import FrontierScheduler
-from llmcrawler.throttling import Decision, HostPolicy, Rules, http_date, retry_after_seconds
+from llmcrawler.throttling import Decision, HostPolicies, HostPolicy, Rules, http_date, retry_after_seconds
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,8 @@ class AdaptiveThrottle(AutoThrottle):
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
         self._rules = _rules(crawler)
-        self._policies: dict[str, HostPolicy] = {}
+        self._policies = HostPolicies(monotonic)
+        self._in_stats: set[str] = set()
         self._user_agent = str(crawler.settings["ROBOTSTXT_USER_AGENT"] or crawler.settings["USER_AGENT"])
         self._logged_at: dict[str, float] = {}
         self._unlogged: Counter[str] = Counter()
@@ -78,8 +79,8 @@ class AdaptiveThrottle(AutoThrottle):
         crawler.signals.connect(self._spider_closed, signals.spider_closed)
 
     def policies(self) -> dict[str, HostPolicy]:
-        """By host and port."""
-        return self._policies
+        """By host and port, without those that were idle for longest."""
+        return self._policies.kept
 
     # -- signals ------------------------------------------------------------------------------------------------------
 
@@ -91,17 +92,17 @@ class AdaptiveThrottle(AutoThrottle):
     def _spider_closed(self) -> None:
         if self._ticks is not None and self._ticks.running:
             self._ticks.stop()
-        self._write_stats()
+        self._write_stats(2 * _HOSTS_IN_STATS)
 
     def _response_downloaded(self, response: Response, request: Request, spider: Spider) -> None:
         key, slot = self._get_slot(request, spider)
-        policy = self._policies.get(key or "")
+        policy = self._policies.get(key)
         if key is None or policy is None:
             return
-        elapsed, in_flight = _since_start(request, slot)
+        elapsed, at_start, at_end = _since_start(request, slot)
         latency = request.meta.get("download_latency")
         if response.status in REFUSAL_STATUSES:
-            decision = policy.refused(str(response.status), _retry_after(response), elapsed, in_flight)
+            decision = policy.refused(str(response.status), _retry_after(response), elapsed, max(at_start, at_end))
         elif response.status in _GATEWAY_STATUSES and not request.meta.get("proxy"):
             decision = policy.failed(f"http {response.status}", elapsed)
         elif response.status >= 500:
@@ -109,17 +110,17 @@ class AdaptiveThrottle(AutoThrottle):
             decision = None
         else:
             is_page = request.callback is not NO_CALLBACK and not request.meta.get("autothrottle_dont_adjust_delay")
-            decision = policy.answered(latency if is_page else None, in_flight)
+            decision = policy.answered(latency if is_page else None, at_start, at_end)
         self._apply(key, policy, slot, decision)
 
     def _download_failed(self, request: Request, exception: Exception) -> None:
         key: str | None = request.meta.get("download_slot")
-        policy = self._policies.get(key or "")
+        policy = self._policies.get(key)
         # With a proxy it says nothing of the host.
         if key is None or policy is None or not isinstance(exception, _HOST_FAILURES) or request.meta.get("proxy"):
             return
         slot = self._downloader.slots.get(key)
-        elapsed, _ = _since_start(request, slot)
+        elapsed, _, _ = _since_start(request, slot)
         reason = f"{type(exception).__name__} {exception}".strip()[:200]
         self._apply(key, policy, slot, policy.failed(reason, elapsed))
 
@@ -134,7 +135,7 @@ class AdaptiveThrottle(AutoThrottle):
         if delay <= 0:
             return
         key = urlparse_cached(request).netloc
-        policy = self._policies.get(key) or self._new_policy(key, self._rules)
+        policy = self._policies.take(key, self._rules)
         slot = self._downloader.slots.get(key)
         self._apply(key, policy, slot, policy.set_floor(float(delay)))
         if isinstance(slot, PoliteSlot):
@@ -143,20 +144,14 @@ class AdaptiveThrottle(AutoThrottle):
     # -- slots --------------------------------------------------------------------------------------------------------
 
     def _take_slot(self, key: str, slot: PoliteSlot) -> None:
-        policy = self._policies.get(key)
-        if policy is None:
-            # DOWNLOAD_SLOTS may give a host limits of its own.
-            rules = self._rules
-            most = min(slot.concurrency, rules.max_concurrency) if rules.is_adaptive else slot.concurrency
-            rules = replace(rules, max_concurrency=most, min_gap_seconds=slot.delay, jitter=slot.jitter)
-            policy = self._new_policy(key, rules)
+        rules = self._rules
+        # DOWNLOAD_SLOTS may give a host limits of its own.
+        most = min(slot.concurrency, rules.max_concurrency) if rules.is_adaptive else slot.concurrency
+        rules = replace(rules, max_concurrency=most, min_gap_seconds=slot.delay, jitter=slot.jitter)
+        policy = self._policies.take(key, rules)
         slot.on_start = partial(self._started, policy, slot)
         self._apply(key, policy, slot, None)
         slot.draw_gap()
-
-    def _new_policy(self, key: str, rules: Rules) -> HostPolicy:
-        policy = self._policies[key] = HostPolicy(rules, monotonic)
-        return policy
 
     def _started(self, policy: HostPolicy, slot: PoliteSlot) -> None:
         policy.started()
@@ -186,10 +181,13 @@ class AdaptiveThrottle(AutoThrottle):
         logger.info("%s: %s: concurrency %.3g%s%s", key, decision.words, decision.concurrency, rest, more)
 
     def _tick(self) -> None:
+        for key in self._policies.forget_idle(self._downloader.slots):
+            self._logged_at.pop(key, None)
+            self._unlogged.pop(key, None)
         self._write_stats()
         hopeless = {
             key: reason
-            for key, policy in self._policies.items()
+            for key, policy in self._policies.kept.items()
             if key not in self._downloader.given_up and (reason := policy.hopeless_because()) is not None
         }
         scheduler = self.crawler.engine.scheduler if self.crawler.engine is not None else None
@@ -204,10 +202,14 @@ class AdaptiveThrottle(AutoThrottle):
                 logger.warning("%s is given up, nothing else is left to do: %s", key, reason)
                 self._downloader.give_up(key, reason)
 
-    def _write_stats(self) -> None:
+    def _write_stats(self, most: int = _HOSTS_IN_STATS) -> None:
+        """A stat stays for good, so hosts do not take turns there: the first ones, and at the end the busiest ones."""
         assert self.crawler.stats is not None
-        busiest = sorted(self._policies.items(), key=lambda pair: -pair[1].meter.figures().requests)
-        for key, policy in busiest[:_HOSTS_IN_STATS]:
+        kept = self._policies.kept
+        new = sorted((key for key in kept if key not in self._in_stats), key=lambda key: -kept[key].meter.requests)
+        self._in_stats.update(new[: max(0, most - len(self._in_stats))])
+        for key in self._in_stats & kept.keys():
+            policy = kept[key]
             for name, value in _figures(policy).items():
                 self.crawler.stats.set_value(f"llmcrawler/throttle/host/{key}/{name}", value)
 
@@ -224,11 +226,11 @@ def _set(slot: PoliteSlot, policy: HostPolicy) -> None:
     slot.concurrency, slot.delay, slot.jitter = policy.concurrency, gap.seconds, gap.jitter
 
 
-def _since_start(request: Request, slot: Any) -> tuple[float | None, int]:
-    """The seconds since a request started, and the most in flight then or now."""
+def _since_start(request: Request, slot: Any) -> tuple[float | None, int, int]:
+    """The seconds since a request started, and how many were in flight then, and are now."""
     started, level = request.meta.get(STARTED, (None, 1))
     now = len(slot.transferring) if slot is not None else 1
-    return (None if started is None else monotonic() - started), max(level, now, 1)
+    return (None if started is None else monotonic() - started), level, max(now, 1)
 
 
 def _retry_after(response: Response) -> float | None:

@@ -32,6 +32,7 @@ class Held:
     page: LessonPage
     template: str
     told: asyncio.Future[bool]
+    id: str
 
 
 @dataclass(slots=True)

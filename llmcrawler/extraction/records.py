@@ -46,7 +46,7 @@ class RecordRules:
 @dataclass(frozen=True, slots=True)
 class RecordQuestion:
     """A page that is to get its record. `site` and `template` are the grouper's; `is_sure` where the page type is the
-    page's own verdict and not its template's.
+    page's own verdict and not its template's. `id`: where several pages may have the url.
     """
 
     url: str
@@ -58,6 +58,7 @@ class RecordQuestion:
     template: str
     page_type: str
     is_sure: bool = True
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +223,8 @@ class Records:
 
     def _hold(self, learner: Learner, question: RecordQuestion) -> Held:
         told: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        held = Held(_lesson_page(question), learner.key.template, told)
-        learner.held[question.url] = held
+        held = Held(_lesson_page(question), learner.key.template, told, question.id or question.url)
+        learner.held[question.id or question.url] = held
         enough = max(self._rules.learn_pages, self._rules.min_pages) * learner.patience
         if len(learner.held) >= enough and not learner.is_learning:
             self._start(learner)
@@ -235,7 +236,7 @@ class Records:
         try:
             return await held.told
         except asyncio.CancelledError:
-            learner.held.pop(held.page.url, None)
+            learner.held.pop(held.id, None)
             raise
 
     async def _watch_pressure(self) -> None:

@@ -2,22 +2,63 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from hashlib import blake2b
+from typing import Any, Final, Protocol, Self
 
+from llmcrawler.items import Found, Line, Page, Url
 from llmcrawler.storage import Outcome
+
+FIRST: Final = -1  # a group with this rank, and urls with it in any group, go out before all others
 
 
 @dataclass(frozen=True, slots=True)
 class UrlTask:
-    """A url to fetch. `url` is normalised: it is the identity. A lower `rank` goes out earlier."""
+    """A url to fetch. `url` is normalised: it is the identity. Within its `group` a lower `rank` goes out earlier.
+
+    `payload` is what else makes up the request (urls/tasks.py); most have none. One url may be asked for with several:
+    those have a fragment that stands for the payload. `address` is the url without it. `found`: of a map.
+    """
 
     url: str
     host: str
     depth: int = 0
     referer: str | None = None
     rank: int = 0
+    group: str = ""
+    payload: str | None = None
+    found: Found | None = None
+
+    @classmethod
+    def with_payload(cls, address: str, host: str, payload: str) -> Self:
+        digest = blake2b(payload.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        return cls(f"{address}#{digest}", host, payload=payload)
+
+    @property
+    def address(self) -> str:
+        return self.url if self.payload is None else self.url.partition("#")[0]
+
+    def details(self) -> dict[str, Any]:
+        return {} if self.payload is None else json.loads(self.payload)
+
+    def line(self) -> Line:
+        """Before anything is known of it."""
+        return self.page() if self.found is None else self.url_line()
+
+    def url_line(self) -> Url:
+        line = Url(self.url, depth=self.depth, referer=self.referer)
+        if self.found is not None:
+            line.source, line.lastmod, line.title = self.found.source, self.found.lastmod, self.found.title
+        return line
+
+    def page(self) -> Page:
+        page = Page(self.address, depth=self.depth, referer=self.referer)
+        if self.payload is not None:
+            details = self.details()
+            page.id, page.key, page.meta = self.url, details.get("key"), details.get("meta")
+        return page
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +97,20 @@ class Frontier(Protocol):
         """Before anything else. A backend that outlives the process goes on where it was."""
 
     async def add(self, tasks: Iterable[UrlTask]) -> int:
-        """Queue the urls that were never seen. Returns how many were new."""
+        """Queue the urls that were never seen. Returns how many were new. Of one that waits, what `found` says of it is
+        merged.
+        """
         ...
 
-    async def lease(self, limit: int, held: Mapping[str, int], per_host: int) -> list[Lease]:
-        """Hand out up to `limit` urls, best rank first, so that no host gets more than `per_host` with those `held`."""
+    async def prefer(self, ranks: Mapping[str, int]) -> None:
+        """These groups have these ranks from now on, for the urls that are queued and those to come. A group that was
+        never named has the rank 0, like the group "".
+        """
+
+    async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None = None) -> list[Lease]:
+        """Hand out up to `limit` urls, so that no host gets more than `per_host` with those `held`: by the ranks of
+        their groups, none with a higher one than `worst`, then by their own ranks, then as they came.
+        """
         ...
 
     async def start(self, url: str) -> None:

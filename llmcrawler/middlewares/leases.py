@@ -13,7 +13,7 @@ from scrapy.http import Response
 
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import Lease
-from llmcrawler.items import Page, PageError
+from llmcrawler.items import Line, Page, PageError
 from llmcrawler.middlewares.backoff import PUT_BACKS
 from llmcrawler.scheduler import LEASE, FrontierScheduler
 
@@ -38,16 +38,17 @@ class LeaseMiddleware:
         lease = _lease_of(response)
         has_page = continues = False
         async for output in result:
-            has_page = has_page or (isinstance(output, Page) and lease is not None and output.url == lease.url)
+            has_page = has_page or (isinstance(output, Line) and lease is not None and output.id == lease.url)
             continues = continues or (isinstance(output, Request) and output.meta.get(LEASE) is lease)
             yield output
         # Scrapy ends the output quietly after an exception; `process_spider_exception` has given the page then.
-        if lease is not None and not has_page and not continues and not response.meta.get(_FAILED):
-            yield error_page(lease, "no_page", "the spider gave no page for this response", response)
+        is_open = lease is not None and not has_page and not continues and self._scheduler().holds(lease)
+        if lease is not None and is_open and not response.meta.get(_FAILED):
+            yield self._line(lease, "no_page", "the spider gave no page for this response", response)
 
     def process_spider_exception(self, response: Response, exception: Exception) -> Iterable[Any] | None:
         lease = _lease_of(response)
-        if lease is None or lease.url not in {held.url for held in self._scheduler().held_leases()}:
+        if lease is None or not self._scheduler().holds(lease):
             return None
         response.meta[_FAILED] = True
         if isinstance(
@@ -57,7 +58,7 @@ class LeaseMiddleware:
         logger.error("Error in the spider on %s", response.url, exc_info=exception)
         assert self._crawler.stats is not None
         self._crawler.stats.inc_value("llmcrawler/internal_errors")
-        return [error_page(lease, "internal", f"{type(exception).__name__}: {exception}", response)]
+        return [self._line(lease, "internal", f"{type(exception).__name__}: {exception}", response)]
 
     def spider_idle(self) -> None:
         """A lease that nobody holds when all is quiet is an orphan: its request was dropped without a word."""
@@ -65,10 +66,17 @@ class LeaseMiddleware:
         assert self._crawler.engine is not None
         for lease in orphans:
             self._crawler.engine.scraper._start_itemproc_nowait(
-                error_page(lease, "dropped", "the request was dropped on its way; see the log")
+                self._line(lease, "dropped", "the request was dropped on its way; see the log")
             )
         if orphans:
             raise DontCloseSpider
+
+    def _line(self, lease: Lease, kind: str, message: str, response: Response | None = None) -> Line:
+        page = error_page(lease, kind, message, response)
+        # A spider whose lines are no pages says what they are.
+        line_of_fault = getattr(self._crawler.spider, "line_of_fault", None)
+        line: Line = page if line_of_fault is None else line_of_fault(lease, page)
+        return line
 
     def _scheduler(self) -> FrontierScheduler:
         assert self._crawler.engine is not None
@@ -83,13 +91,10 @@ def error_page(
     """The line of a url that gave no content."""
     tried = request or (response.request if response is not None else None)
     attempts = 1 if tried is None else 1 + tried.meta.get("retry_times", 0) + tried.meta.get(PUT_BACKS, 0)
-    return Page(
-        url=lease.url,
-        status=response.status if response is not None else None,
-        depth=lease.task.depth,
-        referer=lease.task.referer,
-        error=PageError("fetch", kind, message, attempts),
-    )
+    page = lease.task.page()
+    page.status = response.status if response is not None else None
+    page.error = PageError("fetch", kind, message, attempts)
+    return page
 
 
 def _lease_of(response: Response) -> Lease | None:

@@ -49,7 +49,7 @@ class _InsideTheCrawl(_Base):
         target = normalise(result.url)
         if target is None:
             raise RequestRefused("redirect_offsite", f"redirects to {result.url}, which is not a web page")
-        if target == lease.url:
+        if target == lease.task.address:
             return result  # the server wants a cookie first; REDIRECT_MAX_TIMES ends it when it never has enough
         scope = self._crawl.admission.scope
         if lease.task.referer is None:
@@ -57,6 +57,8 @@ class _InsideTheCrawl(_Base):
         refusal = scope.reason_to_refuse(target, lease.task.depth)
         if refusal is not None:
             raise RequestRefused("redirect_offsite", f"redirects to {target}, outside of the crawl: {refusal}", target)
+        if self._crawl.options.is_list:  # every entry of a list is wanted for itself
+            return result
         if not await self._crawl.frontier.claim(target, lease.url) and target not in result.meta["redirect_urls"]:
             raise RequestRefused("redirect_seen", f"redirects to {target}, which has a line of its own", target)
         return result

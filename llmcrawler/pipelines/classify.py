@@ -24,7 +24,7 @@ class ClassifyPipeline(Stage):
         page.confidence = round(verdict.confidence, 3)
         page.template = site.grouper.resolve(assigned.template)
         if site.regroupings != regroupings:  # while it waited, its group may have been parted
-            page.template = site.grouper.match(page.url, page.content.features) or page.template
+            page.template = site.grouper.match(page.id, page.content.features) or page.template
             known = self._crawl.classifier.template_verdict(site.name, page.template)
             if known and verdict.decided_by == TEMPLATE:  # what it took was the verdict of the group that it was in
                 page.page_type, page.confidence = known[0], round(known[1], 3)
@@ -40,13 +40,13 @@ class ClassifyPipeline(Stage):
     async def _place(self, page: Page) -> tuple[Question, Assignment]:
         assert page.content is not None
         site = self._crawl.site_of(page.url)
-        assigned = site.grouper.assign(page.url, page.content.features)
+        assigned = site.grouper.assign(page.id, page.content.features)
         await self._crawl.recluster(site)
         assert self._crawler.stats is not None
         count = sum(one.grouper.group_count for one in self._crawl.sites.values())
         self._crawler.stats.set_value("llmcrawler/templates", count)
         question = Question(
-            url=page.url,
+            url=page.id,  # one url may be asked for in several ways
             title=page.title or "",
             text=page.text or "",
             content=page.content,

@@ -7,6 +7,7 @@ from typing import Any, Self
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import StatsCollector
 
+from llmcrawler.feeds.values import clean
 from llmcrawler.items import Page
 
 
@@ -23,6 +24,8 @@ class FeedPipeline:
     def process_item(self, item: Any) -> Any:
         if isinstance(item, Page):
             item.content = item.html = None
+            # Half a surrogate pair, of an escape in a page's JSON-LD say, would cost the page its line in a feed.
+            item.title, item.record, item.results = clean(item.title), clean(item.record), clean(item.results)
             if not self._with_text:
                 item.text = None
             self._count(item)

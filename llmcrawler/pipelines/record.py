@@ -28,6 +28,7 @@ class RecordPipeline(Stage):
             site=self._crawl.site_of(page.url).name,
             template=page.template,
             page_type=page.page_type,
+            id=page.id,
             is_sure=page.decided_by != "template",
         )
         answer = await self._crawl.records.record_of(question)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 Stats = Mapping[str, Any]
@@ -42,7 +42,10 @@ class LLMFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """`errors` counts "stage/kind"; `queued` and `leased` are urls; `requests` are those that went out, repeats too."""
+    """`errors` counts "stage/kind"; `queued` and `leased` are urls; `requests` are those that went out, repeats too.
+
+    `sources` counts the urls of a map, whose lines are no pages; `map_end` says why it looked through no more pages.
+    """
 
     pages: int
     max_pages: int | None
@@ -56,6 +59,8 @@ class Figures:
     decided_by: Counter[str]
     errors: Counter[str]
     llm: LLMFigures
+    sources: Counter[str] = field(default_factory=Counter)
+    map_end: str = ""
 
     @property
     def counted_pages(self) -> int:
@@ -88,6 +93,8 @@ def read_figures(stats: Stats) -> Figures:
             faults=_counts_below(stats, "llmcrawler/llm/faults/"),
             budget=_budget(stats),
         ),
+        sources=_counts_below(stats, "llmcrawler/urls/"),
+        map_end=str(stats.get("llmcrawler/map_end", "")),
     )
 
 

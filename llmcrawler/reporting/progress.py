@@ -57,6 +57,7 @@ class Report:
         """(name, text) of what there is to say, most important first."""
         figures = self.figures
         rows = [
+            ("urls", f"{figures.sources.total():,} ({counts(figures.sources, _SHOWN)})" if figures.sources else ""),
             ("pages", self._pages()),
             ("queue", f"{figures.queued:,} queued, {self.flow.in_flight} in flight"),
             ("left", self._left()),

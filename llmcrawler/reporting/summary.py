@@ -59,7 +59,9 @@ def summary(figures: Figures, tally: Tally, ending: Ending) -> str:
 def _head(figures: Figures, ending: Ending) -> list[str]:
     rate = figures.pages / ending.elapsed_seconds if ending.elapsed_seconds else 0.0
     failed = figures.errors.total()
+    listed = f"{figures.sources.total():,} urls ({counts(figures.sources, 5)})"
     lines = [
+        *([listed] if figures.sources else []),
         f"{figures.pages:,} pages in {duration(ending.elapsed_seconds)}, {rate:.1f} pages/s, {failed:,} with errors",
         f"Ended: {_why_ended(figures, ending)}",
     ]
@@ -73,6 +75,8 @@ def _head(figures: Figures, ending: Ending) -> list[str]:
 
 
 def _why_ended(figures: Figures, ending: Ending) -> str:
+    if ending.reason == "finished" and figures.map_end:
+        return figures.map_end
     if ending.reason != "finished":
         return f"{ending.reason}, {figures.queued:,} urls left in the queue"
     if figures.queued:

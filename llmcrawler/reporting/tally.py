@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from llmcrawler.items import Page, Template
+from llmcrawler.items import Page, PageError, Template, Url
 
 _MAX_KEYS = 1000
 _LATENCIES = 50
@@ -45,14 +45,20 @@ class Tally:
         """The mean over the last pages that came; None before the first."""
         return sum(self._latencies) / len(self._latencies) if self._latencies else None
 
+    def add_url(self, url: Url) -> None:
+        """Of a map; what was not fetched has nothing to add."""
+        if url.latency_seconds:
+            self._latencies.append(url.latency_seconds)
+        if url.error is not None:
+            self._add_example(url.url, url.error)
+
     def add_page(self, page: Page) -> None:
         if page.page_type is not None and _has_room(self.types, key := (page.page_type, page.decided_by or "")):
             self.types[key] += 1
         if page.latency_seconds:
             self._latencies.append(page.latency_seconds)
-        if page.error is not None and _has_room(self.examples, kind := f"{page.error.stage}/{page.error.kind}"):
-            # Cut here: a message may be as long as a page.
-            self.examples.setdefault(kind, (page.url[:500], page.error.message[:500]))
+        if page.error is not None:
+            self._add_example(page.url, page.error)
         if page.template is not None and _has_room(self.by_template, page.template):
             self._add_to_template(page, self.by_template.setdefault(page.template, TemplateTally()))
 
@@ -60,6 +66,11 @@ class Tally:
         """The last word on a template counts: it comes again when it changes."""
         if _has_room(self.templates, template.template):
             self.templates[template.template] = template
+
+    def _add_example(self, url: str, error: PageError) -> None:
+        if _has_room(self.examples, kind := f"{error.stage}/{error.kind}"):
+            # Cut here: a message may be as long as a page.
+            self.examples.setdefault(kind, (url[:500], error.message[:500]))
 
     def _add_to_template(self, page: Page, tally: TemplateTally) -> None:
         if page.page_type is None:

@@ -44,25 +44,36 @@ class Arrivals:
         before: StoredPage | None = response.meta.get(STORED_PAGE)
         is_restored = before is not None and before.body is not None and lease.is_stored
         is_new = before is None or before.body is None
-        page = _restored(lease, before) if before is not None and is_restored else Page(lease.url)
+        page = _restored(lease, before) if before is not None and is_restored else lease.task.page()
         if not is_restored:
             add_facts(page, response)
         _place(page, lease, response)
         if is_new:
             await self._keep_body(page, response, NEW if self._crawl.options.refresh else None)
-        async with self._places:
+        async with self._place_to_read():
             if before is None or is_new or is_restored:
                 await self._read(page, response)
             else:
                 page = await self._compared(page, response, before)
             yield page
 
+    @asynccontextmanager
+    async def _place_to_read(self) -> AsyncIterator[None]:
+        self._crawl.arriving += 1
+        try:
+            async with self._places:
+                yield
+        finally:
+            self._crawl.arriving -= 1
+
     def not_modified(self, lease: Lease, response: Response) -> Page | None:
         """The page as it was, where the server says so and it was asked."""
         before: StoredPage | None = response.meta.get(STORED_PAGE)
         if response.status != NOT_MODIFIED or before is None or before.line is None:
             return None
-        return self._unchanged(Page(lease.url, fetched_at=now()), before.line)
+        page = lease.task.page()
+        page.fetched_at = now()
+        return self._unchanged(page, before.line)
 
     def change_of_fault(self, page: Page, request: Request) -> str | None:
         """Of a page that could not be had."""
@@ -78,7 +89,7 @@ class Arrivals:
 
     async def note_unchanged(self, page: Page) -> None:
         assert self._crawl.ledger is not None
-        await self._crawl.ledger.note_unchanged(page.url)
+        await self._crawl.ledger.note_unchanged(page.id)
 
     async def _compared(self, page: Page, response: TextResponse, before: StoredPage) -> Page:
         """A page that is known from before, in a crawl that refreshes."""
@@ -101,6 +112,7 @@ class Arrivals:
     def _unchanged(self, page: Page, line: dict[str, Any]) -> Page:
         """The line of before, but for when it was looked at. Its stages have nothing to do."""
         known = Page.of_line(line)
+        known.id = page.id
         known.change = UNCHANGED
         known.fetched_at, known.latency_seconds = page.fetched_at, page.latency_seconds or known.latency_seconds
         fetch = page.stages.get("fetch") or StageRun("success", None, 1, time.time(), known.latency_seconds or 0.0)
@@ -108,7 +120,7 @@ class Arrivals:
         known.stages = {"fetch": fetch, **dict.fromkeys(STAGES[1:], skipped)}
         if known.template is not None:
             grouper = self._crawl.site_of(known.url).grouper
-            known.template = grouper.count_earlier(known.url, known.template)
+            known.template = grouper.count_earlier(known.id, known.template)
         return known
 
     async def _says_the_same(self, page: Page, before: StoredPage) -> bool:
@@ -144,16 +156,16 @@ class Arrivals:
         seconds = page.latency_seconds or 0.0
         page.stages["fetch"] = StageRun("success", None, attempts, time.time() - seconds, seconds)
         body = replace(body_of(response, page.fetched_at), change=change)
-        await self._crawl.ledger.keep_body(page.url, body, page.stages["fetch"])
+        await self._crawl.ledger.keep_body(page.id, body, page.stages["fetch"])
 
     async def _read(self, page: Page, response: TextResponse) -> None:
-        await self._crawl.frontier.start(page.url)
+        await self._crawl.frontier.start(page.id)
         try:
             page.html = decoded(response.body, response.text)
             page.content = await self._crawl.reader.read(page.html, response.url)
         except ContentError as error:
             page.error = PageError("content", "unreadable", str(error))
-        self._crawl.frontier.survive(page.url)
+        self._crawl.frontier.survive(page.id)
 
 
 def add_facts(page: Page, response: Response) -> None:
@@ -168,7 +180,9 @@ def now() -> str:
 
 def _restored(lease: Lease, before: StoredPage) -> Page:
     assert before.body is not None
-    page = Page.of_line({"url": lease.url, **(before.line or {}), "error": None})
+    fresh = lease.task.page()
+    page = Page.of_line({**(before.line or fresh.as_line()), "error": None})
+    page.id = fresh.id
     page.stages = before.stages
     page.final_url = before.body.url if before.body.url != page.url else None
     page.fetched_at, page.latency_seconds = before.body.fetched_at, before.body.latency_seconds

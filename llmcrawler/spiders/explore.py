@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
+from urllib.parse import urlsplit
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -15,19 +16,20 @@ from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
 from llmcrawler.arguments import ExploreOptions
-from llmcrawler.frontier import Lease
+from llmcrawler.frontier import Lease, ungrouped
+from llmcrawler.items import Link
 from llmcrawler.middlewares.leases import error_page
 from llmcrawler.scheduler import LEASE, FrontierScheduler
 from llmcrawler.spiders.arrivals import Arrivals, add_facts, now
 from llmcrawler.spiders.failures import failure_kind, response_fault
-from llmcrawler.urls import normalise, parse_sitemap
+from llmcrawler.spiders.lists import ListLimits, SiteLists
+from llmcrawler.spiders.rendering import Rendering
+from llmcrawler.urls import Sitemap
 from llmcrawler.wiring import Crawl, crawl_of
 
 logger = logging.getLogger(__name__)
 
 _LINKS_AT_ONCE = 200
-_MAX_SITEMAPS = 50
-_MAX_SITEMAP_LEVEL = 3
 
 
 class ExploreSpider(Spider):
@@ -40,12 +42,12 @@ class ExploreSpider(Spider):
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
         spider.options = cls.Options.of(kwargs)
-        spider._sitemaps_seen = set()
+        spider._lists = SiteLists(crawler, spider._take_list, spider._wants_lists, ListLimits())
         crawler.signals.connect(spider.robots_parsed, signals.robots_parsed)
         return spider
 
     options: ExploreOptions
-    _sitemaps_seen: set[str]
+    _lists: SiteLists
 
     @property
     def crawl(self) -> Crawl:
@@ -54,6 +56,10 @@ class ExploreSpider(Spider):
     @cached_property
     def _arrivals(self) -> Arrivals:
         return Arrivals(self.crawl)
+
+    @cached_property
+    def _rendering(self) -> Rendering:
+        return Rendering(self.crawl)
 
     async def start(self) -> AsyncIterator[Any]:
         await self._scheduler().add(self.crawl.admission.given(self.options.urls))
@@ -68,6 +74,7 @@ class ExploreSpider(Spider):
             errback=self.failed,
             headers={"Referer": lease.task.referer} if lease.task.referer else None,
             dont_filter=True,
+            meta=self._rendering.meta_of(lease),
         )
 
     async def parse(self, response: Response) -> AsyncIterator[Any]:
@@ -85,9 +92,15 @@ class ExploreSpider(Spider):
             yield page
         else:
             assert isinstance(response, TextResponse)  # response_fault saw to it
+            again = self._rendering.again(lease, response)
+            if again is not None:
+                yield again
+                return
             async with self._arrivals.page_of(lease, response) as page:
                 if page.content is not None:
-                    await self._follow([link.url for link in page.content.links], page.depth + 1, response.url)
+                    links = [*page.content.links, *self._rendering.more_links(lease, response)]
+                    await self._follow(links, page.depth + 1, response.url, of=page.url)
+                    self._rendering.note_shell(page, response)
             yield page
 
     def failed(self, failure: Failure) -> Any:
@@ -105,48 +118,35 @@ class ExploreSpider(Spider):
         yield page
 
     def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
-        """Sitemaps are a source of links."""
+        """Sitemaps are a source of links; and what a rendered page asks for is held to robots.txt too."""
+        self.crawl.robots[urlsplit(request.url).netloc] = robotparser
         if self.options.depth == 0:
             return
         for url in getattr(getattr(robotparser, "rp", None), "sitemaps", ()):
-            self._ask_sitemap(request.url, str(url), level=0)
+            self._lists.ask(request.url, str(url))
 
-    async def parse_sitemap(self, response: Response, level: int) -> None:
-        sitemap = await asyncio.to_thread(parse_sitemap, response.body)
-        logger.info("Sitemap %s: %d urls, %d sitemaps", response.url, len(sitemap.urls), len(sitemap.sitemaps))
-        await self._follow([url for url, _lastmod in sitemap.urls], 1, response.url)
-        for url in sitemap.sitemaps:
-            self._ask_sitemap(response.url, url, level + 1)
+    async def _take_list(self, found: Sitemap, _kind: str, address: str) -> str:
+        await self._follow([Link(listed.url, place="sitemap") for listed in found.urls], 1, address)
+        return f"{len(found.urls):,} urls"
 
-    def sitemap_failed(self, failure: Failure) -> None:
-        request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
-        logger.warning("Sitemap %s: %s", request.url, failure_kind(failure.value)[1])
+    def _wants_lists(self) -> bool:
+        return self._scheduler().frontier.counts().queued <= 10 * self.options.max_pages
 
-    async def _follow(self, links: list[str], depth: int, referer: str) -> None:
+    async def _follow(self, links: Sequence[Link], depth: int, referer: str, of: str | None = None) -> None:
+        """`of`: the leased url whose page has the links."""
+        pursuit = self.crawl.pursuit
+        found = []
         # A sitemap has up to 50,000 links; the event loop is never held for more than some milliseconds of them.
         for start in range(0, len(links), _LINKS_AT_ONCE):
-            await self._scheduler().add(
-                self.crawl.admission.admit(links[start : start + _LINKS_AT_ONCE], depth, referer)
-            )
+            some = {link.url: link for link in links[start : start + _LINKS_AT_ONCE]}
+            group_of = ungrouped if pursuit is None else pursuit.goal.grouping(some)
+            tasks = self.crawl.admission.admit(some, depth, referer, group_of)
+            found += tasks
+            await self._scheduler().add(tasks)
             if start:
                 await asyncio.sleep(0)
-
-    def _ask_sitemap(self, base: str, url: str, level: int) -> None:
-        target = normalise(url, base)
-        queued = self._scheduler().frontier.counts().queued
-        wanted = len(self._sitemaps_seen) < _MAX_SITEMAPS and level <= _MAX_SITEMAP_LEVEL
-        if target is None or target in self._sitemaps_seen or not wanted or queued > 10 * self.options.max_pages:
-            return
-        self._sitemaps_seen.add(target)
-        assert self.crawler.engine is not None
-        request = Request(
-            target,
-            callback=self.parse_sitemap,
-            errback=self.sitemap_failed,
-            cb_kwargs={"level": level},
-            meta={"max_retry_times": 1, "autothrottle_dont_adjust_delay": True},  # it is large, and may hang
-        )
-        self.crawler.engine.crawl(request)
+        if pursuit is not None and of is not None:
+            pursuit.note_links(of, found)
 
     def _scheduler(self) -> FrontierScheduler:
         assert self.crawler.engine is not None

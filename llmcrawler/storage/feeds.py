@@ -7,6 +7,9 @@ import os
 import sqlite3
 from pathlib import Path
 
+from llmcrawler.feeds.folder import sweep
+from llmcrawler.feeds.notes import INDEX
+
 logger = logging.getLogger(__name__)
 
 
@@ -25,6 +28,8 @@ def take_back(connection: sqlite3.Connection) -> None:
             place = path.stat()
             if (place.st_dev, place.st_ino) == (device, inode) and place.st_size >= offset:
                 _cut(path, offset)
+                if path.name == INDEX:
+                    sweep(path.parent)
         except FileNotFoundError:
             pass
         except OSError as error:

@@ -103,6 +103,11 @@ class Ledger:
     async def last_seq(self) -> int:
         return await self._database.run(_last_seq)
 
+    async def tried_count(self) -> int:
+        """Pages that are at their end after a fetch; a map has lines without one."""
+        query = "SELECT count(*) FROM pages WHERE seq IS NOT NULL AND (status IS NOT NULL OR error_kind IS NOT NULL)"
+        return await self._database.run(lambda connection: int(connection.execute(query).fetchone()[0]))
+
     async def note_learned(self, seq: int) -> None:
         """What was learned of the pages up to here is safe."""
         await self._database.run(lambda connection: self._write_learned(connection, seq))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -13,12 +14,13 @@ from llmcrawler.errors import ConfigError
 from llmcrawler.storage.folder import JOB_FILE, lock_folder
 from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import STAGES, id_of, read_value, return_to_queue, write_value
-from llmcrawler.storage.schema import open_job_file, read_job_file, refusal
+from llmcrawler.storage.schema import State, open_job_file, read_job_file, refusal
 from llmcrawler.storage.status import stage_order
 from llmcrawler.urls import normalise
 
 _RAN = "EXISTS (SELECT 1 FROM stages s WHERE s.url = u.id AND {})"
 _FAILED = _RAN.format("s.status = 'failed' AND {}")
+_TASKS_OF = "SELECT t.url FROM tasks t JOIN urls u ON u.id = t.url WHERE substr(u.url, 1, ?) = ?"
 _HAS_FAILED = f"(p.error_stage IS NOT NULL OR {_FAILED.format('1')})"
 
 
@@ -26,7 +28,7 @@ _HAS_FAILED = f"(p.error_stage IS NOT NULL OR {_FAILED.format('1')})"
 class Choice:
     """Which pages: those that fit all that is given. `dead`: dead letters; `failed`: pages of which a stage failed; of
     neither or both: these two. `is_forced`: also pages of which nothing failed. In kinds and urls "*" stands for any
-    characters. `stages`: the one that failed, or that is to run again.
+    characters. `stages`: the one that failed, or that is to run again. `keys`: the tasks of these names.
     """
 
     dead: bool = False
@@ -35,9 +37,10 @@ class Choice:
     stages: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
     is_forced: bool = False
+    keys: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return self.dead or self.failed or bool(self.kinds or self.stages or self.urls)
+        return self.dead or self.failed or bool(self.kinds or self.stages or self.urls or self.keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +85,40 @@ def _writing(folder: Path) -> Iterator[JobConnection]:
     with lock_folder(folder, "stop it, or wait for its end"), closing(open_job_file(path)) as connection:
         try:
             connection.execute("BEGIN IMMEDIATE")
-            connection.execute("CREATE TEMP TABLE named (id INTEGER PRIMARY KEY)")
-            connection.execute("CREATE TEMP TABLE chosen (id INTEGER PRIMARY KEY, since REAL, is_fetched INTEGER)")
+            _make_room(connection)
             yield connection
             connection.execute("COMMIT")
         except sqlite3.DatabaseError as error:
             raise refusal(path, f"cannot be changed ({error})", "nothing was brought back") from error
+
+
+def bring_back(connection: JobConnection, choice: Choice) -> None:
+    """In a transaction of the caller's, who has the job."""
+    _make_room(connection)
+    connection.executemany(
+        "INSERT OR IGNORE INTO named SELECT url FROM tasks WHERE name = ?", [(key,) for key in choice.keys]
+    )
+    _choose(connection, choice)
+    _return(connection)
+    connection.execute("DROP TABLE named")
+    connection.execute("DROP TABLE chosen")
+
+
+def park(connection: JobConnection, keys: Iterable[str]) -> None:
+    """Of what waits only the tasks of these names are for the next run; with none, all of it is."""
+    connection.execute("UPDATE urls SET state = ? WHERE state = ?", (State.QUEUED, State.PARKED))
+    names = json.dumps(list(keys))
+    if names != "[]":
+        connection.execute(
+            "UPDATE urls SET state = ? WHERE state IN (?, ?) AND id NOT IN"
+            " (SELECT url FROM tasks WHERE name IN (SELECT value FROM json_each(?)))",
+            (State.PARKED, State.QUEUED, State.LEASED, names),
+        )
+
+
+def _make_room(connection: JobConnection) -> None:
+    connection.execute("CREATE TEMP TABLE named (id INTEGER PRIMARY KEY)")
+    connection.execute("CREATE TEMP TABLE chosen (id INTEGER PRIMARY KEY, since REAL, is_fetched INTEGER)")
 
 
 def _check_stages(connection: JobConnection, wanted: tuple[str, ...]) -> None:
@@ -106,8 +137,10 @@ def _name(connection: JobConnection, urls: Iterable[str]) -> tuple[str, ...]:
         if "*" in url:
             found = connection.execute("SELECT id FROM urls WHERE url GLOB ?", (_glob(url),)).fetchall()
         else:
-            number = id_of(connection, normalise(url) or url)
+            address = normalise(url) or url
+            number = id_of(connection, address)
             found = [] if number is None else [(number,)]
+            found += connection.execute(_TASKS_OF, (len(address) + 1, f"{address}#")).fetchall()
         connection.executemany("INSERT OR IGNORE INTO named VALUES (?)", found)
         if not found:
             unknown.append(url)
@@ -154,7 +187,7 @@ def _conditions(choice: Choice) -> tuple[str, list[str]]:
         ran = f"s.stage IN ({marks})"
         parts.append(f"(p.error_stage IN ({marks}) OR {(_RAN if choice.is_forced else _FAILED).format(ran)})")
         values += [*choice.stages, *choice.stages]
-    if choice.urls:
+    if choice.urls or choice.keys:
         parts.append("u.id IN (SELECT id FROM named)")
     return " AND ".join(parts), values
 

@@ -12,7 +12,7 @@ from llmcrawler.errors import ConfigError
 from llmcrawler.storage.keys import JobConnection
 
 APPLICATION_ID = 0x6C6C6D63  # "llmc"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _CURE = "it is left as it is: name another JOBDIR, or remove the file to start anew"
 _HEADER = b"SQLite format 3\0"
@@ -27,19 +27,24 @@ class State(IntEnum):
     DONE = 2  # its line is in `pages`
     DEAD = 3  # the same, and the line says why it could not be fetched
     SEEN = 4  # a redirect's target, `referer` is who was redirected: it has no line of its own
+    PARKED = 5  # not of this run, which is for the tasks of other keys
 
 
+# groups: of urls that go out together, and the rank that they have now; urls of the group 0 have no name
 # urls:   one row for all that is known of a url while it waits; a million of them is nothing unusual
 # keys:   by which a url is found in `urls`, but for the newest ones (keys.py)
 # pages:  what became of a url. `seq`: the order of the ends; null while the page is on its way
 #         `ends`: so that status need not read all lines
 # bodies: what the server sent, for stages that run again. `generation` counts the refreshes of the job
 # stages: one row for each stage that a page went through
+# tasks:  of a url that is no plain GET: what else makes up the request, as JSON, and the user's name for it
+# found:  of a map: where a url was found, and what is said of it there
 # feeds:  files that this job writes its lines to, and their size before
 _TABLES = """
 CREATE TABLE job (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE hosts (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE referers (id INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE);
+CREATE TABLE groups (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, rank INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE urls (
     id INTEGER PRIMARY KEY,
     url TEXT NOT NULL,
@@ -47,11 +52,12 @@ CREATE TABLE urls (
     depth INTEGER NOT NULL DEFAULT 0,
     referer INTEGER,
     rank INTEGER NOT NULL DEFAULT 0,
+    "group" INTEGER NOT NULL DEFAULT 0,
     state INTEGER NOT NULL DEFAULT 0,
     attempts INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE keys (key INTEGER PRIMARY KEY, url INTEGER NOT NULL);
-CREATE INDEX queue ON urls (host, rank, id) WHERE state = 0;
+CREATE INDEX queue ON urls (host, "group", rank, id) WHERE state = 0;
 CREATE TABLE pages (
     url INTEGER PRIMARY KEY,
     seq INTEGER UNIQUE,
@@ -86,6 +92,8 @@ CREATE TABLE stages (
     seconds REAL NOT NULL,
     PRIMARY KEY (url, stage)
 ) WITHOUT ROWID;
+CREATE TABLE tasks (url INTEGER PRIMARY KEY, name TEXT, payload TEXT NOT NULL);
+CREATE TABLE found (url INTEGER PRIMARY KEY, source INTEGER NOT NULL, lastmod TEXT, title TEXT);
 CREATE TABLE feeds (path TEXT PRIMARY KEY, offset INTEGER NOT NULL, device INTEGER, inode INTEGER) WITHOUT ROWID;
 """
 

@@ -1,6 +1,7 @@
 """How hard a host may be worked: pure policy, one `HostPolicy` per host; extensions/throttle.py drives slots by it."""
 
 from llmcrawler.throttling.breaker import CircuitBreaker
+from llmcrawler.throttling.hosts import HostPolicies
 from llmcrawler.throttling.latency import LatencyWatch
 from llmcrawler.throttling.meter import HostFigures, HostMeter
 from llmcrawler.throttling.policy import HostPolicy
@@ -13,6 +14,7 @@ __all__ = [
     "Gap",
     "HostFigures",
     "HostMeter",
+    "HostPolicies",
     "HostPolicy",
     "LatencyWatch",
     "Rules",

@@ -1,72 +1,157 @@
-"""A host's latency against its baseline, in rounds of some answers each."""
+"""A host's latency against its baseline: how much of a rise is load, and how much may be luck.
+
+Latencies are compared by their logarithms, so that a rise is a ratio and one slow page weighs little. A round of
+answers goes on until it can tell a rise of 20% from noise: a handful of answers of a steady host, hundreds of a noisy
+one.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
+from llmcrawler.throttling.rounds import Round, Spread
+from llmcrawler.throttling.trial import Trial
+
+_RAISED = 1.2  # latency over its baseline that takes a step down
+_STEADY = 1.095  # a step up from here may raise it
 _FIRST_ROUND = 4  # the baseline comes from the warm-up, when hardly anything is in flight
 _LEAST_ROUND = 6
-# Under the median: a new connection or a heavy page slows some answers down, load slows all of them.
-_QUANTILE = 0.35
+_SURE = 2.0  # standard errors
+_NOISE_SECONDS = 0.005  # some milliseconds are the noise of this machine, however fast the host is
+_MAX_ROUND = 400  # answers: a round that cannot tell by then is taken as it is
+_WEAK_BASELINE = 4  # times the answers of the baseline: then the doubt is the baseline's, and this round mends it
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a round came to. `ratio` is its latency over the baseline.
+
+    `is_raised`: by 20% and more, and not by luck. `is_load`: what a trial's round says, None without a trial.
+    """
+
+    round: Round
+    ratio: float
+    is_raised: bool = False
+    is_load: bool | None = None
+
+    @property
+    def seconds(self) -> float:
+        return self.round.seconds
+
+    @property
+    def is_steady(self) -> bool:
+        return self.ratio < _STEADY
+
+    @property
+    def knee(self) -> float:
+        """Where latency is half way to being raised, if the rise is load: what is too much waits, in proportion."""
+        return self.round.in_flight * math.sqrt(_RAISED) / min(self.ratio, 2.0)
+
+
 class LatencyWatch:
     """`baseline` is the latency of a host that has no more in flight than it can work on.
 
-    It falls with faster answers. It rises by no more than noise explains, or by `rebase`: a baseline that followed the
-    load would let the load creep up without end.
+    It takes in what is like it as far as noise goes, and gives way to what is faster: a baseline that followed the load
+    would let the load creep up without end.
     """
 
-    baseline: float | None = None
-    typical: float | None = None  # of the last round; of the first answer before that
-    _round: list[float] = field(default_factory=list)
-    _spread: float = 0.0  # standard deviation of an answer's latency, as a share of it
-    _least: float = 0.0  # that the baseline has been
+    def __init__(self) -> None:
+        self.typical: float | None = None  # seconds, of the last answers
+        self._spread = Spread()
+        self._baseline: Round | None = None
+        self._round = Round()
+        self._next_look = 0.0
+        self._to_skip = 0.0
+        self.trial: Trial | None = None
 
-    def add(self, seconds: float, window: float) -> float | None:
-        """The typical latency of a round of at least `window` answers when this one ends it, else None."""
+    @property
+    def baseline(self) -> float | None:
+        return None if self._baseline is None else self._baseline.seconds
+
+    def add(self, seconds: float, in_flight: int, window: float) -> Verdict | None:
+        """The verdict on a round of at least `window` answers, when this answer ends it."""
+        answer = Round(1, math.log(max(seconds, 1e-4)), math.log(max(in_flight, 1)))
+        self._spread.add(answer.mean)
+        if self._to_skip > 0:
+            self._to_skip -= 1
+            return None
+        self._round += answer
         if self.typical is None:
             self.typical = seconds
-        self._round.append(seconds)
-        if len(self._round) < (_FIRST_ROUND if self.baseline is None else max(_LEAST_ROUND, window)):
+        least = _FIRST_ROUND if self._baseline is None else max(_LEAST_ROUND, window)
+        if self._round.count < max(least, self._next_look):
             return None
-        ordered = sorted(self._round)
-        self.typical = ordered[int(_QUANTILE * len(ordered))]
-        self._spread += (_spread(ordered) - self._spread) / 3
-        self._round.clear()
-        if self.baseline is None:
-            self.rebase(self.typical)
+        self.typical = self._round.seconds
+        self._next_look = 1.5 * self._round.count
+        if self._baseline is None:
+            self.rebase(self._round)
+        elif self.trial is not None:
+            return self._compare(self._round, self._baseline, self.trial)
         else:
-            self._move_baseline(self.baseline, self.typical, self.noise(window))
-        return self.typical
+            return self._judge(self._round, self._baseline)
+        return None
 
-    def noise(self, window: float) -> float:
-        """Two standard errors of a round's typical latency, as a share of it."""
-        return 2 * 1.25 * self._spread / math.sqrt(max(_LEAST_ROUND, window))
+    def is_slow(self, seconds: float) -> bool:
+        """Whether one answer is slower than noise makes it."""
+        if self._baseline is None or seconds <= 0:
+            return False
+        rise = math.log(seconds) - self._baseline.mean
+        return rise > max(self._threshold(self._baseline), 2 * self._spread.value)
 
-    def restart(self) -> None:
-        """Forget the answers of a round that began under other circumstances."""
-        self._round.clear()
+    def restart(self, window: float) -> None:
+        """Circumstances changed: forget the round so far, and leave the next flight out. Its quick answers come first,
+        and a round of them alone would look fast."""
+        self._begin()
+        self._to_skip = window
 
-    def rebase(self, seconds: float) -> None:
-        self.baseline = self._least = seconds
+    def rebase(self, baseline: Round) -> None:
+        self._baseline = baseline
+        self._begin()
 
-    def _move_baseline(self, baseline: float, typical: float, noise: float) -> None:
-        """A part of the way down, as a round may be lucky; and up again as far as luck may have had to do with it."""
-        if typical < baseline * (1 + noise):
-            moved = baseline + (typical - baseline) / 5
-            self.baseline = moved if typical < baseline else max(baseline, min(moved, self._least * (1 + noise)))
-            self._least = min(self._least, self.baseline)
+    def was_not_load(self, raised: Round) -> None:
+        """The baseline goes half of the way: a verdict may be wrong, and the next trial goes on from there."""
+        if self._baseline is not None:
+            half_way = (self._baseline.mean + raised.mean) / 2
+            self._baseline = replace(self._baseline, mean=half_way)
 
-    def is_raised(self, seconds: float, factor: float) -> bool:
-        # Some milliseconds are the noise of this machine, however fast the host is.
-        return self.baseline is not None and seconds > max(factor * self.baseline, self.baseline + 0.005)
+    def _begin(self) -> None:
+        self._round, self._next_look = Round(), 0.0
 
+    def _judge(self, this: Round, baseline: Round) -> Verdict | None:
+        rise, doubt = this.mean - baseline.mean, self._doubt(this, baseline)
+        threshold, is_long = self._threshold(baseline), this.count >= _MAX_ROUND
+        if rise > threshold:
+            # So sharp that a trial can tell the rise from none, too.
+            if rise < 2 * _SURE * self._doubt(this, this) and not is_long:
+                return None
+            self._begin()
+            return Verdict(this, math.exp(rise), is_raised=True)
+        if rise < -max(threshold / 2, _SURE * doubt):
+            self._baseline = this
+        elif rise < doubt or is_long:
+            self._baseline = baseline + this
+        elif _SURE * doubt > threshold:
+            if this.count < _WEAK_BASELINE * baseline.count:
+                return None
+            self._baseline = baseline + this
+        self._begin()
+        return Verdict(this, math.exp(rise))
 
-def _spread(ordered: list[float]) -> float:
-    """The relative standard deviation, from the quartiles: outliers have no say."""
-    quarter = len(ordered) // 4
-    median = ordered[len(ordered) // 2]
-    return (ordered[-1 - quarter] - ordered[quarter]) / (1.35 * median) if median > 0 else 0.0
+    def _compare(self, this: Round, baseline: Round, trial: Trial) -> Verdict | None:
+        """Is the change nearer to that of load, or to none?"""
+        reference = trial.reference
+        change, expected = this.mean - reference.mean, trial.expected(this, baseline)
+        is_long = this.count >= max(_LEAST_ROUND, reference.count)
+        if abs(change - expected / 2) < _SURE * self._doubt(this, reference) and not is_long:
+            return None
+        self._begin()
+        is_load = change < expected / 2 if expected < 0 else change > expected / 2
+        return Verdict(this, math.exp(this.mean - baseline.mean), is_load=is_load)
+
+    def _doubt(self, one: Round, other: Round) -> float:
+        """The standard error of the difference of two rounds' means."""
+        return self._spread.value * math.sqrt(1 / one.count + 1 / other.count)
+
+    def _threshold(self, baseline: Round) -> float:
+        return math.log(max(_RAISED, 1 + _NOISE_SECONDS / baseline.seconds))

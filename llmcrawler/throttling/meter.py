@@ -42,6 +42,10 @@ class HostMeter:
         self.first_start: float | None = None
         self._last_answer = 0.0
 
+    @property
+    def requests(self) -> int:
+        return self._counts["requests"]
+
     def started(self) -> None:
         self._counts["requests"] += 1
         if self.first_start is None:

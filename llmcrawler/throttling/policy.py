@@ -1,51 +1,40 @@
 """How many requests a host may have in flight, how far apart they start, and when it is left alone.
 
-The window (requests in flight) opens from 1 by one for each answer, up to the ceiling. A refusal (429, 503) shows where
-the ceiling is: it is set just under that, the window to half of it. Above the ceiling the host is tried a step at a
-time, after a hold that doubles when a step was wrong. Latency over the baseline takes the window back in proportion
-(as TCP Vegas does: L. Brakmo, L. Peterson, 1995). That is a trial: where fewer requests do not make the host faster,
-its latency is not our load.
+The window (requests in flight) opens from 1 by one for each answer, up to the ceiling (ceiling.py). A refusal, 429 or
+503, shows where that is, and halves the window. Latency over the baseline (latency.py, as TCP Vegas does: L. Brakmo,
+L. Peterson, 1995) is tried before it counts as our load: fewer in flight must make the host faster, and more of them
+slower again (trial.py).
 Starts are paced by Little's law, L = lambda * W: a window of L in flight at latency W is L / W starts a second.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from llmcrawler.throttling.breaker import CircuitBreaker
-from llmcrawler.throttling.latency import LatencyWatch
+from llmcrawler.throttling.ceiling import Ceiling
+from llmcrawler.throttling.latency import LatencyWatch, Verdict
 from llmcrawler.throttling.meter import HostMeter
 from llmcrawler.throttling.rules import Decision, Gap, Rules
+from llmcrawler.throttling.trial import Trial
 
 # A start: three requests in the first second, wherever jitter takes them.
 _WARM_UP_SECONDS = 1.0
 _WARM_UP_GAP = Gap(0.38, 0.1)
 # Starts come that much faster than the window lets them end, so that the window is what limits them.
 _PACE_GAIN = 2.0
-_RAISED, _SLIGHTLY_RAISED = 1.2, 1.1  # latency over its baseline
-_UNDER_REFUSED = 0.9  # of what was in flight when the host refused
-_FIRST_HOLD_SECONDS, _MAX_HOLD_SECONDS = 20.0, 600.0  # a step up too many costs a refusal
-_LATENCY_HOLD_SECONDS = 4.0  # here it costs some milliseconds
+_CLOCK_JITTER = 0.1  # for a host that counts by the clock: a short gap is one too many a second
 _FIRST_BACKOFF_SECONDS = 0.5
+# After a trial of a latency that was not our load; twice as long after the next one.
+_TRIAL_HOLD_SECONDS, _MAX_TRIAL_HOLD_SECONDS = 4.0, 30.0
 # A floor asked for by robots.txt: gaps are this much longer, as clocks and networks jitter too.
 _FLOOR_MARGIN, _FLOOR_JITTER = 1.02, 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    """A step down for latency that has yet to show that it helps."""
-
-    window: float
-    ceiling: float
-    latency_seconds: float
 
 
 class HostPolicy:
     """`clock` gives seconds and never goes back; `rests_until` is its. Events return the decision that they led to.
 
-    `in_flight` of an event counts the request that it is about. It is the number at its start or at its end, the
-    greater one: some hosts count when a request comes in, some when they are about to answer it.
+    What is in flight counts the request that an event is about.
     """
 
     def __init__(self, rules: Rules, clock: Callable[[], float]) -> None:
@@ -54,20 +43,13 @@ class HostPolicy:
         self.meter = HostMeter(clock)
         self.breaker = CircuitBreaker(rules.breaker_failures, rules.breaker_rest_seconds)
         self.latency = LatencyWatch()
-        self.ceiling = rules.max_concurrency
-        self.window = min(1.0, self.ceiling) if rules.is_adaptive else self.ceiling
+        self.ceiling = Ceiling(rules.max_concurrency, clock)
+        self.window = min(1.0, rules.max_concurrency) if rules.is_adaptive else rules.max_concurrency
         self.floor_gap_seconds = 0.0
         self.rests_until = 0.0
-        self._good_level = 0.0  # the most in flight at a healthy answer since the last refusal
         self._backed_off_at = self._changed_at = -1.0
-        self._refused_at = -1e9
-        self._refusals_soon = 0
-        self._is_refused_level = False  # the ceiling is where the host refused
+        self._next_trial_at, self._trial_hold_seconds = 0.0, _TRIAL_HOLD_SECONDS
         self._episodes = 0  # of refusals, with no healthy answer between
-        self._hold_seconds = _FIRST_HOLD_SECONDS
-        self._next_step_at = 0.0
-        self._step = 1.0
-        self._trial: _Trial | None = None
 
     # -- what is allowed now ------------------------------------------------------------------------------------------
 
@@ -97,8 +79,11 @@ class HostPolicy:
     def started(self) -> None:
         self.meter.started()
 
-    def answered(self, latency_seconds: float | None, in_flight: int) -> Decision | None:
-        """A healthy answer. Its latency counts where it is given: that of a robots.txt says nothing of pages."""
+    def answered(self, latency_seconds: float | None, at_start: int, at_end: int) -> Decision | None:
+        """A healthy answer. Its latency counts where it is given: that of a robots.txt says nothing of pages.
+
+        `at_start` and `at_end` are the numbers in flight then.
+        """
         self.meter.answered(latency_seconds)
         closes = self.breaker.answered()
         is_old = self._is_old(latency_seconds)
@@ -108,18 +93,21 @@ class HostPolicy:
             return self._decision("recovered", "the host answers again")
         if not self.rules.is_adaptive:
             return None
-        self._good_level = max(self._good_level, in_flight)
-        if 2 * in_flight >= self.window and not is_old and not self._is_slow(latency_seconds):
-            self.window = min(self.ceiling, self.window + min(1.0, self.window))
+        self.ceiling.served(at_start, at_end)
+        is_used = 2 * max(at_start, at_end) >= self.window
+        if self.latency.trial is None and is_used and not is_old and not self._is_slow(latency_seconds):
+            self.window = min(self.ceiling.level, self.window + min(1.0, self.window))
         if latency_seconds is None or self._clock() - latency_seconds < self._changed_at:
             return None
-        typical = self.latency.add(latency_seconds, self.window)
-        return None if typical is None else self._judge(typical, in_flight)
+        verdict = self.latency.add(latency_seconds, at_start, self.window)
+        return None if verdict is None else self._weigh(verdict, is_used=is_used)
 
     def refused(
         self, reason: str, retry_after_seconds: float | None, latency_seconds: float | None, in_flight: int
     ) -> Decision | None:
-        """A 429 or 503. What was sent before the last step back was known of is part of the same refusal."""
+        """A 429 or 503 with so many in flight, at its start or end: some hosts count when a request comes in, some when
+        they are about to answer it. What was sent before the last step back was known of is part of the same refusal.
+        """
         self.meter.answered(latency_seconds, refused=True)
         now = self._clock()
         if retry_after_seconds is not None:
@@ -135,7 +123,7 @@ class HostPolicy:
         self._backed_off_at = now
         # A host that refuses a single request again, with no answer between, says that it is too early: not how much.
         if self.rules.is_adaptive and (self._episodes == 1 or in_flight > 1):
-            self._find_ceiling(in_flight, now + rest)
+            self._yield_to_refusal(in_flight, now + rest)
         asked = "" if retry_after_seconds is None else f", Retry-After {retry_after_seconds:g} s"
         return self._decision("refused", f"{reason}{asked} with {in_flight} in flight")
 
@@ -148,8 +136,8 @@ class HostPolicy:
         self._rest(self.breaker.rest_seconds)
         self._backed_off_at = self._clock()
         if self.rules.is_adaptive:
-            self.window = max(self.window / 2, min(1.0, self.ceiling))
-            self._step_changed()
+            self.latency.trial = None
+            self._set_window(max(self.window / 2, min(1.0, self.ceiling.level)))
         return self._decision("failing", f"{reason}, {self.breaker.failures} in a row")
 
     def unwell(self, latency_seconds: float | None) -> None:
@@ -173,9 +161,11 @@ class HostPolicy:
         if start is None or latency is None or self._clock() - start < _WARM_UP_SECONDS:
             seconds = max(rules.min_gap_seconds, rules.start_gap_seconds, _WARM_UP_GAP.seconds)
             return Gap(seconds, min(rules.jitter, _WARM_UP_GAP.jitter))
-        pace = latency / self.window if self.window < 1 else latency / (_PACE_GAIN * self.window)
+        by_clock = self.ceiling.is_rate
+        pace = latency / (self.window * (1.0 if by_clock or self.window < 1 else _PACE_GAIN))
+        most = max(rules.max_gap_seconds, rules.min_gap_seconds)
         return Gap(
-            min(max(rules.min_gap_seconds, pace), max(rules.max_gap_seconds, rules.min_gap_seconds)), rules.jitter
+            min(max(rules.min_gap_seconds, pace), most), min(rules.jitter, _CLOCK_JITTER) if by_clock else rules.jitter
         )
 
     def _over_floor(self, gap: Gap) -> Gap:
@@ -187,94 +177,68 @@ class HostPolicy:
 
     # -- the window ---------------------------------------------------------------------------------------------------
 
-    def _judge(self, typical: float, in_flight: int) -> Decision | None:
+    def _weigh(self, verdict: Verdict, *, is_used: bool) -> Decision | None:
         """At the end of a round: down for latency, up after a hold in good health."""
-        baseline = self.latency.baseline
-        assert baseline is not None
-        trial, self._trial = self._trial, None
-        if trial is not None and typical > (trial.latency_seconds + baseline) / 2:
-            self.window, self.ceiling = trial.window, trial.ceiling
-            self.latency.rebase(typical)
-            self._step_changed()
-            return self._decision("latency-not-ours", f"latency stays at {typical:.2f} s with fewer in flight")
-        if self.latency.is_raised(typical, _RAISED + self.latency.noise(self.window)):
-            return self._yield_to_latency(typical, baseline)
-        if (
-            self.window < self.ceiling
-            or self.ceiling >= self.rules.max_concurrency
-            or self._clock() < self._next_step_at
-        ):
+        if self.latency.trial is not None:
+            return self._go_on(self.latency.trial, verdict)
+        if verdict.is_raised:
+            return self._try_fewer(verdict)
+        # What is not used need not grow.
+        if self.window < self.ceiling.level or not is_used or not self.ceiling.is_due():
             return None
-        if 2 * in_flight < self.window:
-            return None  # what is not used need not grow
-        if self.latency.is_raised(typical, _SLIGHTLY_RAISED):
-            self._hold()
+        if not verdict.is_steady:
+            self.ceiling.wait()
             return None
-        return self._step_up()
-
-    def _yield_to_latency(self, typical: float, baseline: float) -> Decision | None:
-        if self.window <= 1:
-            self.latency.rebase(typical)  # a single request makes no load: so slow the host is
-            return None
-        self._trial = _Trial(self.window, self.ceiling, typical)
-        self.window = self.ceiling = max(self.window * max(baseline / typical, 0.5), 1.0)
-        self._step_changed()
-        if self._refused_at <= self._clock() - self._hold_seconds:
-            self._hold_seconds = _LATENCY_HOLD_SECONDS
-            self._is_refused_level = False
-        self._hold()
-        return self._decision("latency", f"latency {typical:.2f} s, {typical / baseline - 1:.0%} over {baseline:.2f} s")
-
-    def _step_up(self) -> Decision:
-        step = min(self._step, self.ceiling / 4) if self._is_refused_level and self.ceiling < 4 else self._step
-        self.ceiling = self.window = min(self.ceiling + step, self.rules.max_concurrency)
-        self._step *= 2
-        self._next_step_at = self._clock() + self._hold_seconds
-        self._step_changed()
+        self.ceiling.step_up()
+        self._set_window(self.ceiling.level)
         return self._decision("healthy", "a step up after steady health")
 
-    def _find_ceiling(self, in_flight: int, awake_at: float) -> None:
-        now = self._clock()
-        soon = now - self._refused_at < self._hold_seconds
-        self._refusals_soon = self._refusals_soon + 1 if soon else 0
-        level = 0.8 * self.window
-        if in_flight >= 2:
-            # Half of the way from what was well to what was refused, as far as that is known.
-            refused = _UNDER_REFUSED * in_flight
-            level = (refused + min(self._good_level, refused)) / 2 if self._good_level else refused
-        if self._refusals_soon >= 2:
-            # The level is right for a limit on requests in flight; this is one on their rate.
-            level = min(level, 0.75 * self.ceiling)
-        least = min(1.0, (self.latency.typical or 1.0) / self.rules.max_gap_seconds)
-        self.ceiling = max(min(level, self.ceiling), least)
-        self.window = max(min(self.window, self.ceiling) / 2, least)
-        self._good_level = 0.0
-        if not self._is_refused_level:
-            self._hold_seconds = _FIRST_HOLD_SECONDS
-        self._is_refused_level = True
-        self._refused_at = now
-        self._trial = None
-        self._step_changed()
-        self._hold()
-        self._next_step_at = awake_at + self._hold_seconds
+    def _try_fewer(self, verdict: Verdict) -> Decision | None:
+        if self.window <= 1:
+            self.latency.rebase(verdict.round)  # a single request makes no load: so slow the host is
+            return None
+        if self._clock() < self._next_trial_at:
+            return None
+        trial = self.latency.trial = Trial(self.window, max(verdict.knee, 1.0), verdict.round)
+        self._set_window(trial.window_with_fewer)
+        return self._decision("latency", f"latency {verdict.seconds:.2f} s, {verdict.ratio - 1:.0%} over the baseline")
 
-    def _hold(self) -> None:
-        """Stay where we are; longer when the last step up was wrong."""
-        if self._step > 1:
-            self._hold_seconds = min(2 * self._hold_seconds, _MAX_HOLD_SECONDS)
-        self._step = 1.0
-        self._next_step_at = self._clock() + self._hold_seconds
+    def _go_on(self, trial: Trial, verdict: Verdict) -> Decision:
+        if not verdict.is_load:
+            self.latency.trial = None
+            if trial.fewer is None:
+                self.latency.was_not_load(verdict.round)
+            self._next_trial_at = self._clock() + self._trial_hold_seconds
+            self._trial_hold_seconds = min(2 * self._trial_hold_seconds, _MAX_TRIAL_HOLD_SECONDS)
+            self._set_window(trial.window)
+            return self._decision("latency-not-ours", f"latency {verdict.seconds:.2f} s is not for what is in flight")
+        if trial.fewer is None:
+            self._set_window(trial.window_again(verdict.round))
+            return self._decision("latency-again", f"latency {verdict.seconds:.2f} s with fewer in flight")
+        self.latency.trial = None
+        self._trial_hold_seconds = _TRIAL_HOLD_SECONDS
+        self.ceiling.slowed(trial.knee)
+        self._set_window(self.ceiling.level)
+        return self._decision("latency-ours", f"latency {verdict.seconds:.2f} s with more in flight again")
 
-    def _step_changed(self) -> None:
+    def _yield_to_refusal(self, in_flight: int, awake_at: float) -> None:
+        latency = self.latency.typical or 1.0
+        least = min(1.0, latency / self.rules.max_gap_seconds)
+        self.ceiling.refused(in_flight, self.window, latency, least, awake_at)
+        self.latency.trial = None
+        self._set_window(max(min(self.window, self.ceiling.level) / 2, least))
+
+    def _set_window(self, window: float) -> None:
         """Answers to what was sent before now say nothing of what is allowed from now on."""
+        self.window = window
         self._changed_at = self._clock()
-        self.latency.restart()
+        self.latency.restart(self.window)
 
     def _is_old(self, seconds: float | None) -> bool:
         return self._clock() - (seconds or 0.0) < self._backed_off_at
 
     def _is_slow(self, seconds: float | None) -> bool:
-        return seconds is not None and self.latency.is_raised(seconds, _RAISED)
+        return seconds is not None and self.latency.is_slow(seconds)
 
     def _rest(self, seconds: float) -> None:
         if seconds > 0:

@@ -1,18 +1,23 @@
 """What can be told from urls alone: one spelling, shape, scope, traps, private addresses, and lists of them."""
 
 from llmcrawler.urls.addresses import AddressGuard, is_private_address, is_private_host
+from llmcrawler.urls.llms_txt import parse_llms_txt
 from llmcrawler.urls.normalise import MAX_URL_LENGTH, dedup_key, normalise
 from llmcrawler.urls.pattern import url_pattern
 from llmcrawler.urls.scope import Scope
-from llmcrawler.urls.sitemaps import Sitemap, parse_sitemap
+from llmcrawler.urls.sitemaps import Listed, Sitemap, parse_sitemap
 from llmcrawler.urls.sites import origin_of, relative_url, site_name
+from llmcrawler.urls.tasks import ListedTask, TaskList
 from llmcrawler.urls.traps import TrapGuard, TrapLimits
 
 __all__ = [
     "MAX_URL_LENGTH",
     "AddressGuard",
+    "Listed",
+    "ListedTask",
     "Scope",
     "Sitemap",
+    "TaskList",
     "TrapGuard",
     "TrapLimits",
     "dedup_key",
@@ -20,6 +25,7 @@ __all__ = [
     "is_private_host",
     "normalise",
     "origin_of",
+    "parse_llms_txt",
     "parse_sitemap",
     "relative_url",
     "site_name",

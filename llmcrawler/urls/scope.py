@@ -30,7 +30,7 @@ _EXTENSION = re.compile(r"\.([a-z0-9]{1,11})(?:;|$)", re.IGNORECASE)
 class Scope:
     """Judges urls in their normalised form. A host is in scope under both schemes, with and without "www."."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (each is a filter of its own)
         self,
         start_urls: Iterable[str],
         *,
@@ -38,16 +38,20 @@ class Scope:
         deny: Iterable[str] = (),
         max_depth: int | None = None,
         max_url_length: int = MAX_URL_LENGTH,
+        subdomains: bool = False,
     ) -> None:
-        """`allow` and `deny` are regular expressions that are searched in the whole url. ConfigError on a bad one."""
+        """`allow` and `deny` are regular expressions that are searched in the whole url. ConfigError on a bad one.
+        `subdomains`: those of the start urls' hosts are in scope too.
+        """
         if max_depth is not None and max_depth < 0:
             raise ConfigError(f"depth: {max_depth} is negative; 0 fetches the given urls alone")
         self._allow = _compile("allow", allow)
         self._deny = _compile("deny", deny)
         self._max_depth = max_depth
-        self._max_url_length = max_url_length
         self._start_urls = frozenset(start_urls)
         self._sites = {_site(url) for url in self._start_urls}
+        self._subdomains = subdomains
+        self._max_url_length = max_url_length
 
     def reason_to_refuse(self, url: str, depth: int) -> str | None:
         """None when the url is in scope. A start url only has to be short enough: the user asked for it."""
@@ -57,9 +61,15 @@ class Scope:
             return None
         if self._max_depth is not None and depth > self._max_depth:
             return f"too deep: {depth}"
-        if (site := _site(url)) not in self._sites:
-            return f"offsite: {site}"
+        if not self.has_site_of(url):
+            return f"offsite: {_site(url)}"
         return self._reason_by_text(url)
+
+    def has_site_of(self, url: str) -> bool:
+        site = _site(url)
+        if site in self._sites:
+            return True
+        return self._subdomains and any(site[at + 1 :] in self._sites for at, mark in enumerate(site) if mark == ".")
 
     def _reason_by_text(self, url: str) -> str | None:
         extension = _extension(url)

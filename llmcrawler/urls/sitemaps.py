@@ -8,29 +8,70 @@ from __future__ import annotations
 import html
 import re
 import zlib
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 
 from lxml import etree
 
-# sitemaps.org allows 50 MB and 50,000 urls a file; a zip bomb ends here.
+# sitemaps.org allows 50 MB and 50,000 urls a file; a zip bomb ends here. Files with more urls are not rare.
 MAX_BODY_BYTES = 50 * 1024 * 1024
-MAX_URLS = 50_000
+MAX_URLS = 200_000
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _URL = re.compile(r"https?://[^\s<>\"']+", re.IGNORECASE)
 _LOC = re.compile(r"<(?:[\w-]+:)?(loc|link)\b[^>]*>\s*(?:<!\[CDATA\[)?\s*([^<\]]+)", re.IGNORECASE)
+_ROOT = re.compile(r"<(?:[\w-]+:)?(?:urlset|sitemapindex|rss|feed|rdf)\b", re.IGNORECASE)
+_WEB_PAGE = re.compile(r"<!doctype html|<html\b", re.IGNORECASE)
+_SITEMAP_FILE = re.compile(r"sitemap[^/?]*\.xml(?:\.gz)?$", re.IGNORECASE)
 _BOMS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_MAX_TEXT = 500  # characters of a title or a date
+_HEAD_BYTES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An address as the file gives it: not normalised, and not yet checked to be on the site. What the file does not
+    say is "". `lastmod` of a feed is ISO 8601, of a sitemap what stands there.
+    """
+
+    url: str
+    lastmod: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Sitemap:
-    """`urls` are (address, last modification as the site writes it, or ""); `sitemaps` are further files to read.
+    """`sitemaps` are further files to read. `fault`: what is wrong with the file; there may be urls all the same."""
 
-    Addresses stand as the file gives them: not normalised, and not yet checked to be on the site.
-    """
-
-    urls: tuple[tuple[str, str], ...] = ()
+    urls: tuple[Listed, ...] = ()
     sitemaps: tuple[str, ...] = ()
+    is_feed: bool = False
+    fault: str = ""
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What was found so far."""
+
+    urls: dict[str, Listed] = field(default_factory=dict)
+    sitemaps: dict[str, None] = field(default_factory=dict)
+    is_feed: bool = False
+    fault: str = ""
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.urls) + len(self.sitemaps) >= MAX_URLS
+
+    def blame(self, fault: str) -> None:
+        self.fault = self.fault or fault
+
+    def as_sitemap(self) -> Sitemap:
+        if self.is_full:
+            self.blame(f"it has {MAX_URLS:,} urls or more: the rest is left out")
+        elif not self.urls and not self.sitemaps:
+            self.blame("it holds no urls")
+        return Sitemap(tuple(self.urls.values())[:MAX_URLS], tuple(self.sitemaps)[:MAX_URLS], self.is_feed, self.fault)
 
 
 def parse_sitemap(body: bytes) -> Sitemap:
@@ -38,20 +79,31 @@ def parse_sitemap(body: bytes) -> Sitemap:
 
     Never raises: what cannot be read is left out. Entities are not expanded, so a bomb of them stays small.
     """
-    body = _unpack(body[:MAX_BODY_BYTES]).lstrip(b"\x00\t\r\n ")
+    found = _Reading()
+    if len(body) > MAX_BODY_BYTES:
+        found.blame("it is larger than 50 MB: the rest is left out")
+    body, fault = _unpack(body[:MAX_BODY_BYTES])
+    found.blame(fault)
+    body = body.lstrip(b"\x00\t\r\n ")
     bom_encoding = next((encoding for bom, encoding in _BOMS.items() if body.startswith(bom)), "")
-    head = body[:1000].decode(bom_encoding or "latin-1", "replace").lstrip("\ufeff \t\r\n")
+    head = body[:_HEAD_BYTES].decode(bom_encoding or "latin-1", "replace").lstrip("\ufeff \t\r\n")
     if not head.startswith("<"):
-        return _parse_lines(body.decode(bom_encoding or "utf-8", "replace"))
-    if re.match(r"<!doctype html|<html", head, re.IGNORECASE):  # an error page under the sitemap's address
-        return Sitemap()
-    sitemap = _parse_xml(body)
-    # The recovering parser gives up at some faults, such as an encoding that does not exist.
-    return sitemap if sitemap.urls or sitemap.sitemaps else _scan(body.decode(bom_encoding or "utf-8", "replace"))
+        _read_lines(body.decode(bom_encoding or "utf-8", "replace"), found)
+    elif _WEB_PAGE.search(head) and not _ROOT.search(head):  # often an error page under the sitemap's address
+        found.blame("it is a web page")
+    else:
+        _read_xml(body, found)
+        # The recovering parser gives up at some faults, such as an encoding that does not exist.
+        if not found.urls and not found.sitemaps:
+            _scan(body.decode(bom_encoding or "utf-8", "replace"), found)
+    return found.as_sitemap()
 
 
-def _unpack(body: bytes) -> bytes:
-    """Unzip, twice when a server zipped a zipped file; a stream that breaks off yields what came before."""
+def _unpack(body: bytes) -> tuple[bytes, str]:
+    """Unzip, twice when a server zipped a zipped file; a stream that breaks off yields what came before. And what is
+    wrong with it.
+    """
+    fault = ""
     for _ in range(2):
         if not body.startswith(_GZIP_MAGIC):
             break
@@ -63,44 +115,52 @@ def _unpack(body: bytes) -> bytes:
                 size += len(pieces[-1])
                 if unzip.eof or size >= MAX_BODY_BYTES:
                     break
+            if size >= MAX_BODY_BYTES:
+                fault = "it is larger than 50 MB when it is unpacked: the rest is left out"
+            elif not unzip.eof:
+                fault = "its gzip stream is cut short"
         except zlib.error:  # a damaged end: what was read so far is still a list
-            pass
+            fault = "its gzip stream is damaged"
         body = b"".join(pieces)
-    return body
+    return body, fault
 
 
-def _parse_xml(body: bytes) -> Sitemap:
-    parser = etree.XMLPullParser(
-        events=("end",), recover=True, resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False
-    )
-    urls: dict[str, str] = {}
-    sitemaps: dict[str, None] = {}
+def _read_xml(body: bytes, found: _Reading) -> None:
+    """First to the letter, which tells what is wrong; then, where something is, as far as it goes."""
     try:
-        for start in range(0, len(body), 65536):
-            parser.feed(body[start : start + 65536])
-            _collect(parser, urls, sitemaps)
-            if len(urls) + len(sitemaps) >= MAX_URLS:
-                break
-        else:
-            parser.close()
-            _collect(parser, urls, sitemaps)
-    except etree.XMLSyntaxError:  # past recovery: keep what was read so far
-        pass
-    return Sitemap(tuple(urls.items())[:MAX_URLS], tuple(sitemaps)[:MAX_URLS])
+        _pull(body, found, recover=False)
+    except etree.XMLSyntaxError as error:
+        found.blame(f"its XML is malformed: {str(error)[:_MAX_TEXT]}")
+        with suppress(etree.XMLSyntaxError):  # past recovery: keep what was read so far
+            _pull(body, found, recover=True)
 
 
-def _collect(parser: etree.XMLPullParser, urls: dict[str, str], sitemaps: dict[str, None]) -> None:
+def _pull(body: bytes, found: _Reading, *, recover: bool) -> None:
+    parser = etree.XMLPullParser(
+        events=("end",), recover=recover, resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False
+    )
+    for start in range(0, len(body), 65536):
+        parser.feed(body[start : start + 65536])
+        _collect(parser, found)
+        if found.is_full:
+            return
+    parser.close()
+    _collect(parser, found)
+
+
+def _collect(parser: etree.XMLPullParser, found: _Reading) -> None:
     for _, element in parser.read_events():
         if not isinstance(element, etree._Element) or not isinstance(element.tag, str):  # a comment
             continue
         name = element.tag.rpartition("}")[2].lower()
         if name not in ("url", "sitemap", "item", "entry"):
             continue
-        address, modified = _read_entry(element)
-        if address and name == "sitemap":
-            sitemaps.setdefault(address)
-        elif address:
-            urls.setdefault(address, modified)
+        listed = _read_entry(element)
+        found.is_feed = found.is_feed or name in ("item", "entry")
+        if listed.url and (name == "sitemap" or (name == "url" and _SITEMAP_FILE.search(listed.url))):
+            found.sitemaps.setdefault(listed.url)
+        elif listed.url:
+            found.urls.setdefault(listed.url, listed)
         element.clear()
         parent = element.getparent()
         # Entries that were read are let go, so 50,000 of them never stand in memory.
@@ -108,9 +168,9 @@ def _collect(parser: etree.XMLPullParser, urls: dict[str, str], sitemaps: dict[s
             del parent[0]
 
 
-def _read_entry(element: etree._Element) -> tuple[str, str]:
-    """The address and the date of a <url>, <sitemap>, RSS <item> or Atom <entry>."""
-    address = modified = ""
+def _read_entry(element: etree._Element) -> Listed:
+    """The address, date and title of a <url>, <sitemap>, RSS <item> or Atom <entry>."""
+    address = modified = title = ""
     for child in element.iterchildren("*"):
         name = child.tag.rpartition("}")[2].lower()
         text = (child.text or "").strip()
@@ -120,19 +180,40 @@ def _read_entry(element: etree._Element) -> tuple[str, str]:
             # RSS writes the address as text, Atom as an attribute; xhtml:link of a sitemap is another language.
             address = text or ("" if child.tag.startswith("{http://www.w3.org/1999/xhtml}") else child.get("href", ""))
         elif name in ("lastmod", "updated", "pubdate", "date") and not modified:
-            modified = text
-    return address, modified
+            modified = _iso(text) if name == "pubdate" else text
+        elif name == "title" and not title:
+            title = text
+        elif name == "news" and not title:
+            title = (child.findtext("{*}title") or "").strip()
+    return Listed(address, modified[:_MAX_TEXT], " ".join(title.split())[:_MAX_TEXT])
 
 
-def _parse_lines(text: str) -> Sitemap:
-    addresses = dict.fromkeys(_URL.findall(text))
-    return Sitemap(tuple((address, "") for address in list(addresses)[:MAX_URLS]))
+def _iso(date: str) -> str:
+    """RSS has dates as mails have them (RFC 822)."""
+    try:
+        return parsedate_to_datetime(date).isoformat()
+    except ValueError:
+        return date
 
 
-def _scan(text: str) -> Sitemap:
+def _read_lines(text: str, found: _Reading) -> None:
+    for line in text.splitlines():
+        if _URL.fullmatch(line := line.strip("\ufeff \t")):
+            found.urls.setdefault(line, Listed(line))
+            if found.is_full:
+                return
+
+
+def _scan(text: str, found: _Reading) -> None:
     """Find addresses in what no XML parser reads."""
-    addresses = list(dict.fromkeys(html.unescape(match[2]).strip() for match in _LOC.finditer(text)))[:MAX_URLS]
-    addresses = [address for address in addresses if _URL.match(address)]
-    if re.search(r"<(?:[\w-]+:)?sitemapindex\b", text, re.IGNORECASE):
-        return Sitemap(sitemaps=tuple(addresses))
-    return Sitemap(tuple((address, "") for address in addresses))
+    is_index = re.search(r"<(?:[\w-]+:)?sitemapindex\b", text, re.IGNORECASE)
+    for match in _LOC.finditer(text):
+        address = html.unescape(match[2]).strip()
+        if found.is_full:
+            return
+        if not _URL.match(address):
+            continue
+        if is_index:
+            found.sitemaps.setdefault(address)
+        else:
+            found.urls.setdefault(address, Listed(address))

@@ -14,14 +14,14 @@ URL = "https://example.com/x"
 
 class Held(LeaseMiddleware):
     def _scheduler(self):
-        return SimpleNamespace(held_leases=lambda: [lease])
+        return SimpleNamespace(holds=lambda held: held is lease)
 
 
 lease = Lease(UrlTask(URL, "example.com"))
 
 
 def middleware() -> LeaseMiddleware:
-    return Held(SimpleNamespace(stats=SimpleNamespace(inc_value=lambda _name: None)))
+    return Held(SimpleNamespace(spider=None, stats=SimpleNamespace(inc_value=lambda _name: None)))
 
 
 def response() -> HtmlResponse:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from llmcrawler.arguments import ExploreOptions
+from llmcrawler.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.errors import ConfigError
 
 
@@ -42,3 +42,42 @@ def test_a_wrong_argument_is_named_with_its_value(arguments, named):
     with pytest.raises(ConfigError) as raised:
         ExploreOptions.of(arguments)
     assert named in str(raised.value)
+
+
+def test_a_list_is_the_same_by_its_name_and_content_and_not_by_the_keys_of_a_run(tmp_path: Path):
+    def identity(folder: str, text: str, **arguments: str) -> dict[str, object]:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "tasks.json").write_text(text)
+        return ExtractOptions.of({"tasks": str(tmp_path / folder / "tasks.json"), **arguments}).identity()
+
+    known = identity("a", '{"k": {"url": "a.example"}}')
+    assert identity("b", '{"k": {"url": "a.example"}}', keys="k") == known
+    assert identity("b", '{"k": {"url": "b.example"}}') != known
+    assert str(known["tasks"]).startswith("tasks.json (")
+
+
+def test_of_a_long_list_one_url_of_each_host_is_kept_and_the_rest_is_read_when_it_is_wanted(tmp_path: Path):
+    listed = tmp_path / "urls.txt"
+    listed.write_text("".join(f"https://{n % 3}.example/{n}\n" for n in range(30)))
+    options = ExtractOptions.of({"urls": str(listed)})
+    assert options.urls == ("https://0.example/0", "https://1.example/1", "https://2.example/2")
+    assert len(list(options.tasks())) == 30
+
+
+def test_a_map_has_arguments_of_its_own():
+    options = MapOptions.of(
+        {"url": "https://a.example", "max_urls": "7", "match": "/p/", "subdomains": "1", "depth": "2"}
+    )
+    assert (options.max_urls, options.match, options.subdomains, options.depth) == (7, "/p/", True, 2)
+    assert options.identity() == {**options.identity(), "max_urls": 7, "match": "/p/", "subdomains": True}
+    assert MapOptions.of({"url": "https://a.example"}).max_urls == 30_000
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("max_urls", "0"), ("match", "("), ("subdomains", "perhaps"), ("force", "all"), ("refresh", "1")],
+)
+def test_a_wrong_argument_of_a_map_is_named_with_its_value(name, value):
+    with pytest.raises(ConfigError) as raised:
+        MapOptions.of({"url": "https://example.com", name: value})
+    assert name in str(raised.value)

@@ -11,6 +11,7 @@ from llmcrawler.frontier import UrlTask
 from llmcrawler.items import StageRun
 from llmcrawler.job import Job, JobRules, Wish, check_job
 from llmcrawler.storage import Outcome, StoredBody
+from llmcrawler.storage.requeue import Choice, requeue
 
 WISH = Wish("explore", {"url": ["http://a.test/"], "max_pages": 500})
 BODY = StoredBody("http://a.test/1", 200, (("Content-Type", "text/html"),), b"<p>One", "2026-01-01T00:00:00+00:00", 0.1)
@@ -203,7 +204,7 @@ async def test_files_of_an_interrupted_run_are_cut_back_to_what_they_held_before
     job = await opened(tmp_path / "job")
     for path in (old, new, gone):
         with path.open("ab") as file:
-            job.note_feed(path, file)
+            job.note_feed(path, file.fileno())
             file.write(b'{"url": "http://a.test/1"}\n')
     await job.close("shutdown")
     gone.rename(tmp_path / "kept.jsonl")
@@ -219,9 +220,37 @@ async def test_a_refresh_leaves_the_files_of_the_crawl_before_it(tmp_path):
     feed = tmp_path / "feed.jsonl"
     job = await opened(tmp_path / "job")
     with feed.open("ab") as file:
-        job.note_feed(feed, file)
+        job.note_feed(feed, file.fileno())
         file.write(b"line\n")
     await job.close("finished")
     again = await opened(tmp_path / "job", replace(WISH, refresh=True))
     assert feed.read_text() == "line\n"
     await again.close("finished")
+
+
+async def parts_of(folder: Path, **wish: Any) -> tuple[set[str], int]:
+    """The keys that a run of a list would do, and how many lines it would show before."""
+    job = await opened(folder, replace(WISH, retries=True, **wish))
+    leases = await job.frontier.lease(10, {}, 10)
+    await job.close("shutdown")
+    return {str(lease.task.page().key) for lease in leases}, job.resumed.done
+
+
+async def test_a_list_is_done_by_keys_or_where_it_failed(tmp_path):
+    job = await opened(tmp_path, replace(WISH, retries=True))
+    tasks = [UrlTask.with_payload("http://a.test/", "a.test", f'{{"key": "{key}"}}') for key in "abcd"]
+    await job.frontier.add(tasks)
+    a, b, _c, _d = await job.frontier.lease(4, {}, 10)
+    await job.frontier.ack(a.url, Outcome(line(a.url), {"fetch": StageRun("success", None, 1, 1.0, 0.1)}))
+    fetch = {"fetch": StageRun("failed", "http_500: ", 1, 1.0, 0.1)}
+    await job.frontier.ack(
+        b.url, Outcome(line(b.url, error={"stage": "fetch", "kind": "http_500"}), fetch, is_dead=True)
+    )
+    await job.ledger.note_learned(await job.ledger.last_seq())
+    await job.close("finished")
+    brought_back = requeue(tmp_path, Choice(urls=("http://a.test/",)))  # b, which failed
+    assert (brought_back.fetched, brought_back.waiting, brought_back.unfit) == (1, 2, 1)
+    assert await parts_of(tmp_path, keys=("c",)) == ({"c"}, 1)
+    assert await parts_of(tmp_path, keys=("a", "d")) == ({"a", "d"}, 0)
+    assert await parts_of(tmp_path, keys=("a", "d")) == ({"a", "d"}, 0)
+    assert await parts_of(tmp_path) == ({"a", "b", "c", "d"}, 0)

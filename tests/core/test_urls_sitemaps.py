@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmcrawler.urls.sitemaps import MAX_BODY_BYTES, Sitemap, parse_sitemap
+from llmcrawler.urls.sitemaps import MAX_BODY_BYTES, Listed, Sitemap, parse_sitemap
 
 URLSET = (
     b'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
@@ -13,7 +13,11 @@ URLSET = (
     b"<loc> http://h.example/a?x=1&amp;y=2 </loc><lastmod>2024-05-01</lastmod></url>"
     b"<url><loc><![CDATA[http://h.example/b]]></loc></url><!-- c --><url></url></urlset>"
 )
-URLS = (("http://h.example/a?x=1&y=2", "2024-05-01"), ("http://h.example/b", ""))
+URLS = (Listed("http://h.example/a?x=1&y=2", "2024-05-01"), Listed("http://h.example/b"))
+
+
+def urls_of(body: bytes) -> list[str]:
+    return [listed.url for listed in parse_sitemap(body).urls]
 
 
 @pytest.mark.parametrize(
@@ -32,7 +36,7 @@ URLS = (("http://h.example/a?x=1&y=2", "2024-05-01"), ("http://h.example/b", "")
     ids=["plain", "blank lines", "bom", "gzip", "gzip twice", "utf-16", "no namespace", "not closed", "garbage behind"],
 )
 def test_a_urlset_is_read_however_it_comes(body):
-    assert parse_sitemap(body) == Sitemap(URLS)
+    assert parse_sitemap(body).urls == URLS
 
 
 def test_an_index_names_more_sitemaps():
@@ -43,21 +47,23 @@ def test_an_index_names_more_sitemaps():
 def test_feeds_are_lists_of_pages():
     rss = (
         b"<rss><channel><link>http://h.example/</link><item><title>T</title><link>http://h.example/1</link>"
-        b"<pubDate>Mon, 06 May 2024</pubDate></item></channel></rss>"
+        b"<pubDate>Mon, 06 May 2024 10:00:00 GMT</pubDate></item></channel></rss>"
     )
     atom = (
         b'<feed xmlns="http://www.w3.org/2005/Atom"><entry><link rel="edit" href="http://h.example/edit"/>'
         b'<link href="http://h.example/1"/><updated>2024-05-06</updated></entry></feed>'
     )
-    assert parse_sitemap(rss).urls == (("http://h.example/1", "Mon, 06 May 2024"),)
-    assert parse_sitemap(atom).urls == (("http://h.example/1", "2024-05-06"),)
+    assert parse_sitemap(rss) == Sitemap(
+        (Listed("http://h.example/1", "2024-05-06T10:00:00+00:00", "T"),), is_feed=True
+    )
+    assert parse_sitemap(atom) == Sitemap((Listed("http://h.example/1", "2024-05-06"),), is_feed=True)
 
 
 def test_plain_text_is_one_url_a_line():
-    assert parse_sitemap(b"http://h.example/a\r\n\r\nnot a url\nhttp://h.example/b").urls == (
-        ("http://h.example/a", ""),
-        ("http://h.example/b", ""),
-    )
+    assert urls_of(b"http://h.example/a\r\n\r\nno url\nsee http://h.example/no\n http://h.example/b") == [
+        "http://h.example/a",
+        "http://h.example/b",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -70,12 +76,12 @@ def test_plain_text_is_one_url_a_line():
     ids=["bare ampersand", "open elements", "unknown encoding"],
 )
 def test_malformed_xml_still_gives_urls(body):
-    assert "http://h.example/b" in [url for url, _ in parse_sitemap(body).urls]
+    assert "http://h.example/b" in urls_of(body)
 
 
 def test_a_byte_that_is_not_of_the_encoding_costs_no_other_url():
     body = b"<urlset><url><loc>http://h.example/\xe4</loc></url><url><loc>http://h.example/b</loc></url></urlset>"
-    assert "http://h.example/b" in [url for url, _ in parse_sitemap(body).urls]
+    assert "http://h.example/b" in urls_of(body)
 
 
 def test_a_cut_gzip_gives_what_came():
@@ -88,8 +94,42 @@ def test_bombs_stay_small():
     bomb = (
         b'<!DOCTYPE x [<!ENTITY e0 "http://h.example/">' + entities + b"]><urlset><url><loc>&e9;</loc></url></urlset>"
     )
-    assert all(len(url) < 100 for url, _ in parse_sitemap(bomb).urls)
-    assert parse_sitemap(gzip.compress(b" " * (MAX_BODY_BYTES + 1000))) == Sitemap()
+    assert all(len(url) < 100 for url in urls_of(bomb))
+    found = parse_sitemap(gzip.compress(b" " * (MAX_BODY_BYTES + 1000)))
+    assert found.urls == ()
+    assert "larger than 50 MB" in found.fault
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        (URLSET, ""),
+        (b"\x1f\x8b" + b"junk" * 9, "gzip stream is damaged"),
+        (gzip.compress(URLSET)[:-20], "gzip stream is cut short"),
+        (b"<html lang='en'><p>Not found", "web page"),
+        (b"<?xml version='1.0'?>\n<!-- x --><!DOCTYPE html PUBLIC '-//W3C'><html>", "web page"),
+        (URLSET.replace(b"&amp;", b"&"), "malformed"),
+        (b"<urlset></urlset>", "no urls"),
+        (b"\x89PNG\r\n", "no urls"),
+    ],
+)
+def test_what_is_wrong_is_said(body, fault):
+    found = parse_sitemap(body).fault
+    assert fault in found
+    assert bool(fault) == bool(found)
+
+
+def test_a_sitemap_that_lists_sitemaps_as_urls_is_an_index():
+    body = b"<urlset><url><loc>http://h.example/sitemap-2.xml.gz</loc></url></urlset>"
+    assert parse_sitemap(body).sitemaps == ("http://h.example/sitemap-2.xml.gz",)
+
+
+def test_news_have_titles():
+    body = (
+        b'<urlset xmlns:news="http://www.google.com/schemas/sitemap-news/0.9"><url><loc>http://h.example/n</loc>'
+        b"<news:news><news:title> A \n title</news:title></news:news></url></urlset>"
+    )
+    assert parse_sitemap(body).urls[0].title == "A title"
 
 
 def test_external_entities_are_not_read(tmp_path):
@@ -100,7 +140,9 @@ def test_external_entities_are_not_read(tmp_path):
 
 @pytest.mark.parametrize("body", [b"", b"<", b"<html><a href='http://h.example/'>x</a>", b"\x1f\x8b", b"\x00\xff\xfe"])
 def test_what_is_no_list_is_empty(body):
-    assert parse_sitemap(body) == Sitemap()
+    found = parse_sitemap(body)
+    assert (found.urls, found.sitemaps) == ((), ())
+    assert found.fault
 
 
 def test_a_large_sitemap_is_read_whole():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from llmcrawler.throttling import Decision, HostPolicy, Rules
@@ -31,6 +31,15 @@ def fixed_capacity(limit: int, latency: float, retry_after: float | None = 1.0) 
 def late_refusals(limit: int, latency: float, retry_after: float = 1.0) -> Server:
     """Works on all of them, and refuses those that end when more than its limit are in flight."""
     return lambda _now, _in_flight: Answer(latency, 200, retry_after, limit)
+
+
+def jittery(server: Server, rng: random.Random, seconds: float) -> Server:
+    """Some are slower, by up to so much."""
+    return lambda now, in_flight: _slower(server(now, in_flight), rng.uniform(0, seconds))
+
+
+def _slower(answer: Answer, seconds: float) -> Answer:
+    return replace(answer, seconds=answer.seconds + seconds)
 
 
 def degrading(limit: int, latency: float) -> Server:
@@ -61,7 +70,22 @@ def bursty(latency: float, quiet: float, busy: float, slower: float) -> Server:
 def noisy(server: Server, rng: random.Random, spread: float = 0.3) -> Server:
     def answer(now: float, in_flight: int) -> Answer:
         plain = server(now, in_flight)
-        return Answer(plain.seconds * rng.lognormvariate(0, spread), plain.status, plain.retry_after)
+        return replace(plain, seconds=plain.seconds * rng.lognormvariate(0, spread))
+
+    return answer
+
+
+def moody(server: Server, rng: random.Random, mean_seconds: float, most: float) -> Server:
+    """For some seconds at a time everything takes longer, by up to `most` times: a machine with other work to do."""
+    until, factor = 0.0, 1.0
+
+    def answer(now: float, in_flight: int) -> Answer:
+        nonlocal until, factor
+        while now >= until:
+            until += rng.expovariate(1 / mean_seconds)
+            factor = 1 + most * rng.random() ** 2
+        plain = server(now, in_flight)
+        return replace(plain, seconds=plain.seconds * factor)
 
     return answer
 
@@ -74,6 +98,7 @@ class Run:
     refused: list[float] = field(default_factory=list)
     decisions: list[tuple[float, Decision]] = field(default_factory=list)
     policy: HostPolicy | None = None
+    share: float = 0.0
 
     @property
     def gaps(self) -> list[float]:
@@ -95,14 +120,31 @@ class Run:
         return {decision.reason for _, decision in self.decisions}
 
 
-def crawl(server: Server, rules: Rules, seconds: float, seed: int = 1, down: tuple[float, float] = (0, 0)) -> Run:
-    """A crawl with always another url to fetch. From down[0] to down[1] the server answers nothing."""
+def crawl(
+    server: Server,
+    rules: Rules,
+    seconds: float = 1e6,
+    seed: int = 1,
+    *,
+    down: tuple[float, float] = (0, 0),
+    pages: int = 10**9,
+    stalls: tuple[float, float] = (0, 0),
+) -> Run:
+    """A crawl of so many pages, or for so long. The first two come one after the other (robots.txt, the first page),
+    then there is always another url. From down[0] to down[1] the server answers nothing. Every stalls[0] seconds on
+    average the crawler itself gets no time, for up to stalls[1] seconds.
+    """
     now, rng, order, run = [0.0], random.Random(seed), count(), Run()
     policy = run.policy = HostPolicy(rules, lambda: now[0])
     events: list[Event] = []
-    next_start = 0.0
-    while now[0] < seconds:
-        while len(events) < policy.concurrency and now[0] >= max(next_start, policy.rests_until):
+    next_start = stall_at = 0.0
+
+    def has_room() -> bool:
+        known = pages if len(run.healthy) >= 2 else len(run.healthy) + 1
+        return len(events) < min(policy.concurrency, known - len(run.healthy))
+
+    while now[0] < seconds and len(run.healthy) < pages:
+        while has_room() and now[0] >= max(next_start, policy.rests_until):
             policy.started()
             run.starts.append(now[0])
             run.in_flight.append(len(events) + 1)
@@ -112,9 +154,12 @@ def crawl(server: Server, rules: Rules, seconds: float, seed: int = 1, down: tup
             gap = policy.gap()
             next_start = now[0] + gap.seconds * (1 + rng.uniform(-gap.jitter, gap.jitter))
         waits = [events[0][0]] if events else []
-        if len(events) < policy.concurrency:
+        if has_room():
             waits.append(max(next_start, policy.rests_until))
-        now[0] = min(waits)
+        now[0] = max(now[0], min(waits))
+        if stalls[1] and now[0] >= stall_at:
+            now[0] = max(now[0], stall_at + rng.uniform(0, stalls[1]))
+            stall_at = now[0] + rng.expovariate(1 / stalls[0])
         while events and events[0][0] <= now[0]:
             decision = _finish(policy, run, now[0], events[0], len(events))
             heapq.heappop(events)
@@ -124,13 +169,30 @@ def crawl(server: Server, rules: Rules, seconds: float, seed: int = 1, down: tup
 
 
 def _finish(policy: HostPolicy, run: Run, now: float, event: Event, in_flight: int) -> Decision | None:
-    _, _, level, answer = event
-    most = max(level, in_flight)
+    ended, _, at_start, answer = event
+    latency = answer.seconds + now - ended
     is_late = 0 < answer.late_limit < in_flight
     if answer.status == 200 and not is_late:
         run.healthy.append(now)
-        return policy.answered(answer.seconds, most)
+        return policy.answered(latency, at_start, in_flight)
     if answer.status == 429 or is_late:
         run.refused.append(now)
-        return policy.refused("429", answer.retry_after, answer.seconds, most)
-    return policy.failed("refused", answer.seconds)
+        return policy.refused("429", answer.retry_after, latency, max(at_start, in_flight))
+    return policy.failed("refused", latency)
+
+
+def share_of_best(
+    server: Callable[[], Server],
+    rules: Rules,
+    levels: Sequence[int],
+    seed: int,
+    *,
+    pages: int,
+    stalls: tuple[float, float] = (0, 0),
+) -> Run:
+    """The crawl of so many pages, its `share` that of the rate of the best fixed number in flight."""
+    fixed = [replace(rules, max_concurrency=level, is_adaptive=False) for level in levels]
+    best = max(crawl(server(), each, seed=seed, pages=pages, stalls=stalls).throughput() for each in fixed)
+    run = crawl(server(), rules, seed=seed, pages=pages, stalls=stalls)
+    run.share = run.throughput() / best
+    return run

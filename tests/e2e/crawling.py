@@ -50,8 +50,10 @@ def environment() -> dict[str, str]:
     return {**kept, "PYTHONWARNINGS": "default"}
 
 
-def command(arguments: dict[str, Any], settings: dict[str, Any], feed: Path | None) -> list[str]:
-    parts = [sys.executable, "-m", "scrapy", "crawl", "explore"]
+def command(
+    arguments: dict[str, Any], settings: dict[str, Any], feed: Path | None, spider: str = "explore"
+) -> list[str]:
+    parts = [sys.executable, "-m", "scrapy", "crawl", spider]
     for name, value in arguments.items():
         parts += ["-a", f"{name}={value}"]
     for name, value in {**FAST, **settings}.items():
@@ -60,9 +62,13 @@ def command(arguments: dict[str, Any], settings: dict[str, Any], feed: Path | No
 
 
 def explore(tmp_path: Path, url: str, settings: dict[str, Any] | None = None, **arguments: Any) -> Outcome:
+    return crawl("explore", tmp_path, {"url": url, **arguments}, settings or {})
+
+
+def crawl(spider: str, tmp_path: Path, arguments: dict[str, Any], settings: dict[str, Any]) -> Outcome:
     feed = tmp_path / "feed.jsonl"
     done = subprocess.run(
-        command({"url": url, **arguments}, settings or {}, feed),
+        command(arguments, settings, feed, spider),
         cwd=ROOT,
         env=environment(),
         capture_output=True,

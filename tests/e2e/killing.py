@@ -33,6 +33,7 @@ class JobCrawl:
     settings: dict[str, Any] = field(default_factory=dict)
     arguments: dict[str, Any] = field(default_factory=dict)
     feeds: Iterable[str | Path] = ()
+    spider: str = "explore"
     logs: list[str] = field(default_factory=list)
     pending_at_ends: list[list[str]] = field(default_factory=list)
 
@@ -42,7 +43,7 @@ class JobCrawl:
 
     def command(self) -> list[str]:
         settings = {"JOBDIR": self.jobdir, "CONCURRENT_REQUESTS_PER_DOMAIN": IN_FLIGHT, **self.settings}
-        parts = command({"url": self.url, "max_pages": 10_000, **self.arguments}, settings, None)
+        parts = command({"url": self.url, "max_pages": 10_000, **self.arguments}, settings, None, self.spider)
         return [*parts, *map(str, self.feeds)]
 
     def run(self, **options: Any) -> int:

@@ -53,6 +53,14 @@ def test_kill_9_again_and_again_loses_no_page_and_repeats_none_but_those_in_flig
     assert {line["page_type"] for line in lines_of(jsonl) if "/item/" in line.get("url", "")} == {"product"}
 
 
+def test_a_crawl_ends_when_its_last_page_is_done_and_waits_for_no_heartbeat(tmp_path, pages, site):
+    pages.latency_seconds = 0.0
+    settings = {"EXTENSIONS": '{"tests.e2e.extensions.NoHeartbeat": 1}', "CONCURRENT_REQUESTS_PER_DOMAIN": 16}
+    crawl = JobCrawl(tmp_path, site.url(), settings, feeds=["-O", tmp_path / "pages.jsonl"])
+    assert crawl.run() == 0, crawl.logs[-1]
+    assert paths_of(lines_of(tmp_path / "pages.jsonl")) == once(pages)
+
+
 def test_a_crawl_that_is_asked_to_stop_says_how_to_go_on_and_appends_each_line_once(tmp_path, pages, site):
     feed = tmp_path / "pages.jsonl"
     feed.write_text(EARLIER)

@@ -1,0 +1,252 @@
+"""The browser's only way out: a proxy on loopback that goes where the crawl may go, and nowhere else.
+
+Redirects, name resolution, frames and sockets of a page all pass here, so what holds here holds for all of them. Names
+are looked up here, and the address that was judged is the one connected to. TLS passes through untouched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from llmcrawler.urls import AddressGuard
+
+logger = logging.getLogger(__name__)
+
+_MAX_HEAD_BYTES = 65536
+_CHUNK_BYTES = 65536
+_HOP_HEADERS = re.compile(rb"(?im)^(?:proxy-[a-z-]+|connection|keep-alive):[^\r\n]*\r\n")
+_STATUS = re.compile(rb"HTTP/1\.. (\d{3})")
+_LENGTH = re.compile(rb"(?im)^content-length: *(\d+)")
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Look = Callable[[str], Awaitable[list[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """The proxy that a request has to take (http or https), and its Proxy-Authorization."""
+
+    address: str
+    authorization: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a host could not be reached: `kind` is dns, refused, timeout, private_address, connection or proxy."""
+
+    kind: str
+    message: str
+
+
+class _CannotReach(Exception):
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.failure = Failure(kind, message)
+
+
+async def look_up(host: str) -> list[str]:
+    found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(place[4][0]) for place in found))
+
+
+class Gateway:
+    """One port for each upstream proxy, and one for none. `guard` None: everything is allowed."""
+
+    def __init__(self, guard: AddressGuard | None, *, timeout_seconds: float, look: Look = look_up) -> None:
+        self._guard = guard
+        self._timeout_seconds = timeout_seconds
+        self._look = look
+        self._servers: dict[Upstream | None, asyncio.Server] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failures: dict[str, Failure] = {}
+
+    async def port(self, upstream: Upstream | None) -> int:
+        if upstream not in self._servers:
+
+            def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                task = asyncio.ensure_future(self._serve(reader, writer, upstream))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+            server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=_MAX_HEAD_BYTES)
+            self._servers.setdefault(upstream, server)
+        port: int = self._servers[upstream].sockets[0].getsockname()[1]
+        return port
+
+    def failure(self, host: str) -> Failure | None:
+        """Why the latest connection to a host failed, if it did."""
+        return self._failures.get(host.strip("[]").lower())
+
+    async def close(self) -> None:
+        for server in self._servers.values():
+            server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: Upstream | None) -> None:
+        try:
+            await self._answer(reader, writer, way)
+        except _CannotReach as error:
+            logger.debug("The browser was refused: %s", error)
+        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError) as error:
+            logger.debug("A connection of the browser's broke: %r", error)
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: Upstream | None) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        method, target, _ = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ", 2)
+        is_tunnel = method == "CONNECT"
+        parts = urlsplit(f"//{target}" if is_tunnel else target)
+        host, port = (parts.hostname or "").lower(), parts.port or (443 if is_tunnel else 80)
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                far = await self._connect(host, port, way, is_tunnel=is_tunnel)
+        except TimeoutError:
+            raise self._fail(host, "timeout", f"no connection to {host} in {self._timeout_seconds:g} s") from None
+        self._failures.pop(host, None)
+        try:
+            if is_tunnel:
+                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                await _relay((reader, writer), far)
+            else:
+                await _pass_on(head, target, (reader, writer), far, way)
+        finally:
+            far[1].close()
+            with suppress(OSError):
+                await far[1].wait_closed()
+
+    async def _connect(self, host: str, port: int, way: Upstream | None, *, is_tunnel: bool) -> Streams:
+        refusal = self._guard.reason_to_refuse(host) if self._guard is not None else None
+        if refusal is not None:
+            raise self._fail(host, "private_address", refusal)
+        addresses = await self._addresses(host, is_needed=way is None)
+        if way is not None:
+            return await self._connect_through(way, host, port, is_tunnel=is_tunnel)
+        error: OSError | None = None
+        for address in addresses:
+            try:
+                return await asyncio.open_connection(address, port, limit=_MAX_HEAD_BYTES)
+            except OSError as failure:
+                error = failure
+        kind = "refused" if isinstance(error, ConnectionRefusedError) else "connection"
+        raise self._fail(host, kind, f"{host}:{port}: {error}")
+
+    async def _addresses(self, host: str, *, is_needed: bool) -> list[str]:
+        """Those of a host, all of which must be allowed: which of them is taken should not be a matter of luck."""
+        try:
+            addresses = await self._look(host)
+        except (OSError, UnicodeError) as error:
+            if not is_needed:  # where all traffic goes through a proxy, there may be no name service at all
+                return []
+            raise self._fail(host, "dns", f"{host}: {error}") from None
+        for address in addresses:
+            refusal = self._guard.reason_to_refuse_address(address, host) if self._guard is not None else None
+            if refusal is not None:
+                raise self._fail(host, "private_address", refusal)
+        return addresses
+
+    async def _connect_through(self, way: Upstream, host: str, port: int, *, is_tunnel: bool) -> Streams:
+        proxy = urlsplit(way.address)
+        is_tls = proxy.scheme == "https"
+        try:
+            reader, writer = await asyncio.open_connection(
+                proxy.hostname or "",
+                proxy.port or (443 if is_tls else 80),
+                ssl=ssl.create_default_context() if is_tls else None,
+                limit=_MAX_HEAD_BYTES,
+            )
+        except OSError as error:
+            raise self._fail(host, "refused", f"the proxy: {error}") from None
+        if not is_tunnel:
+            return reader, writer
+        name = f"[{host}]" if ":" in host else host
+        ask = f"CONNECT {name}:{port} HTTP/1.1\r\nHost: {name}:{port}\r\n".encode()
+        writer.write(ask + _authorization(way) + b"\r\n")
+        answer = await reader.readuntil(b"\r\n\r\n")
+        found = _STATUS.match(answer)
+        if found is None or found[1] != b"200":
+            writer.close()
+            raise self._fail(host, "proxy", str({"status": int(found[1])} if found else "no HTTP"))
+        return reader, writer
+
+    def _fail(self, host: str, kind: str, message: str) -> _CannotReach:
+        if len(self._failures) > 1000:
+            self._failures.clear()
+        error = _CannotReach(kind, message)
+        self._failures[host] = error.failure
+        return error
+
+
+def _authorization(way: Upstream) -> bytes:
+    return b"Proxy-Authorization: " + way.authorization + b"\r\n" if way.authorization else b""
+
+
+async def _pass_on(head: bytes, target: str, near: Streams, far: Streams, way: Upstream | None) -> None:
+    """One request and its answer; then both connections end, so that the next one is judged by itself."""
+    line, rest = head.split(b"\r\n", 1)
+    if way is None:
+        parts = urlsplit(target)
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        method, _, version = line.decode("latin-1").split(" ", 2)
+        line = f"{method} {path} {version}".encode("latin-1")
+    extra = b"Connection: close\r\n" + (_authorization(way) if way is not None else b"")
+    far[1].write(line + b"\r\n" + extra + _HOP_HEADERS.sub(b"", rest))
+    length = _LENGTH.search(rest)
+    left = int(length[1]) if length else 0
+    while left > 0:
+        chunk = await near[0].read(min(left, _CHUNK_BYTES))
+        if not chunk:
+            return
+        far[1].write(chunk)
+        await far[1].drain()
+        left -= len(chunk)
+    await _pass_back(near, far)
+
+
+async def _pass_back(near: Streams, far: Streams) -> None:
+    while True:
+        head = await far[0].readuntil(b"\r\n\r\n")
+        found = _STATUS.match(head)
+        if found is None:
+            raise ValueError("no HTTP")
+        line, rest = head.split(b"\r\n", 1)
+        is_final = not found[1].startswith(b"1")
+        near[1].write(line + b"\r\n" + (b"Connection: close\r\n" if is_final else b"") + _HOP_HEADERS.sub(b"", rest))
+        if is_final:
+            break
+    hung_up = asyncio.ensure_future(near[0].read(1))
+    pump = asyncio.ensure_future(_pump(far[0], near[1]))
+    try:
+        await asyncio.wait((hung_up, pump), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        hung_up.cancel()
+        pump.cancel()
+        await asyncio.gather(hung_up, pump, return_exceptions=True)
+
+
+async def _relay(near: Streams, far: Streams) -> None:
+    pumps = [asyncio.ensure_future(_pump(near[0], far[1])), asyncio.ensure_future(_pump(far[0], near[1]))]
+    try:
+        await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for pump in pumps:
+            pump.cancel()
+        await asyncio.gather(*pumps, return_exceptions=True)
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while chunk := await reader.read(_CHUNK_BYTES):
+        writer.write(chunk)
+        await writer.drain()

@@ -1,0 +1,34 @@
+"""A Markdown file for each page: in a folder on this machine, in a ZIP archive anywhere else."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from scrapy.crawler import Crawler
+from scrapy.exporters import BaseItemExporter
+
+from llmcrawler.exporters.lines import line_of
+from llmcrawler.feeds.archive import NoteArchive
+from llmcrawler.feeds.folder import NoteFolder
+from llmcrawler.feeds.notes import NoteStore, note_of
+
+
+class MarkdownExporter(BaseItemExporter):
+    """`file` is a NoteFolder where the storage has one (files.py). The feed's `fields` choose the front matter."""
+
+    def __init__(self, file: Any, *, waiting_folder: str | None = None, **kwargs: Any) -> None:
+        super().__init__(dont_fail=True, **kwargs)
+        self._store: NoteStore = file if isinstance(file, NoteFolder) else NoteArchive(file, waiting_folder)
+        self._wanted = None if self.fields_to_export is None else frozenset(self.fields_to_export)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, file: Any, **kwargs: Any) -> Self:
+        return cls(file, waiting_folder=crawler.settings["FEED_TEMPDIR"], **kwargs)
+
+    def export_item(self, item: Any) -> None:
+        line = line_of(item)
+        if line is not None and line.get("url") is not None:
+            self._store.add(*note_of(line, self._wanted))
+
+    def finish_exporting(self) -> None:
+        self._store.finish()

@@ -1,0 +1,137 @@
+"""Which urls a map lists, which pages are looked through for more, and when there is enough."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from llmcrawler.frontier.admission import Admission
+from llmcrawler.frontier.protocol import UrlTask
+from llmcrawler.items import Found
+from llmcrawler.urls import Listed, Scope, TrapGuard, dedup_key, normalise
+
+# Ranks. Pages that no list has come breadth first, and within a depth new shapes of urls first. Pages that a list has
+# are but a test of the lists, and come after all others; what is not looked through at all comes last.
+_RANKS_OF_DEPTH = 64
+TEST_RANK = 1_000_000
+LISTED_ONLY_RANK = 2_000_000
+_AT_ONCE = 500
+
+Add = Callable[[Sequence[UrlTask]], Awaitable[int]]  # a frontier's `add`
+
+
+@dataclass(frozen=True, slots=True)
+class MapRules:
+    """`max_urls` that match are listed, the start urls aside. Lists are believed to be whole when they lack no more
+    than `lacking_share` of what they have, and `barren_pages` of theirs in a row led to nothing new.
+    """
+
+    max_urls: int = 30_000
+    match: str | None = None
+    max_depth: int | None = None
+    barren_pages: int = 20
+    lacking_share: float = 0.05
+
+
+class MapAdmission(Admission):
+    def __init__(self, scope: Scope, traps: TrapGuard, rules: MapRules) -> None:
+        super().__init__(scope, traps)
+        self._rules = rules
+        self._match = re.compile(rules.match) if rules.match else None
+        self._count = 0  # urls that match
+        self._listed: set[int] = set()
+        self._unlisted: set[int] = set()  # found by links, and in no list
+        self._barren = 0
+        self._adding = asyncio.Lock()
+
+    def matches(self, url: str) -> bool:
+        return self._match is None or self._match.search(url) is not None
+
+    @property
+    def room(self) -> int:
+        return self._rules.max_urls - self._count
+
+    @property
+    def reason_to_end(self) -> str | None:
+        """Why no more pages need to be looked through; None while they do."""
+        if self.room <= 0:
+            return f"max_urls={self._rules.max_urls} reached"
+        is_whole = self._listed and len(self._unlisted) <= self._rules.lacking_share * len(self._listed)
+        if is_whole and self._barren >= self._rules.barren_pages:
+            return f"the site's own lists have it all: {self._barren} pages in a row led to nothing new"
+        return None
+
+    def of_list(self, entries: Iterable[Listed], source: str, address: str) -> list[UrlTask]:
+        """What a list at `address` has of the site. The site vouches for it: no trap is suspected, and files that are
+        no pages are listed too.
+        """
+        tasks = []
+        for entry in entries:
+            url = normalise(entry.url) or normalise(entry.url, address)
+            reason = "malformed" if url is None else self.scope.reason_to_refuse(url, 1)
+            if url is None or (reason is not None and not reason.startswith("no page")):
+                self.refused[str(reason).partition(":")[0]] += 1
+            elif self.matches(url):
+                key = hash(dedup_key(url))
+                self._listed.add(key)
+                self._unlisted.discard(key)
+                task = self._task(url, 1, address)
+                is_page = reason is None and self._rules.max_depth != 1
+                rank = TEST_RANK + task.rank if is_page else LISTED_ONLY_RANK
+                found = Found(source, entry.lastmod or None, entry.title or None)
+                tasks.append(replace(task, rank=rank, found=found))
+        return tasks
+
+    def of_page(self, links: Iterable[str], depth: int, referer: str) -> list[UrlTask]:
+        """What a page's links lead to; those that do not match too, as ways."""
+        found = Found("link")
+        return [replace(task, rank=self._rank_of_link(task), found=found) for task in self.admit(links, depth, referer)]
+
+    def _rank_of_link(self, task: UrlTask) -> int:
+        if self._rules.max_depth is not None and task.depth >= self._rules.max_depth:
+            return LISTED_ONLY_RANK
+        if hash(dedup_key(task.url)) in self._listed:
+            return TEST_RANK + task.rank
+        return 1 + task.depth * _RANKS_OF_DEPTH + task.rank
+
+    def of_start(self, urls: Iterable[str]) -> list[UrlTask]:
+        return [replace(task, found=Found("start")) for task in self.given(urls)]
+
+    def note_links(self, page: UrlTask, tasks: Iterable[UrlTask] = ()) -> None:
+        """What a page led to that was looked through, or could not be."""
+        keys = {hash(dedup_key(task.url)) for task in tasks} - self._listed - self._unlisted
+        self._unlisted |= keys
+        if keys:
+            self._barren = 0
+        elif page.rank >= TEST_RANK:
+            self._barren += 1
+
+    async def add(self, tasks: Sequence[UrlTask], add: Add) -> int:
+        """Up to `max_urls` of those that match, and how many were new. The event loop is held for some milliseconds at
+        most at a time.
+        """
+        count = 0
+        async with self._adding:
+            waiting = [task for task in tasks if self.matches(task.url)]
+            while waiting and self.room > 0:
+                size = min(self.room, _AT_ONCE)
+                some, waiting = waiting[:size], waiting[size:]
+                new = await add(some)
+                self._count += new
+                count += new
+            ways = [task for task in tasks if not self.matches(task.url)] if self._match is not None else []
+            if ways and self.room > 0:
+                await add(ways)
+        return count
+
+    def recall(self, urls: Iterable[str]) -> None:
+        def counted(urls: Iterable[str]) -> Iterable[str]:
+            for url in urls:
+                self.scope.widen(url)  # it was in scope then: a start url had led there
+                self._count += self.matches(url)
+                self._unlisted.add(hash(dedup_key(url)))
+                yield url
+
+        super().recall(counted(urls))

@@ -1,0 +1,92 @@
+"""Which pages go to the browser: decided per template, by what a few of its pages gained there."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from llmcrawler.rendering.signs import Signs
+from llmcrawler.urls import url_pattern
+
+NEVER: Final = "never"
+AUTO: Final = "auto"
+ALWAYS: Final = "always"
+MODES: Final = (NEVER, AUTO, ALWAYS)
+
+_TRIALS: Final = 3  # of a template's pages that may gain, before it is left alone
+_SURE: Final = 2  # of its pages gained, and none needed nothing: the next ones go straight to the browser
+_SECOND_LOOK: Final = 10  # of a template whose trials gained nothing, every tenth page is tried again
+_MUCH_LONGER: Final = 1.5
+_MORE_WORDS: Final = 10
+_MAX_TEMPLATES: Final = 5_000
+
+
+@dataclass(slots=True)
+class _Trials:
+    tried: int = 0
+    gained: int = 0
+    fine_as_they_are: int = 0
+    passed_over: int = 0
+
+
+class RenderChoice:
+    """Before a page is fetched only its url is known, so a template is here a host and the shape of a url; where one
+    shape holds both kinds of pages, each is looked at. Memory is bounded: the template not used for longest goes first.
+    """
+
+    def __init__(self, mode: str) -> None:
+        self.mode = mode
+        self._templates: OrderedDict[tuple[str, str], _Trials] = OrderedDict()
+
+    def goes_straight(self, url: str) -> bool:
+        """Whether the page is fetched by the browser in the first place."""
+        if self.mode != AUTO:
+            return self.mode == ALWAYS
+        trials = self._templates.get(_template_of(url))
+        return trials is not None and trials.gained >= _SURE and not trials.fine_as_they_are and _pays(trials)
+
+    def wants(self, url: str, signs: Signs) -> bool:
+        """Whether a page that came over plain HTTP is to be fetched again by the browser."""
+        if self.mode != AUTO:
+            return False
+        trials = self._trials_of(url)
+        if not signs.may_be_more:
+            trials.fine_as_they_are += 1
+            return False
+        if trials.tried < _TRIALS or _pays(trials):
+            return True
+        trials.passed_over += 1
+        return trials.passed_over % _SECOND_LOOK == 0
+
+    def note(self, url: str, raw: Signs, rendered: Signs) -> bool:
+        """Whether the page has gained in the browser."""
+        gained = has_gained(raw, rendered)
+        trials = self._trials_of(url)
+        trials.tried += 1
+        trials.gained += gained
+        return gained
+
+    def _trials_of(self, url: str) -> _Trials:
+        key = _template_of(url)
+        trials = self._templates.setdefault(key, _Trials())
+        self._templates.move_to_end(key)
+        if len(self._templates) > _MAX_TEMPLATES:
+            self._templates.popitem(last=False)
+        return trials
+
+
+def has_gained(raw: Signs, rendered: Signs) -> bool:
+    """Much more to read beside the menus; of a shell, anything to read or to follow."""
+    if raw.is_shell and (rendered.words > raw.words + _MORE_WORDS or rendered.links > raw.links):
+        return True
+    return rendered.own_words >= raw.own_words * _MUCH_LONGER + _MORE_WORDS
+
+
+def _pays(trials: _Trials) -> bool:
+    return 2 * trials.gained >= trials.tried > 0
+
+
+def _template_of(url: str) -> tuple[str, str]:
+    return urlsplit(url).netloc, url_pattern(url)

@@ -1,0 +1,155 @@
+"""What a page's raw HTML says about whether its scripts make its content."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from llmcrawler.content.markup import parse
+
+_SCRIPT: Final = re.compile(r"<script", re.IGNORECASE)
+_RUNS: Final = re.compile(r"(?:(?:text|application)/(?:x-)?(?:java|ecma)script|module)?(?:;.*)?", re.IGNORECASE)
+_NEVER_SEEN: Final = ["script", "style", "template", "noscript", "svg", "object", "head"]
+_AROUND: Final = "nav, header, footer, aside, [role=navigation], [role=banner], [role=contentinfo]"
+_MAIN: Final = "main, [role=main], article, #main, #content, #main-content"
+# Where frameworks put what they make; custom elements (Angular, Lit) are told by the dash in their names.
+_MOUNTS: Final = re.compile(
+    r"(?:(?:react|vue|ember|svelte|q|my)[-_]?)?(?:app|application|root|mount)(?:[-_]?(?:root|container|wrapper|mount|body))?"
+    r"|__next|__nuxt|___gatsby|svelte|ember\d*|main|content|page|container|site|wrapper",
+    re.IGNORECASE,
+)
+_HOLDS_SOMETHING: Final = "img, picture, video, audio, canvas, input, textarea, select, button, a[href], iframe, hr"
+_ASKS: Final = re.compile(r"java\s?script|\bJS\b", re.IGNORECASE)
+_WAITS: Final = re.compile(
+    r"(?:loading|please wait|one moment|laden|chargement|cargando|загрузка)\b.{0,40}", re.IGNORECASE | re.DOTALL
+)
+_FETCHES: Final = re.compile(r"\bfetch\s*\(|XMLHttpRequest|\baxios\b|\.getJSON\b|\$\.(?:get|ajax|post)\b")
+_LEAVES: Final = re.compile(r"location(?:\.href)?\s*=[^=]|location\.(?:replace|assign)\s*\(")
+_MAX_SCRIPT_CHARS: Final = 200_000
+
+SHELL_WORDS: Final = 25  # a title and "Loading, please wait" are fewer; any page that says something has more
+THIN_WORDS: Final = 60
+_FULL_WORDS: Final = 150  # whatever else may come, a page with so much outside of its menus is not looked at closely
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """`words` that a reader would see; `own_words` of them stand outside of menus, headers and footers. `scripts`: that
+    run. `mounts`: empty elements where an app may go. `is_hollow`: the place of the main content is there, and empty,
+    or a script fills an empty element with what it fetches. `asks`: what it says without scripts is that it needs
+    them. `waits`: it says that it is loading.
+    """
+
+    words: int = 0
+    own_words: int = 0
+    links: int = 0
+    scripts: int = 0
+    mounts: int = 0
+    is_hollow: bool = False
+    asks: bool = False
+    waits: bool = False
+
+    @property
+    def is_shell(self) -> bool:
+        """Nothing but scripts, or nothing but scripts and an excuse."""
+        if not self.scripts or self.words > SHELL_WORDS:
+            return False
+        if self.words == 0 and not self.links:
+            return True
+        return self.links <= 2 and bool(self.mounts or self.asks or self.waits or self.is_hollow)
+
+    @property
+    def is_blank(self) -> bool:
+        """Nothing that a reader would see, or "Loading ..."."""
+        return (self.words == 0 and not self.links) or (self.waits and self.words <= SHELL_WORDS)
+
+    @property
+    def may_be_more(self) -> bool:
+        """Worth a try: a browser may see more than this."""
+        if self.is_shell:
+            return True
+        if not self.scripts:
+            return False
+        return self.is_hollow or (self.own_words <= THIN_WORDS and (self.asks or self.waits))
+
+
+def read_signs(html: str, *, is_rendered: bool = False) -> Signs:
+    """One lexbor parse. Pages without scripts need no browser, and do not pay for it; one that was rendered is read all
+    the same.
+    """
+    if not is_rendered and _SCRIPT.search(html) is None:
+        return Signs()
+    tree = parse(html)
+    sources = _scripts(tree)
+    if not sources and not is_rendered:
+        return Signs()
+    asks = any(_ASKS.search(node.text()) for node in tree.css("noscript"))
+    tree.strip_tags(_NEVER_SEEN)
+    body = tree.body
+    if body is None:
+        return Signs(scripts=len(sources), asks=asks)
+    words, links = len(_text(body).split()), len(tree.css("a[href]"))
+    for node in tree.css(_AROUND):
+        node.decompose()
+    own = _text(body).split()
+    if len(own) > _FULL_WORDS:
+        return Signs(words, len(own), links, len(sources), asks=asks)
+    empty = _empty_elements(body)
+    return Signs(
+        words=words,
+        own_words=len(own),
+        links=links,
+        scripts=len(sources),
+        mounts=sum(map(_is_mount, empty)),
+        is_hollow=_is_hollow(tree, empty, sources),
+        asks=asks,
+        waits=_WAITS.match(" ".join(own[:10])) is not None,
+    )
+
+
+def _scripts(tree: LexborHTMLParser) -> list[str]:
+    """The sources of the scripts that run, "" for those of files."""
+    return [
+        node.text()[:_MAX_SCRIPT_CHARS]
+        for node in tree.css("script")
+        if _RUNS.fullmatch((node.attributes.get("type") or "").strip())
+    ]
+
+
+def _text(node: LexborNode) -> str:
+    return node.text(separator=" ")
+
+
+def _empty_elements(body: LexborNode) -> list[LexborNode]:
+    """The outermost elements with nothing in them that a reader would see."""
+    found: list[LexborNode] = []
+    waiting = list(body.iter())
+    while waiting:
+        node = waiting.pop()
+        if node.text().strip():
+            waiting += list(node.iter())
+        elif node.css_first(_HOLDS_SOMETHING) is None and not node.css_matches(_HOLDS_SOMETHING):
+            found.append(node)
+    return found
+
+
+def _is_mount(node: LexborNode) -> bool:
+    tag = node.tag or ""
+    if "-" in tag:
+        return True
+    attributes = node.attributes
+    names = [attributes.get("id") or "", *(attributes.get("class") or "").split()]
+    framework = any(name.startswith(("data-react", "data-v-app", "ng-", "data-ng-")) for name in attributes)
+    return framework or tag == "main" or any(_MOUNTS.fullmatch(name) for name in names if name)
+
+
+def _is_hollow(tree: LexborHTMLParser, empty: list[LexborNode], sources: list[str]) -> bool:
+    mains = [node for node in tree.css(_MAIN) if node.tag not in ("input", "a", "button")]
+    if mains and not any(_text(node).strip() or node.css_first(_HOLDS_SOMETHING) for node in mains):
+        return True
+    filling = " ".join(source for source in sources if _FETCHES.search(source))
+    ids = [node.attributes.get("id") or "" for node in empty] if filling else []
+    return any(len(name) > 1 and re.search(rf"['\"#]{re.escape(name)}['\"]", filling) for name in ids)

@@ -1,0 +1,79 @@
+"""Extract what listed urls, or listed requests, have to say: one line for each, and no links are followed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from itertools import islice
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+from scrapy import Request
+
+from llmcrawler.arguments import ExtractOptions
+from llmcrawler.frontier import Lease, UrlTask
+from llmcrawler.items import Link
+from llmcrawler.spiders.explore import ExploreSpider
+from llmcrawler.urls import ListedTask
+
+_TASKS_AT_ONCE = 500
+# Without a JOBDIR the queue is in memory, and the rest of a long list stays in its file until there is room.
+_MAX_QUEUED, _LOOK_SECONDS = 20_000, 0.5
+
+
+class ExtractSpider(ExploreSpider):
+    """See README for the arguments. The same pages go through the same stages as those of `explore`."""
+
+    name = "extract"
+    Options: ClassVar[type[ExtractOptions]] = ExtractOptions
+    options: ExtractOptions
+
+    async def start(self) -> AsyncIterator[Any]:
+        tasks = iter(self.options.tasks())
+        while some := [_task(listed) for listed in islice(tasks, _TASKS_AT_ONCE)]:
+            await self._room()
+            if self._is_closing():
+                break
+            await self._scheduler().add(some)
+            await asyncio.sleep(0)
+        requests: tuple[Request, ...] = ()
+        for request in requests:  # Scrapy wants a generator; the requests come from the frontier
+            yield request
+
+    def request_of(self, lease: Lease) -> Request:
+        request = super().request_of(lease)
+        if lease.task.payload is None:
+            return request
+        task = lease.task.details()
+        meta = {**request.meta, "proxy_country": task.get("country"), "download_timeout": task.get("timeout")}
+        if "cookies" in task:
+            meta["cookiejar"] = lease.url  # they are of this task alone
+        return request.replace(
+            url=lease.task.address,
+            method=task["method"],
+            body=task.get("body"),
+            headers=task.get("headers"),
+            cookies=task.get("cookies"),
+            meta={name: value for name, value in meta.items() if value is not None},
+        )
+
+    async def _follow(self, links: Sequence[Link], depth: int, referer: str, of: str | None = None) -> None:
+        """Not a link."""
+
+    async def _room(self) -> None:
+        while True:
+            queued = self._scheduler().frontier.counts().queued
+            if self.crawl.job is not None or queued < _MAX_QUEUED or self._is_closing():
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _is_closing(self) -> bool:
+        engine = self.crawler.engine
+        return engine is None or engine._slot is None or engine._slot.closing is not None
+
+
+def _task(listed: ListedTask) -> UrlTask:
+    host = urlsplit(listed.url).netloc
+    if listed.payload is None:
+        return UrlTask(listed.url, host)
+    return UrlTask.with_payload(listed.url, host, listed.payload)

@@ -1,0 +1,79 @@
+"""Pages that come as empty shells are fetched again by the browser, as far as the crawl's choice says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scrapy import Request
+from scrapy.http import Response, TextResponse
+
+from llmcrawler.content import decoded
+from llmcrawler.frontier import Lease
+from llmcrawler.items import Link, Page, PageError
+from llmcrawler.rendering import LINKS_HEADER, NEVER, RENDER, RENDERED, Signs, found_links, read_signs
+from llmcrawler.rendering.signs import THIN_WORDS
+from llmcrawler.wiring import Crawl
+
+_RAW = "signs_of_raw_page"  # in a request's meta: what came over plain HTTP
+
+_OF_THE_RESPONSE = ("download_latency",)
+
+
+class Rendering:
+    def __init__(self, crawl: Crawl) -> None:
+        self._choice = crawl.rendering
+
+    def meta_of(self, lease: Lease) -> dict[str, Any]:
+        """Of a request that is made for a lease."""
+        goes_straight = not lease.is_stored and _is_get(lease) and self._choice.goes_straight(lease.task.address)
+        return {RENDER: True} if goes_straight else {}
+
+    def again(self, lease: Lease, response: TextResponse) -> Request | None:
+        """The request for the browser, where the page needs it and did not come from there."""
+        assert response.request is not None
+        if self._choice.mode == NEVER or lease.is_stored or not _is_get(lease):
+            return None
+        raw: Signs | None = response.meta.get(_RAW)
+        html = decoded(response.body, response.text)
+        if RENDERED in response.flags:
+            if raw is not None:
+                self._choice.note(lease.task.address, raw, read_signs(html, is_rendered=True))
+            return None
+        if RENDER in response.meta:  # there is no browser
+            return None
+        signs = read_signs(html)
+        if not self._choice.wants(lease.task.address, signs):
+            return None
+        # A page does not refer to itself.
+        kept = {name: value for name, value in response.meta.items() if name not in _OF_THE_RESPONSE}
+        meta = {**kept, RENDER: True, _RAW: signs, "referrer_policy": "no-referrer"}
+        return response.request.replace(url=response.url, meta=meta, dont_filter=True)
+
+    def more_links(self, lease: Lease, response: TextResponse) -> list[Link]:
+        """Those that the body does not show."""
+        if RENDERED not in response.flags and not lease.is_stored:
+            return []
+        return [Link(url) for url in found_links((response.headers.get(LINKS_HEADER) or b"").decode("latin-1"))]
+
+    def note_shell(self, page: Page, response: Response) -> None:
+        """A page with nothing in it but scripts has not been read: that is an error, and nothing to be classified."""
+        assert page.content is not None
+        if page.content.cues.get("word_count", 0) > THIN_WORDS or page.error is not None:
+            return
+        is_rendered = RENDERED in response.flags
+        signs = read_signs(page.html or "", is_rendered=is_rendered)
+        if signs.is_blank if is_rendered else signs.is_shell:
+            page.error = PageError("content", "empty_shell", self._why(is_rendered=is_rendered))
+            page.title, page.lang = page.content.title or None, page.content.lang or None
+            page.content = None
+
+    def _why(self, *, is_rendered: bool) -> str:
+        if is_rendered:
+            return "the page stayed empty in the browser as well"
+        if self._choice.mode == NEVER:
+            return "the page is made by scripts: -a render=auto would render it"
+        return "the page is made by scripts and was not rendered; see the log"
+
+
+def _is_get(lease: Lease) -> bool:
+    return bool(lease.task.details().get("method", "GET") == "GET")

@@ -1,0 +1,109 @@
+"""The most that a host is given in flight: where it refused, or got slower; and the way up again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+_REFUSAL_HOLD_SECONDS = 20.0  # a step up too many costs a refusal, and the host's rest
+_LATENCY_HOLD_SECONDS = 4.0  # here it costs some milliseconds
+_MAX_HOLD_SECONDS = 600.0
+_UNDER_RATE = 0.9
+
+
+class Ceiling:
+    """`level` falls to what a host showed that it can take, and rises a step at a time.
+
+    Up to where the host refused, or anywhere if it never did, a step is soon tried; from there on, seldom.
+    """
+
+    def __init__(self, most: float, clock: Callable[[], float]) -> None:
+        self.level = self._limit = self._most = most
+        self.is_rate = False  # the host counts by the clock, not what it has in flight
+        self._clock = clock
+        self._good_level = self._most_served = 0  # in flight at the end, and ever, of a healthy answer since a refusal
+        self._served = 0  # healthy answers since then
+        self._refused_at = self._awake_at = -1e9
+        self._refusals_of_rate = 0
+        self._under_limit = _Steps(_LATENCY_HOLD_SECONDS)
+        self._over_limit = _Steps(_REFUSAL_HOLD_SECONDS)
+
+    def served(self, at_start: int, at_end: int) -> None:
+        self._good_level = max(self._good_level, at_end)
+        self._most_served = max(self._most_served, at_start, at_end)
+        self._served += 1
+
+    def refused(self, in_flight: int, window: float, latency_seconds: float, least: float, awake_at: float) -> None:
+        """The limit comes half of the way from what went well to what was refused."""
+        now = self._clock()
+        since = now - self._refused_at
+        # As few as went well a moment ago: it is not what is in flight that the host minds.
+        if since >= self._over_limit.hold_seconds:
+            self._refusals_of_rate = 0
+        elif self._most_served >= in_flight:
+            self._refusals_of_rate += 1
+        level = 0.8 * window
+        if in_flight >= 2:
+            refused = in_flight - 1.0
+            level = (refused + min(self._good_level or refused, refused)) / 2
+        if self._refusals_of_rate >= 2:
+            # Between two refusals a token bucket serves its rate, over the time with the rest if it was not full after
+            # that, else over the time without it. Little's law makes a level of the rate.
+            rate = self._served / math.sqrt(since * max(now - self._awake_at, latency_seconds))
+            level = min(level, _UNDER_RATE * rate * latency_seconds)
+            self.is_rate = True
+        self.level = self._limit = max(min(level, self.level), least)
+        self._good_level = self._most_served = self._served = 0
+        self._refused_at, self._awake_at = now, awake_at
+        self._over_limit.wrong(awake_at)
+
+    def slowed(self, level: float) -> None:
+        """Latency showed that this is what the host can work on."""
+        self.level = min(self.level, level)
+        self._under_limit.wrong(self._clock())
+
+    def is_due(self) -> bool:
+        """Whether there is a step up to take, and the time has come."""
+        steps = self._under_limit if self.level < self._limit else self._over_limit
+        return self.level < self._most and self._clock() >= steps.next_at
+
+    def step_up(self) -> None:
+        now = self._clock()
+        if self.level < self._limit:
+            self.level = min(self.level + self._under_limit.take(now), self._limit)
+            return
+        step = self._over_limit.take(now) * (min(1.0, self.level / 4) if self.is_rate else 1.0)
+        self.level = self._limit = min(self.level + step, self._most)
+
+    def wait(self) -> None:
+        """Not now: the host is not quite well."""
+        now = self._clock()
+        self._under_limit.wait(now)
+        self._over_limit.wait(now)
+
+
+class _Steps:
+    """Each step is twice as large as the one before. One that was wrong makes the hold before the next twice as long;
+    after several that were right it starts anew.
+    """
+
+    def __init__(self, first_hold_seconds: float) -> None:
+        self._first_hold_seconds = self.hold_seconds = first_hold_seconds
+        self.next_at = 0.0
+        self._step = 1.0
+
+    def take(self, now: float) -> float:
+        step, self._step = self._step, 2 * self._step
+        self.wait(now)
+        return step
+
+    def wrong(self, now: float) -> None:
+        if self._step > 4:
+            self.hold_seconds = self._first_hold_seconds
+        elif self._step > 1:
+            self.hold_seconds = min(2 * self.hold_seconds, _MAX_HOLD_SECONDS)
+        self._step = 1.0
+        self.wait(now)
+
+    def wait(self, now: float) -> None:
+        self.next_at = max(self.next_at, now + self.hold_seconds)

@@ -1,0 +1,203 @@
+"""`scrapy crawl extract`, as a user runs it."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from tests.e2e.crawling import FAST, ROOT, Outcome, environment, scrapy
+from tests.e2e.killing import lines_of
+from tests.servers.echo import Echo, heard
+from tests.servers.fake_llm import FakeLLM, label_by_url
+from tests.servers.many_pages import ManyPages
+from tests.servers.mock_site import MockSite
+from tests.servers.proxy_server import ProxyServer
+
+
+@pytest.fixture
+def echo():
+    return Echo()
+
+
+@pytest.fixture
+def site(echo):
+    with MockSite(echo.routes()).in_thread() as site:
+        yield site
+
+
+def extract(tmp_path, settings=None, **arguments) -> Outcome:
+    feed = tmp_path / "feed.jsonl"
+    given = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
+    done = scrapy("crawl", "extract", *given, "-O", feed, settings=settings)
+    return Outcome(done.returncode, done.stderr, lines_of(feed) if feed.exists() else [])
+
+
+def tasks_file(tmp_path, **tasks):
+    path = tmp_path / "tasks.json"
+    path.write_text(json.dumps(tasks))
+    return path
+
+
+def by_key(outcome: Outcome) -> dict[str, dict]:
+    assert max(Counter(page["key"] for page in outcome.pages).values()) == 1
+    return {page["key"]: page for page in outcome.pages}
+
+
+def test_tasks_are_asked_as_they_say_and_told_by_their_keys(tmp_path, echo, site):
+    url = site.url("/echo")
+    tasks = tasks_file(
+        tmp_path,
+        plain={"url": url, "meta": {"shelf": 7}},
+        form={"url": url, "post_payload": {"q": "süß"}, "headers": {"X-Token": "t1"}, "cookies": {"who": "form"}},
+        other={"url": url, "post_payload": {"q": "salty"}, "cookies": {"who": "other"}},
+        json={"url": url, "json": {"q": [1, 2]}, "timeout": 20},
+        flaky={"url": site.url("/flaky"), "post_payload": {"again": "1"}},
+        moved={"url": site.url("/moved"), "post_payload": {"carried": "on"}},
+        cookie={"url": site.url("/cookie"), "cookies": {"who": "cookie"}},
+        missing={"url": site.url("/nowhere"), "json": {}},
+    )
+    outcome = extract(tmp_path, tasks=tasks)
+    pages = by_key(outcome)
+    assert outcome.exit_status == 0, outcome.log
+    assert set(pages) == {"plain", "form", "other", "json", "flaky", "moved", "cookie", "missing"}
+    assert pages["missing"]["error"]["kind"] == "http_404"
+    assert pages["plain"]["meta"] == {"shelf": 7}
+    assert {page["url"] for key, page in pages.items() if key in ("plain", "form", "other", "json")} == {url}
+    assert heard(pages["plain"])["method"] == "GET"
+    assert heard(pages["form"])["form"] == {"q": "süß"}
+    assert heard(pages["form"])["headers"]["x-token"] == "t1"
+    assert [heard(pages[key])["cookies"] for key in ("plain", "form", "other")] == [
+        {},
+        {"who": "form"},
+        {"who": "other"},
+    ]
+    assert json.loads(heard(pages["json"])["body"]) == {"q": [1, 2]}
+    assert heard(pages["json"])["headers"]["content-type"] == "application/json"
+    assert (heard(pages["flaky"])["method"], heard(pages["flaky"])["form"]) == ("POST", {"again": "1"})
+    assert (heard(pages["moved"])["method"], heard(pages["moved"])["form"]) == ("POST", {"carried": "on"})
+    assert pages["moved"]["final_url"] == url
+
+
+def test_a_second_run_does_what_failed_and_one_with_keys_only_those(tmp_path, echo, site):
+    tasks = tasks_file(
+        tmp_path,
+        **{f"fine-{n}": {"url": site.url("/echo"), "json": n} for n in range(5)},
+        down={"url": site.url("/down"), "post_payload": "late=1"},
+        slow={"url": site.url("/down"), "post_payload": "late=2"},
+    )
+    job = {"JOBDIR": tmp_path / "job", "RETRY_TIMES": 0}
+    first = by_key(extract(tmp_path, job, tasks=tasks, keys="fine-0,fine-1,down,slow"))
+    assert {key: page["error"] and page["error"]["kind"] for key, page in first.items()} == {
+        "fine-0": None,
+        "fine-1": None,
+        "down": "http_500",
+        "slow": "http_500",
+    }
+    echo.is_up = True
+    echo.asked.clear()
+    named = by_key(extract(tmp_path, job, tasks=tasks, keys="down,fine-1"))
+    assert echo.bodies() == {"late=1": 1, "1": 1}
+    assert {key for key, page in named.items() if page["error"]} == {"slow"}
+    echo.asked.clear()
+    rest = by_key(extract(tmp_path, job, tasks=tasks))
+    assert echo.bodies() == {"late=2": 1, "2": 1, "3": 1, "4": 1}
+    assert len(rest) == 7
+    assert not [page for page in rest.values() if page["error"]]
+    echo.asked.clear()
+    assert len(extract(tmp_path, job, tasks=tasks).pages) == 7
+    assert not echo.asked
+
+
+def test_pages_that_no_batch_could_judge_are_judged_in_the_next_run_without_a_fetch(tmp_path):
+    pages = ManyPages(30)
+    urls = tmp_path / "urls.txt"
+    job = {"JOBDIR": tmp_path / "job", "LLM_PROVIDER": "openai", "LLM_MAX_ATTEMPTS": 1, "LLM_BATCH_PAGES": 20}
+    labels = label_by_url([("/item/", "product")], "listing")
+    with MockSite(pages.routes()).in_thread() as site:
+        urls.write_text("".join(f"{site.url(path)}\n" for path in pages.paths) + site.url("/gone") + "\n")
+        with FakeLLM(labels, faults=["400"] * 200).in_thread() as llm:
+            first = extract(tmp_path, job | {"LLM_BASE_URL": llm.base_url}, urls=urls)
+        asked = len(pages.requested)
+        with FakeLLM(labels).in_thread() as llm:
+            second = extract(tmp_path, job | {"LLM_BASE_URL": llm.base_url}, urls=urls)
+    assert len(first.pages) == len(second.pages) == 31
+    assert [page for page in first.pages if (page["error"] or {}).get("stage") == "classify"]
+    assert len(pages.requested) == asked == 30
+    assert second.error_kinds() == {"http_404": 1}
+    assert {page["page_type"] for page in second.pages if "/item/" in page["url"]} == {"product"}
+
+
+def test_a_killed_run_of_posts_goes_on_where_it_was(tmp_path, echo):
+    echo.latency_seconds = 0.05
+    feed, posts = tmp_path / "feed.jsonl", 40
+    with MockSite(echo.routes()).in_thread() as site:
+        tasks = tasks_file(tmp_path, **{f"t{n}": {"url": site.url("/echo"), "json": n} for n in range(posts)})
+        settings = [f"-s{name}={value}" for name, value in (FAST | {"JOBDIR": tmp_path / "job"}).items()]
+        command = [sys.executable, "-m", "scrapy", "crawl", "extract", "-a", f"tasks={tasks}", "-O", feed, *settings]
+        with subprocess.Popen(command, cwd=ROOT, env=environment(), stderr=subprocess.DEVNULL) as process:
+            with echo.changed:
+                assert echo.changed.wait_for(lambda: len(echo.asked) >= posts // 2, timeout=60)
+            process.kill()
+        assert process.returncode == -signal.SIGKILL
+        done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    pages = [line for line in lines_of(feed) if line["kind"] == "page"]
+    assert sorted(page["key"] for page in pages) == sorted(f"t{n}" for n in range(posts))
+    assert all(heard(page)["body"] == page["key"][1:] for page in pages)
+    assert set(echo.bodies()) == {str(n) for n in range(posts)}
+    assert sum(echo.bodies().values()) <= posts + 10
+
+
+def test_a_country_chooses_the_proxy(tmp_path, echo, site):
+    tasks = tasks_file(
+        tmp_path,
+        de={"url": site.url("/echo"), "json": 1, "country": "de"},
+        fr={"url": site.url("/echo"), "country": "FR"},
+    )
+    with ProxyServer().in_thread() as german, ProxyServer().in_thread() as french:
+        proxies = {"PROXIES": json.dumps({"DE": [german.url], "FR": [french.url]})}
+        outcome = extract(tmp_path, proxies, tasks=tasks)
+    assert not outcome.error_kinds(), outcome.log
+    assert [head.split()[0] for head in german.heads if "/echo" in head] == ["POST"]
+    assert [head.split()[0] for head in french.heads if "/echo" in head] == ["GET"]
+
+
+def test_urls_come_from_standard_input_and_two_that_lead_to_one_page_have_a_line_each(tmp_path, echo, site):
+    urls = "".join(f"{site.url(path)}\n" for path in ("/moved", "/echo", "/echo"))
+    feed = tmp_path / "feed.jsonl"
+    settings = [f"-s{name}={value}" for name, value in FAST.items()]
+    command = [sys.executable, "-m", "scrapy", "crawl", "extract", "-a", "urls=-", "-O", feed, *settings]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment(), input=urls.encode(), capture_output=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    pages = [line for line in lines_of(feed) if line["kind"] == "page"]
+    assert sorted(page["url"] for page in pages) == [site.url("/echo"), site.url("/moved")]
+    assert not [page for page in pages if page["error"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({}, "no list: say what to fetch"),
+        ({"urls": "/no/such/file"}, "urls=/no/such/file: no such file"),
+        ({"tasks": "{tasks}", "keys": "a,z"}, "has no task 'z'"),
+        ({"tasks": "{tasks}"}, "task 'b': timeout='soon'"),
+        ({"tasks": "{tasks}", "keys": "a,c"}, "there are no proxies to choose from"),
+    ],
+)
+def test_a_wrong_list_is_a_usage_error_before_the_first_request(tmp_path, echo, site, arguments, named):
+    wrong = {"timeout": "soon"} if "keys" not in arguments else {}
+    tasks = tasks_file(
+        tmp_path,
+        a={"url": site.url("/echo")},
+        b={"url": site.url("/echo"), **wrong},
+        c={"url": site.url("/echo"), "country": "DE"},
+    )
+    outcome = extract(tmp_path, **{name: value.format(tasks=tasks) for name, value in arguments.items()})
+    assert outcome.exit_status == 2
+    assert named in outcome.log
+    assert not echo.asked

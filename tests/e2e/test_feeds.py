@@ -1,0 +1,143 @@
+"""Feeds of other forms than JSON Lines, of whole crawls."""
+
+from __future__ import annotations
+
+import csv
+import json
+import resource
+import signal
+import subprocess
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.e2e.copying import STORAGES
+from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, environment, explore
+from tests.e2e.killing import JobCrawl, lines_of
+from tests.servers.many_pages import ManyPages
+from tests.servers.mock_site import MockSite
+
+
+@pytest.fixture
+def site():
+    with MockSite().in_thread() as site:
+        yield site
+
+
+def sources(feed: Path) -> list[str]:
+    return [line["metadata"]["source"] for line in lines_of(feed)]
+
+
+def indexed(folder: Path) -> list[str]:
+    """The urls of the folder's index, whose files are just those that are there."""
+    lines = lines_of(folder / "index.jsonl")
+    assert {line["file"] for line in lines} - {None} == {file.name for file in folder.glob("*.md")} - {"index.md"}
+    return [line["url"] for line in lines]
+
+
+def test_all_forms_hold_the_pages_of_a_crawl_wherever_they_go(tmp_path, site):
+    feeds = {
+        f"{tmp_path}/docs.jsonl": {"format": "documents"},
+        f"{tmp_path}/site": {"format": "markdown"},
+        f"file://{tmp_path}/site.zip": {"format": "markdown"},
+        f"copy://{tmp_path}/copied": {"format": "markdown"},
+        f"copy://{tmp_path}/copied.parquet": {"format": "parquet"},
+        f"{tmp_path}/pages.csv": {"format": "csv"},
+        f"{tmp_path}/part-%(batch_id)d.parquet": {"format": "parquet", "batch_item_count": 20},
+        f"{tmp_path}/part-%(batch_id)d": {"format": "markdown", "batch_item_count": 20},
+    }
+    done = explore(
+        tmp_path,
+        f"{site.url()},{site.url('/gone/')}",
+        {"FEEDS": json.dumps(feeds), "FEED_STORAGES": json.dumps(STORAGES)},
+    )
+    assert done.exit_status == 0, done.log
+    pages = Counter(page["url"] for page in done.pages)
+    with_text = Counter(page["url"] for page in done.pages if page["text"])
+    assert 10 < len(with_text) < len(pages)
+    assert Counter(sources(tmp_path / "docs.jsonl")) == with_text
+    with (tmp_path / "pages.csv").open(newline="", encoding="utf-8") as table:
+        assert Counter(row["url"] for row in csv.DictReader(table)) == pages
+    assert Counter(indexed(tmp_path / "site")) == pages
+    files = {file.name: file.read_bytes() for file in (tmp_path / "site").glob("[!.]*")}
+    for archive in (tmp_path / "site.zip", tmp_path / "copied"):
+        with zipfile.ZipFile(archive) as read:
+            assert {name: read.read(name) for name in read.namelist()} == files
+    whole = pq.read_table(tmp_path / "copied.parquet")
+    assert Counter(whole["url"].to_pylist()) == pages
+    parts = sorted(tmp_path.glob("part-*.parquet"))
+    assert len(parts) > 2
+    assert pq.ParquetDataset(parts, schema=whole.schema).read().sort_by("url") == whole.sort_by("url")
+    assert sum((Counter(indexed(part)) for part in tmp_path.glob("part-?")), Counter()) == pages
+
+
+@pytest.fixture
+def pages():
+    return ManyPages(40, latency_seconds=0.05)
+
+
+def test_a_crawl_that_is_killed_and_goes_on_leaves_no_stale_file_and_no_half_one(tmp_path, pages):
+    folder, added, table, documents = (tmp_path / name for name in ("site", "added", "pages.parquet", "docs.jsonl"))
+    with MockSite(pages.routes()).in_thread() as site:
+        earlier = JobCrawl(
+            tmp_path / "earlier", site.url("/item/1/"), arguments={"depth": 0}, feeds=["-o", f"{added}:markdown"]
+        )
+        earlier.folder.mkdir()
+        assert earlier.run() == 0, earlier.logs[-1]
+        assert indexed(added) == [site.url("/item/1/")]
+        pages.requested.clear()
+        pages.answered.clear()
+        forms = [f"{folder}:markdown", f"{added}:markdown", str(table), f"{documents}:documents"]
+        crawl = JobCrawl(tmp_path, site.url(), feeds=[part for form in forms for part in ("-o", form)])
+        assert crawl.run_until(pages, 20) == -signal.SIGKILL
+        assert crawl.run() == 0, crawl.logs[-1]
+        once = Counter(site.url(path) for path in pages.paths)
+    assert Counter(indexed(folder)) == once
+    assert Counter(indexed(added)) == once + Counter([site.url("/item/1/")])
+    assert Counter(pq.read_table(table)["url"].to_pylist()) == once
+    assert Counter(sources(documents)) == once
+
+
+def test_a_feed_that_cannot_be_written_ends_the_crawl_with_one_message(tmp_path, pages):
+    """The largest size that a file may have stands for the disk."""
+
+    def limit_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))
+
+    with MockSite(pages.routes()).in_thread() as site:
+        parts = [
+            *command({"url": site.url()}, {}, None),
+            "-O",
+            f"{tmp_path}/a.jsonl:documents",
+            "-O",
+            f"{tmp_path}/b.zip:markdown",
+        ]
+        done = subprocess.run(
+            parts,
+            cwd=ROOT,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+            preexec_fn=limit_files,
+        )
+    assert done.returncode == 1
+    assert done.stderr.count("cannot be written") == 1
+    assert "File too large" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(pages.requested) < 40
+
+
+def test_what_cannot_be_written_is_told_before_the_first_request(tmp_path, site):
+    (tmp_path / "pages.parquet").write_bytes(b"PAR1")
+    parts = [*command({"url": site.url()}, {}, None), "-o", str(tmp_path / "pages.parquet")]
+    done = subprocess.run(
+        parts, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
+    )
+    assert done.returncode == 2
+    assert "nothing can be added to a parquet file" in done.stderr
+    assert "Spider opened" not in done.stderr

@@ -1,0 +1,158 @@
+"""Single-page apps, with a real browser where there is one."""
+
+import shutil
+from collections import Counter
+
+import pytest
+from aiohttp import web
+
+from llmcrawler.browser.executable import INSTALL, system_browser
+from tests.e2e.crawling import explore
+from tests.servers.app_site import ITEMS, SHELL, AppSite
+from tests.servers.mock_site import html
+from tests.servers.proxy_server import ProxyServer
+
+needs_browser = pytest.mark.skipif(system_browser("", shutil.which) is None, reason=f"no browser: {INSTALL}")
+
+
+@pytest.fixture
+def site():
+    with AppSite().in_thread() as site:
+        yield site
+
+
+@needs_browser
+def test_an_app_is_crawled_by_the_browser_and_the_plain_pages_beside_it_are_not(tmp_path, site):
+    outcome = explore(tmp_path, site.url("/app/"), allow="/(app|plain|half)/")
+    assert outcome.exit_status == 0, outcome.log
+    pages = {page["url"].removeprefix(site.origin): page for page in outcome.pages}
+    assert {f"/app/item/{number}" for number in range(1, ITEMS + 1)} <= pages.keys()
+    assert {"/app/team", "/app/contact"} <= pages.keys()  # no HTML has these links
+    assert all(page["error"] is None and len(page["text"]) > 50 for page in outcome.pages)
+    assert "$7.00" in pages["/app/item/7"]["text"]
+    assert len({pages[f"/app/item/{number}"]["template"] for number in range(1, ITEMS + 1)}) == 1
+    hits = site.measures.hits
+    assert hits["/app/photo.png"] == hits["/icon.png"] == 0
+    assert hits["/app/app.js"] <= 5  # the browser keeps it
+    assert {hits[f"/plain/{number}"] for number in range(1, 6)} == {1}
+    assert "workshop" in pages["/half/2"]["text"]
+    assert site.stats()["max_in_flight"] <= 5
+    assert len(site.measures.user_agents) == 1
+
+
+def test_a_plain_crawl_opens_no_browser(tmp_path, site):
+    outcome = explore(tmp_path, site.url("/plain/"))
+    assert outcome.exit_status == 0
+    assert "playwright" not in outcome.log
+    assert "rendering" not in outcome.log
+
+
+def test_without_rendering_an_app_is_an_empty_shell_that_says_so(tmp_path, site):
+    outcome = explore(tmp_path, site.url("/app/"), render="never")
+    assert [page["error"]["kind"] for page in outcome.pages] == ["empty_shell"]
+    assert "render=auto" in outcome.pages[0]["error"]["message"]
+
+
+def test_without_a_browser_the_crawl_goes_on_and_the_log_says_how_to_get_one(tmp_path, site):
+    outcome = explore(tmp_path, site.url("/half/"), {"PLAYWRIGHT_EXECUTABLE": "/no/such/chromium"}, allow="/half/")
+    assert outcome.exit_status == 0
+    assert outcome.log.count("apt-get install chromium") == 1
+    assert not outcome.error_kinds() - Counter(empty_shell=5)
+    assert len(outcome.pages) == 6
+
+
+@needs_browser
+def test_a_list_that_grows_is_scrolled_as_far_as_it_is_asked_for(tmp_path, site):
+    outcome = explore(tmp_path, site.url("/feed"), {"RENDER_SCROLLS": 5}, render="always", depth=0)
+    (page,) = outcome.pages
+    assert all(f"Entry {number}" in page["text"] for number in (0, 1, 2, 10, 12, 22))
+
+
+@needs_browser
+def test_a_rendered_body_is_what_a_job_keeps(tmp_path, site):
+    job = {"JOBDIR": str(tmp_path / "job")}
+    first = explore(tmp_path, site.url("/app/items"), job, depth=0)
+    asked = sum(site.measures.hits.values())
+    again = explore(tmp_path, site.url("/app/items"), job, depth=0, force="content")
+    assert sum(site.measures.hits.values()) == asked
+    assert first.pages[0]["text"] == again.pages[0]["text"]
+    assert "Item 12" in again.pages[0]["text"]
+
+
+def prying(port: int) -> str:
+    """An app that asks for what is not its business, by all ways that there are."""
+    return SHELL.replace(
+        '<script src="/app/app.js"></script>',
+        f"""<script>
+        const port = {port};
+        const tries = [
+          fetch(`http://localhost:${{port}}/secret/fetch`, {{mode: "no-cors"}}),
+          fetch("/to-secret"),
+          fetch("/private/of-robots"),
+          new Promise((resolve) => {{ const socket = new WebSocket(`ws://localhost:${{port}}/secret/socket`);
+            socket.onerror = resolve; socket.onopen = resolve; }}),
+        ];
+        const frame = document.createElement("iframe");
+        frame.src = `http://localhost:${{port}}/secret/frame`;
+        document.body.append(frame);
+        window.open(`http://localhost:${{port}}/secret/window`);
+        Promise.allSettled(tries).then((ends) => {{
+          const words = ends.map((end) => end.status).join(" ");
+          document.getElementById("root").innerHTML = "<h1>All was tried</h1><p>" + words + "</p>";
+        }});
+        </script>""",
+    )
+
+
+@needs_browser
+def test_what_a_rendered_page_asks_for_is_held_to_the_rules_of_the_crawl(tmp_path):
+    async def to_secret(request):
+        raise web.HTTPFound(f"http://localhost:{request.url.port}/secret/redirect")
+
+    async def away(request):
+        return html(SHELL.replace("app.js", f"away.js?{request.url.port}"))
+
+    async def script(request):
+        text = f"location.href = 'http://localhost:{request.url.port}/secret/page'"
+        return web.Response(text=text, content_type="text/javascript")
+
+    async def pry(request):
+        return html(prying(request.url.port))
+
+    routes = {"/pry": pry, "/to-secret": to_secret, "/away": away, "/app/away.js*": script}
+    with AppSite(routes={**routes, "/app/*": script}).in_thread() as site:
+        outcome = explore(tmp_path, f"{site.url('/pry')},{site.url('/away')}", depth=0)
+    assert outcome.exit_status == 0, outcome.log
+    assert "rejected rejected rejected fulfilled" in outcome.page("/pry")["text"]
+    assert outcome.page("/away")["error"]["kind"] in ("redirect_offsite", "private_address")
+    asked = [path for path in site.measures.hits if path.startswith(("/secret", "/private"))]
+    assert asked == []
+
+
+@needs_browser
+def test_a_rendered_page_and_all_that_it_asks_for_come_through_the_proxy(tmp_path, site):
+    with ProxyServer(credentials="me:secret").in_thread() as proxy:
+        proxies = {"PROXIES": proxy.url.replace("//", "//me:secret@")}
+        outcome = explore(tmp_path, site.url("/app/item/3"), proxies, depth=0)
+    assert outcome.exit_status == 0, outcome.log
+    assert "$3.00" in outcome.pages[0]["text"]
+    assert Counter(target.removeprefix(site.origin) for target in proxy.targets) == site.measures.hits
+    assert site.measures.hits["/app/api/items/3"] == 1
+    assert "secret" not in outcome.log
+
+
+@needs_browser
+def test_what_is_refused_to_a_rendered_page_puts_the_page_back(tmp_path):
+    asked = []
+
+    async def busy_once(request):
+        asked.append(request.path)
+        if len(asked) == 1:
+            return web.Response(status=429, headers={"Retry-After": "1"})
+        return web.json_response({"name": "Item 1", "price": "$1.00", "text": ""})
+
+    with AppSite(routes={"/app/api/items/1": busy_once}).in_thread() as site:
+        outcome = explore(tmp_path, site.url("/app/item/1"), {"AUTOTHROTTLE_ENABLED": True}, depth=0)
+    assert "$1.00" in outcome.pages[0]["text"]
+    assert len(asked) == 2
+    assert "put_back/status/429" in outcome.log
