@@ -16,7 +16,8 @@ from S, all that any page links to. What a sitemap lists is known without.
   "Information Retrieval: Computational and Theoretical Aspects", 1978): where each page has a page of its own, as a
   product its form for reviews, b is 1, and one page more is one url more. It grows for ever: the upper estimate.
 
-The likely figure is their geometric mean. How many pages a stratum has depends on the others: all are solved together.
+The likely figure is their geometric mean, the low one what was heard of. How many pages a stratum has depends on the
+others: all are solved together.
 
 Both take pages as they come, and a series is not like that: page 7 leads to page 8, and nothing says how many come.
 Where pages of a stratum still lead to new ones of their own, what is left is taken to be as much as was seen, or three
@@ -101,9 +102,6 @@ class _Discovery:
         """The relative standard error of a count of `once` events."""
         return 1 / math.sqrt(self.once)
 
-    def low(self, more: float) -> float:
-        return self.chao(more) * max(0.0, 1 - self.doubt)
-
     def high(self, more: float) -> float:
         return self.heaps(more) * (1 + self.doubt)
 
@@ -117,7 +115,7 @@ def site_size(sample: SiteSample) -> list[Stratum]:
     else:
         found, series = _discoveries(sample), _open_series(sample)
         found = {edge: one for edge, one in found.items() if edge[0] != edge[1] or edge[0] not in series}
-        low = _solve(known, found, _Discovery.low, dict.fromkeys(series, 0), 0.0)
+        low = {name: float(count) for name, count in known.items()}
         likely = _solve(known, found, _Discovery.likely, series, _REST_LIKELY)
         high = _solve(known, found, _Discovery.high, series, _REST_HIGH)
     strata = [

@@ -218,7 +218,7 @@ def _lessons(templates: Sequence[PlannedTemplate], terms: Terms) -> Range:
     maybe = sum(one.page_type in terms.record_types and one.pages.high >= terms.min_pages for one in templates)
     once = -(-terms.samples // terms.pages_a_lesson_call)
     whole = once + -(-(terms.max_samples - terms.samples) // min(_MORE_SAMPLES, terms.pages_a_lesson_call))
-    return Range(learned * once, learned * (once + 3 * whole) / 4, maybe * whole * _LESSON_AGAIN)
+    return Range(learned * once, learned * (once + whole) / 2, maybe * whole * _LESSON_AGAIN)
 
 
 def _block_tokens(came: Sequence[SampledPage]) -> float:

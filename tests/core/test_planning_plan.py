@@ -78,7 +78,7 @@ def test_a_plan_has_pages_types_time_calls_and_cost() -> None:
     assert {name: count["likely"] for name, count in plan["page_types"].items()} == {"product": 100, "listing": 5}
     assert plan["seconds"]["low"] == pytest.approx(105 * 0.2 + 3, abs=1)
     assert [one["learned"] for one in plan["templates"]] == [True, False]
-    assert plan["llm"]["calls_by_task"]["induce"] == {"low": 1, "likely": 3, "high": 5}
+    assert plan["llm"]["calls_by_task"]["induce"] == {"low": 1, "likely": 2, "high": 5}
     for amounts in (plan["llm"]["calls"], plan["llm"]["tokens"], plan["llm"]["cost_usd"]):
         assert 0 < amounts["low"] <= amounts["likely"] <= amounts["high"]
     assert plan["llm"]["cost_usd"]["likely"] < plan["llm"]["tokens"]["likely"] * 2 / 1e6
