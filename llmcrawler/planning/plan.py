@@ -31,6 +31,8 @@ THOUGHT_TOKENS: Final = {"minimal": 50, "low": 300, "medium": 1_500, "high": 5_0
 _THOUGHTS = {"low": 0.3, "likely": 1.0, "high": 3.0}
 # Tokenisers differ by so much from four bytes a token.
 _TOKENS_LOW, _TOKENS_HIGH = 0.85, 1.3
+# What a page takes of a processor, in all stages: where there is no gap, that is the pace.
+_PAGE_SECONDS = 0.008
 # Hosts answer slower than they did to the sample, refuse, and want pages asked for twice.
 _TIME_HIGH = 1.3
 
@@ -171,9 +173,9 @@ def _range(values: Mapping[str, float]) -> Range:
 
 
 def _pace_seconds(came: Sequence[SampledPage], terms: Terms) -> float:
-    """Little's law: no faster than the gap, and than the requests in flight allow at this latency."""
+    """Little's law: no faster than the gap, than the requests in flight allow at this latency, and than the machine."""
     latency = statistics.median(page.latency_seconds for page in came) if came else 0.0
-    return max(terms.gap_seconds, latency / max(1, terms.concurrency), 0.005)
+    return max(terms.gap_seconds, latency / max(1, terms.concurrency), _PAGE_SECONDS)
 
 
 def _templates(
