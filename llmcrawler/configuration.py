@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -30,7 +31,17 @@ from llmcrawler.feeds.checking import check_feed
 from llmcrawler.frontier import Goal, MemoryFrontier, Pursuit
 from llmcrawler.items import Page
 from llmcrawler.job import JobRules, Wish, check_job
-from llmcrawler.llm import AnswerCache, Limits, price_of, read_price, resolve_provider
+from llmcrawler.llm import (
+    AnswerCache,
+    BatchRules,
+    Budget,
+    BudgetLimits,
+    Limits,
+    Price,
+    price_of,
+    read_price,
+    resolve_provider,
+)
 from llmcrawler.llm.embedded import default_cache_folder
 from llmcrawler.llm.model import Model
 from llmcrawler.monitoring import check_monitoring
@@ -156,8 +167,8 @@ def _at_least(settings: BaseSettings, name: str, minimum: float) -> None:
         value = float(settings[name])
     except (TypeError, ValueError):
         raise ConfigError(f"{name}={settings[name]!r} is not a number") from None
-    if value < minimum:
-        raise ConfigError(f"{name}={settings[name]!r} is too small: at least {minimum:g}")
+    if not minimum <= value < math.inf:
+        raise ConfigError(f"{name}={settings[name]!r} is out of range: at least {minimum:g}")
 
 
 def page_types_of(options: ExploreOptions) -> PageTypes:
@@ -192,12 +203,37 @@ def model_of(settings: BaseSettings) -> Model | None:
         requests_per_minute=settings.getint("LLM_REQUESTS_PER_MINUTE"),
         tokens_per_minute=settings.getint("LLM_TOKENS_PER_MINUTE"),
     )
+    price = Price(0, 0, 0) if choice.kind == "embedded" else price_of(choice.model, price_in, price_out)
     return Model(
         choice,
         limits,
-        price_of(choice.model, price_in, price_out),
+        price,
+        budget=Budget(budget_limits(settings, price, choice.model)),
         embedded_file=settings.get("LLM_EMBEDDED_MODEL") or "",
         on_progress=FetchProgress("the embedded model"),
+    )
+
+
+def budget_limits(settings: BaseSettings, price: Price | None, model: str) -> BudgetLimits:
+    for name in ("LLM_MAX_TOKENS", "LLM_MAX_COST_USD"):
+        _at_least(settings, name, 0)
+    max_cost_usd = settings.getfloat("LLM_MAX_COST_USD")
+    if max_cost_usd and price is None:
+        raise ConfigError(
+            f"LLM_MAX_COST_USD={max_cost_usd:g}: the price of {model or 'the model that the server lists'} is not "
+            "known; set LLM_PRICE_INPUT and LLM_PRICE_OUTPUT (US dollars per million tokens), or LLM_MAX_TOKENS instead"
+        )
+    return BudgetLimits(int(settings.getfloat("LLM_MAX_TOKENS")), max_cost_usd, price)
+
+
+def batch_rules(settings: BaseSettings, *, embedded: bool) -> BatchRules:
+    """Of the batches in which pages are asked about. The embedded model takes one question at a time."""
+    return BatchRules(
+        max_questions=1 if embedded else settings.getint("LLM_BATCH_PAGES"),
+        max_tokens=settings.getint("LLM_BATCH_TOKENS"),
+        wait_seconds=settings.getfloat("LLM_BATCH_WAIT_SECONDS"),
+        patient_seconds=settings.getfloat("LLM_BATCH_PATIENT_SECONDS"),
+        max_in_flight=1 if embedded else settings.getint("LLM_CONCURRENCY"),
     )
 
 

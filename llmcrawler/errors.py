@@ -10,6 +10,7 @@ CrawlerError
 ├── ContentError           go on without this page's content: record the error
 └── LLMError               go on without this answer of the model
     ├── LLMUnavailable     fall back for good: no provider, wrong key, model not there
+    │   └── BudgetSpent    the same, and say so on the page: LLM_MAX_TOKENS or LLM_MAX_COST_USD leaves no further call
     ├── LLMFailed          this call failed for good after its retries: record the error
     └── BadAnswer          the model answered, but not what was asked: ask again, smaller
 """
@@ -54,11 +55,23 @@ class ContentError(CrawlerError):
 
 
 class LLMError(CrawlerError):
-    """No usable answer of the model."""
+    """No usable answer of the model. `kind` is what the line of a page says that had to do without."""
+
+    kind = "llm_failed"
 
 
 class LLMUnavailable(LLMError):
     """The model cannot be had for the rest of this crawl."""
+
+    kind = "llm_unavailable"
+
+
+class BudgetSpent(LLMUnavailable):
+    """What is left of the crawl's budget is not enough for this call. A smaller one, or one whose answer is known, may
+    still do.
+    """
+
+    kind = "budget"
 
 
 class LLMFailed(LLMError):
@@ -67,3 +80,5 @@ class LLMFailed(LLMError):
 
 class BadAnswer(LLMError):
     """The answer is cut, is not JSON, or does not fit the question."""
+
+    kind = "bad_answer"

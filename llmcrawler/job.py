@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from llmcrawler.storage import Database, Ledger, State, check_job_file, open_job
 from llmcrawler.storage.feeds import remember, take_back
 from llmcrawler.storage.folder import JOB_FILE, LOCK_FILE, lock_folder
 from llmcrawler.storage.keys import JobConnection
-from llmcrawler.storage.ledger import STAGES, read_value, return_to_queue, write_value
+from llmcrawler.storage.ledger import PLAN, SPENT, STAGES, read_value, return_to_queue, write_value
 from llmcrawler.storage.requeue import Choice, bring_back, park
 from llmcrawler.storage.runs import Run, write_run
 from llmcrawler.storage.schema import holds_job
@@ -95,6 +96,8 @@ class Job:
             is_forced = _is_forced_anew(connection, wish)
             self.resumed = _begin(connection, wish, is_forced=is_forced)
             self.run_number: int = read_value(connection, "runs", 1)
+            self.spent: Mapping[str, float] = read_value(connection, SPENT, {})
+            self.plan: Mapping[str, Any] | None = read_value(connection, PLAN)
         except BaseException:
             self._lock.release()
             raise
@@ -161,6 +164,16 @@ class Job:
         finally:
             await self._database.close()
             self._lock.release()
+
+
+def keep_plan(folder: Path, plan: Mapping[str, Any]) -> None:
+    """For `scrapy status` and the summary to show beside what came of it. Raises ConfigError as `Job` does."""
+    lock = lock_folder(folder)
+    try:
+        with closing(open_job_file(folder / JOB_FILE)) as connection:
+            write_value(connection, PLAN, plan)
+    finally:
+        lock.release()
 
 
 def check_job(folder: Path, wish: Wish) -> None:
@@ -252,6 +265,7 @@ def _refresh(connection: JobConnection) -> None:
     """
     write_value(connection, "generation", read_value(connection, "generation", 0) + 1)
     write_value(connection, "learned_seq", 0)
+    write_value(connection, SPENT, {})  # a refresh is a crawl of its own, with a budget of its own
     connection.execute(
         "UPDATE urls SET state = ?, attempts = 0, rank = -1 WHERE state IN (?, ?)",
         (State.QUEUED, State.DONE, State.DEAD),

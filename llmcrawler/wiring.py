@@ -35,6 +35,7 @@ from llmcrawler.classification import (
 from llmcrawler.configuration import (
     answer_cache_of,
     bans_of,
+    batch_rules,
     job_rules,
     job_wish,
     memory_frontier,
@@ -63,7 +64,7 @@ from llmcrawler.frontier import Admission, Frontier, MapAdmission, MapRules
 from llmcrawler.frontier.relearning import relearn
 from llmcrawler.items import Page
 from llmcrawler.job import Job
-from llmcrawler.llm import AnswerCache, Batcher, BatchRules, CachedAsker
+from llmcrawler.llm import AnswerCache, Batcher, CachedAsker
 from llmcrawler.llm.model import Model
 from llmcrawler.rendering import RenderChoice
 from llmcrawler.storage.keys import JobConnection
@@ -113,6 +114,8 @@ class Crawl:
         self.proxies = proxies_of(settings)
         self.bans = bans_of(settings)
         self.model = model_of(settings)
+        if self.model is not None and self.job is not None:
+            self.model.budget.go_on(self.job.spent, self.job.ledger)
         self.sites: dict[str, Site] = {}
         page_types = page_types_of(options)
         self._cache = None if self.model is None else answer_cache_of(settings)
@@ -208,13 +211,7 @@ class PageAsking:
         worker = ClassifyWorker(model.ask, page_types, self._count_shown, small_model=embedded)
         self._batcher: Batcher[PageView, Answer] = Batcher(
             worker,
-            rules=BatchRules(
-                max_questions=1 if embedded else settings.getint("LLM_BATCH_PAGES"),
-                max_tokens=settings.getint("LLM_BATCH_TOKENS"),
-                wait_seconds=settings.getfloat("LLM_BATCH_WAIT_SECONDS"),
-                patient_seconds=settings.getfloat("LLM_BATCH_PATIENT_SECONDS"),
-                max_in_flight=1 if embedded else settings.getint("LLM_CONCURRENCY"),
-            ),
+            rules=batch_rules(settings, embedded=embedded),
             tokens_of=tokens_of,
             pressure=lambda: _pressure(crawler),
             on_batch=lambda _report: self._count_usage(),
@@ -245,7 +242,7 @@ class PageAsking:
         self._stats.inc_value("llmcrawler/llm/pages_shown", pages)
 
     def _count_usage(self) -> None:
-        for name, value in self._model.usage.as_dict().items():
+        for name, value in (self._model.usage.as_dict() | self._model.budget.as_dict()).items():
             self._stats.set_value(f"llmcrawler/llm/{name}", value)
 
 

@@ -6,18 +6,21 @@ from llmcrawler.classification.asking import (
     PageView,
     answer_from_json,
     answer_to_json,
+    call_tokens,
     page_key,
     tokens_of,
 )
 from llmcrawler.classification.classifier import Classifier, Regrouping, Splitter
 from llmcrawler.classification.page_types import DEFAULT_PAGE_TYPES, PageType, PageTypes, load_page_types
-from llmcrawler.classification.prompt import Answer
-from llmcrawler.classification.question import LLM, TEMPLATE, Question, Verdict
+from llmcrawler.classification.prompt import Answer, describe_page
+from llmcrawler.classification.question import LLM, STRUCTURED_DATA, TEMPLATE, Question, Verdict
+from llmcrawler.classification.rules import Rules
 from llmcrawler.classification.site import SiteVerdicts
 
 __all__ = [
     "DEFAULT_PAGE_TYPES",
     "LLM",
+    "STRUCTURED_DATA",
     "TEMPLATE",
     "Answer",
     "Classifier",
@@ -28,11 +31,14 @@ __all__ = [
     "PageView",
     "Question",
     "Regrouping",
+    "Rules",
     "SiteVerdicts",
     "Splitter",
     "Verdict",
     "answer_from_json",
     "answer_to_json",
+    "call_tokens",
+    "describe_page",
     "load_page_types",
     "page_key",
     "tokens_of",

@@ -17,7 +17,7 @@ from llmcrawler.classification.prompt import (
     parse_answers,
 )
 from llmcrawler.classification.small_model import prompt_for
-from llmcrawler.errors import BadAnswer
+from llmcrawler.errors import BadAnswer, BudgetSpent, LLMError
 from llmcrawler.llm import AskLLM, cache_key, estimate_tokens
 
 logger = logging.getLogger(__name__)
@@ -57,16 +57,22 @@ class ClassifyWorker:
         prompt = self._prompt
         document = classify_document(self._page_types, [prompt.shorten(page) for page in pages])
         ids = [page["id"] for page in document["pages"]]
+        try:
+            answer = await self._ask(
+                TASK,
+                prompt.system,
+                document,
+                answer_schema(self._page_types, ids, fixed_bounds=prompt.fixed_bounds),
+                salvage=True,
+                max_answer_tokens=_ANSWER_TOKENS_AROUND + _ANSWER_TOKENS_PER_PAGE * len(pages),
+                examples=prompt.examples,
+            )
+        except BudgetSpent:
+            raise  # nothing was shown
+        except LLMError:
+            self._on_shown(len(pages))
+            raise
         self._on_shown(len(pages))
-        answer = await self._ask(
-            TASK,
-            prompt.system,
-            document,
-            answer_schema(self._page_types, ids, fixed_bounds=prompt.fixed_bounds),
-            salvage=True,
-            max_answer_tokens=_ANSWER_TOKENS_AROUND + _ANSWER_TOKENS_PER_PAGE * len(pages),
-            examples=prompt.examples,
-        )
         verdicts, faults = parse_answers(document, answer)
         if prompt.confidence is not None:
             verdicts = {page_id: Answer(one.label, prompt.confidence) for page_id, one in verdicts.items()}
@@ -76,6 +82,14 @@ class ClassifyWorker:
             position: verdicts[page_id] if page_id in verdicts else BadAnswer(faults[page_id])
             for position, page_id in enumerate(ids)
         }
+
+
+def call_tokens(page_types: PageTypes, *, small_model: bool = False) -> int:
+    """Tokens of a call beside its pages: what the model is told, the labels, and the form of the answer."""
+    prompt = prompt_for(page_types, small_model=small_model)
+    fixed = [prompt.system, *(text for example in prompt.examples for text in example)]
+    fixed += map(json.dumps, (classify_document(page_types, ()), answer_schema(page_types, ())))
+    return sum(map(estimate_tokens, fixed))
 
 
 def tokens_of(page: PageView) -> int:

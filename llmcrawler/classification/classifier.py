@@ -14,15 +14,13 @@ from llmcrawler.classification.question import LLM, RULE, STRUCTURED_DATA, TEMPL
 from llmcrawler.classification.rules import Rules
 from llmcrawler.classification.samples import Step
 from llmcrawler.classification.site import Group, SiteVerdicts
-from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
+from llmcrawler.errors import BudgetSpent, LLMError, LLMUnavailable
 from llmcrawler.items import PageError
 
 logger = logging.getLogger(__name__)
 
 # The model's own number, but never more: models say 1.0 of nearly everything, and none is right that often.
 _MAX_LLM_CONFIDENCE = 0.95
-
-_KINDS = {LLMUnavailable: "llm_unavailable", LLMFailed: "llm_failed", BadAnswer: "bad_answer"}
 
 
 class Regrouping(Protocol):
@@ -158,6 +156,7 @@ class Classifier:
     async def _step_by_step(self, asker: PageAsker, site: SiteVerdicts, question: Question) -> Verdict:
         """Until there is a verdict: what a page has to do changes while it waits, and so may its group."""
         error: LLMError | None = None
+        is_own = False
         while True:
             group = site.group_of(question.url)
             # A page that has failed as a sample must not be asked for ever; its template may still speak for it.
@@ -165,7 +164,7 @@ class Classifier:
             step = group.samples.step(question.url, question.member, may_ask=may_ask)
             rivalled = step is Step.TAKE and not site.speaks_for(question.url, question.rivals)
             if may_ask and (rivalled or not question.settled):
-                step = Step.ASK
+                step, is_own = Step.ASK, True
             if step in (Step.ASK, Step.ASK_PATIENTLY):
                 try:
                     return await self._ask(asker, site, question, patient=step is Step.ASK_PATIENTLY)
@@ -176,7 +175,9 @@ class Classifier:
             elif step is Step.TAKE and (question.settled or error is not None):
                 group.samples.note_taken(question.url)
                 assert group.samples.majority is not None
-                return Verdict(group.samples.majority, group.samples.confidence, TEMPLATE)
+                # Nobody but itself could speak for it, had there been money to ask.
+                short = _page_error(error) if is_own and isinstance(error, BudgetSpent) else None
+                return Verdict(group.samples.majority, group.samples.confidence, TEMPLATE, short)
             else:
                 reason = error or self._unavailable or group.last_error
                 return self._by_rules(question, _page_error(reason))
@@ -220,7 +221,8 @@ class Classifier:
             site.regroup(changes.aliases, changes.moved)
 
     def _note_unavailable(self, error: LLMError) -> None:
-        if isinstance(error, LLMUnavailable) and self._unavailable is None:
+        # A budget that is spent does not end the asking: answers that are known cost nothing.
+        if isinstance(error, LLMUnavailable) and not isinstance(error, BudgetSpent) and self._unavailable is None:
             self._unavailable = error
             logger.warning("The model cannot be had any more; rules and what is known decide from here on: %s", error)
 
@@ -230,5 +232,6 @@ def _llm_verdict(answer: Answer) -> Verdict:
 
 
 def _page_error(error: LLMError | None) -> PageError:
-    kind = _KINDS.get(type(error), "llm_failed") if error else "llm_failed"
-    return PageError("classify", kind, str(error) if error else "no sample of this template could be judged")
+    if error is None:
+        return PageError("classify", LLMError.kind, "no sample of this template could be judged")
+    return PageError("classify", error.kind, str(error))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Container
 from urllib.parse import unquote, urlsplit
 
 from llmcrawler.classification.page_types import PageTypes
@@ -93,6 +94,12 @@ class Rules:
         ranked = sorted(points.items(), key=lambda item: (-item[1], item[0]))
         lead = ranked[0][1] - (ranked[1][1] if len(ranked) > 1 else 0.0)
         return self._label_of[ranked[0][0]], next(value for least, value in _CONFIDENCE_BY_LEAD if lead >= least)
+
+    def likeliest(self, question: Question, among: Container[str]) -> str | None:
+        """The label with most points of some; None without any sign of them."""
+        points = {self._label_of[name]: value for name, value in score(question).items() if name in self._label_of}
+        fitting = [(-value, name) for name, value in points.items() if value > 0 and name in among]
+        return min(fitting)[1] if fitting else None
 
 
 def score(question: Question) -> Counter[str]:

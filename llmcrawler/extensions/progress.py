@@ -6,6 +6,7 @@ import logging
 import math
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,8 +25,9 @@ from llmcrawler.configuration import progress_mode
 from llmcrawler.errors import ConfigError
 from llmcrawler.extensions.throttle import AdaptiveThrottle
 from llmcrawler.items import Page, Template, Url
-from llmcrawler.reporting import Ending, Flow, HostThrottle, Progress, Report, Tally, read_figures, summary
+from llmcrawler.reporting import Actual, Ending, Flow, HostThrottle, Progress, Report, Tally, read_figures, summary
 from llmcrawler.throttling import HostPolicy
+from llmcrawler.wiring import crawl_of
 
 if TYPE_CHECKING:
     from llmcrawler.reporting.display import LiveDisplay
@@ -85,7 +87,8 @@ class ProgressExtension:
             return
         report = self._sample(self._progress)
         hosts = read_hosts(self._crawler)
-        ending = Ending(reason, report.elapsed_seconds, self._progress.limit_seconds, hosts)
+        plan, actual = read_plan(self._crawler, report.elapsed_seconds)
+        ending = Ending(reason, report.elapsed_seconds, self._progress.limit_seconds, hosts, plan, actual)
         logger.info("%s", summary(read_figures(self._stats()), self._tally, ending))
 
     def engine_stopped(self) -> None:
@@ -135,6 +138,24 @@ def read_hosts(crawler: Crawler) -> list[HostThrottle]:
         replace(_throttle_of(key, None, policy), throughput=policy.meter.figures().mean_throughput)
         for key, policy in _policies(crawler).items()
     ]
+
+
+def read_plan(crawler: Crawler, elapsed_seconds: float) -> tuple[Mapping[str, Any] | None, Actual | None]:
+    """What was planned for the job, and what all of its runs came to."""
+    crawl = crawl_of(crawler)
+    if crawl.job is None or crawl.job.plan is None:
+        return None, None
+    counts = crawl.frontier.counts()
+    budget = None if crawl.model is None else crawl.model.budget
+    actual = Actual(
+        pages=counts.done,
+        errors=counts.dead,
+        seconds=elapsed_seconds if crawl.job.resumed.is_new else None,
+        llm_calls=0 if budget is None else budget.spent.calls,
+        llm_tokens=0 if budget is None else budget.spent.tokens,
+        cost_usd=None if budget is None or budget.limits.price is None else budget.spent.cost_usd,
+    )
+    return crawl.job.plan, actual
 
 
 def _throttle_of(key: str, slot: Slot | None, policy: HostPolicy | None) -> HostThrottle:

@@ -1,5 +1,6 @@
 """Records: learned from a few pages of a template with the model, then taken from every page by selectors."""
 
+from llmcrawler.extraction.blocks import PageBlocks, shown_blocks
 from llmcrawler.extraction.compiled import CompiledExtractor, Extraction, compile_extractor
 from llmcrawler.extraction.description import described_schema, described_selectors
 from llmcrawler.extraction.induction import LessonRules, Teacher
@@ -10,7 +11,7 @@ from llmcrawler.extraction.record_types import RecordTypes
 from llmcrawler.extraction.records import RecordAnswer, RecordQuestion, RecordRules, Records
 from llmcrawler.extraction.schema import Wanted, schema_of
 from llmcrawler.extraction.single import SingleRecords
-from llmcrawler.extraction.teachers import FallbackTeacher, LLMTeacher, StructuredTeacher
+from llmcrawler.extraction.teachers import FallbackTeacher, LLMTeacher, StructuredTeacher, lesson_tokens
 from llmcrawler.extraction.validation import Validator
 from llmcrawler.extraction.variants import extract_best
 from llmcrawler.extraction.wanted import load_schema, wanted_fields
@@ -27,6 +28,7 @@ __all__ = [
     "Learner",
     "LearnerKey",
     "LessonRules",
+    "PageBlocks",
     "RecordAnswer",
     "RecordQuestion",
     "RecordRules",
@@ -42,8 +44,10 @@ __all__ = [
     "described_schema",
     "described_selectors",
     "extract_best",
+    "lesson_tokens",
     "load_schema",
     "read_learners",
     "schema_of",
+    "shown_blocks",
     "wanted_fields",
 ]

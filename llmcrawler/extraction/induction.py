@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from llmcrawler.errors import BadAnswer
+from llmcrawler.errors import BadAnswer, BudgetSpent
 from llmcrawler.extraction.blocks import PageBlocks, repeated_texts, shown_blocks
 from llmcrawler.extraction.ground import Ground
 from llmcrawler.extraction.learning import Learned, learn_field
@@ -66,13 +66,15 @@ class LessonRules:
 @dataclass(frozen=True, slots=True)
 class Lesson:
     """`extractor` is None where there was nothing to learn. `dropped` counts the model's pointers that were refused, by
-    reason; `abstained` are the fields that it named and no selector could be trusted for."""
+    reason; `abstained` are the fields that it named and no selector could be trusted for. `stands_in_for`: the budget
+    did not reach for the model's first answer."""
 
     extractor: Extractor | None
     calls: int
     pages_shown: int
     dropped: Counter[str] = field(default_factory=Counter)
     abstained: tuple[str, ...] = ()
+    stands_in_for: BudgetSpent | None = None
 
 
 class Induction:
@@ -88,6 +90,7 @@ class Induction:
         self._calls = 0
         self._dropped: Counter[str] = Counter()
         self._learned: tuple[list[Learned], list[LearnedGroup]] = ([], [])
+        self._stands_in_for: BudgetSpent | None = None
 
     @property
     def calls(self) -> int:
@@ -110,6 +113,10 @@ class Induction:
         while wanted:
             try:
                 shown.update(await self._ask(pages, parsed, repeated, wanted))
+            except BudgetSpent:
+                if self._learned[0]:
+                    break  # the first answer has taught something, more would have made it surer
+                raise
             except BadAnswer:
                 bad_answers += 1
                 if bad_answers >= _MAX_BAD_ANSWERS:
@@ -140,6 +147,9 @@ class Induction:
         ]
         self._calls += 1
         answer = await self._teacher.point(self._page_type, asked, self._fields or self._known)
+        if answer.stands_in_for is not None and self._pointed and self._stands_in_for is None:
+            raise answer.stands_in_for  # what the model has named is not to be mixed with what others call it
+        self._stands_in_for = answer.stands_in_for
         self._dropped += answer.dropped
         answered = [place for place in places if str(place) not in answer.missing]
         if not answered:
@@ -194,4 +204,4 @@ class Induction:
         if abstained:
             logger.info("No selector can be trusted for %s of %s pages", ", ".join(abstained), self._page_type)
         extractor = Extractor(self._page_type, tuple(rules), tuple(rows)) if rules else None
-        return Lesson(extractor, self._calls, pages_shown, self._dropped, abstained)
+        return Lesson(extractor, self._calls, pages_shown, self._dropped, abstained, self._stands_in_for)

@@ -81,7 +81,7 @@ def _to_json(learner: Learner) -> dict[str, Any]:
         "page_type": learner.key.page_type,
         "variants": [
             {"extractor": one.extractor.to_json(), "coverage": dict(sorted(one.coverage.items()))}
-            for one in learner.variants
+            for one in learner.proper_variants
         ],
         "calls": learner.calls,
         "pages_shown": learner.pages_shown,

@@ -69,6 +69,11 @@ class Learner:
         return [variant.extractor for variant in self.variants]
 
     @property
+    def proper_variants(self) -> list[Variant]:
+        """Without those that stand in for what there was no budget for."""
+        return [variant for variant in self.variants if variant.shortcoming is None]
+
+    @property
     def fields(self) -> tuple[Field, ...]:
         known = {one.key: one for variant in self.variants for one in variant.extractor.fields}
         return tuple(known.values())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from llmcrawler.errors import BadAnswer
+from llmcrawler.errors import BadAnswer, BudgetSpent
 from llmcrawler.extraction.blocks import Block
 from llmcrawler.extraction.field_names import key_of, one_of_two_numbers, wanted_or_named
 from llmcrawler.extraction.model import FIELD_TYPES, Field, FieldType
@@ -64,12 +64,13 @@ class ShownPage:
 @dataclass(frozen=True, slots=True)
 class Induced:
     """A checked answer. `values` are by page id, `dropped` counts what was refused by reason, `missing` are the ids of
-    the pages that the answer leaves out."""
+    the pages that the answer leaves out. `stands_in_for`: why it is not the model's, where the budget is to blame."""
 
     fields: tuple[Field, ...]
     values: Mapping[str, tuple[Pointed, ...]]
     dropped: Counter[str] = field(default_factory=Counter)
     missing: frozenset[str] = frozenset()
+    stands_in_for: BudgetSpent | None = None
 
 
 def induce_document(

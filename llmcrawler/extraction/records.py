@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any
 
-from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
+from llmcrawler.errors import BudgetSpent, LLMError, LLMUnavailable
 from llmcrawler.extraction.induction import Induction, LessonPage, LessonRules, Teacher
 from llmcrawler.extraction.learner import Held, Learner, LearnerKey
 from llmcrawler.extraction.model import Extractor, Field
@@ -30,8 +30,6 @@ _FRUITLESS_PATIENCE = 4
 # template of the same page type, and the core says something.
 _ADOPTED_FIT = 0.9
 _ADOPTED_CORE = 3
-
-_KINDS = {LLMUnavailable: "llm_unavailable", LLMFailed: "llm_failed", BadAnswer: "bad_answer"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +142,9 @@ class Records:
         return [one for one in self._learners.values() if one.variants and site in (None, one.key.site)]
 
     def to_keep(self, site: str) -> list[Learner]:
-        """What the next crawl should know: what was learned, and what turned out not to be worth it."""
+        """What the next crawl should know: what was learned (not what stands in for it), and what was not worth it."""
         known = [one for one in self._learners.values() if one.key.site == site]
-        return [one for one in known if one.variants or (one.gave_up and one.error is None)]
+        return [one for one in known if one.proper_variants or (one.gave_up and one.error is None)]
 
     def restore(self, learners: Iterable[Learner]) -> None:
         """What an earlier crawl has kept."""
@@ -179,7 +177,8 @@ class Records:
             if len(pages) >= self._rules.min_pages and not learner.is_learning:
                 logger.info("Template %s: %s is missing more and more; learning it again", *_named(learner, drifted))
                 self._start(learner, pages)
-        return RecordAnswer(self._valid(match.extraction.record) if match.extraction.present else None)
+        record = self._valid(match.extraction.record) if match.extraction.present else None
+        return RecordAnswer(record, match.variant.shortcoming)
 
     def _valid(self, record: dict[str, Any]) -> dict[str, Any] | None:
         """With all fields of the user's schema, and without the values that it does not allow."""
@@ -209,7 +208,7 @@ class Records:
         if not matches:
             return None
         home, match = max(matches, key=lambda pair: (len(pair[1].extraction.present), pair[0].template))
-        return RecordAnswer(self._valid(match.extraction.record), home=home)
+        return RecordAnswer(self._valid(match.extraction.record), match.variant.shortcoming, home)
 
     async def _left(self, learner: Learner, match: Match | None, question: RecordQuestion) -> RecordAnswer:
         """What a page gets whose template could not be learned (or not for such pages)."""
@@ -291,7 +290,9 @@ class Records:
             extractions = await asyncio.to_thread(_extract_all, variant.extractor, pages)
             if sum(map(variant.fit, extractions)) >= _ADOPTED_FIT * len(pages):
                 logger.info("Template %s: its pages fit what was learned of another one", learner.key.template)
-                return Variant.measured(variant.extractor, extractions)
+                adopted = Variant.measured(variant.extractor, extractions)
+                adopted.shortcoming = variant.shortcoming
+                return adopted
         return None
 
     async def _induced(self, learner: Learner, pages: Sequence[LessonPage]) -> Variant | None:
@@ -311,7 +312,11 @@ class Records:
         if lesson.extractor is None or not self._is_wanted(lesson.extractor):
             return None
         extractions = await asyncio.to_thread(_extract_all, lesson.extractor, pages)
-        return Variant.measured(lesson.extractor, extractions)
+        variant = Variant.measured(lesson.extractor, extractions)
+        if lesson.stands_in_for is not None:
+            what = f"{lesson.stands_in_for}; the record is from the page's structured data"
+            variant.shortcoming = PageError("record", BudgetSpent.kind, what)
+        return variant
 
     def _known_fields(self, learner: Learner) -> tuple[Field, ...]:
         """The fields of the site's other templates of this page type: names stay the same over a site."""
@@ -341,7 +346,7 @@ class Records:
         self._on_learned(learner)
 
     def _note_failure(self, learner: Learner, error: LLMError) -> None:
-        learner.error = PageError("record", _KINDS.get(type(error), "llm_failed"), str(error))
+        learner.error = PageError("record", error.kind, str(error))
         if isinstance(error, LLMUnavailable) or learner.lessons >= _MAX_FAILURES:
             learner.gave_up = True
         logger.warning("Template %s of %s could not be learned: %s", learner.key.template, learner.key.site, error)

@@ -33,7 +33,7 @@ class SingleRecords:
         try:
             answer = await self._teacher.point(question.page_type, [shown], ())
         except LLMError as error:
-            return RecordAnswer(None, PageError("record", "llm_failed", str(error)))
+            return RecordAnswer(None, PageError("record", error.kind, str(error)))
         sample = Sample.of(page, answer.values.get("1", ()))
         values: dict[str, Any] = {}
         for one in answer.fields:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
-from llmcrawler.errors import LLMUnavailable
+from llmcrawler.errors import BudgetSpent, LLMUnavailable
 from llmcrawler.extraction.blocks import Block
 from llmcrawler.extraction.field_names import snake_case
 from llmcrawler.extraction.induction import Teacher
@@ -16,7 +18,7 @@ from llmcrawler.extraction.prompt import TASK, Induced, ShownPage, parse_answer
 from llmcrawler.extraction.samples import Pointed
 from llmcrawler.extraction.schema import Wanted
 from llmcrawler.extraction.small_model import prompt_for
-from llmcrawler.llm import AnswerCache, AskLLM, cache_key
+from llmcrawler.llm import AnswerCache, AskLLM, cache_key, estimate_tokens
 
 _ANSWER_TOKENS_AROUND: Final = 1_500
 _ANSWER_TOKENS_PER_PAGE: Final = 1_500
@@ -96,6 +98,14 @@ class LLMTeacher:
         return induced
 
 
+def lesson_tokens(wanted: Wanted | None, *, small_model: bool = False) -> int:
+    """Tokens of a call beside its pages: what the model is told, the wanted fields, and the form of the answer."""
+    prompt = prompt_for(wanted, small_model=small_model)
+    fixed = [prompt.system, *(text for example in prompt.examples for text in example)]
+    fixed += [json.dumps(prompt.document("", wanted, (), ())), json.dumps(prompt.schema((), wanted))]
+    return sum(map(estimate_tokens, fixed))
+
+
 class FallbackTeacher:
     """The model as long as it can be had; the structured data of the pages when it is out for this crawl."""
 
@@ -107,11 +117,11 @@ class FallbackTeacher:
         """Raises LLMFailed or BadAnswer, and LLMUnavailable where there is no structured data either."""
         try:
             return await self._model.point(page_type, pages, known_fields)
-        except LLMUnavailable:
+        except LLMUnavailable as error:
             found = await self._structured.point(page_type, pages, known_fields)
             if not found.fields:
                 raise
-            return found
+            return replace(found, stands_in_for=error) if isinstance(error, BudgetSpent) else found
 
 
 def _together(answers: Sequence[Induced]) -> Induced:

@@ -12,6 +12,7 @@ from llmcrawler.extraction.compiled import CompiledExtractor, Extraction, compil
 from llmcrawler.extraction.model import Extractor
 from llmcrawler.extraction.queries import Source
 from llmcrawler.extraction.tree import parse_tree
+from llmcrawler.items import PageError
 
 # A field on so many of the pages a variant was learned on is at its core: a page without most of them is another kind.
 _CORE_COVERAGE = 0.8
@@ -28,11 +29,14 @@ _SUREST = 0.98
 
 @dataclass(slots=True)
 class Variant:
-    """One extractor of a template. `coverage` is the share of pages that have each field, when it was learned."""
+    """One extractor of a template. `coverage` is the share of pages that have each field, when it was learned.
+    `shortcoming` is said on each page that it serves.
+    """
 
     extractor: Extractor
     coverage: dict[str, float]
     pages: int = 0
+    shortcoming: PageError | None = None
     _seen: deque[frozenset[str]] = field(default_factory=lambda: deque(maxlen=_WINDOW_PAGES))
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from llmcrawler.llm.asking import AskLLM
 from llmcrawler.llm.batching import Batcher, BatchReport, call_bound
+from llmcrawler.llm.budget import Account, Budget, BudgetLimits
 from llmcrawler.llm.cache import AnswerCache, cache_key
 from llmcrawler.llm.cached import CachedAsker
 from llmcrawler.llm.client import Clock, Limits, LLMClient
@@ -11,11 +12,14 @@ from llmcrawler.llm.usage import Price, Usage, price_of
 from llmcrawler.llm.waiting import BatchRules
 
 __all__ = [
+    "Account",
     "AnswerCache",
     "AskLLM",
     "BatchReport",
     "BatchRules",
     "Batcher",
+    "Budget",
+    "BudgetLimits",
     "CachedAsker",
     "Clock",
     "LLMClient",

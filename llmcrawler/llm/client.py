@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
 from llmcrawler.llm import faults
 from llmcrawler.llm.answers import read_answer
-from llmcrawler.llm.dialect import Ask, Dialect
+from llmcrawler.llm.budget import Budget, BudgetLimits, Call
+from llmcrawler.llm.dialect import Ask, Dialect, answer_bound, prompt_estimate
 from llmcrawler.llm.faults import Fault, Redactor, rules_with
 from llmcrawler.llm.limits import Circuit, RateLimiter
 from llmcrawler.llm.tokens import estimate_tokens
@@ -70,9 +71,11 @@ class LLMClient:
         usage: Usage | None = None,
         temperature: float | None = None,
         reasoning_effort: str | None = None,
+        budget: Budget | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.usage = usage or Usage()
+        self._budget = budget or Budget(BudgetLimits())
         self.host = urlsplit(base_url).netloc.rpartition("@")[2]
         self._model = model
         self._limits = limits or Limits()
@@ -92,7 +95,9 @@ class LLMClient:
         self._circuit = Circuit(
             _CIRCUIT_FAILURES, _CIRCUIT_REST_SECONDS, _CIRCUIT_CAP_SECONDS, clock=self._clock.monotonic
         )
-        self._dialect = Dialect({"temperature": temperature, "reasoning_effort": reasoning_effort})
+        self._dialect = Dialect(
+            {"temperature": temperature, "reasoning_effort": reasoning_effort}, bounded=bool(self._budget.limits)
+        )
         self._naming = asyncio.Lock()
         self._unavailable = ""
 
@@ -114,8 +119,8 @@ class LLMClient:
 
         With `salvage`, entries of the answer's lists that were cut off or do not fit are left out; the caller then
         checks what is missing. `examples` are earlier user messages with their answers; the same ones in each call
-        stay in the server's cache. Raises LLMUnavailable (never ask again), LLMFailed (this call is lost) or
-        BadAnswer (ask again, with fewer questions).
+        stay in the server's cache. Raises LLMUnavailable (never ask again; BudgetSpent is one), LLMFailed (this call is
+        lost) or BadAnswer (ask again, with fewer questions).
         """
         ask = Ask(task, system, document, schema, max_answer_tokens, examples)
         await self.model_name()
@@ -192,24 +197,35 @@ class LLMClient:
         prompt_tokens = sum(estimate_tokens(message["content"]) for message in body["messages"])
         async with self._slots:
             entry = await self._rate.admit(prompt_tokens)
-            started = self._clock.monotonic()
-            outcome = await self._transport.complete(body)
-            seconds = self._clock.monotonic() - started
-            self.usage.seconds += seconds
+            async with self._budget.call(prompt_estimate(body), answer_bound(body)) as call:
+                started = self._clock.monotonic()
+                outcome = await self._transport.complete(body)
+                seconds = self._clock.monotonic() - started
+                self.usage.seconds += seconds
+                if isinstance(outcome, Completion):
+                    asked, said = self._settle(ask.task, outcome, prompt_tokens, call, entry)
+                    self.usage.tell(CallReport(ask.task, self._model, self.host, seconds, asked, said))
+                else:
+                    self.usage.tell(CallReport(ask.task, self._model, self.host, seconds, fault=outcome.kind))
+                    if not outcome.may_be_billed:
+                        call.release()
         if not isinstance(outcome, Fault) or outcome.kind not in {faults.UNREACHED, faults.LOST}:
             self.usage.count_call(ask.task)
-        if isinstance(outcome, Completion):
-            # Servers of one's own may count nothing: then the estimate stands.
-            asked = outcome.prompt_tokens if outcome.prompt_tokens is not None else prompt_tokens
-            said = outcome.completion_tokens
-            said = estimate_tokens(outcome.text) if said is None else said
-            self.usage.answers += 1
-            self.usage.count_tokens(ask.task, asked, said, outcome.provider_cached_tokens)
-            self._rate.settle(entry, asked + said)
-            self.usage.tell(CallReport(ask.task, self._model, self.host, seconds, asked, said))
-        else:
-            self.usage.tell(CallReport(ask.task, self._model, self.host, seconds, fault=outcome.kind))
         return outcome
+
+    def _settle(
+        self, task: str, answer: Completion, prompt_tokens: int, call: Call, entry: list[float]
+    ) -> tuple[int, int]:
+        """Tokens of the prompt and of the answer."""
+        # Servers of one's own may count nothing: then the estimate stands.
+        asked = answer.prompt_tokens if answer.prompt_tokens is not None else prompt_tokens
+        said = answer.completion_tokens
+        said = estimate_tokens(answer.text) if said is None else said
+        self.usage.answers += 1
+        self.usage.count_tokens(task, asked, said, answer.provider_cached_tokens)
+        self._rate.settle(entry, asked + said)
+        call.settle(asked, said, answer.provider_cached_tokens)
+        return asked, said
 
     def _delay_seconds(self, fault: Fault, failures: int) -> float | None:
         rule = self._rules.get(fault.kind)

@@ -10,9 +10,15 @@ from typing import Any
 
 from llmcrawler.llm import faults
 from llmcrawler.llm.faults import Fault
+from llmcrawler.llm.tokens import estimate_tokens
 
 # From the strictest that servers know to the one that all know.
 _FORMATS = ("json_schema", "json_object", "plain")
+# What a model that thinks before it answers may think, by reasoning_effort: it is paid as answer.
+_THOUGHT_TOKENS = {"none": 0, "minimal": 1_000, "low": 4_000, "medium": 12_000, "high": 32_000}
+_USUAL_EFFORT = "medium"
+_UNBOUNDED_ANSWER_TOKENS = 4_000
+_MESSAGE_TOKENS = 4
 _SCHEMA_IN_WORDS = "\n\nAnswer with one JSON object and nothing else. It has to fit this JSON Schema:\n"
 
 
@@ -43,11 +49,13 @@ class Ask:
 class Dialect:
     """What one server understands. It only ever shrinks, and is remembered for the session.
 
-    `options` go into every request (None: left out): temperature, reasoning_effort.
+    `options` go into every request (None: left out): temperature, reasoning_effort. `bounded`: there is a budget, so
+    every answer must have an end, and thoughts count.
     """
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
+    def __init__(self, options: Mapping[str, Any], *, bounded: bool = False) -> None:
         self._options = options
+        self._bounded = bounded
         self._format = _FORMATS[0]
         self._parameters = set(faults.PARAMETERS)
         self._keywords = set(faults.SCHEMA_KEYWORDS)
@@ -68,8 +76,19 @@ class Dialect:
             body["response_format"] = {"type": "json_schema", "json_schema": rules}
         elif self._format == "json_object":
             body["response_format"] = {"type": "json_object"}
-        wishes = {**self._options, "max_tokens": ask.max_answer_tokens}
+        wishes = {**self._options, **self._bound(ask.max_answer_tokens)}
         return body | {name: wish for name, wish in wishes.items() if wish is not None and name in self._parameters}
+
+    def _bound(self, answer_tokens: int | None) -> dict[str, int | None]:
+        """OpenAI's models that think refuse `max_tokens`; its successor counts their thoughts too."""
+        if not self._bounded:
+            return {"max_tokens": answer_tokens}
+        tokens = answer_tokens or _UNBOUNDED_ANSWER_TOKENS
+        if "max_tokens" in self._parameters:
+            return {"max_tokens": tokens}
+        effort = str(self._options.get("reasoning_effort") or _USUAL_EFFORT)
+        thoughts = _THOUGHT_TOKENS.get(effort, _THOUGHT_TOKENS["high"])
+        return {"max_completion_tokens": tokens + thoughts}
 
     def adapt(self, fault: Fault, body: Mapping[str, Any]) -> str:
         """Give up what the server has just refused in `body`. Says what is done, or "" where the fault is another."""
@@ -85,6 +104,18 @@ class Dialect:
         if refused == self._format:
             self._format = _FORMATS[_FORMATS.index(refused) + 1]
         return f"asking in the form {self._format!r}"
+
+
+def prompt_estimate(body: Mapping[str, Any]) -> int:
+    """Tokens of a request. The schema is part of what OpenAI's models read; a message has a frame of its own."""
+    tokens = sum(estimate_tokens(message["content"]) + _MESSAGE_TOKENS for message in body["messages"])
+    form = body.get("response_format", {}).get("json_schema")
+    return tokens + (estimate_tokens(json.dumps(form)) if form else 0)
+
+
+def answer_bound(body: Mapping[str, Any]) -> int:
+    """The most tokens that the answer may have. A server that knows neither parameter stops by itself."""
+    return int(body.get("max_tokens") or body.get("max_completion_tokens") or _UNBOUNDED_ANSWER_TOKENS)
 
 
 def _leave_out(fault: Fault, known: set[str], sent: Container[str]) -> str:

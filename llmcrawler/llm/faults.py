@@ -61,19 +61,22 @@ def rules_with(max_attempts: int) -> dict[str, Rule]:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One failed request. `message` is the server's own, with no secret in it."""
+    """One failed request. `message` is the server's own, with no secret in it. `may_be_billed`: for all we know the
+    question was answered.
+    """
 
     kind: str
     message: str
     status: int | None = None
     retry_after_seconds: float | None = None
+    may_be_billed: bool = False
 
 
 _FORMAT = re.compile(r"response_format|json_schema|json_object|structured.?output|guided|grammar", re.IGNORECASE)
 _TOO_LONG = re.compile(r"context.?length|context window|context size|too long|too many tokens", re.IGNORECASE)
 # What a server may not know, and may be left out: options of a call, and bounds in its schema.
 SCHEMA_KEYWORDS = frozenset({"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern"})
-PARAMETERS = ("reasoning_effort", "max_tokens", "temperature")
+PARAMETERS = ("reasoning_effort", "max_tokens", "max_completion_tokens", "temperature")
 
 
 def fault_of_status(
@@ -87,7 +90,8 @@ def fault_of_status(
     if status == 429:
         return Fault(RATE_LIMIT, message, status, retry_after_seconds(headers, wall_seconds))
     if status in {502, 503, 504, 529}:
-        return Fault(AWAY, message, status, retry_after_seconds(headers, wall_seconds))
+        # A gateway that has waited in vain (504) knows nothing of what the server behind it has done.
+        return Fault(AWAY, message, status, retry_after_seconds(headers, wall_seconds), may_be_billed=status == 504)
     if status in {408, 409, 425} or status >= 500:
         return Fault(SERVER_ERROR, message, status, retry_after_seconds(headers, wall_seconds))
     if status == 413 or _TOO_LONG.search(text):

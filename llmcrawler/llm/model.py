@@ -11,6 +11,7 @@ from typing import Any
 
 from llmcrawler.errors import LLMUnavailable
 from llmcrawler.llm import embedded
+from llmcrawler.llm.budget import Budget, BudgetLimits
 from llmcrawler.llm.client import Limits, LLMClient
 from llmcrawler.llm.embedded.download import QWEN_CODER_1_5B, Progress
 from llmcrawler.llm.providers import ProviderChoice
@@ -25,15 +26,18 @@ _EMBEDDED_LIMITS = Limits(concurrency=1, timeout_seconds=300.0, max_attempts=2)
 class Model:
     """Asks the server that was chosen, or starts the embedded one first. Used as LLMClient is."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - by keyword, with defaults
         self,
         choice: ProviderChoice,
         limits: Limits,
         price: Price | None,
+        *,
         embedded_file: str = "",
         on_progress: Progress = lambda _done, _total: None,
+        budget: Budget | None = None,
     ) -> None:
-        self.usage = Usage(Price(0, 0, 0) if choice.kind == "embedded" else price)
+        self.budget = budget or Budget(BudgetLimits(price=price))
+        self.usage = Usage(price)
         self._choice = choice
         self._limits = limits
         self._embedded_file = embedded_file
@@ -92,6 +96,7 @@ class Model:
             choice.api_key,
             limits=self._limits,
             usage=self.usage,
+            budget=self.budget,
             reasoning_effort=choice.reasoning_effort,
         )
 
@@ -111,5 +116,6 @@ class Model:
             self._server.api_key,
             limits=limits,
             usage=self.usage,
+            budget=self.budget,
             temperature=0.0,
         )

@@ -103,28 +103,30 @@ class OpenAITransport:
         except (TimeoutError, openai.APITimeoutError) as error:
             if "connect" in type(error.__cause__).__name__.lower():
                 return self._no_connection("the connection timed out")
-            return Fault(TIMEOUT, f"no answer within {self._timeout_seconds:g} s")
+            return Fault(TIMEOUT, f"no answer within {self._timeout_seconds:g} s", may_be_billed=True)
         except openai.APIStatusError as error:
             self._was_reached = True
             message = self._redact(_server_message(error))
             return fault_of_status(error.status_code, message, error.code, error.response.headers, self._wall_clock())
         except openai.APIConnectionError as error:
-            # A connection that breaks was one: the server has only gone away.
-            self._was_reached |= "connect" not in type(error.__cause__).__name__.lower()
-            return self._no_connection(self._redact(error.__cause__ or error))
+            # A connection that breaks was one: the server has only gone away, perhaps with the answer on its way.
+            broke = "connect" not in type(error.__cause__).__name__.lower()
+            self._was_reached |= broke
+            return self._no_connection(self._redact(error.__cause__ or error), may_be_billed=broke)
         except (openai.OpenAIError, ValueError) as error:
-            return Fault(SERVER_ERROR, self._redact(f"{type(error).__name__}: {error}"))
+            return Fault(SERVER_ERROR, self._redact(f"{type(error).__name__}: {error}"), may_be_billed=True)
         self._was_reached = True
         return answer
 
-    def _no_connection(self, message: str) -> Fault:
-        return Fault(LOST if self._was_reached else UNREACHED, message)
+    def _no_connection(self, message: str, *, may_be_billed: bool = False) -> Fault:
+        return Fault(LOST if self._was_reached else UNREACHED, message, may_be_billed=may_be_billed)
 
     def _completion(self, answer: Any) -> Completion | Fault:
         """`answer` is a ChatCompletion in name only: the package checks nothing, and servers leave things out."""
         choices = getattr(answer, "choices", None)
         if not choices or getattr(choices[0], "message", None) is None:
-            return Fault(SERVER_ERROR, f"no chat completion: {self._redact(getattr(answer, 'error', None) or answer)}")
+            what = f"no chat completion: {self._redact(getattr(answer, 'error', None) or answer)}"
+            return Fault(SERVER_ERROR, what, may_be_billed=True)
         message, usage = choices[0].message, getattr(answer, "usage", None)
         details = getattr(usage, "prompt_tokens_details", None)
         refusal = getattr(message, "refusal", None)

@@ -3,6 +3,7 @@
 `display`, the live one, is imported only where it is shown, as rich's console is slow to load.
 """
 
+from llmcrawler.reporting.beside import Actual
 from llmcrawler.reporting.exit_status import BUDGET_REACHED, ExitStatus, count_line, judge
 from llmcrawler.reporting.fetching import FetchProgress
 from llmcrawler.reporting.figures import Figures, LLMFigures, read_figures
@@ -15,6 +16,7 @@ from llmcrawler.reporting.tally import Tally
 
 __all__ = [
     "BUDGET_REACHED",
+    "Actual",
     "Ending",
     "ExitStatus",
     "FetchProgress",

@@ -19,6 +19,17 @@ _PRIVATE = ("llmcrawler/proxies/",)
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetFigures:
+    """Limits of 0 are none. What is spent counts over all runs of a job; `cost_usd` None: the price is not known."""
+
+    max_tokens: int
+    max_cost_usd: float
+    tokens: int
+    cost_usd: float | None
+    is_reached: bool
+
+
+@dataclass(frozen=True, slots=True)
 class LLMFigures:
     """`cost_usd` is None where the model's price is not known."""
 
@@ -30,6 +41,7 @@ class LLMFigures:
     cost_usd: float | None
     cached_answers: int
     faults: Counter[str]
+    budget: BudgetFigures | None = None
 
     @property
     def tokens(self) -> int:
@@ -87,6 +99,7 @@ def read_figures(stats: Stats) -> Figures:
             cost_usd=stats.get("llmcrawler/llm/cost_usd"),
             cached_answers=_count(stats, "llmcrawler/llm/cached_answers"),
             faults=_counts_below(stats, "llmcrawler/llm/faults/"),
+            budget=_budget(stats),
         ),
         sources=_counts_below(stats, "llmcrawler/urls/"),
         map_end=str(stats.get("llmcrawler/map_end", "")),
@@ -100,6 +113,18 @@ def lasting_stats(stats: Stats) -> dict[str, int | float]:
         for name, value in stats.items()
         if name.startswith(_LASTING) and not name.startswith(_PRIVATE) and isinstance(value, int | float)
     }
+
+
+def _budget(stats: Stats) -> BudgetFigures | None:
+    if "llmcrawler/llm/budget_tokens" not in stats:
+        return None
+    return BudgetFigures(
+        max_tokens=_count(stats, "llmcrawler/llm/budget_max_tokens"),
+        max_cost_usd=float(stats.get("llmcrawler/llm/budget_max_cost_usd", 0)),
+        tokens=_count(stats, "llmcrawler/llm/budget_tokens"),
+        cost_usd=stats.get("llmcrawler/llm/budget_cost_usd"),
+        is_reached=bool(stats.get("llmcrawler/llm/budget_reached")),
+    )
 
 
 def _count(stats: Stats, key: str) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
+from llmcrawler.reporting.beside import Actual, beside
 from llmcrawler.reporting.plain_text import plain
 from llmcrawler.reporting.table import table
 from llmcrawler.reporting.words import duration
@@ -26,6 +27,7 @@ def status_tables(status: JobStatus, now: float) -> Iterator[RenderableType]:
         yield Text(plain(line))
     parts = (
         _urls(status),
+        _plan(status),
         _stages(status.stages),
         _errors(status.errors),
         _page_types(status.page_types),
@@ -64,6 +66,20 @@ def _urls(status: JobStatus) -> Iterable[RenderableType]:
     leased = "in flight" if status.state == "running" else "in flight when the crawl ended"
     names = {"done": "done", "dead": "dead letters", "leased": leased, "queued": "queued", "seen": "redirects' targets"}
     return [table(("urls", ">"), [(names[state], f"{status.urls[state]:,}") for state in names])]
+
+
+def _plan(status: JobStatus) -> Iterable[RenderableType] | None:
+    if status.plan is None:
+        return None
+    actual = Actual(
+        pages=status.urls["done"],
+        errors=status.urls["dead"],
+        seconds=status.rate.seconds if status.runs == 1 else None,
+        llm_calls=int(status.spent.get("calls", 0)),
+        llm_tokens=int(status.spent.get("tokens", 0)),
+        cost_usd=status.spent.get("cost_usd"),
+    )
+    return [table(("plan", ">planned", ">so far"), beside(status.plan, actual))]
 
 
 def _stages(stages: Mapping[str, StageCounts]) -> Iterable[RenderableType] | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich.cells import cell_len
 
 from llmcrawler.items import Template
+from llmcrawler.reporting.beside import Actual, beside
 from llmcrawler.reporting.figures import Figures
 from llmcrawler.reporting.limits import HostThrottle
 from llmcrawler.reporting.plain_text import column, plain
@@ -24,13 +26,16 @@ _WAYS = ("structured-data", "template", "llm", "rule")
 class Ending:
     """How a crawl ended. `reason` is Scrapy's; `limit_seconds` says how long each limit held it back.
 
-    `hosts` have the throughput of their whole time.
+    `hosts` have the throughput of their whole time. `plan` is that of `scrapy plan`, where the job has one; `actual`
+    is what came of it.
     """
 
     reason: str
     elapsed_seconds: float
     limit_seconds: Mapping[str, float]
     hosts: Sequence[HostThrottle] = ()
+    plan: Mapping[str, Any] | None = None
+    actual: Actual | None = None
 
 
 def summary(figures: Figures, tally: Tally, ending: Ending) -> str:
@@ -40,6 +45,8 @@ def summary(figures: Figures, tally: Tally, ending: Ending) -> str:
         _page_types(tally),
         _templates(tally),
         _llm(figures),
+        _budget(figures, tally),
+        _plan(ending),
         _errors(figures, tally),
     ]
     lines = ["Summary"]
@@ -162,6 +169,32 @@ def _llm(figures: Figures) -> list[str]:
     if llm.faults:
         lines.append(f"     faults: {counts(llm.faults, 8)}")
     return [plain(line, WIDTH) for line in lines]
+
+
+def _budget(figures: Figures, tally: Tally) -> list[str]:
+    """What was bought, and what for lack of it was not."""
+    budget = figures.llm.budget
+    if budget is None:
+        return []
+    spent = [f"{budget.tokens:,} of {budget.max_tokens:,} tokens"] if budget.max_tokens else []
+    if budget.max_cost_usd and budget.cost_usd is not None:
+        spent.append(f"${budget.cost_usd:.4f} of ${budget.max_cost_usd:g}")
+    learned = sum(template.llm_calls > 0 for template in tally.templates.values())
+    bought = f"{figures.llm.calls:,} calls, {figures.decided_by['llm']:,} pages judged by the model"
+    lines = [
+        f"Budget: {', '.join(spent)}{', reached' if budget.is_reached else ''}",
+        f"     bought in this run: {bought}, {learned:,} templates learned",
+    ]
+    without = sum(count for kind, count in figures.errors.items() if kind.endswith("/budget"))
+    if without:
+        lines.append(f'     {without:,} pages had to do without: their lines have an error of the kind "budget"')
+    return [plain(line, WIDTH) for line in lines]
+
+
+def _plan(ending: Ending) -> list[str]:
+    if ending.plan is None or ending.actual is None:
+        return []
+    return _table(["Plan", "planned", "actual"], [list(row) for row in beside(ending.plan, ending.actual)], left=(0,))
 
 
 def _errors(figures: Figures, tally: Tally) -> list[str]:

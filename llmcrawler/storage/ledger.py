@@ -17,6 +17,10 @@ from llmcrawler.storage.schema import State
 
 STAGES: Final = ("fetch", "content", "classify", "record")  # and then the user's own
 
+# Names of values of the job: what its runs have spent on the model, and what was planned (planning.Plan.to_json).
+SPENT: Final = "llm_spent"
+PLAN: Final = "plan"
+
 _COMPRESSION = 1  # a third of the time of the usual level, for a tenth more bytes
 _LINES_AT_ONCE = 200
 
@@ -111,6 +115,14 @@ class Ledger:
     async def lines(self, after: int, until: int) -> list[tuple[int, dict[str, Any]]]:
         """The next lines of the feed, with their seq, which is in (after, until]."""
         return await self._database.run(lambda connection: read_lines(connection, after, until, _LINES_AT_ONCE))
+
+    async def keep(self, spent: Mapping[str, float]) -> None:
+        """What the crawl has spent on the model, over all its runs. It outlasts the end of this process."""
+        await self._database.run(lambda connection: write_value(connection, SPENT, dict(spent)))
+
+    def note(self, spent: Mapping[str, float]) -> None:
+        """The same for who does not wait for it."""
+        self._database.post(lambda connection: write_value(connection, SPENT, dict(spent)))
 
     def _write_learned(self, connection: JobConnection, seq: int) -> None:
         write_value(connection, "learned_seq", seq)

@@ -11,7 +11,7 @@ from typing import Any
 
 from llmcrawler.storage.folder import JOB_FILE, is_locked
 from llmcrawler.storage.keys import JobConnection
-from llmcrawler.storage.ledger import STAGES, read_value
+from llmcrawler.storage.ledger import PLAN, SPENT, STAGES, read_value
 from llmcrawler.storage.schema import State, read_job_file, refusal
 
 _LATELY_SECONDS = 60.0
@@ -83,6 +83,7 @@ class Rate:
 class JobStatus:
     """Moments are seconds since 1970. `state`: running, finished or interrupted; `reason` is Scrapy's finish_reason.
 
+    `spent` is what all runs have paid the model, `plan` what `scrapy plan` said of the crawl, as planning.Plan.to_json.
     `hosts` are the hundred with the most urls. What is leased while no crawl runs was on its way when it ended.
     """
 
@@ -105,6 +106,8 @@ class JobStatus:
     hosts: tuple[HostUrls, ...]
     host_count: int
     files: Mapping[str, int]
+    spent: Mapping[str, float]
+    plan: Mapping[str, Any] | None
 
     def as_dict(self) -> dict[str, Any]:
         """The same in dicts, lists and plain values, as JSON has them."""
@@ -153,6 +156,8 @@ def job_status(folder: Path, now: float) -> JobStatus:
             hosts=tuple(hosts[:_MAX_HOSTS]),
             host_count=len(hosts),
             files=_files(folder),
+            spent=read_value(connection, SPENT, {}),
+            plan=read_value(connection, PLAN),
         )
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from llmcrawler.classification import Classifier, PageType, PageTypes, PageView, Question, Verdict
 from llmcrawler.classification.prompt import Answer
-from llmcrawler.errors import BadAnswer, LLMFailed, LLMUnavailable
+from llmcrawler.errors import BadAnswer, BudgetSpent, LLMFailed, LLMUnavailable
 from llmcrawler.items import PageContent
 
 TYPES = PageTypes([PageType("product", "one item"), PageType("listing", "many"), PageType("other", "the rest")])
@@ -68,6 +68,21 @@ async def one_by_one(classifier: Classifier, questions: list[Question]) -> list[
 class Regrouped:
     aliases: Mapping[str, str] = field(default_factory=dict)
     moved: Mapping[str, str] = field(default_factory=dict)
+
+
+async def test_when_the_budget_is_spent_known_answers_and_verdicts_serve_and_other_pages_say_so() -> None:
+    """The asker has a cache: only what is not in it costs, and is refused."""
+    known = {"http://site.test/t1/1", "http://site.test/t2/3"}
+    oracle = opened(lambda url: "product" if url in known else BudgetSpent("LLM_MAX_TOKENS=1"))
+    classifier = Classifier(TYPES, oracle)
+    (_first, second) = await one_by_one(classifier, [page(1), page(2)])
+    assert (second.page_type, second.decided_by, second.error) == ("product", "template", None)
+    alone, unsettled = await one_by_one(classifier, [page(1, "t2"), page(3, settled=False)])
+    assert alone.decided_by == "rule"
+    assert unsettled.decided_by == "template"
+    assert {one.error.kind for one in (alone, unsettled) if one.error} == {"budget"}
+    (later,) = await one_by_one(classifier, [page(3, "t2")])
+    assert (later.page_type, later.decided_by, later.error) == ("product", "llm", None)
 
 
 async def test_structured_data_comes_before_the_model() -> None:

@@ -5,12 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from llmcrawler.errors import BadAnswer, LLMFailed, LLMUnavailable
-from llmcrawler.extraction import RecordAnswer, RecordQuestion, RecordRules, Records, RecordTypes, wanted_fields
+from llmcrawler.errors import BadAnswer, BudgetSpent, LLMFailed, LLMUnavailable
+from llmcrawler.extraction import (
+    FallbackTeacher,
+    RecordAnswer,
+    RecordQuestion,
+    RecordRules,
+    Records,
+    RecordTypes,
+    StructuredTeacher,
+    wanted_fields,
+)
 from tests.core.record_pages import TruthTeacher, new_design, old_design, product, question, review_form
 
 RULES = RecordRules(min_pages=5, learn_pages=12)
@@ -190,13 +200,29 @@ async def test_what_was_learned_goes_to_the_heir_of_a_template() -> None:
 
 @pytest.mark.parametrize(
     ("fault", "kind"),
-    [(LLMFailed("timeout"), "llm_failed"), (LLMUnavailable("no credit"), "llm_unavailable")],
+    [
+        (LLMFailed("timeout"), "llm_failed"),
+        (LLMUnavailable("no credit"), "llm_unavailable"),
+        (BudgetSpent("LLM_MAX_TOKENS=1"), "budget"),
+    ],
 )
 async def test_a_model_that_fails_is_an_error_of_the_pages(fault: Exception, kind: str) -> None:
     records = make(TruthTeacher(faults=[fault] * 20))
     answers = await ask(records, [question(number) for number in range(12)])
     assert {answer.error.kind for answer in answers if answer.error} == {kind}
     assert all(answer.record is None for answer in answers)
+
+
+async def test_structured_data_that_stands_in_for_the_model_says_so_and_is_not_kept() -> None:
+    teacher = FallbackTeacher(TruthTeacher(faults=[BudgetSpent("LLM_MAX_TOKENS=1")] * 20), StructuredTeacher())
+    records = make(teacher)
+    html = "<html><body><h1 itemprop='name'>Thing {0}</h1><p>Costs <b itemprop='price'>{0}.50</b></p></body></html>"
+    questions = [replace(question(number), html=html.format(number)) for number in range(12)]
+    answers = await ask(records, questions)
+    assert [answer.record and answer.record["name"] for answer in answers] == [f"Thing {n}" for n in range(12)]
+    assert {answer.error.kind for answer in answers if answer.error} == {"budget"}
+    assert all(answer.error for answer in answers)
+    assert records.to_keep("shop.test") == []
 
 
 async def test_a_useless_answer_is_asked_again() -> None:

@@ -68,6 +68,20 @@ def test_a_summary_tells_pages_types_templates_calls_and_errors() -> None:
     ]
 
 
+def test_a_budget_says_what_it_bought() -> None:
+    budget = {"max_tokens": 2500, "max_cost_usd": 0.01, "tokens": 2450, "cost_usd": 0.0021, "reached": True}
+    stats = {**STATS, "llmcrawler/decided_by/llm": 3, "llmcrawler/errors/classify/budget": 4}
+    stats |= {f"llmcrawler/llm/budget_{name}": value for name, value in budget.items()}
+    pages = tally()
+    pages.add_template(Template("t2", page_count=3, llm_calls=1))
+    lines = summary(read_figures(stats), pages, ENDING).splitlines()
+    at = lines.index("Budget: 2,450 of 2,500 tokens, $0.0021 of $0.01, reached")
+    assert lines[at + 1 : at + 3] == [
+        "     bought in this run: 2 calls, 3 pages judged by the model, 1 templates learned",
+        '     4 pages had to do without: their lines have an error of the kind "budget"',
+    ]
+
+
 def test_a_crawl_of_nothing_has_a_summary() -> None:
     text = summary(read_figures({}), Tally(), Ending("shutdown", 0.0, {}))
     assert text.splitlines() == [

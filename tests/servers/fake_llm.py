@@ -71,6 +71,7 @@ class FakeLLM:
         self.bodies: list[Document] = []
         self.documents: list[Document] = []
         self.authorizations: list[str] = []
+        self.tokens = 0  # of the completions that it gave, as it counts them
         self.in_flight = 0
         self.max_in_flight = 0
         self.model_lists = 0
@@ -165,7 +166,9 @@ class FakeLLM:
             return web.Response(text="<html>not an API</html>", content_type="text/html")
         document = json.loads(body["messages"][-1]["content"])
         self.documents.append(document)
-        return web.json_response(_completion(body, self._spoil(self.answer(document), fault), fault))
+        completion = _completion(body, self._spoil(self.answer(document), fault), fault)
+        self.tokens += completion.get("usage", {}).get("total_tokens", 0)
+        return web.json_response(completion)
 
     @staticmethod
     def _spoil(answer: Document, fault: str) -> str:

@@ -1,0 +1,148 @@
+"""`scrapy plan URL`: what a crawl would come to, from a few pages of the site and without a call of the model."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from scrapy.commands import BaseRunSpiderCommand
+from scrapy.crawler import Crawler
+from scrapy.exceptions import UsageError
+from scrapy.settings import BaseSettings
+
+from llmcrawler.arguments import ExploreOptions
+from llmcrawler.classification import call_tokens
+from llmcrawler.configuration import batch_rules, check, model_of, page_types_of, record_types_of
+from llmcrawler.errors import ConfigError
+from llmcrawler.extensions.progress import read_hosts
+from llmcrawler.extraction import lesson_tokens
+from llmcrawler.job import keep_plan
+from llmcrawler.llm import resolve_provider
+from llmcrawler.planning import THOUGHT_TOKENS, Terms, make_plan
+from llmcrawler.reporting.plan_table import plan_tables
+from llmcrawler.reporting.table import stdout_console
+from llmcrawler.sampling import SAMPLE_PAGES, sampler_of
+
+_SPIDER = "explore"
+_EMBEDDED_NAME = "embedded"
+# A remote model answers in a second or two; the embedded one on two cores (README).
+_CALL_SECONDS, _EMBEDDED_CALL_SECONDS = 1.5, 6.5
+_LOOK_ONLY: dict[str, Any] = {
+    "SCHEDULER": "llmcrawler.sampling.SamplingScheduler",
+    "ITEM_PIPELINES": {
+        "llmcrawler.pipelines.sampling.SampledLinks": 50,
+        "llmcrawler.pipelines.content.ContentPipeline": 100,
+        "llmcrawler.pipelines.sampling.SamplingPipeline": 300,
+    },
+    "LLM_PROVIDER": "none",
+    "LLM_MAX_COST_USD": 0,
+    "TEMPLATES_FILE": "",
+    "JOBDIR": None,
+    "FEEDS": {},
+    "PAGE_STAGES": [],
+    "PROGRESS": "off",
+    "STATS_DUMP": False,
+}
+
+
+class Command(BaseRunSpiderCommand):
+    """Exit status: 0, 1 when no page could be fetched, 2 wrong usage."""
+
+    def syntax(self) -> str:
+        return "[options] <url>"
+
+    def short_desc(self) -> str:
+        return "Tell what a crawl would take: pages, time, LLM calls, money"
+
+    def long_desc(self) -> str:
+        return (
+            "Fetch a few pages of a site, as politely as a crawl, and tell what a crawl of it would come to. No model"
+            " is asked. -a and -s are those of the crawl; with -s JOBDIR=... the plan is kept there, for scrapy status."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--sample", type=int, default=100, metavar="N", help="pages to fetch (100)")
+        parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        assert self.settings is not None
+        if len(args) != 1:
+            raise UsageError("name one url: scrapy plan [options] https://example.com", print_help=False)
+        if opts.sample < 1:
+            raise UsageError("--sample is at least 1", print_help=False)
+        self._options, self._jobdir, self._terms = _read(self.settings, {**opts.spargs, "url": args[0]})
+        self.settings.setdict({**_LOOK_ONLY, SAMPLE_PAGES: opts.sample}, priority="cmdline")
+        if not opts.loglevel:
+            self.settings.set("LOG_LEVEL", "ERROR", priority="cmdline")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.crawler_process is not None
+        crawler = self.crawler_process.create_crawler(_SPIDER)
+        self.crawler_process.crawl(crawler, **{**opts.spargs, "url": args[0]})
+        self.crawler_process.start()
+        sample = sampler_of(crawler).sample()
+        if all(page.error is not None for page in sample.pages):
+            errors = ", ".join(sorted({str(page.error) for page in sample.pages})) or "see the log"
+            sys.stderr.write(f"No page of {args[0]} could be fetched: {errors}\n")
+            self.exitcode = 1
+            return
+        plan = make_plan(self._options.urls[0], sample, _with_gap(self._terms, crawler)).to_json()
+        if self._jobdir is not None:
+            keep_plan(self._jobdir, plan)
+        if opts.json:
+            sys.stdout.write(json.dumps(plan, indent=2, ensure_ascii=False) + "\n")
+            return
+        console = stdout_console()
+        for part in plan_tables(plan):
+            console.print(part)
+
+
+def _read(settings: BaseSettings, arguments: dict[str, Any]) -> tuple[ExploreOptions, Path | None, Terms]:
+    try:
+        options = ExploreOptions.of(arguments)
+        check(settings, options, _SPIDER)
+        terms = _terms(settings, options)
+    except ConfigError as error:
+        raise UsageError(str(error), print_help=False) from error
+    return options, Path(settings["JOBDIR"]) if settings.get("JOBDIR") else None, terms
+
+
+def _terms(settings: BaseSettings, options: ExploreOptions) -> Terms:
+    model = model_of(settings)
+    terms = Terms(
+        max_pages=options.max_pages,
+        gap_seconds=settings.getfloat("DOWNLOAD_DELAY"),
+        concurrency=settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"),
+    )
+    if model is None:
+        return terms
+    page_types = page_types_of(options)
+    small, choice = model.is_embedded, resolve_provider(settings, os.environ)
+    return replace(
+        terms,
+        model=_EMBEDDED_NAME if small else choice.model or choice.base_url,
+        batches=batch_rules(settings, embedded=small),
+        call_seconds=_EMBEDDED_CALL_SECONDS if small else _CALL_SECONDS,
+        classify_tokens=call_tokens(page_types, small_model=small),
+        induce_tokens=lesson_tokens(options.wanted, small_model=small),
+        thought_tokens=THOUGHT_TOKENS.get(choice.reasoning_effort or "", 0),
+        price=model.budget.limits.price,
+        weak_types={"listing", page_types.fallback or ""},
+        record_types=record_types_of(settings, options),
+        min_pages=settings.getint("RECORD_MIN_PAGES"),
+        samples=settings.getint("RECORD_SAMPLES"),
+        max_samples=settings.getint("RECORD_MAX_SAMPLES"),
+        pages_a_lesson_call=1 if small else settings.getint("RECORD_MAX_SAMPLES"),
+    )
+
+
+def _with_gap(terms: Terms, crawler: Crawler) -> Terms:
+    """A Crawl-delay in robots.txt is known by now."""
+    return replace(terms, gap_seconds=max([terms.gap_seconds, *(host.gap_seconds for host in read_hosts(crawler))]))

@@ -1,0 +1,41 @@
+"""`scrapy plan`, as a user runs it before a crawl, and what is shown of it afterwards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.e2e.crawling import explore, scrapy
+from tests.servers.fake_llm import FakeLLM
+from tests.servers.mock_site import MockSite
+from tests.servers.record_sites import make_site
+from tests.servers.teacher import answer_from_truth
+
+
+def test_a_plan_is_near_to_what_the_crawl_comes_to_and_stands_beside_it(tmp_path: Path) -> None:
+    site, job = make_site("shop"), tmp_path / "job"
+    with MockSite(site.routes()).in_thread() as server, FakeLLM(answer_from_truth(site.truth())).in_thread() as llm:
+        settings = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url, "JOBDIR": job}
+        settings |= {"LLM_PRICE_INPUT": 1, "LLM_PRICE_OUTPUT": 2}
+        done = scrapy("plan", server.url("/"), "--sample", 60, "--json", settings=settings)
+        assert done.returncode == 0, done.stderr
+        assert llm.calls == 0, "a plan asks no model"
+        fetched = sum(server.measures.hits.values())
+        assert fetched <= 75, "60 pages, their retries, robots.txt and sitemaps"
+        outcome = explore(tmp_path, server.url("/"), settings)
+    assert outcome.exit_status == 0, outcome.log
+    plan = json.loads(done.stdout)
+    fine = sum(page["error"] is None for page in outcome.pages)
+    assert 0.85 * fine <= plan["pages"]["likely"] <= 1.15 * fine
+    assert llm.calls / 1.5 <= plan["llm"]["calls"]["likely"] <= llm.calls * 1.5
+    assert "LLM calls" in outcome.log.partition("planned")[2], "the summary has the plan beside what came of it"
+    status = scrapy("status", job, "--json")
+    assert json.loads(status.stdout)["plan"] == plan
+    assert json.loads(status.stdout)["spent"]["calls"] == llm.calls
+
+
+def test_a_site_that_cannot_be_reached_has_no_plan() -> None:
+    done = scrapy("plan", "http://127.0.0.1:9/", settings={"RETRY_TIMES": 0, "AUTOTHROTTLE_ENABLED": True})
+    assert done.returncode == 1
+    assert "No page of http://127.0.0.1:9/ could be fetched: refused" in done.stderr
+    assert not done.stdout
