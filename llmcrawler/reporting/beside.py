@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmcrawler.reporting.words import duration
+from llmcrawler.storage.status import JobStatus
 
 Amounts = Mapping[str, float]
 
@@ -21,6 +22,21 @@ class Actual:
     llm_calls: int = 0
     llm_tokens: int = 0
     cost_usd: float | None = None
+
+
+def of_job(status: JobStatus) -> list[tuple[str, str, str]]:
+    """As `beside`; none where nothing was planned."""
+    if status.plan is None:
+        return []
+    actual = Actual(
+        pages=status.urls["done"],
+        errors=status.urls["dead"],
+        seconds=status.rate.seconds if status.runs == 1 else None,
+        llm_calls=int(status.spent.get("calls", 0)),
+        llm_tokens=int(status.spent.get("tokens", 0)),
+        cost_usd=status.spent.get("cost_usd"),
+    )
+    return beside(status.plan, actual)
 
 
 def beside(plan: Mapping[str, Any], actual: Actual) -> list[tuple[str, str, str]]:

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from llmcrawler.reporting.beside import Actual, beside
+from llmcrawler.reporting.beside import of_job
 from llmcrawler.reporting.plain_text import plain
 from llmcrawler.reporting.table import table
 from llmcrawler.reporting.words import duration
@@ -69,17 +69,8 @@ def _urls(status: JobStatus) -> Iterable[RenderableType]:
 
 
 def _plan(status: JobStatus) -> Iterable[RenderableType] | None:
-    if status.plan is None:
-        return None
-    actual = Actual(
-        pages=status.urls["done"],
-        errors=status.urls["dead"],
-        seconds=status.rate.seconds if status.runs == 1 else None,
-        llm_calls=int(status.spent.get("calls", 0)),
-        llm_tokens=int(status.spent.get("tokens", 0)),
-        cost_usd=status.spent.get("cost_usd"),
-    )
-    return [table(("plan", ">planned", ">so far"), beside(status.plan, actual))]
+    rows = of_job(status)
+    return [table(("plan", ">planned", ">so far"), rows)] if rows else None
 
 
 def _stages(stages: Mapping[str, StageCounts]) -> Iterable[RenderableType] | None:

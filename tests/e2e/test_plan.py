@@ -32,6 +32,8 @@ def test_a_plan_is_near_to_what_the_crawl_comes_to_and_stands_beside_it(tmp_path
     status = scrapy("status", job, "--json")
     assert json.loads(status.stdout)["plan"] == plan
     assert json.loads(status.stdout)["spent"]["calls"] == llm.calls
+    assert scrapy("report", job, "-o", tmp_path / "report.html").returncode == 0
+    assert "What was planned, and what came of it" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_site_that_cannot_be_reached_has_no_plan() -> None:

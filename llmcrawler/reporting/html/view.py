@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from llmcrawler.reporting.beside import of_job
 from llmcrawler.reporting.figures import Figures, read_figures
 from llmcrawler.reporting.html.costs import TASKS, costs_of
 from llmcrawler.reporting.html.digest import UNKNOWN, Digest, ErrorKind
@@ -61,6 +62,7 @@ def build(material: Material, max_listed: int) -> dict[str, Any]:
         "changes": [(name, digest.changes[name]) for name in _CHANGES if digest.changes[name]],
         "runs": _runs(material.runs),
         "hosts": _hosts(material),
+        "planned": [] if material.status is None else of_job(material.status),
         "findings": findings(material, digest, len(templates), pace, costs),
         "unknown": UNKNOWN,
         "data": {
