@@ -29,10 +29,15 @@ class ExploreOptions:
     wanted: Wanted | None = None
     force: tuple[str, ...] = ()
     refresh: bool = False
+    goal: tuple[str, ...] = ()
+    max_records: int | None = None
 
     @classmethod
     def of(cls, arguments: Mapping[str, object]) -> ExploreOptions:
         """Raises ConfigError for a wrong value. Arguments it does not know are ignored: Scrapyd adds its own."""
+        goal, max_records = _names(arguments, "goal"), _number(arguments, "max_records", minimum=1)
+        if max_records is not None and not goal:
+            raise ConfigError(f"max_records={max_records}: of which page types? Say so with -a goal=product,article")
         return cls(
             urls=_urls(arguments),
             max_pages=_number(arguments, "max_pages", minimum=1) or 500,
@@ -43,6 +48,8 @@ class ExploreOptions:
             wanted=_wanted(arguments),
             force=_names(arguments, "force"),
             refresh=_flag(arguments, "refresh"),
+            goal=goal,
+            max_records=max_records,
         )
 
     def identity(self) -> dict[str, Any]:
@@ -55,6 +62,8 @@ class ExploreOptions:
             "deny": list(self.deny),
             "page_types": None if self.page_types is None else f"{self.page_types.name} ({_digest(self.page_types)})",
             "schema": None if self.wanted is None else self.wanted.schema,
+            "goal": sorted(self.goal) or None,
+            "max_records": self.max_records,
         }
 
 

@@ -26,7 +26,7 @@ from llmcrawler.extraction import (
     Validator,
     read_learners,
 )
-from llmcrawler.frontier import MemoryFrontier
+from llmcrawler.frontier import Goal, MemoryFrontier, Pursuit
 from llmcrawler.items import Page
 from llmcrawler.job import JobRules, Wish, check_job
 from llmcrawler.llm import AnswerCache, Limits, price_of, read_price, resolve_provider
@@ -63,7 +63,7 @@ _MINIMA: Mapping[str, float] = {
 def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     """Raises ConfigError for a setting or an argument that a crawl could not be built from."""
     Scope(options.urls, allow=options.allow, deny=options.deny, max_depth=options.depth)
-    page_types_of(options)
+    check_goal(options)
     model_of(settings)
     if options.wanted is not None:
         Validator(options.wanted.schema)
@@ -133,6 +133,22 @@ def _at_least(settings: BaseSettings, name: str, minimum: float) -> None:
 
 def page_types_of(options: ExploreOptions) -> PageTypes:
     return DEFAULT_PAGE_TYPES if options.page_types is None else load_page_types(options.page_types)
+
+
+def check_goal(options: ExploreOptions) -> None:
+    """Raises ConfigError for a page type that no page will ever have."""
+    known = page_types_of(options)
+    unknown = [name for name in options.goal if name not in known.names]
+    if unknown:
+        raise ConfigError(
+            f"goal={','.join(options.goal)}: no page type {unknown[0]!r}; there are: {', '.join(known.names)}"
+        )
+
+
+def pursuit_of(options: ExploreOptions) -> Pursuit | None:
+    if not options.goal:
+        return None
+    return Pursuit(Goal(options.goal), max_records=options.max_records, clock=time.monotonic)
 
 
 def model_of(settings: BaseSettings) -> Model | None:

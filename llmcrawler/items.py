@@ -29,10 +29,13 @@ class StageRun:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An absolute http(s) url as the page gives it (not yet normalised) and its anchor text."""
+    """An absolute http(s) url as the page gives it (not yet normalised), its anchor text, and where on the page it
+    stands: the same for the links of one list, and on all pages of a template.
+    """
 
     url: str
     text: str = ""
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,8 +106,10 @@ class Job:
         await self.frontier.open()
         self.last_earlier_seq = await self.ledger.last_seq()
 
-    async def restore(self, admission: Admission) -> None:
-        """Have the urls of earlier runs count. It takes some seconds for a hundred thousand of them."""
+    async def restore(self, admission: Admission, relearn: Callable[[JobConnection], None]) -> None:
+        """Have the urls of earlier runs count, and what was learned of them. It takes some seconds for a hundred
+        thousand.
+        """
 
         def recall(connection: JobConnection) -> None:
             redirected = connection.execute(
@@ -120,6 +122,7 @@ class Job:
                 "SELECT url FROM urls WHERE referer IS NOT NULL AND state != ? ORDER BY id", (State.SEEN,)
             )
             admission.recall(url for (url,) in rows)
+            relearn(connection)
 
         await self._database.run(recall)
 

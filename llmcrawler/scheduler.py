@@ -12,6 +12,7 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from typing import Protocol, Self
 
 from scrapy import Request, Spider, signals
@@ -32,6 +33,8 @@ from llmcrawler.wiring import Crawl, crawl_of
 LEASE = "lease"
 NOT_BEFORE_SECONDS = "not_before_seconds"  # in the meta of a request that comes back: how long it waits here
 
+_LOOK_AGAIN_SECONDS = 5.0
+
 logger = logging.getLogger(__name__)
 
 
@@ -51,6 +54,7 @@ class FrontierScheduler(BaseScheduler):
         self.frontier: Frontier = crawl.frontier
         self._crawler = crawler
         self._crawl = crawl
+        self._pursuit = crawl.pursuit
         self._max_pages = max_pages = crawl.options.max_pages
         self._spent = 0
         self._refundable = max_pages
@@ -63,6 +67,8 @@ class FrontierScheduler(BaseScheduler):
         self._delayed = 0
         self._wanted = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        if self._pursuit is not None:
+            self._pursuit.on_news = self._wanted.set
         crawler.signals.connect(self._item_is_through, signals.item_scraped)
         crawler.signals.connect(self._item_was_dropped, signals.item_dropped)
         crawler.signals.connect(self._item_failed, signals.item_error)
@@ -87,6 +93,7 @@ class FrontierScheduler(BaseScheduler):
         return deferred_from_coro(self._close(reason))
 
     async def add(self, tasks: Iterable[UrlTask]) -> int:
+        await self._prefer()
         try:
             new = await self.frontier.add(tasks)
         except StorageFailed:  # the crawl is being closed, and says why
@@ -130,7 +137,10 @@ class FrontierScheduler(BaseScheduler):
 
     def has_pending_requests(self) -> bool:
         here = self._waiting or self._delayed or self._buffered or self._is_leasing
-        return bool(here or (self._budget() > 0 and self.frontier.counts().queued))
+        if here or self._budget() <= 0 or not self.frontier.counts().queued:
+            return bool(here)
+        # What waits to be known better is not pending: pages that wait for company must not wait for it.
+        return self._pursuit is None or not (self._is_dry and self._pursuit.is_waiting)
 
     def _hand_out(self, host: str, leases: deque[Lease]) -> Request:
         lease = leases.popleft()
@@ -153,7 +163,7 @@ class FrontierScheduler(BaseScheduler):
         self._refundable = max(0, self._max_pages - counts.dead)
         self._spent = counts.done + max(0, counts.dead - self._max_pages)
         if job is not None and not job.resumed.is_new:
-            await job.restore(self._crawl.admission)
+            await job.restore(self._crawl.admission, self._crawl.relearn)
             self._limit_to(job.resumed)
         self._tasks = [asyncio.ensure_future(self._keep_filled()), asyncio.ensure_future(self._keep_leases())]
 
@@ -172,8 +182,7 @@ class FrontierScheduler(BaseScheduler):
 
     async def _keep_filled(self) -> None:
         while True:
-            await self._wanted.wait()
-            self._wanted.clear()
+            await self._until_wanted()
             limit = min(self._budget(), 2 * self._low_water() - self._awake())
             was_dry = self._is_dry
             self._is_dry = limit <= 0
@@ -181,7 +190,7 @@ class FrontierScheduler(BaseScheduler):
                 continue
             self._is_leasing = True
             try:
-                leases = await self.frontier.lease(limit, self._held(), self._per_host())
+                leases = await self._lease(limit)
             except StorageFailed:  # the crawl is being closed, and says why
                 return
             finally:
@@ -196,14 +205,45 @@ class FrontierScheduler(BaseScheduler):
             if leases or not was_dry:  # when it ran dry just now, the crawl may be at its end
                 self._wake_engine()
 
+    async def _until_wanted(self) -> None:
+        if self._pursuit is None:
+            await self._wanted.wait()
+        else:  # it does not wait for a page that takes too long
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wanted.wait(), _LOOK_AGAIN_SECONDS)
+        self._wanted.clear()
+
+    async def _lease(self, limit: int) -> list[Lease]:
+        if self._pursuit is None:
+            return await self.frontier.lease(limit, self._held(), self._per_host())
+        await self._prefer()
+        worst = self._pursuit.reach()
+        leases = await self.frontier.lease(limit, self._held(), self._per_host(), worst)
+        for lease in leases:
+            self._pursuit.note_lease(lease.task)
+        return leases
+
+    async def _prefer(self) -> None:
+        if self._pursuit is None:
+            return
+        try:
+            await self.frontier.prefer(self._pursuit.goal.changed_ranks())
+        except StorageFailed:  # the crawl is being closed, and says why
+            return
+
     def _budget(self) -> int:
+        if self._pursuit is not None and self._pursuit.is_done:
+            return 0
         return self._max_pages - self._spent
 
     def _low_water(self) -> int:
-        return max(8, self._per_host())
+        # With a goal, what is buffered here was the best before the pages on their way were known.
+        return max(8, self._per_host()) if self._pursuit is None else max(2, self._downloader.domain_concurrency // 2)
 
     def _per_host(self) -> int:
         """How many leases of one host are held here, buffered or downloading: enough to keep it busy."""
+        if self._pursuit is not None:
+            return self._downloader.domain_concurrency + self._low_water()
         return 2 * self._downloader.domain_concurrency + 2
 
     def _awake(self) -> int:
@@ -252,6 +292,8 @@ class FrontierScheduler(BaseScheduler):
             return
         try:
             await self.frontier.ack(page.url, outcome)
+            if not self._crawl.note_end(page):
+                await self._return_buffered()
         except StorageFailed:  # the crawl is being closed, and says why
             return
         self._crawl.learned.note_progress()
@@ -260,6 +302,16 @@ class FrontierScheduler(BaseScheduler):
             self._spent -= 1
             self._wanted.set()
         self._count()
+
+    async def _return_buffered(self) -> None:
+        leases = [lease for buffered in self._buffer.values() for lease in buffered]
+        self._buffer.clear()
+        self._buffered = 0
+        for lease in leases:
+            del self._leases[lease.url]
+            await self.frontier.release(lease.url)
+            if self._pursuit is not None:
+                self._pursuit.note_return(lease.url)
 
     def _count(self) -> None:
         assert self._crawler.stats is not None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
@@ -39,6 +40,7 @@ from llmcrawler.configuration import (
     model_of,
     page_types_of,
     proxies_of,
+    pursuit_of,
     record_types_of,
     templates_file,
 )
@@ -57,10 +59,12 @@ from llmcrawler.extraction import (
     Teacher,
 )
 from llmcrawler.frontier import Admission, Frontier
+from llmcrawler.frontier.relearning import relearn
 from llmcrawler.items import Page
 from llmcrawler.job import Job
 from llmcrawler.llm import AnswerCache, Batcher, BatchRules, CachedAsker
 from llmcrawler.llm.model import Model
+from llmcrawler.storage.keys import JobConnection
 from llmcrawler.templates import Changes, TemplateGrouper, recluster
 from llmcrawler.urls import AddressGuard, Scope, TrapGuard, site_name
 
@@ -98,6 +102,8 @@ class Crawl:
         self.ledger = None if self.job is None else self.job.ledger
         self.lease_seconds = settings.getfloat("LEASE_SECONDS")
         self.frontier: Frontier = memory_frontier(settings) if self.job is None else self.job.frontier
+        self.pursuit = pursuit_of(options)
+        self.record_types = record_types_of(settings, options)
         self.addresses = AddressGuard(urlsplit(url).hostname or "" for url in options.urls)
         self.reader = PageReader(settings.getint("CONTENT_INLINE_CHARS"))
         self.proxies = proxies_of(settings)
@@ -161,7 +167,25 @@ class Crawl:
         verdict = self.classifier.template_verdict(site, template)
         return verdict[0] if verdict else None
 
-    def _note_verdict(self, _question: Question, verdict: Verdict) -> None:
+    def note_end(self, page: Page) -> bool:
+        """A page is through. False: so many records came that nothing more is to be fetched."""
+        if self.pursuit is None:
+            return True
+        self.pursuit.note_end(page.url, page.page_type, has_record=self._has_record(page.as_line()))
+        return not self.pursuit.is_done
+
+    def relearn(self, connection: JobConnection) -> None:
+        """What earlier runs of the job have learned of its links."""
+        if self.pursuit is not None:
+            relearn(connection, self.pursuit, self._has_record)
+
+    def _has_record(self, line: Mapping[str, Any]) -> bool:
+        """A page of a type that has none counts as its own record."""
+        return line["error"] is None and (line["record"] is not None or line["page_type"] not in self.record_types)
+
+    def _note_verdict(self, question: Question, verdict: Verdict) -> None:
+        if self.pursuit is not None:
+            self.pursuit.note_verdict(question.url, verdict.page_type)
         if verdict.decided_by == LLM:
             self.learned.note_change()
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
 from llmcrawler.items import Link
 
+from .segmenter import TAGS, Segments
+
 _OTHER_SCHEMES: Final = ("javascript:", "mailto:", "tel:", "data:", "about:", "blob:", "ftp:", "sms:", "whatsapp:")
+_PARTS: Final = frozenset(("nav", "header", "footer", "aside", "main", "article"))
+_DIGITS: Final = re.compile(r"\d+")
 _DROPPED: Final = {ord(char): None for char in "\t\r\n"}
 
 
@@ -51,13 +56,32 @@ class Resolver:
         return joined if joined.startswith(("http://", "https://")) else ""
 
 
-def resolve_links(found: list[tuple[str, str]], resolve: Resolver) -> tuple[Link, ...]:
-    """Links in document order, one a url, with the first anchor text that is not empty."""
-    texts: dict[str, str] = {}
-    for reference, text in found:
+def resolve_links(page: Segments, resolve: Resolver) -> tuple[Link, ...]:
+    """Links in document order, one a url, with the first anchor text that is not empty and that one's place."""
+    texts: dict[str, tuple[str, int]] = {}
+    for reference, text, container in page.links:
         if reference.startswith("#"):
             continue
         url = resolve(reference)
-        if url and not texts.get(url):
-            texts[url] = text
-    return tuple(Link(url, text) for url, text in texts.items())
+        if url and (url not in texts or not texts[url][0]):
+            texts[url] = text, container
+    places: dict[int, str] = {}
+    links = []
+    for url, (text, container) in texts.items():
+        place = places.get(container)
+        if place is None:
+            place = places[container] = _place(page, container)
+        links.append(Link(url, text, place))
+    return tuple(links)
+
+
+def _place(page: Segments, container: int) -> str:
+    """Names of the container, of what it is in, and of the part of the page (nav, main, ...). Digits count things."""
+    names = [page.signatures[container]]
+    above = page.parents[container]
+    if above != container:
+        names.append(page.signatures[above])
+    while page.parents[above] != above and TAGS[page.tags[above]] not in _PARTS:
+        above = page.parents[above]
+    names.append(TAGS[page.tags[above]])
+    return _DIGITS.sub("0", " < ".join(names))

@@ -55,7 +55,7 @@ def read_page(html: str, url: str) -> PageContent:
     page = segment(page_tokens)
     known = metas(page)
     resolve = Resolver(url, base_reference(page))
-    links = resolve_links(page.links, resolve)
+    links = resolve_links(page, resolve)
     heading = next((block.text for block in page.blocks if block.markdown.startswith("# ")), "")
     if not any(str(item.get("@type")).endswith("Product") for item in objects + items):
         items += open_graph_product(known)

@@ -190,7 +190,7 @@ class Segments:
     tags: list[int] = field(default_factory=lambda: [TAG_IDS["body"]])
     hints: list[int] = field(default_factory=lambda: [0])
     signatures: list[str] = field(default_factory=lambda: [""])
-    links: list[tuple[str, str]] = field(default_factory=list)
+    links: list[tuple[str, str, int]] = field(default_factory=list)  # reference, text, container
     metas: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     html_attributes: dict[str, str] = field(default_factory=dict)
     title: str = ""
@@ -281,7 +281,7 @@ class Segmenter:
     def _hidden_link(self, source: str) -> None:
         found = attributes(source)
         if "href" in found and "nofollow" not in found.get("rel", ""):
-            self.out.links.append((found["href"], ""))
+            self.out.links.append((found["href"], "", self._container))
 
     def _open(self, tag: str, source: str, page: list[Token], position: int) -> int:  # noqa: C901, PLR0912 - a tag a branch
         """The container to return to at the element's end, or -1 for inline elements."""
@@ -388,7 +388,7 @@ class Segmenter:
         if not href:
             return
         if "nofollow" not in source.lower() or not _NOFOLLOW.search(source):
-            self.out.links.append((href, whole))
+            self.out.links.append((href, whole, self._container))
         if text and not self._pre and markdown_start < len(self._markdown):
             self._markdown.insert(markdown_start, "\x03")
             self._markdown.append(f"\x04{href}\x05")

@@ -6,7 +6,7 @@ This runs for every link of every page, so strings are told apart before anythin
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from urllib.parse import urlsplit
 
 from llmcrawler.frontier.protocol import UrlTask
@@ -15,6 +15,11 @@ from llmcrawler.urls import Scope, TrapGuard, dedup_key, normalise, url_pattern
 
 _MAX_REMEMBERED_LINKS = 200_000
 _MAX_PATTERNS = 50_000
+
+
+def ungrouped(_link: str, _url: str) -> str:
+    """Every url is in the group that has no name."""
+    return ""
 
 
 class Admission:
@@ -31,8 +36,16 @@ class Admission:
         self._pattern_counts: dict[tuple[str, str], int] = {}
         self._remembered = Remembered(_MAX_REMEMBERED_LINKS)
 
-    def admit(self, links: Iterable[str], depth: int, referer: str | None) -> list[UrlTask]:
-        """The links worth fetching, in document order. A string that is remembered is not looked at again."""
+    def admit(
+        self,
+        links: Iterable[str],
+        depth: int,
+        referer: str | None,
+        group_of: Callable[[str, str], str] = ungrouped,
+    ) -> list[UrlTask]:
+        """The links worth fetching, in document order. A string that is remembered is not looked at again. `group_of`
+        is asked with the link as it was given and its url.
+        """
         tasks = []
         for link in links:
             if link in self._remembered:
@@ -49,7 +62,7 @@ class Admission:
                     self._remembered.add(link)
                     self._remembered.add(key)
                 if reason is None:
-                    tasks.append(self._task(url, depth, referer))
+                    tasks.append(self._task(url, depth, referer, group_of(link, url)))
                 else:
                     self.refused[reason.partition(":")[0]] += 1
         return tasks
@@ -67,11 +80,11 @@ class Admission:
     def _reason_to_refuse(self, url: str, depth: int) -> str | None:
         return self.scope.reason_to_refuse(url, depth) or self._traps.reason_to_refuse(url)
 
-    def _task(self, url: str, depth: int, referer: str | None) -> UrlTask:
+    def _task(self, url: str, depth: int, referer: str | None, group: str = "") -> UrlTask:
         host = urlsplit(url).netloc
         pattern = (host, url_pattern(url))
         if pattern not in self._pattern_counts and len(self._pattern_counts) >= _MAX_PATTERNS:
             del self._pattern_counts[next(iter(self._pattern_counts))]
         earlier = self._pattern_counts.get(pattern, 0)
         self._pattern_counts[pattern] = earlier + 1
-        return UrlTask(url, host, depth, referer, earlier.bit_length())
+        return UrlTask(url, host, depth, referer, earlier.bit_length(), group)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 
-from llmcrawler.frontier.protocol import Counts, Lease, UrlTask
+from llmcrawler.frontier.protocol import FIRST, Counts, Lease, UrlTask
 from llmcrawler.storage import Outcome
 from llmcrawler.storage.keys import url_key
 
@@ -20,10 +20,11 @@ class _Held:
 
 
 _Entry = tuple[int, int, UrlTask, int]  # rank, arrival, task, attempts so far
+_Queue = tuple[str, str]  # host, group
 
 
 class MemoryFrontier:
-    """A heap of (rank, arrival) per host, and the keys of all urls ever seen."""
+    """A heap of (rank, arrival) per host and group, and the keys of all urls ever seen."""
 
     def __init__(
         self, *, lease_seconds: float = 3600.0, max_leases: int = 5, clock: Callable[[], float] = time.monotonic
@@ -33,7 +34,8 @@ class MemoryFrontier:
         self._clock = clock
         self._seen: set[int] = set()
         self._claimed: dict[str, str] = {}
-        self._hosts: dict[str, list[_Entry]] = {}
+        self._queues: dict[_Queue, list[_Entry]] = {}
+        self._ranks: dict[str, int] = {}
         self._held: dict[str, _Held] = {}
         self._arrival = count()
         self._queued = self._done = self._dead = 0
@@ -49,20 +51,25 @@ class MemoryFrontier:
                 new += 1
         return new
 
-    async def lease(self, limit: int, held: Mapping[str, int], per_host: int) -> list[Lease]:
+    async def prefer(self, ranks: Mapping[str, int]) -> None:
+        self._ranks.update(ranks)
+
+    async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None = None) -> list[Lease]:
         self._expire()
         leases: list[Lease] = []
-        room = {host: per_host - held.get(host, 0) for host in self._hosts}
-        while len(leases) < limit:
-            best = min(
-                (host for host, free in room.items() if free > 0 and host in self._hosts),
-                key=lambda host: self._hosts[host][0][:2],
-                default=None,
-            )
-            if best is None:
+        room = {host: per_host - held.get(host, 0) for host, _group in self._queues}
+        turns = [(self._place(queue), queue) for queue in self._queues if room[queue[0]] > 0]
+        heapify(turns)
+        while turns and len(leases) < limit:
+            place, queue = heappop(turns)
+            if worst is not None and place[0] > worst:
                 break
-            room[best] -= 1
-            leases.append(self._pop(best))
+            if room[queue[0]] <= 0:
+                continue
+            room[queue[0]] -= 1
+            leases.append(self._pop(queue))
+            if queue in self._queues:
+                heappush(turns, (self._place(queue), queue))
         return leases
 
     async def start(self, url: str) -> None:
@@ -121,14 +128,18 @@ class MemoryFrontier:
                 self._dead += 1
 
     def _push(self, entry: _Entry) -> None:
-        heappush(self._hosts.setdefault(entry[2].host, []), entry)
+        heappush(self._queues.setdefault((entry[2].host, entry[2].group), []), entry)
         self._queued += 1
 
-    def _pop(self, host: str) -> Lease:
-        heap = self._hosts[host]
+    def _place(self, queue: _Queue) -> tuple[int, int, int]:
+        rank, arrival, _task, _attempts = self._queues[queue][0]
+        return FIRST if rank <= FIRST else self._ranks.get(queue[1], 0), rank, arrival
+
+    def _pop(self, queue: _Queue) -> Lease:
+        heap = self._queues[queue]
         entry = heappop(heap)
         if not heap:
-            del self._hosts[host]
+            del self._queues[queue]
         self._queued -= 1
         self._held[entry[2].url] = _Held(entry, self._clock() + self._lease_seconds)
         return Lease(entry[2], entry[3] + 1)

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from llmcrawler.storage import Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class UrlTask:
-    """A url to fetch. `url` is normalised: it is the identity. A lower `rank` goes out earlier."""
+    """A url to fetch. `url` is normalised: it is the identity. Within its `group` a lower `rank` goes out earlier."""
 
     url: str
     host: str
     depth: int = 0
     referer: str | None = None
     rank: int = 0
+    group: str = ""
+
+
+FIRST: Final = -1  # a group with this rank, and urls with it in any group, go out before all others
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +63,15 @@ class Frontier(Protocol):
         """Queue the urls that were never seen. Returns how many were new."""
         ...
 
-    async def lease(self, limit: int, held: Mapping[str, int], per_host: int) -> list[Lease]:
-        """Hand out up to `limit` urls, best rank first, so that no host gets more than `per_host` with those `held`."""
+    async def prefer(self, ranks: Mapping[str, int]) -> None:
+        """These groups have these ranks from now on, for the urls that are queued and those to come. A group that was
+        never named has the rank 0, like the group "".
+        """
+
+    async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None = None) -> list[Lease]:
+        """Hand out up to `limit` urls, so that no host gets more than `per_host` with those `held`: by the ranks of
+        their groups, none with a higher one than `worst`, then by their own ranks, then as they came.
+        """
         ...
 
     async def start(self, url: str) -> None:

@@ -7,29 +7,32 @@ from collections.abc import Callable, Iterable, Mapping
 from heapq import heapify, heappop, heappush
 from typing import Any
 
-from llmcrawler.frontier.protocol import Counts, Lease, UrlTask
+from llmcrawler.frontier.protocol import FIRST, Counts, Lease, UrlTask
 from llmcrawler.items import Page, PageError
 from llmcrawler.storage import Database, Outcome, State
 from llmcrawler.storage.keys import JobConnection, url_key
 from llmcrawler.storage.ledger import id_of, read_value, write_outcome
 
-_Place = tuple[int, int]  # rank, id: the order within a host
+_Queue = tuple[int, int]  # host, group
+_Place = tuple[int, int]  # rank, id: the order within a queue
 _FIRST_OF_RANK = 0
 
-_INSERT = "INSERT INTO urls (id, url, host, depth, referer, rank) VALUES (?, ?, ?, ?, ?, ?)"
+_INSERT = 'INSERT INTO urls (id, url, host, depth, referer, rank, "group") VALUES (?, ?, ?, ?, ?, ?, ?)'
 _NEXT = (
     "SELECT u.rank, u.id, u.url, u.depth, r.url, u.attempts, "
     "(SELECT b.generation FROM bodies b WHERE b.url = u.id AND b.body IS NOT NULL), "
     "EXISTS (SELECT 1 FROM pages p WHERE p.url = u.id AND p.line IS NOT NULL) "
     "FROM urls u LEFT JOIN referers r ON r.id = u.referer "
-    "WHERE u.host = ? AND u.state = 0 ORDER BY u.rank, u.id LIMIT ?"  # 0: State.QUEUED, as in the index
+    'WHERE u.host = ? AND u."group" = ? AND u.state = 0 '  # 0: State.QUEUED, as in the index
+    "ORDER BY u.rank, u.id LIMIT ?"
 )
 
 
 class SqliteFrontier:
     """One process at a time has the file (see job.py), so what was leased when it was opened is free again.
 
-    Of each host only the place of its first url is kept in memory. `lease_seconds` and `max_leases` as in Frontier.
+    Of each host and group only the place of the first url is kept in memory. `lease_seconds` and `max_leases` as in
+    Frontier.
     """
 
     def __init__(
@@ -41,7 +44,10 @@ class SqliteFrontier:
         self._clock = clock
         self._hosts: dict[str, int] = {}
         self._names: dict[int, str] = {}
-        self._heads: dict[int, _Place] = {}  # no later than the first url that is queued
+        self._groups: dict[str, int] = {"": 0}
+        self._group_names: dict[int, str] = {0: ""}
+        self._ranks: dict[int, int] = {}
+        self._heads: dict[_Queue, _Place] = {}  # no later than the first url that is queued
         self._deadlines: dict[str, float] = {}
         self._counts = dict.fromkeys(State, 0)
         self._referer: tuple[str, int] = ("", 0)
@@ -54,9 +60,14 @@ class SqliteFrontier:
         wanted = list(tasks)
         return await self._database.run(lambda connection: self._add(connection, wanted)) if wanted else 0
 
-    async def lease(self, limit: int, held: Mapping[str, int], per_host: int) -> list[Lease]:
+    async def prefer(self, ranks: Mapping[str, int]) -> None:
+        wanted = dict(ranks)
+        if wanted:
+            await self._database.run(lambda connection: self._prefer(connection, wanted))
+
+    async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None = None) -> list[Lease]:
         busy = dict(held)
-        return await self._database.run(lambda connection: self._lease(connection, limit, busy, per_host))
+        return await self._database.run(lambda connection: self._lease(connection, limit, busy, per_host, worst))
 
     async def start(self, url: str) -> None:
         query = "UPDATE urls SET attempts = attempts + 1 WHERE id = ?"
@@ -98,8 +109,12 @@ class SqliteFrontier:
             State(state): count
             for state, count in connection.execute("SELECT state, count(*) FROM urls GROUP BY state")
         }
-        queued = connection.execute(f"SELECT host, min(rank) FROM urls WHERE state = {State.QUEUED:d} GROUP BY host")  # noqa: S608 - a constant is put in
-        self._heads = {host: (rank, _FIRST_OF_RANK) for host, rank in queued}
+        for number, name, rank in connection.execute("SELECT id, name, rank FROM groups"):
+            self._groups[name], self._group_names[number], self._ranks[number] = number, name, rank
+        queued = connection.execute(
+            'SELECT host, "group", min(rank) FROM urls WHERE state = 0 GROUP BY host, "group"'  # 0: State.QUEUED
+        )
+        self._heads = {(host, group): (rank, _FIRST_OF_RANK) for host, group, rank in queued}
         for (url,) in leased:
             self._give_back(connection, url)
 
@@ -112,8 +127,9 @@ class SqliteFrontier:
                 continue
             new[key] = keys.next_number + len(new)
             host, referer = self._host(connection, task.host), self._referer_id(connection, task.referer)
-            rows.append((new[key], task.url, host, task.depth, referer, task.rank))
-            self._note_head(host, (task.rank, _FIRST_OF_RANK))
+            group = self._group(connection, task.group)
+            rows.append((new[key], task.url, host, task.depth, referer, task.rank, group))
+            self._note_head((host, group), (task.rank, _FIRST_OF_RANK))
         connection.executemany(_INSERT, rows)
         keys.add(new)
         self._counts[State.QUEUED] += len(new)
@@ -127,6 +143,21 @@ class SqliteFrontier:
             self._names[number] = name
         return number
 
+    def _group(self, connection: JobConnection, name: str) -> int:
+        number = self._groups.get(name)
+        if number is None:
+            number = connection.execute("INSERT INTO groups (name) VALUES (?) RETURNING id", (name,)).fetchone()[0]
+            self._groups[name] = number
+            self._group_names[number] = name
+        return number
+
+    def _prefer(self, connection: JobConnection, ranks: Mapping[str, int]) -> None:
+        numbered = {self._group(connection, name): rank for name, rank in ranks.items()}
+        connection.executemany(
+            "UPDATE groups SET rank = ? WHERE id = ?", [(rank, number) for number, rank in numbered.items()]
+        )
+        self._ranks.update(numbered)
+
     def _referer_id(self, connection: JobConnection, url: str | None) -> int | None:
         if url is None:
             return None
@@ -136,47 +167,56 @@ class SqliteFrontier:
             self._referer = (url, number)
         return self._referer[1]
 
-    def _note_head(self, host: int, place: _Place) -> None:
-        head = self._heads.get(host)
+    def _note_head(self, queue: _Queue, place: _Place) -> None:
+        head = self._heads.get(queue)
         if head is None or place < head:
-            self._heads[host] = place
+            self._heads[queue] = place
 
-    def _lease(self, connection: JobConnection, limit: int, held: Mapping[str, int], per_host: int) -> list[Lease]:
+    def _lease(
+        self, connection: JobConnection, limit: int, held: Mapping[str, int], per_host: int, worst: int | None
+    ) -> list[Lease]:
         self._expire(connection)
-        rows = self._best(connection, limit, held, per_host)
+        rows = self._best(
+            connection, limit, {host: per_host - held.get(name, 0) for name, host in self._hosts.items()}, worst
+        )
         deadline = self._clock() + self._lease_seconds
         leases = []
-        for host, (rank, _id, url, depth, referer, attempts, generation, is_known) in rows:
-            task = UrlTask(url, self._names[host], depth, referer, rank)
+        for (host, group), (rank, _id, url, depth, referer, attempts, generation, is_known) in rows:
+            task = UrlTask(url, self._names[host], depth, referer, rank, self._group_names[group])
             leases.append(Lease(task, attempts + 1, generation == self._generation, bool(is_known)))
             self._deadlines[url] = deadline
-        self._move(connection, [row[1] for _host, row in rows], State.QUEUED, State.LEASED)
+        self._move(connection, [row[1] for _queue, row in rows], State.QUEUED, State.LEASED)
         return leases
 
     def _best(
-        self, connection: JobConnection, limit: int, held: Mapping[str, int], per_host: int
-    ) -> list[tuple[int, Any]]:
-        """The first urls of all hosts together that have room. A host's urls are read when its turn comes."""
-        room = {host: per_host - held.get(self._names[host], 0) for host in self._heads}
-        turns = [(place, host) for host, place in self._heads.items() if room[host] > 0]
+        self, connection: JobConnection, limit: int, room: dict[int, int], worst: int | None
+    ) -> list[tuple[_Queue, Any]]:
+        """The first urls of all queues together whose hosts have room. A queue's urls are read when its turn comes."""
+        turns = [(self._order(queue, place), queue) for queue, place in self._heads.items() if room[queue[0]] > 0]
         heapify(turns)
-        ahead: dict[int, deque[Any]] = {}
-        rows: list[tuple[int, Any]] = []
+        ahead: dict[_Queue, deque[Any]] = {}
+        rows: list[tuple[_Queue, Any]] = []
         while turns and len(rows) < limit:
-            _place, host = heappop(turns)
-            if host in ahead:
-                rows.append((host, ahead[host].popleft()))
-                room[host] -= 1
-            else:  # one more than may be taken tells where the host goes on
-                ahead[host] = deque(connection.execute(_NEXT, (host, min(room[host], limit) + 1)))
-            if ahead[host] and room[host] > 0:
-                heappush(turns, (ahead[host][0][:2], host))
-        for host, urls in ahead.items():
+            (rank, *_place), queue = heappop(turns)
+            free = room[queue[0]]
+            if worst is not None and rank > worst:
+                break
+            if free > 0 and queue in ahead:
+                rows.append((queue, ahead[queue].popleft()))
+                room[queue[0]] -= 1
+            elif free > 0:  # one more than may be taken tells where the queue goes on
+                ahead[queue] = deque(connection.execute(_NEXT, (*queue, min(free, limit) + 1)))
+            if free > 0 and ahead[queue]:
+                heappush(turns, (self._order(queue, ahead[queue][0][:2]), queue))
+        for queue, urls in ahead.items():
             if urls:
-                self._heads[host] = urls[0][:2]
+                self._heads[queue] = urls[0][:2]
             else:
-                del self._heads[host]
+                del self._heads[queue]
         return rows
+
+    def _order(self, queue: _Queue, place: _Place) -> tuple[int, int, int]:
+        return FIRST if place[0] <= FIRST else self._ranks.get(queue[1], 0), *place
 
     def _move(self, connection: JobConnection, ids: list[int], old: State, new: State) -> None:
         connection.executemany(f"UPDATE urls SET state = {new:d} WHERE id = ?", [(number,) for number in ids])  # noqa: S608 - a constant is put in
@@ -184,8 +224,8 @@ class SqliteFrontier:
         self._counts[new] += len(ids)
 
     def _leased(self, connection: JobConnection, url: str) -> Any | None:
-        """(id, host, rank, attempts) of a url that is leased."""
-        query = "SELECT id, host, rank, attempts FROM urls WHERE id = ? AND state = ?"
+        """(id, host, rank, attempts, group) of a url that is leased."""
+        query = 'SELECT id, host, rank, attempts, "group" FROM urls WHERE id = ? AND state = ?'
         return connection.execute(query, (id_of(connection, url), State.LEASED)).fetchone()
 
     def _ack(self, connection: JobConnection, url: str, outcome: Outcome | None) -> bool:
@@ -207,10 +247,10 @@ class SqliteFrontier:
         return True
 
     def _requeue(self, connection: JobConnection, url: str, row: Any) -> None:
-        number, host, rank, _attempts = row
+        number, host, rank, _attempts, group = row
         self._move(connection, [number], State.LEASED, State.QUEUED)
         self._deadlines.pop(url, None)
-        self._note_head(host, (rank, number))
+        self._note_head((host, group), (rank, number))
 
     def _claim(self, connection: JobConnection, url: str, by: str) -> bool:
         key, referer = url_key(url), self._referer_id(connection, by)

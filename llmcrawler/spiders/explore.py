@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -15,7 +15,8 @@ from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
 from llmcrawler.arguments import ExploreOptions
-from llmcrawler.frontier import Lease
+from llmcrawler.frontier import Lease, ungrouped
+from llmcrawler.items import Link
 from llmcrawler.middlewares.leases import error_page
 from llmcrawler.scheduler import LEASE, FrontierScheduler
 from llmcrawler.spiders.arrivals import Arrivals, add_facts, now
@@ -87,7 +88,7 @@ class ExploreSpider(Spider):
             assert isinstance(response, TextResponse)  # response_fault saw to it
             async with self._arrivals.page_of(lease, response) as page:
                 if page.content is not None:
-                    await self._follow([link.url for link in page.content.links], page.depth + 1, response.url)
+                    await self._follow(page.content.links, page.depth + 1, response.url, of=page.url)
             yield page
 
     def failed(self, failure: Failure) -> Any:
@@ -114,7 +115,7 @@ class ExploreSpider(Spider):
     async def parse_sitemap(self, response: Response, level: int) -> None:
         sitemap = await asyncio.to_thread(parse_sitemap, response.body)
         logger.info("Sitemap %s: %d urls, %d sitemaps", response.url, len(sitemap.urls), len(sitemap.sitemaps))
-        await self._follow([url for url, _lastmod in sitemap.urls], 1, response.url)
+        await self._follow([Link(url, place="sitemap") for url, _lastmod in sitemap.urls], 1, response.url)
         for url in sitemap.sitemaps:
             self._ask_sitemap(response.url, url, level + 1)
 
@@ -122,14 +123,21 @@ class ExploreSpider(Spider):
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
         logger.warning("Sitemap %s: %s", request.url, failure_kind(failure.value)[1])
 
-    async def _follow(self, links: list[str], depth: int, referer: str) -> None:
+    async def _follow(self, links: Sequence[Link], depth: int, referer: str, of: str | None = None) -> None:
+        """`of`: the leased url whose page has the links."""
+        pursuit = self.crawl.pursuit
+        found = []
         # A sitemap has up to 50,000 links; the event loop is never held for more than some milliseconds of them.
         for start in range(0, len(links), _LINKS_AT_ONCE):
-            await self._scheduler().add(
-                self.crawl.admission.admit(links[start : start + _LINKS_AT_ONCE], depth, referer)
-            )
+            some = {link.url: link for link in links[start : start + _LINKS_AT_ONCE]}
+            group_of = ungrouped if pursuit is None else pursuit.goal.grouping(some)
+            tasks = self.crawl.admission.admit(some, depth, referer, group_of)
+            found += tasks
+            await self._scheduler().add(tasks)
             if start:
                 await asyncio.sleep(0)
+        if pursuit is not None and of is not None:
+            pursuit.note_links(of, found)
 
     def _ask_sitemap(self, base: str, url: str, level: int) -> None:
         target = normalise(url, base)

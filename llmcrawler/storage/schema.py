@@ -12,7 +12,7 @@ from llmcrawler.errors import ConfigError
 from llmcrawler.storage.keys import JobConnection
 
 APPLICATION_ID = 0x6C6C6D63  # "llmc"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _CURE = "it is left as it is: name another JOBDIR, or remove the file to start anew"
 _HEADER = b"SQLite format 3\0"
@@ -29,6 +29,7 @@ class State(IntEnum):
     SEEN = 4  # a redirect's target, `referer` is who was redirected: it has no line of its own
 
 
+# groups: of urls that go out together, and the rank that they have now; urls of the group 0 have no name
 # urls:   one row for all that is known of a url while it waits; a million of them is nothing unusual
 # keys:   by which a url is found in `urls`, but for the newest ones (keys.py)
 # pages:  what became of a url. `seq`: the order of the ends; null while the page is on its way
@@ -40,6 +41,7 @@ _TABLES = """
 CREATE TABLE job (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE hosts (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE referers (id INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE);
+CREATE TABLE groups (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, rank INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE urls (
     id INTEGER PRIMARY KEY,
     url TEXT NOT NULL,
@@ -47,11 +49,12 @@ CREATE TABLE urls (
     depth INTEGER NOT NULL DEFAULT 0,
     referer INTEGER,
     rank INTEGER NOT NULL DEFAULT 0,
+    "group" INTEGER NOT NULL DEFAULT 0,
     state INTEGER NOT NULL DEFAULT 0,
     attempts INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE keys (key INTEGER PRIMARY KEY, url INTEGER NOT NULL);
-CREATE INDEX queue ON urls (host, rank, id) WHERE state = 0;
+CREATE INDEX queue ON urls (host, "group", rank, id) WHERE state = 0;
 CREATE TABLE pages (
     url INTEGER PRIMARY KEY,
     seq INTEGER UNIQUE,

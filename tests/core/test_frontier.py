@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from llmcrawler.frontier import Counts, Frontier, MemoryFrontier, SqliteFrontier, UrlTask
+from llmcrawler.frontier import FIRST, Counts, Frontier, MemoryFrontier, SqliteFrontier, UrlTask
 from llmcrawler.items import StageRun
 from llmcrawler.storage import Database, Ledger, Outcome, keys, open_job_file
 
@@ -51,6 +51,10 @@ async def frontier(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock)
 
 def task(path: str, host: str = "a.example", rank: int = 0) -> UrlTask:
     return UrlTask(f"https://{host}{path}", host, rank=rank)
+
+
+def grouped(path: str, group: str, rank: int = 0) -> UrlTask:
+    return UrlTask(f"https://a.example{path}", "a.example", rank=rank, group=group)
 
 
 async def leased_paths(frontier: Frontier, limit: int = MANY, per_host: int = MANY) -> list[str]:
@@ -191,6 +195,48 @@ async def test_a_url_that_ended_the_process_too_often_is_dead_with_its_reason(tm
     assert line["error"]["kind"] == "lost"
     assert line["error"]["attempts"] == MAX_LEASES
     await last.close()
+
+
+async def test_groups_go_out_by_their_ranks_and_their_queued_urls_follow_when_these_change(frontier):
+    await frontier.prefer({"good": 1, "bad": 5})
+    await frontier.add([grouped("/b1", "bad"), grouped("/b2", "bad"), grouped("/g1", "good", rank=9), task("/start")])
+    assert await leased_paths(frontier, limit=2) == ["/start", "/g1"]
+    await frontier.prefer({"bad": 2, "good": 7})
+    await frontier.add([grouped("/g2", "good"), grouped("/b3", "bad")])
+    assert await leased_paths(frontier) == ["/b1", "/b2", "/b3", "/g2"]
+
+
+async def test_no_url_of_a_worse_group_than_asked_for_goes_out(frontier):
+    await frontier.prefer({"good": 1, "bad": 5})
+    await frontier.add([grouped("/b", "bad"), grouped("/g", "good")])
+    assert [lease.task.group for lease in await frontier.lease(MANY, {}, MANY, worst=4)] == ["good"]
+    assert [lease.task.group for lease in await frontier.lease(MANY, {}, MANY, worst=5)] == ["bad"]
+
+
+async def test_a_url_that_comes_before_all_others_does_so_in_any_group(frontier):
+    await frontier.prefer({"good": 1, "bad": 5})
+    await frontier.add([grouped("/g", "good"), grouped("/again", "bad", rank=FIRST)])
+    assert [lease.url for lease in await frontier.lease(MANY, {}, MANY, worst=4)] == [
+        "https://a.example/again",
+        "https://a.example/g",
+    ]
+
+
+async def test_groups_of_a_host_share_its_room_and_a_released_url_comes_back_into_its_group(frontier):
+    await frontier.prefer({f"g{n}": n for n in range(5)})
+    await frontier.add(grouped(f"/{n}-{m}", f"g{n}") for n in range(5) for m in range(3))
+    assert await leased_paths(frontier, per_host=4) == ["/0-0", "/0-1", "/0-2", "/1-0"]
+    assert await frontier.release("https://a.example/0-1")
+    assert await leased_paths(frontier, per_host=4) == ["/0-1", "/1-1", "/1-2", "/2-0"]
+
+
+async def test_groups_and_their_ranks_outlive_the_process(tmp_path, clock):
+    first = await reopened(tmp_path, clock)
+    await first.prefer({"good": 1, "bad": 5})
+    await first.add([grouped("/b", "bad"), grouped("/g", "good")])
+    await first.close()
+    second = await reopened(tmp_path, clock)
+    assert [lease.task.group for lease in await second.lease(MANY, {}, MANY)] == ["good", "bad"]
 
 
 async def test_urls_are_known_wherever_their_keys_are(tmp_path, clock, monkeypatch):

@@ -144,7 +144,7 @@ def _cut_off(path: Path) -> None:
     [
         (lambda path: path.write_text("my notes, not to be lost, not to be lost"), "is no job file of llmcrawler"),
         (_foreign_database, "is a database of another program"),
-        (_newer_version, "has version 2 of the format"),
+        (_newer_version, "has version 3 of the format"),
         (_damaged, "is damaged"),
         (_cut_off, "is damaged"),
     ],

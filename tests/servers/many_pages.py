@@ -65,11 +65,11 @@ class ManyPages:
         return {**dict.fromkeys(self.bodies, self._answer), "/robots.txt": self._robots}
 
     async def _answer(self, request: web.Request) -> web.Response:
-        self._note(self.requested, request.path)
+        self._note(self.requested, request.path_qs)
         if self.latency_seconds:
             await asyncio.sleep(self.latency_seconds)
-        self._note(self.answered, request.path)
-        return html(self.bodies[request.path])
+        self._note(self.answered, request.path_qs)
+        return html(self.bodies[request.path_qs])
 
     async def _robots(self, _: web.Request) -> web.Response:
         self.run_starts.append(len(self.requested))

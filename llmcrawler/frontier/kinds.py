@@ -1,0 +1,106 @@
+"""What a link looks like before its page is known: its url's shape, its place on the page, its stock phrase."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+from urllib.parse import urlsplit
+
+from llmcrawler.items import Link
+from llmcrawler.urls import url_pattern
+
+_JOINT: Final = "\t"
+_MAX_KINDS: Final = 400
+_MAX_TEXTS: Final = 10_000
+_MAX_TEXT_CHARS: Final = 30
+_STOCK_TIMES: Final = 3
+_NUMBERS: Final = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class LinkKind:
+    """`shape` folds the url's last word too, which the pattern keeps: /breads/rye and /breads/hot-cross-bun are of one.
+    `region` is less of it: the first word of the path, and the number and form of the others.
+    """
+
+    shape: str
+    region: str
+    place: str
+    phrase: str
+
+    @property
+    def name(self) -> str:
+        return _JOINT.join((self.shape, self.region, self.place, self.phrase))
+
+    @classmethod
+    def of_name(cls, name: str) -> LinkKind:
+        """Raises ValueError for what is no `name`."""
+        shape, region, place, phrase = name.split(_JOINT)
+        return cls(shape, region, place, phrase)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """What it shares with other kinds."""
+        return (f"region {self.region}", f"place {self.place} {self.phrase}", f"shape {self.shape}")
+
+
+class LinkKinds:
+    """Sorts links into at most some hundred kinds: past that, those of a region are one."""
+
+    def __init__(self) -> None:
+        self._texts: Counter[str] = Counter()
+        self._kinds: dict[str, LinkKind] = {}
+
+    def kind_of(self, url: str, link: Link) -> LinkKind:
+        """`url` is normalised. What is asked for the same phrase again and again is a stock phrase, such as "next"."""
+        shape, region = shape_of(url)
+        kind = LinkKind(shape, region, _clean(link.place), self._phrase(link.text))
+        if kind.name not in self._kinds and len(self._kinds) >= _MAX_KINDS:
+            kind = LinkKind(region, region, "", "")
+        return self._kinds.setdefault(kind.name, kind)
+
+    def know(self, name: str) -> LinkKind:
+        """A kind of an earlier run. Raises ValueError."""
+        return self._kinds.setdefault(name, LinkKind.of_name(name))
+
+    def _phrase(self, text: str) -> str:
+        folded = _NUMBERS.sub("0", _clean(text).lower())
+        if not folded or len(folded) > _MAX_TEXT_CHARS:
+            return ""
+        if len(self._texts) >= _MAX_TEXTS:
+            self._texts = Counter({text: times for text, times in self._texts.items() if times >= _STOCK_TIMES})
+        self._texts[folded] += 1
+        return folded if self._texts[folded] >= _STOCK_TIMES else ""
+
+
+@lru_cache(maxsize=4096)
+def shape_of(url: str) -> tuple[str, str]:
+    """(shape, region) of a normalised url, see LinkKind."""
+    return _shape_of(urlsplit(url).netloc, url_pattern(url))
+
+
+@lru_cache(maxsize=4096)
+def _shape_of(host: str, pattern: str) -> tuple[str, str]:
+    path, mark, query = pattern.partition("?")
+    end = "/" if path.endswith("/") and path != "/" else ""
+    segments = path.strip("/").split("/")
+    if segments != [""] and not mark:
+        segments[-1] = _folded(segments[-1])
+    keys = ",".join(sorted({part.partition("=")[0] for part in query.split("&")})) if mark else ""
+    first = segments[0] if len(segments) > 1 or mark else "*"
+    region = f"{host}/{first} {len(segments)} {_folded(segments[-1])} {keys}"
+    return f"{host}/{'/'.join(segments)}{end}{mark}{query}", region
+
+
+def _folded(segment: str) -> str:
+    stem, dot, extension = segment.rpartition(".")
+    if not dot:
+        stem, extension = segment, ""
+    return f"*{dot}{extension}" if stem == "{slug}" or "{" not in stem else segment
+
+
+def _clean(text: str) -> str:
+    return " ".join(text.split())

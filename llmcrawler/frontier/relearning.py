@@ -1,0 +1,56 @@
+"""What earlier runs of a job have learned of its links, once more from the job's file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+from llmcrawler.frontier.pursuit import Pursuit
+from llmcrawler.storage.keys import JobConnection
+from llmcrawler.storage.ledger import unpack
+
+_FETCHED = 'u."group" != 0 AND p.seq IS NOT NULL'
+
+
+def relearn(connection: JobConnection, pursuit: Pursuit, is_record: Callable[[Mapping[str, Any]], bool]) -> None:
+    """`is_record`: whether the line of a wanted page counts as one. The pages that are gone through again are left out:
+    they will be counted then.
+    """
+    goal = pursuit.goal
+    for (name,) in connection.execute("SELECT name FROM groups ORDER BY id"):
+        goal.recall(name)
+    verdicts = connection.execute(
+        "SELECT g.name, p.page_type FROM pages p JOIN urls u ON u.id = p.url"  # noqa: S608 - a constant is put in
+        f' JOIN groups g ON g.id = u."group" WHERE {_FETCHED} ORDER BY p.seq'
+    )
+    for group, page_type in verdicts:
+        goal.note_verdict(group, page_type)
+    for group, found in _links(connection):
+        goal.note_links(group, found)
+    pursuit.records = sum(map(is_record, _wanted_lines(connection, goal.page_types)))
+
+
+def _links(connection: JobConnection) -> Iterator[tuple[str, list[str]]]:
+    """For each page that was read its group and those of the links that were new on it, in the order of the ends. What
+    a redirect led to has no entry of its own: its links are nobody's.
+    """
+    rows = connection.execute(
+        "SELECT p.seq, g.name, h.name FROM pages p JOIN urls u ON u.id = p.url"  # noqa: S608 - a constant is put in
+        ' JOIN groups g ON g.id = u."group" LEFT JOIN referers r ON r.url = u.url'
+        ' LEFT JOIN urls c ON c.referer = r.id LEFT JOIN groups h ON h.id = c."group"'
+        f" WHERE {_FETCHED} AND p.error_stage IS NULL ORDER BY p.seq"
+    )
+    for (_seq, group), found in groupby(rows, lambda row: row[:2]):
+        yield group, [child for _seq, _group, child in found if child is not None]
+
+
+def _wanted_lines(connection: JobConnection, page_types: frozenset[str]) -> Iterator[dict[str, Any]]:
+    marks = ",".join("?" * len(page_types))
+    rows = connection.execute(
+        f"SELECT line FROM pages WHERE seq IS NOT NULL AND line IS NOT NULL AND page_type IN ({marks})",  # noqa: S608 - only question marks are put in
+        sorted(page_types),
+    )
+    for (line,) in rows:
+        yield json.loads(unpack(line))

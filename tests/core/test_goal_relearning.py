@@ -1,0 +1,52 @@
+from pathlib import Path
+
+from llmcrawler.frontier import Goal, Pursuit, SqliteFrontier, UrlTask
+from llmcrawler.frontier.relearning import relearn
+from llmcrawler.items import Link
+from llmcrawler.storage import Outcome, open_job_file
+from llmcrawler.storage.database import Database
+
+HOST = "http://a.example"
+
+
+async def test_a_crawl_that_goes_on_knows_what_the_earlier_runs_have_learned(tmp_path: Path):
+    path = tmp_path / "crawl.sqlite"
+    first = Pursuit(Goal(["product"]), max_records=None, clock=lambda: 0.0)
+    database = Database(open_job_file(path), path)
+    frontier = SqliteFrontier(database, lease_seconds=60, max_leases=3, clock=lambda: 0.0)
+    await frontier.open()
+
+    async def add(paths: list[str], referer: str) -> list[UrlTask]:
+        tasks = [
+            UrlTask(HOST + path, "a.example", 1, referer, 0, first.goal.group_of(HOST + path, Link("")))
+            for path in paths
+        ]
+        await frontier.prefer(first.goal.changed_ranks())
+        await frontier.add(tasks)
+        return tasks
+
+    lists = [f"/lists/?page={n}" for n in range(4)]
+    await add([*lists, *(f"/dull/{n}.html" for n in range(4)), "/unseen/thing/"], f"{HOST}/")
+    for lease in await frontier.lease(8, {}, 10):
+        first.note_lease(lease.task)
+        is_list = "lists" in lease.url
+        found = await add([f"/item/lamp-{lease.url[-1]}-{n}" for n in range(6)], lease.url) if is_list else []
+        first.note_links(lease.url, found)
+        page_type = "product" if is_list else "other"  # what a list counts as matters to nobody else here
+        first.note_end(lease.url, page_type, has_record=True)
+        line = {
+            "url": lease.url,
+            "page_type": page_type,
+            "error": None,
+            "record": {"n": 1} if "=1" in lease.url else None,
+        }
+        await frontier.ack(lease.url, Outcome(line, {}))
+    first.goal.changed_ranks()
+
+    second = Pursuit(Goal(["product"]), max_records=None, clock=lambda: 0.0)
+    await database.run(lambda connection: relearn(connection, second, lambda line: line["record"] is not None))
+    ranks = second.goal.changed_ranks()
+    await database.close()
+    assert second.records == 1
+    assert ranks == {group: first.goal.rank_of(group) for group in ranks}
+    assert len(set(ranks.values())) > 2
