@@ -1,0 +1,38 @@
+"""A task as text, for backends on another machine."""
+
+from __future__ import annotations
+
+import json
+
+from llmcrawler.frontier.protocol import UrlTask
+
+_SCHEMES = ("https", "http")
+
+
+def pack(task: UrlTask) -> str:
+    """All but host, group and rank, which the queue that it stands in says. A new field of UrlTask goes to the end."""
+    fields = [_short(task.url, task.host), task.depth, _short(task.referer, task.host)]
+    while fields[-1] in (None, 0):
+        fields.pop()
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+
+
+def unpack(text: str, host: str, group: str, rank: int) -> UrlTask:
+    given = json.loads(text)
+    url, depth, referer = [*given, 0, None][:3] if len(given) < 2 else [*given, None][:3]
+    return UrlTask(_long(url, host), host, depth, None if referer is None else _long(referer, host), rank, group)
+
+
+def _short(url: str | None, host: str) -> str | None:
+    """Most urls of a queue are on its host."""
+    for scheme in _SCHEMES:
+        start = f"{scheme}://{host}/"
+        if url is not None and url.startswith(start):
+            return f"{scheme[4:]}/{url[len(start) :]}"
+    return url
+
+
+def _long(url: str, host: str) -> str:
+    if url.startswith("s/"):
+        return f"https://{host}{url[1:]}"
+    return f"http://{host}{url}" if url.startswith("/") else url
