@@ -28,7 +28,7 @@ from llmcrawler.extraction import (
 )
 from llmcrawler.frontier import Goal, MemoryFrontier, Pursuit
 from llmcrawler.items import Page
-from llmcrawler.job import JobRules, Wish, check_job
+from llmcrawler.job import CrewRules, JobRules, Wish, check_job
 from llmcrawler.llm import AnswerCache, Limits, price_of, read_price, resolve_provider
 from llmcrawler.llm.embedded import default_cache_folder
 from llmcrawler.llm.model import Model
@@ -55,6 +55,7 @@ _MINIMA: Mapping[str, float] = {
     **dict.fromkeys(("DOWNLOAD_DELAY", "THROTTLE_PUT_BACKS", "THROTTLE_BREAKER_REST_SECONDS"), 0),
     **dict.fromkeys(("THROTTLE_BREAKER_PROBES", "JOBDIR_SYNC_SECONDS", "STAGE_TIMEOUT_SECONDS"), 0),
     "LLM_TIMEOUT_SECONDS": 0,
+    "REDIS_LEASE_SECONDS": 3,
     "RECORD_MAX_RELEARNED": 0,
     "RECORD_SAMPLE_TOKENS": 200,
 }
@@ -74,13 +75,40 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     for name, minimum in _MINIMA.items():
         _at_least(settings, name, minimum)
     wish = job_wish(settings, spider, options)
-    if settings.get("JOBDIR"):
+    if settings.get("REDIS_URL"):
+        _check_crew(settings, wish, options)
+    elif settings.get("JOBDIR"):
         check_job(Path(settings["JOBDIR"]), wish)
     elif wish.stages:
         raise ConfigError(f"force={','.join(options.force)}: there is nothing to run again without a JOBDIR")
     file = templates_file(settings)
     if file is not None:
         learned.check(file, options.urls, _READERS)
+
+
+def _check_crew(settings: BaseSettings, wish: Wish, options: ExploreOptions) -> None:
+    if settings.get("JOBDIR"):
+        raise ConfigError("REDIS_URL and JOBDIR: a crawl is kept in one of them; leave the other out")
+    if wish.stages or options.refresh:
+        raise ConfigError("force and refresh go through a crawl again that was kept in a JOBDIR: leave REDIS_URL out")
+    for uri in settings.getdict("FEEDS"):
+        if "%(worker)s" not in str(uri) and not str(uri).startswith("stdout:"):
+            raise ConfigError(
+                f"FEEDS {uri}: with REDIS_URL each worker writes a feed of its own: name it with %(worker)s, as in "
+                "-O pages-%(worker)s.jsonl"
+            )
+    from llmcrawler.crew import check_crew  # noqa: PLC0415 - redis takes 0.14 s to load
+
+    check_crew(crew_rules(settings), wish)
+
+
+def crew_rules(settings: BaseSettings) -> CrewRules:
+    return CrewRules(
+        str(settings["REDIS_URL"]),
+        str(settings.get("CRAWL_ID") or ""),
+        lease_seconds=settings.getfloat("REDIS_LEASE_SECONDS"),
+        max_leases=settings.getint("MAX_LEASES"),
+    )
 
 
 def progress_mode(settings: BaseSettings) -> str:

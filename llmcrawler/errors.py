@@ -4,6 +4,7 @@ CrawlerError
 ├── ConfigError            stop at start: a setting or an argument is wrong
 ├── NoProxy                stop: no proxy could be had, or none is left
 ├── StorageFailed          stop: the job's file cannot be written any more; what was written stays
+├── WorkGivenBack          drop the page: another worker has it, for this one leaves
 ├── NotThePage             fetch it again, otherwise: what came is not the page that was asked for
 ├── ContentError           go on without this page's content: record the error
 └── LLMError               go on without this answer of the model
@@ -33,6 +34,10 @@ class NoProxy(CrawlerError):
 
 class StorageFailed(CrawlerError):
     """The disk is full, gone or broken; the message says which."""
+
+
+class WorkGivenBack(CrawlerError):
+    """This worker of a fleet is leaving; the page's url is in the queue again."""
 
 
 class NotThePage(CrawlerError):

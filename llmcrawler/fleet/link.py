@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha1
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -74,13 +74,7 @@ class RedisLink:
         self.worker = worker
         self.crawl_id = crawl_id
         self.prefix = key_prefix(crawl_id)
-        self.client: aioredis.Redis = aioredis.Redis.from_url(
-            url,
-            socket_timeout=_TIMEOUT_SECONDS,
-            socket_connect_timeout=_TIMEOUT_SECONDS,
-            socket_keepalive=True,
-            retry=Retry(NoBackoff(), 0),
-        )
+        self.client = self.new_client(_TIMEOUT_SECONDS)
         self._pardon_seconds = pardon_seconds
         self._on_failure = on_failure
         self._digests: dict[str, str] = {}
@@ -88,9 +82,19 @@ class RedisLink:
         self._gives_up_at: float | None = None
         self._failure: StorageFailed | None = None
 
-    @property
-    def is_away(self) -> bool:
-        return self._return is not None
+    def new_client(self, timeout_seconds: float) -> aioredis.Redis:
+        """For `call`; who asks for one closes it."""
+        return aioredis.Redis.from_url(
+            self.url,
+            socket_timeout=timeout_seconds,
+            socket_connect_timeout=_TIMEOUT_SECONDS,
+            retry=Retry(NoBackoff(), 0),
+        )
+
+    async def put(self, name: str, values: Mapping[str, str | bytes]) -> None:
+        """Into a hash of the crawl."""
+        fields: list[Any] = [part for pair in values.items() for part in pair]
+        await self.call(lambda: self.client.hset(f"{self.prefix}:{name}", items=fields))
 
     async def run(self, script: str, *arguments: str | bytes | float) -> Any:
         """Waits for a server that is away. Raises StorageFailed where it came back without the crawl."""

@@ -6,16 +6,18 @@ import asyncio
 import json
 import logging
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from llmcrawler.fleet.link import RedisLink
 from llmcrawler.frontier import redis_scripts as scripts
 from llmcrawler.frontier.packing import pack, unpack
 from llmcrawler.frontier.protocol import Counts, Lease, UrlTask
 from llmcrawler.storage import Outcome
 from llmcrawler.storage.keys import url_key
+
+if TYPE_CHECKING:
+    from llmcrawler.fleet.link import RedisLink
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +38,7 @@ class _Ended:
 class RedisFrontier:
     """`lease_seconds` and `max_leases` as in Frontier; `max_pages` are those of all workers together, and dead ones do
     not count, as in the scheduler. Acknowledgements of `ack_seconds` go out together; before that `make_safe` is asked
-    whether the lines are where a death of this process does not reach them: where not, they are kept in Redis.
+    for which of the urls a death of this process would lose the line: those lines are kept in Redis.
 
     `counts` are those of the last call, of whatever worker's urls. `clock` is for tests: Redis has the time.
     """
@@ -49,7 +51,7 @@ class RedisFrontier:
         max_leases: int,
         max_pages: int | None = None,
         ack_seconds: float = 0.0,
-        make_safe: Callable[[], bool] = lambda: True,
+        make_safe: Callable[[Iterable[str]], Collection[str]] = lambda _urls: (),
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.link = link
@@ -176,8 +178,8 @@ class RedisFrontier:
             self._acking = None
 
     async def _settle(self, ended: Sequence[_Ended]) -> None:
-        is_safe = self.make_safe()
-        parts = [part for one in ended for part in _ack_parts(one, with_line=not is_safe)]
+        unsafe = self.make_safe([one.url for one in ended])
+        parts = [part for one in ended for part in _ack_parts(one, with_line=one.url in unsafe)]
         counts, done = await self.link.run(scripts.ACK, self.link.worker, *parts)
         self._note(counts)
         for one, was_held in zip(ended, done, strict=True):
