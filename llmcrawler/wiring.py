@@ -85,6 +85,9 @@ _FORGOTTEN: Mapping[str | None, tuple[str, ...]] = {
     "record": ("records",),
 }
 
+# Pages of one site that other workers ask about come a little later and more evenly than those of a single one.
+_CREW_WAIT = 1.5
+
 
 @dataclass
 class Site:
@@ -229,14 +232,14 @@ class PageAsking:
         self._stats: StatsCollector = crawler.stats
         self._model = model
         self._page_types = page_types
-        embedded = model.is_embedded
+        embedded, in_crew = model.is_embedded, bool(settings.get("REDIS_URL"))
         worker = ClassifyWorker(model.ask, page_types, self._count_shown, small_model=embedded)
         self._batcher: Batcher[PageView, Answer] = Batcher(
             worker,
             rules=BatchRules(
                 max_questions=1 if embedded else settings.getint("LLM_BATCH_PAGES"),
                 max_tokens=settings.getint("LLM_BATCH_TOKENS"),
-                wait_seconds=settings.getfloat("LLM_BATCH_WAIT_SECONDS"),
+                wait_seconds=settings.getfloat("LLM_BATCH_WAIT_SECONDS") * (_CREW_WAIT if in_crew else 1),
                 patient_seconds=settings.getfloat("LLM_BATCH_PATIENT_SECONDS"),
                 max_in_flight=1 if embedded else settings.getint("LLM_CONCURRENCY"),
             ),

@@ -162,6 +162,10 @@ class HostGate:
         self._telling.add(task)
         task.add_done_callback(self._told)
 
+    async def told(self) -> None:
+        """Until the others can know."""
+        await asyncio.gather(*self._telling, return_exceptions=True)
+
     async def renew(self) -> None:
         """This worker is alive, and its requests on their way."""
         parts = [part for permit, host in self._held.items() for part in (host, permit)]
