@@ -59,12 +59,12 @@ class Crew:
             ack_seconds=_ACK_SECONDS,
         )
         self.on_news: Callable[[str, list[Mapping[str, Any]], float], None] = lambda _host, _events, _window: None
-        self.gate = HostGate(self.link, self._hear)
-        self.desk = Desk(self.link, take_lead)
+        self.gate = HostGate(self.link, self._hear, 1.5 * rules.gone_seconds)
+        self.desk = Desk(self.link, take_lead, rules.gone_seconds)
         self.sites = SharedSites(self.link)
         self.roll = Roll((), (), ())
         self.words = Words(self.worker, socket.gethostname(), os.getpid(), time.time())
-        self._workers = Workers(self.link)
+        self._workers = Workers(self.link, rules.gone_seconds)
         self._wish = wish
 
     async def open(self) -> None:

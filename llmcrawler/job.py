@@ -36,6 +36,11 @@ class CrewRules:
     lease_seconds: float = 30.0
     max_leases: int = 5
 
+    @property
+    def gone_seconds(self) -> int:
+        """After which a worker that was not heard of leads and counts no more; its urls follow a little later."""
+        return max(2, round(self.lease_seconds / 3))
+
 
 @dataclass(frozen=True, slots=True)
 class Wish:

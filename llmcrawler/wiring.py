@@ -86,7 +86,7 @@ _FORGOTTEN: Mapping[str | None, tuple[str, ...]] = {
 }
 
 # Pages of one site that other workers ask about come a little later and more evenly than those of a single one.
-_CREW_WAIT = 1.5
+_CREW_WAIT = 2.5
 
 
 @dataclass
@@ -240,7 +240,7 @@ class PageAsking:
                 max_questions=1 if embedded else settings.getint("LLM_BATCH_PAGES"),
                 max_tokens=settings.getint("LLM_BATCH_TOKENS"),
                 wait_seconds=settings.getfloat("LLM_BATCH_WAIT_SECONDS") * (_CREW_WAIT if in_crew else 1),
-                patient_seconds=settings.getfloat("LLM_BATCH_PATIENT_SECONDS"),
+                patient_seconds=settings.getfloat("LLM_BATCH_PATIENT_SECONDS") * (_CREW_WAIT if in_crew else 1),
                 max_in_flight=1 if embedded else settings.getint("LLM_CONCURRENCY"),
             ),
             tokens_of=tokens_of,

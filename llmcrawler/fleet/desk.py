@@ -17,7 +17,6 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from llmcrawler.errors import StorageFailed, WorkGivenBack
-from llmcrawler.fleet.workers import GONE_SECONDS
 
 if TYPE_CHECKING:
     from llmcrawler.fleet.link import RedisLink
@@ -45,10 +44,11 @@ class _Question:
 
 class Desk:
     """`handlers` do what is asked, by its kind; `take_lead` is awaited before the first question of a site that this
-    worker leads from then on.
+    worker leads from then on. The lead of a worker that is not heard of for `gone_seconds` is free.
     """
 
-    def __init__(self, link: RedisLink, take_lead: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(self, link: RedisLink, take_lead: Callable[[str], Awaitable[None]], gone_seconds: int) -> None:
+        self._gone_seconds = gone_seconds
         self.handlers: dict[str, Callable[[Any], Awaitable[Any]]] = {}
         self._link = link
         self._take_lead = take_lead
@@ -56,7 +56,7 @@ class Desk:
         self._leading: dict[str, asyncio.Task[None]] = {}
         self._number = count()
         self._questions: dict[int, _Question] = {}
-        self._answering: set[asyncio.Task[None]] = set()
+        self._answering: dict[asyncio.Task[None], str] = {}  # and who has asked
         self._listening: asyncio.Task[None] | None = None
         self._is_leaving = False
 
@@ -109,6 +109,9 @@ class Desk:
         for site, holder in list(self._holders.items()):
             if holder not in alive and holder != self._link.worker:
                 del self._holders[site]
+        for task, asker in self._answering.items():
+            if asker not in alive:
+                task.cancel()
         for question in self._questions.values():
             if question.holder not in alive and not question.told.done():
                 question.told.set_result(_AGAIN)
@@ -124,7 +127,7 @@ class Desk:
     async def _holder(self, site: str) -> str:
         holder = self._holders.get(site)
         if holder is None:
-            holder = (await self._link.run(_LEAD, site, self._link.worker, GONE_SECONDS)).decode()
+            holder = (await self._link.run(_LEAD, site, self._link.worker, self._gone_seconds)).decode()
             self._holders[site] = holder
         if holder == self._link.worker and site not in self._leading:
             self._leading[site] = asyncio.ensure_future(self._take_lead(site))
@@ -157,8 +160,8 @@ class Desk:
                     self._holders.pop(question.site, None)
             return
         task = asyncio.ensure_future(self._serve(head, body))
-        self._answering.add(task)
-        task.add_done_callback(self._answering.discard)
+        self._answering[task] = head["from"]
+        task.add_done_callback(self._answering.pop)
 
     async def _serve(self, head: Mapping[str, Any], body: Any) -> None:
         """None for an answer: ask somebody else."""

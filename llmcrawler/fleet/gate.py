@@ -21,7 +21,6 @@ from llmcrawler.errors import StorageFailed
 if TYPE_CHECKING:
     from llmcrawler.fleet.link import RedisLink
 
-PERMIT_SECONDS: Final = 15.0  # for how long a worker that is not heard of holds its places
 _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 0.02, 0.2
 _SHORT_REST_SECONDS: Final = 0.5  # what is shorter is waited for here
 
@@ -111,10 +110,15 @@ class Entry:
 
 
 class HostGate:
-    """`on_news` is told of a host's events that others had, and of the window that all have."""
+    """`on_news` is told of a host's events that others had, and of the window that all have. The places of a worker
+    that is not heard of for `permit_seconds` are free.
+    """
 
-    def __init__(self, link: RedisLink, on_news: Callable[[str, list[Mapping[str, Any]], float], None]) -> None:
+    def __init__(
+        self, link: RedisLink, on_news: Callable[[str, list[Mapping[str, Any]], float], None], permit_seconds: float
+    ) -> None:
         self._link = link
+        self._permit_seconds = permit_seconds
         self._on_news = on_news
         self._number = count()
         self._known: dict[str, int] = {}
@@ -170,7 +174,7 @@ class HostGate:
         """This worker is alive, and its requests on their way."""
         parts = [part for permit, host in self._held.items() for part in (host, permit)]
         if parts:
-            await self._link.run(_RENEW, PERMIT_SECONDS, *parts)
+            await self._link.run(_RENEW, self._permit_seconds, *parts)
 
     async def close(self) -> None:
         for task in (*self._telling, *([self._flush] if self._flush is not None else [])):
@@ -187,7 +191,7 @@ class HostGate:
             _ENTER,
             host,
             permit,
-            PERMIT_SECONDS,
+            self._permit_seconds,
             wish.window,
             wish.gap_seconds,
             self._known.get(host, 0),

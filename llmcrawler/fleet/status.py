@@ -12,9 +12,10 @@ import redis
 
 from llmcrawler.errors import ConfigError
 from llmcrawler.fleet.link import check_redis, key_prefix, shown
-from llmcrawler.fleet.workers import GONE_SECONDS, Words
+from llmcrawler.fleet.workers import Words
 
 _MAX_HOSTS: Final = 100
+_SILENT_SECONDS: Final = 10.0
 _LETTERS: Final = 20
 
 
@@ -114,7 +115,7 @@ class _Reading:
         found = []
         for where, state in (("said", "here"), ("left", "left"), ("lost", "lost")):
             for name, text in self._hash(where).items():
-                silent = state == "here" and self._now - beats.get(name, 0.0) > GONE_SECONDS
+                silent = state == "here" and self._now - beats.get(name, 0.0) > _SILENT_SECONDS
                 shown_state = "silent" if silent else state
                 led = tuple(sorted(leads.get(name, ())))
                 found.append(WorkerStatus(Words.read(text), shown_state, holders.get(name, 0), led))

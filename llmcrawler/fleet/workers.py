@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from llmcrawler.fleet.link import RedisLink
 
 
-GONE_SECONDS: Final = 10  # a worker that is not heard of for so long is gone
-
 # worker, what it says of itself, seconds until it counts as gone, then the sites that it leads.
 # Returns the others' words, the workers that are gone, and the sites of its own that somebody else leads.
 _BEAT: Final = """
@@ -105,11 +103,16 @@ class Roll:
 
 
 class Workers:
-    def __init__(self, link: RedisLink) -> None:
+    """A worker that is not heard of for `gone_seconds` is gone."""
+
+    def __init__(self, link: RedisLink, gone_seconds: int) -> None:
         self._link = link
+        self._gone_seconds = gone_seconds
 
     async def beat(self, words: Words, sites: Iterable[str]) -> Roll:
-        said, gone, lost = await self._link.run(_BEAT, words.worker, json.dumps(asdict(words)), GONE_SECONDS, *sites)
+        said, gone, lost = await self._link.run(
+            _BEAT, words.worker, json.dumps(asdict(words)), self._gone_seconds, *sites
+        )
         names = {one.decode() for one in gone}
         known = (Words.read(text) for text in said if text)
         return Roll(

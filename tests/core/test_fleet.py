@@ -46,7 +46,7 @@ class Gates:
     def __init__(self, pair: list[RedisLink]) -> None:
         self.news: list[list[Any]] = [[], []]
         self.windows: list[float] = [0.0, 0.0]
-        self.one, self.other = (HostGate(link, self._listener(at)) for at, link in enumerate(pair))
+        self.one, self.other = (HostGate(link, self._listener(at), 15.0) for at, link in enumerate(pair))
 
     def _listener(self, at: int) -> Any:
         def hear(_host: str, events: list[Any], window: float) -> None:
@@ -122,7 +122,7 @@ async def desks(pair: list[RedisLink], deaf: str = "") -> tuple[list[Desk], list
         async def answer(body: Any) -> Any:
             return {"by": link.worker, "body": body}
 
-        made = Desk(link, take_lead)
+        made = Desk(link, take_lead, 10)
         made.handlers["classify"] = answer
         if link.worker != deaf:
             made.open()
@@ -152,7 +152,7 @@ async def test_who_has_asked_a_leader_that_is_gone_leads_next(link_pair):
     await one.ask("site", "classify", dict)
     question = asyncio.ensure_future(other.ask("site", "classify", dict))
     await asked(link_pair[1], "w1")
-    await Workers(link_pair[0]).leave(Words("w1", "m", 1, 0.0), ["site"])
+    await Workers(link_pair[0], 10).leave(Words("w1", "m", 1, 0.0), ["site"])
     other.note_roll({"w2"}, ())
     assert await question == (True, None)
     assert led == ["w1 site", "w2 site"]
@@ -195,7 +195,7 @@ async def test_lines_of_a_worker_that_is_gone_go_to_another_one(link_pair, serve
     await frontier.add([task("/1")])
     await frontier.lease(MANY, {}, MANY)
     await frontier.ack("https://a.example/1", Outcome({"url": "https://a.example/1"}, {}))
-    workers = Workers(link_pair[1])
+    workers = Workers(link_pair[1], 10)
     assert list(await workers.inherit("w1")) == ["https://a.example/1"]
     assert await workers.inherit("w1") == {}
     await workers.drop_lines(["https://a.example/1"])
@@ -213,7 +213,7 @@ async def test_status_shows_the_workers_their_leases_and_the_hosts(link_pair, se
     await frontier.ack(
         "https://b.example/4", Outcome({"error": {"stage": "fetch", "kind": "http_404"}}, {}, is_dead=True)
     )
-    await Workers(link).beat(Words("w1", "m", 1, 2.0, pages=7), [])
+    await Workers(link, 10).beat(Words("w1", "m", 1, 2.0, pages=7), [])
     status = crew_status(server.url, tmp_path.name)
     assert (status.state, status.urls) == ("running", {"leased": 1, "queued": 2, "done": 0, "dead": 1})
     assert [(one.words.worker, one.words.pages, one.state, one.leases) for one in status.workers] == [
