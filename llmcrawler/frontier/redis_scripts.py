@@ -3,6 +3,7 @@
 meta       hash: what was asked for, `filter`: set or bloom
 counts     hash: queued, done, dead, arrival (of the last url)
 hosts      hash: the first three by host
+depth      list: an entry for every hundred that are queued, for autoscalers that can read nothing but lengths
 seen:N     sets of integers, small enough that each takes 8 bytes (64 bits of a url's hash, 14 of them are N)
 seen       or the Bloom filter
 claimed    hash: hash of a redirect's target -> of who was redirected
@@ -38,7 +39,10 @@ end
 local function group_of(queue) return string.match(queue, '\\n(.*)$') end
 local function host_of(queue) return string.match(queue, '^(.-)\\n') end
 local function count(name, queue, by)
-  redis.call('HINCRBY', P .. 'counts', name, by)
+  local total = redis.call('HINCRBY', P .. 'counts', name, by)
+  local hundreds = math.ceil(total / 100) - math.ceil((total - by) / 100)
+  if name == 'queued' and hundreds > 0 then redis.call('RPUSH', P .. 'depth', '') end
+  if name == 'queued' and hundreds < 0 then redis.call('LPOP', P .. 'depth') end
   redis.call('HINCRBY', P .. 'hosts', name .. ' ' .. host_of(queue), by)
 end
 local function has_head(queue, group, rank, arrival)

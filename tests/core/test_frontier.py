@@ -312,6 +312,15 @@ async def test_who_leases_next_hears_of_a_url_that_took_down_its_holders(workers
     assert (lost.url, lost.depth, lost.referer, attempts) == ("https://a.example/1", 2, "https://a.example/", 4)
 
 
+async def test_a_list_is_as_long_as_hundreds_of_urls_wait(workers):
+    first, second = workers
+    depths = []
+    for deed in (first.add(task(f"/{n}") for n in range(250)), second.lease(60, {}, MANY), first.lease(190, {}, 999)):
+        await deed
+        depths.append(await first.link.client.llen(f"{first.link.prefix}:depth"))
+    assert depths == [3, 2, 0]
+
+
 async def test_lines_that_a_process_could_lose_are_kept_in_redis(workers, redis_url):
     first, _second = workers
     first.make_safe = list
