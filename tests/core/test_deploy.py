@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def test_every_kubernetes_object_says_what_it_is(path):
 def test_workers_are_started_with_a_spider_and_settings_that_there_are():
     for command in commands():
         assert command[:2] == ["crawl", ExploreSpider.name]
-        given = [part.partition("=")[0] for flag, part in zip(command[2:], command[3:], strict=False) if flag == "-s"]
+        given = [part.partition("=")[0] for flag, part in pairwise(command) if flag == "-s"]
         assert {"REDIS_URL", "CRAWL_ID"} <= set(given)
         assert all(hasattr(settings, name) or name.startswith("FEED_EXPORT") for name in given)
 
