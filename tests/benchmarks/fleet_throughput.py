@@ -2,10 +2,10 @@
 
     python -m tests.benchmarks.fleet_throughput [--runs 3] [--pages 300] [--hosts 8] [--workers 1,2] [--memory]
 
-Each host (127.0.0.1, 127.0.0.2, ...) has as many pages, of 20 to 60 kB. A run's speed is its requests over the time from
-the first to the last one, as nginx logged them: starting a worker does not count. Runs are interleaved. Where it is told
-what binds, the CPU seconds are those of all workers, of Redis and of nginx, over that of the machine's cores. --memory adds
-a crawl without Redis. Needs nginx (Debian: nginx-light).
+Each host (127.0.0.1, 127.0.0.2, ...) has as many pages, of 20 to 60 kB. A run's speed is its requests over the time
+from the first to the last one, as nginx logged them: starting a worker does not count. Runs are interleaved. For what
+binds, the CPU seconds of all workers, of Redis and of nginx are told, over the time of the run: the machine's cores are
+the most that they can add up to. --memory adds a crawl without Redis. Needs nginx (Debian: nginx-light).
 """
 
 from __future__ import annotations
