@@ -60,6 +60,7 @@ from llmcrawler.extraction import (
     StructuredTeacher,
     Teacher,
 )
+from llmcrawler.fleet.rate import SharedRate
 from llmcrawler.fleet.sharing import SharedAnswers
 from llmcrawler.frontier import Admission, Frontier
 from llmcrawler.frontier.relearning import relearn
@@ -127,6 +128,8 @@ class Crawl:
         self._cache: AnswerStore | None = None if self.model is None else answer_cache_of(settings)
         if self.crew is not None and self.model is not None:
             self._cache = SharedAnswers(self.crew.link, self._cache)
+            per_minute = (settings.getint(f"LLM_{name}_PER_MINUTE") for name in ("REQUESTS", "TOKENS"))
+            self.model.rate = SharedRate(self.crew.link, *per_minute)
         self._asker = None if self.model is None else PageAsking(crawler, self.model, page_types, self._cache)
         self.classifier = Classifier(page_types, self._asker, split=self._split, on_verdict=self._note_verdict)
         self.records = _records(crawler, options, self.model, self._cache, lambda _: self.learned.note_change())

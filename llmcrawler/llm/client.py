@@ -17,7 +17,7 @@ from llmcrawler.llm import faults
 from llmcrawler.llm.answers import read_answer
 from llmcrawler.llm.dialect import Ask, Dialect
 from llmcrawler.llm.faults import Fault, Redactor, rules_with
-from llmcrawler.llm.limits import Circuit, RateLimiter
+from llmcrawler.llm.limits import Circuit, Rate, RateLimiter
 from llmcrawler.llm.tokens import estimate_tokens
 from llmcrawler.llm.transport import Completion, OpenAITransport
 from llmcrawler.llm.usage import Usage
@@ -71,6 +71,7 @@ class LLMClient:
         temperature: float | None = None,
         reasoning_effort: str | None = None,
         clock: Clock | None = None,
+        rate: Rate | None = None,
     ) -> None:
         self.usage = usage or Usage()
         self.host = urlsplit(base_url).netloc.rpartition("@")[2]
@@ -83,7 +84,7 @@ class LLMClient:
             base_url, api_key, self._limits.timeout_seconds, redact, wall_clock=self._clock.wall
         )
         self._slots = asyncio.Semaphore(self._limits.concurrency)
-        self._rate = RateLimiter(
+        self._rate: Rate = rate or RateLimiter(
             self._limits.requests_per_minute,
             self._limits.tokens_per_minute,
             clock=self._clock.monotonic,

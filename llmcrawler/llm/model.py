@@ -13,6 +13,7 @@ from llmcrawler.errors import LLMUnavailable
 from llmcrawler.llm import embedded
 from llmcrawler.llm.client import Limits, LLMClient
 from llmcrawler.llm.embedded.download import QWEN_CODER_1_5B, Progress
+from llmcrawler.llm.limits import Rate
 from llmcrawler.llm.providers import ProviderChoice
 from llmcrawler.llm.usage import Price, Usage
 
@@ -34,6 +35,7 @@ class Model:
         on_progress: Progress = lambda _done, _total: None,
     ) -> None:
         self.usage = Usage(Price(0, 0, 0) if choice.kind == "embedded" else price)
+        self.rate: Rate | None = None  # to be set before the model is asked, where others share it
         self._choice = choice
         self._limits = limits
         self._embedded_file = embedded_file
@@ -93,6 +95,7 @@ class Model:
             limits=self._limits,
             usage=self.usage,
             reasoning_effort=choice.reasoning_effort,
+            rate=self.rate,
         )
 
     async def _start_embedded(self) -> LLMClient:

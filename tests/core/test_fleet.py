@@ -15,6 +15,7 @@ from llmcrawler.fleet.desk import Desk
 from llmcrawler.fleet.gate import HostGate, Rests, Wish
 from llmcrawler.fleet.link import RedisLink, check_redis, check_version
 from llmcrawler.fleet.pages import page_of_json, page_to_json
+from llmcrawler.fleet.rate import SharedRate
 from llmcrawler.fleet.sharing import SharedAnswers
 from llmcrawler.fleet.status import crew_status
 from llmcrawler.fleet.workers import Words, Workers
@@ -174,6 +175,35 @@ async def test_answers_of_the_model_are_everybodys(link_pair):
     one, other = (SharedAnswers(link, None) for link in link_pair)
     await one.put("key", ["product", 0.9])
     assert await other.get_many(["key", "none"]) == {"key": ["product", 0.9]}
+
+
+async def test_the_models_limits_a_minute_are_those_of_all_workers(link_pair):
+    one, other = (SharedRate(link, 3, 1000) for link in link_pair)
+    first = await one.admit(400)
+    one.settle(first, 100)
+    await other.admit(100)
+    await one.admit(100)
+    waiting = asyncio.ensure_future(other.admit(10))  # the fourth in this minute
+    _, pending = await asyncio.wait([waiting], timeout=0.2)
+    assert pending
+    waiting.cancel()
+
+
+async def test_tokens_of_all_workers_count_and_a_server_that_asks_to_wait_is_left_alone_by_all(link_pair):
+    one, other = (SharedRate(link, 0, 1000) for link in link_pair)
+    await one.admit(900)
+    for tokens in (50, 200):
+        waiting = asyncio.ensure_future(other.admit(tokens))
+        await asyncio.wait([waiting], timeout=0.2)
+        assert waiting.done() == (tokens == 50)
+        waiting.cancel()
+    third = SharedRate(link_pair[1], 0, 0)
+    one.hold(30)
+    await asyncio.gather(*one._posted)
+    waiting = asyncio.ensure_future(third.admit(1))
+    await asyncio.wait([waiting], timeout=0.2)
+    assert not waiting.done()
+    waiting.cancel()
 
 
 def test_a_page_is_the_same_for_the_leader():
