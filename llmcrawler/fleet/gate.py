@@ -21,7 +21,7 @@ from llmcrawler.errors import StorageFailed
 if TYPE_CHECKING:
     from llmcrawler.fleet.link import RedisLink
 
-_FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 0.02, 0.2
+_FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 0.02, 0.1
 _SHORT_REST_SECONDS: Final = 0.5  # what is shorter is waited for here
 
 # host, permit, seconds of a permit, window, gap, events known, worker, permits that were given back ...
@@ -46,12 +46,22 @@ end
 local news = {}
 if known < events then news = redis.call('LRANGE', H .. ':events', math.max(-(events - known), -20), -1) end
 local in_flight = redis.call('ZCARD', H .. ':in')
-local rest, start = tonumber(state[2] or '0') - at, tonumber(state[1] or '0') - at
-if rest > 0 then return {0, in_flight, tostring(rest), 1, tostring(window), events, news, tostring(at)} end
-if start > 0 then return {0, in_flight, tostring(start), 0, tostring(window), events, news, tostring(at)} end
-if in_flight >= math.max(1, math.floor(window + 0.000001)) then
-  return {0, in_flight, '-1', 0, tostring(window), events, news, tostring(at)}
+local function wait(seconds, rests)
+  redis.call('ZADD', H .. ':waiting', 'NX', at, ARGV[7])
+  redis.call('HSET', H .. ':asked', ARGV[7], at)
+  return {0, in_flight, tostring(seconds), rests, tostring(window), events, news, tostring(at)}
 end
+local rest, start = tonumber(state[2] or '0') - at, tonumber(state[1] or '0') - at
+if rest > 0 then return wait(rest, 1) end
+if start > 0 then return wait(start, 0) end
+if in_flight >= math.max(1, math.floor(window + 0.000001)) then return wait(-1, 0) end
+-- Whoever waits longest is next; one that has not asked for a moment is not waited for.
+for _, first in ipairs(redis.call('ZRANGE', H .. ':waiting', 0, -1)) do
+  if first == ARGV[7] then break end
+  if tonumber(redis.call('HGET', H .. ':asked', first)) > at - 0.25 then return wait(-1, 0) end
+  redis.call('ZREM', H .. ':waiting', first)
+end
+redis.call('ZREM', H .. ':waiting', ARGV[7])
 redis.call('ZADD', H .. ':in', at + ARGV[3], ARGV[2])
 redis.call('HSET', H, 'next', at + ARGV[5])
 redis.call('HINCRBY', H, 'starts', 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -81,6 +82,21 @@ async def test_no_more_are_in_flight_at_a_host_than_its_window_whoever_asks(gate
     assert (elsewhere.in_flight, waiting.done()) == (1, False)
     gates.one.leave(first[0])
     assert (await waiting).in_flight == 3
+
+
+async def test_workers_take_turns_at_a_host_that_is_full(gates):
+    turns: list[str] = []
+
+    async def work(name: str, gate: HostGate) -> None:
+        for _ in range(6):
+            entry = await gate.enter(HOST, wish(1.0))
+            turns.append(name)
+            await asyncio.sleep(0.002)
+            gate.leave(entry)
+
+    await asyncio.gather(work("one", gates.one), work("other", gates.other))
+    assert turns[1:-1].count("one") in (4, 5, 6)
+    assert max(len(list(run)) for _, run in groupby(turns[:-2])) <= 2
 
 
 async def test_the_gap_of_a_host_is_from_any_workers_start_to_any_others(gates):
