@@ -321,8 +321,11 @@ class FrontierScheduler(BaseScheduler):
         return self._budget() > 0
 
     def look_again(self) -> None:
-        """Others may have queued something."""
+        """Others may have queued something, or be at the crawl's end."""
         self._wanted.set()
+        counts = self.frontier.counts()
+        if not counts.leased and not (counts.queued and self.may_lease()):
+            self._wake_engine()
 
     def working(self) -> int:
         """Urls that are on their way to the site."""

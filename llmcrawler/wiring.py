@@ -372,7 +372,8 @@ def _crew(crawler: Crawler, options: ExploreOptions, take_lead: Callable[[str], 
 
 def _stop(crawler: Crawler, closing: list[asyncio.Future[None]], failure: StorageFailed) -> None:
     """`closing` holds the task: one that nobody holds may be collected."""
-    logger.error("%s. What was written before is kept: run the same command again when that is mended", failure)
+    cure = "make room and run" if crawler.settings.get("JOBDIR") else "run"
+    logger.error("%s. What was written before is kept: %s the same command again", failure, cure)
     if crawler.engine is not None and crawler.engine.spider is not None:
         closing.append(asyncio.ensure_future(crawler.engine.close_spider_async(reason="storage_failed")))
 

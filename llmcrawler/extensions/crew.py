@@ -87,6 +87,8 @@ class CrewExtension:
                 await self._beat_once()
             except StorageFailed:  # the crawl is being closed, and says why
                 return
+            except Exception:  # a bug of ours must not make this worker look dead
+                logger.exception("Error in what this worker tells the others")
             is_idle = self._idle_since is not None or self._scheduler.working() == 0
             await asyncio.sleep(_IDLE_BEAT_SECONDS if is_idle else _BEAT_SECONDS)
 
@@ -100,9 +102,9 @@ class CrewExtension:
         if self._is_closing():
             self._crew.desk.leave()
             await self._scheduler.give_back()
-        elif self._scheduler.working() == 0:
-            if self._crew.frontier.counts().queued:
-                self._idle_since = None
+        elif self._scheduler.working():
+            self._idle_since = None
+        else:
             self._scheduler.look_again()
 
     def _words(self) -> dict[str, Any]:
