@@ -39,7 +39,7 @@ class CrewExtension:
         self._idle_since: float | None = None
         self._confirmed_at = 0.0
         self._reason = "shutdown"
-        crew.frontier.make_safe = self._feeds.unsafe
+        crew.frontier.make_safe, crew.frontier.on_kept = self._feeds.unsafe, self._feeds.note_kept
         for handler, signal in (
             (self.spider_opened, signals.spider_opened),
             (self.spider_idle, signals.spider_idle),
@@ -76,7 +76,7 @@ class CrewExtension:
         if self._beating is not None:
             self._beating.cancel()
         try:
-            await self._crew.drop_lines(self._feeds.take_safe(at_once=True))
+            await self._crew.drop_lines(self._feeds.take_safe())
             await self._crew.close(self._reason)
         except StorageFailed as failure:
             logger.error("%s", failure)
@@ -155,13 +155,13 @@ class SafeFeeds:
     in a feed that is closed. Made before the FeedExporter, so that it sees in which feeds an item goes.
     """
 
-    _SECONDS_AFTER = 2.0  # its acknowledgement is through by then
-
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._open: dict[str, set[int]] = {}  # url -> feeds that have it and are not closed
         self._slots: dict[int, FeedSlot] = {}
-        self._kept: dict[str, float | None] = {}  # urls with a line in Redis, and since when that is not needed
+        self._keeping: set[str] = set()  # urls whose lines are on their way to Redis
+        self._kept: set[str] = set()  # and those that are there
+        self._needless: set[str] = set()  # of both, those whose feeds are closed
         self._failures = 0
         crawler.signals.connect(self._item_scraped, signals.item_scraped)
         crawler.signals.connect(self._feed_slot_closed, signals.feed_slot_closed)
@@ -175,20 +175,19 @@ class SafeFeeds:
         for url in urls:
             if url not in unsafe:
                 self._open.pop(url, None)
-        self._kept.update(dict.fromkeys(unsafe))
+        self._keeping |= unsafe
         return unsafe
 
-    def take_safe(self, *, at_once: bool = False) -> list[str]:
+    def note_kept(self, urls: Iterable[str]) -> None:
+        self._keeping.difference_update(urls)
+        self._kept.update(urls)
+
+    def take_safe(self) -> list[str]:
         """Urls whose lines need not be kept any more."""
-        now = time.monotonic()
-        safe = [
-            url
-            for url, since in self._kept.items()
-            if since is not None and (at_once or now - since > self._SECONDS_AFTER)
-        ]
-        for url in safe:
-            del self._kept[url]
-        return safe
+        safe = self._kept & self._needless
+        self._kept -= safe
+        self._needless -= safe
+        return list(safe)
 
     def write(self, pages: list[Page]) -> None:
         """Lines of others, past the pipelines: they have been through them."""
@@ -200,7 +199,8 @@ class SafeFeeds:
                 exporter.item_scraped(page, spider)
         urls = [page.url for page in pages]
         unsafe = self.unsafe(urls)
-        self._kept.update({url: time.monotonic() for url in urls if url not in unsafe})
+        self.note_kept(urls)  # they are in Redis already
+        self._needless.update(url for url in urls if url not in unsafe)
 
     def _item_scraped(self, item: Any) -> None:
         exporter = self._crawler.get_extension(FeedExporter)
@@ -220,9 +220,10 @@ class SafeFeeds:
             if id(slot) in slots:
                 slots.discard(id(slot))
                 if failed:
-                    self._kept.pop(url, None)  # it stays in Redis, for another worker's feed
-                elif not slots and url in self._kept:
-                    self._kept[url] = time.monotonic()
+                    self._kept.discard(url)  # it stays in Redis, for another worker's feed
+                    self._keeping.discard(url)
+                elif not slots and (url in self._keeping or url in self._kept):
+                    self._needless.add(url)
                 if not slots:
                     del self._open[url]
 

@@ -57,6 +57,7 @@ class RedisFrontier:
         self.link = link
         self.max_pages = max_pages
         self.make_safe = make_safe
+        self.on_kept: Callable[[Collection[str]], None] = lambda _urls: None  # lines that are in Redis now
         self.lost: list[Lease] = []  # urls that took down their holders: whoever has leased next gives them a line
         self._lease_seconds = lease_seconds
         self._max_leases = max_leases
@@ -182,6 +183,7 @@ class RedisFrontier:
         parts = [part for one in ended for part in _ack_parts(one, with_line=one.url in unsafe)]
         counts, done = await self.link.run(scripts.ACK, self.link.worker, *parts)
         self._note(counts)
+        self.on_kept(unsafe)
         for one, was_held in zip(ended, done, strict=True):
             one.told.set_result(bool(was_held))
 
