@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scrapy.extensions.feedexport import FileFeedStorage
 
-from llmcrawler.extensions.crew import SafeFeeds
+from llmcrawler.extensions.safe_feeds import SafeFeeds
 from llmcrawler.items import Page
 
 URL = "https://a.example/1"
