@@ -10,7 +10,7 @@ from llmcrawler.frontier import FIRST, Counts, Frontier, MemoryFrontier, SqliteF
 from llmcrawler.frontier.redis import RedisFrontier
 from llmcrawler.items import StageRun
 from llmcrawler.storage import Database, Ledger, Outcome, keys, open_job_file
-from tests.servers.redis_server import RedisServer
+from tests.servers.redis_server import RedisServer, carried_server
 
 MANY = 100
 LEASE_SECONDS = 60.0
@@ -27,6 +27,12 @@ class Clock:
 @pytest.fixture(scope="module")
 def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with RedisServer(tmp_path_factory.mktemp("redis")) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def valkey_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with RedisServer(tmp_path_factory.mktemp("valkey"), binary=carried_server()) as server:
         yield server.url
 
 
@@ -52,10 +58,14 @@ def redis(tmp_path: Path, clock: Clock, url: str, worker: str = "w1") -> RedisFr
     return RedisFrontier(link, lease_seconds=LEASE_SECONDS, max_leases=MAX_LEASES, clock=clock)
 
 
-@pytest.fixture(params=[memory, sqlite, redis])
+def valkey(tmp_path: Path, clock: Clock, url: str) -> RedisFrontier:
+    return redis(tmp_path, clock, url)
+
+
+@pytest.fixture(params=[memory, sqlite, redis, valkey])
 async def frontier(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> AsyncIterator[Frontier]:
     backend: Callable[..., Frontier] = request.param
-    given = (request.getfixturevalue("redis_url"),) if backend is redis else ()
+    given = (request.getfixturevalue(f"{backend.__name__}_url"),) if backend in (redis, valkey) else ()
     frontier = backend(tmp_path, clock, *given)
     await frontier.open()
     yield frontier

