@@ -14,7 +14,7 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
 from llmcrawler import learned
-from llmcrawler.arguments import ExploreOptions
+from llmcrawler.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.classification import (
     DEFAULT_PAGE_TYPES,
     PageTypes,
@@ -30,7 +30,7 @@ from llmcrawler.extraction import (
 from llmcrawler.feeds.checking import check_feed
 from llmcrawler.frontier import Goal, MemoryFrontier, Pursuit
 from llmcrawler.items import Page
-from llmcrawler.job import JobRules, Wish, check_job
+from llmcrawler.job import CrewRules, JobRules, Wish, check_job
 from llmcrawler.llm import (
     AnswerCache,
     BatchRules,
@@ -71,6 +71,7 @@ _MINIMA: Mapping[str, float] = {
     **dict.fromkeys(("RENDER_WAIT_SECONDS", "RENDER_SCROLLS", "RENDER_CLICKS"), 0),
     "RENDER_CONTEXT_PAGES": 1,
     "LLM_TIMEOUT_SECONDS": 0,
+    "REDIS_LEASE_SECONDS": 3,
     "RECORD_MAX_RELEARNED": 0,
     "RECORD_SAMPLE_TOKENS": 200,
 }
@@ -94,13 +95,44 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
         _at_least(settings, name, minimum)
     _check_feeds(settings)
     wish = job_wish(settings, spider, options)
-    if settings.get("JOBDIR"):
+    if settings.get("REDIS_URL"):
+        _check_crew(settings, wish, options)
+    elif settings.get("JOBDIR"):
         check_job(Path(settings["JOBDIR"]), wish)
     elif wish.stages:
         raise ConfigError(f"force={','.join(options.force)}: there is nothing to run again without a JOBDIR")
     file = templates_file(settings)
     if file is not None:
         learned.check(file, options.urls, _READERS)
+
+
+def _check_crew(settings: BaseSettings, wish: Wish, options: ExploreOptions) -> None:
+    if settings.get("JOBDIR"):
+        raise ConfigError("REDIS_URL and JOBDIR: a crawl is kept in one of them; leave the other out")
+    if isinstance(options, MapOptions):
+        raise ConfigError("REDIS_URL: a map is made by one worker, which reads the site's lists: leave it out")
+    if isinstance(options, ExtractOptions) and options.listed is not None and options.listed.kind == "tasks":
+        raise ConfigError("REDIS_URL: a list of tasks is for one worker, with a JOBDIR; a list of urls may be shared")
+    if wish.stages or options.refresh:
+        raise ConfigError("force and refresh go through a crawl again that was kept in a JOBDIR: leave REDIS_URL out")
+    for uri in settings.getdict("FEEDS"):
+        if "%(worker)s" not in str(uri) and not str(uri).startswith("stdout:"):
+            raise ConfigError(
+                f"FEEDS {uri}: with REDIS_URL each worker writes a feed of its own: name it with %(worker)s, as in "
+                "-O pages-%(worker)s.jsonl"
+            )
+    from llmcrawler.crew import check_crew  # noqa: PLC0415 - redis takes 0.14 s to load
+
+    check_crew(crew_rules(settings), wish)
+
+
+def crew_rules(settings: BaseSettings) -> CrewRules:
+    return CrewRules(
+        str(settings["REDIS_URL"]),
+        str(settings.get("CRAWL_ID") or ""),
+        lease_seconds=settings.getfloat("REDIS_LEASE_SECONDS"),
+        max_leases=settings.getint("MAX_LEASES"),
+    )
 
 
 def progress_mode(settings: BaseSettings) -> str:
@@ -226,13 +258,15 @@ def budget_limits(settings: BaseSettings, price: Price | None, model: str) -> Bu
     return BudgetLimits(int(settings.getfloat("LLM_MAX_TOKENS")), max_cost_usd, price)
 
 
-def batch_rules(settings: BaseSettings, *, embedded: bool) -> BatchRules:
-    """Of the batches in which pages are asked about. The embedded model takes one question at a time."""
+def batch_rules(settings: BaseSettings, *, embedded: bool, patience: float = 1.0) -> BatchRules:
+    """Of the batches in which pages are asked about. The embedded model takes one question at a time. `patience`: so
+    many times as long is waited for a batch to be full.
+    """
     return BatchRules(
         max_questions=1 if embedded else settings.getint("LLM_BATCH_PAGES"),
         max_tokens=settings.getint("LLM_BATCH_TOKENS"),
-        wait_seconds=settings.getfloat("LLM_BATCH_WAIT_SECONDS"),
-        patient_seconds=settings.getfloat("LLM_BATCH_PATIENT_SECONDS"),
+        wait_seconds=settings.getfloat("LLM_BATCH_WAIT_SECONDS") * patience,
+        patient_seconds=settings.getfloat("LLM_BATCH_PATIENT_SECONDS") * patience,
         max_in_flight=1 if embedded else settings.getint("LLM_CONCURRENCY"),
     )
 

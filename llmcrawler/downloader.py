@@ -6,7 +6,7 @@ import random
 from collections import Counter, deque
 from collections.abc import Callable
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from scrapy import Request
 from scrapy.core.downloader import Downloader, Slot
@@ -44,15 +44,28 @@ class PoliteSlot(Slot):
         self.queue = _CountingQueue(self)
         self.rests_until = 0.0
         self.on_start: Callable[[], object] | None = None
+        self.at_gate = 0  # requests that have left the queue and wait until the crawl's other workers leave room
+        self.elsewhere = 0  # the others' requests in flight, when that was last known
+        self.window = float(concurrency)  # what `concurrency` is rounded from
         self._gap = delay
         self._surplus = 0.0  # seconds that the gaps so far were longer than their means
 
     def download_delay(self) -> float:
         return max(self._gap, self.rests_until - self.lastseen)
 
+    @property
+    def gap(self) -> float:
+        """From the request that started last to the next one."""
+        return self._gap
+
+    @property
+    def in_flight(self) -> int:
+        """Of all workers."""
+        return len(self.transferring) - self.at_gate + self.elsewhere
+
     def start(self, request: Request) -> None:
         self.transferring.add(request)
-        request.meta[STARTED] = (monotonic(), len(self.transferring))
+        request.meta[STARTED] = (monotonic(), self.in_flight)
         if self.on_start is not None:
             self.on_start()
         self.draw_gap()
@@ -80,6 +93,15 @@ class _CountingQueue(deque[tuple[Request, Any]]):
         return entry
 
 
+class Gate(Protocol):
+    """Where a request asks before it starts, when other processes work on the same hosts."""
+
+    async def enter(self, key: str, slot: PoliteSlot) -> Any:
+        """Wait until it may start. Raises HostRests when that takes long. What is returned is for `leave`."""
+
+    def leave(self, entry: Any) -> None: ...
+
+
 class PoliteDownloader(Downloader):
     """Holds CONCURRENT_REQUESTS_PER_DOMAIN and DOWNLOAD_DELAY per host and port, as the server sees them.
 
@@ -94,6 +116,7 @@ class PoliteDownloader(Downloader):
         self.fetching: Counter[str] = Counter()
         self.given_up: dict[str, str] = {}
         self.on_new_slot: Callable[[str, PoliteSlot], object] | None = None
+        self.gate: Gate | None = None
         self._rests: dict[str, float] = {}
 
     def fetch(self, request: Request, spider: Any = None) -> Deferred[Response | Request]:  # noqa: ARG002 (Scrapy's)
@@ -161,6 +184,29 @@ class PoliteDownloader(Downloader):
         return key, slot
 
     async def _download(self, slot: Slot, request: Request) -> Response:
+        if self.gate is None:
+            return await self._download_now(slot, request)
+        assert isinstance(slot, PoliteSlot)
+        entry = await self._pass(self.gate, slot, request)
+        try:
+            return await self._download_now(slot, request)
+        finally:
+            self.gate.leave(entry)
+
+    async def _pass(self, gate: Gate, slot: PoliteSlot, request: Request) -> Any:
+        slot.at_gate += 1
+        try:
+            entry = await gate.enter(request.meta[self.DOWNLOAD_SLOT], slot)
+        except BaseException:
+            slot.at_gate -= 1
+            slot.transferring.remove(request)
+            self._process_queue(slot)
+            raise
+        slot.at_gate -= 1
+        request.meta[STARTED] = (monotonic(), slot.in_flight)
+        return entry
+
+    async def _download_now(self, slot: Slot, request: Request) -> Response:
         # Scrapy measures the delay from the moment it schedules the download. When the loop is busy just then, the next
         # one would follow too closely.
         slot.lastseen = monotonic()

@@ -5,6 +5,7 @@ CrawlerError
 │   └── JobBusy            stop at start, and come again later: another crawl has the JOBDIR
 ├── NoProxy                stop: no proxy could be had, or none is left
 ├── StorageFailed          stop: the job's file cannot be written any more; what was written stays
+├── WorkGivenBack          drop the page: another worker has it, for this one leaves
 ├── NotThePage             fetch it again, otherwise: what came is not the page that was asked for
 ├── BrowserMissing         go on without a browser: pages come as the server sends them
 ├── ContentError           go on without this page's content: record the error
@@ -40,6 +41,10 @@ class NoProxy(CrawlerError):
 
 class StorageFailed(CrawlerError):
     """The disk is full, gone or broken; the message says which."""
+
+
+class WorkGivenBack(CrawlerError):
+    """This worker of a fleet is leaving; the page's url is in the queue again."""
 
 
 class NotThePage(CrawlerError):

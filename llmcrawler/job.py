@@ -31,6 +31,21 @@ class JobRules:
 
 
 @dataclass(frozen=True, slots=True)
+class CrewRules:
+    """Of a crawl in Redis (crew.py)."""
+
+    url: str
+    crawl_id: str
+    lease_seconds: float = 30.0
+    max_leases: int = 5
+
+    @property
+    def gone_seconds(self) -> int:
+        """After which a worker that was not heard of leads and counts no more; its urls follow a little later."""
+        return max(2, round(self.lease_seconds / 3))
+
+
+@dataclass(frozen=True, slots=True)
 class Wish:
     """What a crawl is asked for: who (`spider`) with which arguments. `stages` are to run again (`-a force=...`), in
     their order; `refresh`: look what has changed since the crawl was finished; `any_arguments`: those of the earlier
@@ -201,16 +216,21 @@ def check_arguments(connection: JobConnection, folder: Path, wish: Wish) -> None
         return
     if spider != wish.spider:
         raise ConfigError(f"JOBDIR={folder} belongs to the spider {spider!r}, not {wish.spider!r}: name another JOBDIR")
-    differing = [
-        f"{name} was {_shown(arguments.get(name))} and is {_shown(wish.arguments.get(name))}"
-        for name in sorted({*arguments, *wish.arguments})
-        if arguments.get(name) != wish.arguments.get(name)
-    ]
+    differing = differing_arguments(arguments, wish.arguments)
     if differing:
         raise ConfigError(
             f"JOBDIR={folder} was started with other arguments: {'; '.join(differing)}. Give those to resume it, "
             "name another JOBDIR, or add --force (or -s JOBDIR_FORCE=1) to go on with the new ones"
         )
+
+
+def differing_arguments(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """In words."""
+    return [
+        f"{name} was {_shown(known.get(name))} and is {_shown(wanted.get(name))}"
+        for name in sorted({*known, *wanted})
+        if known.get(name) != wanted.get(name)
+    ]
 
 
 def _shown(value: Any) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
@@ -51,19 +51,22 @@ class Learned:
     """The templates of a crawl's sites with all that is learned of them; `parts` by the name they have in the file.
 
     Without a file everything is learned anew and nothing is kept. `marks` are told up to which page the file has it
-    all. What is in `forgotten` (names of parts, or "grouping" for all) is not taken from the file.
+    all. What is in `forgotten` (names of parts, or "grouping" for all) is not taken from the file. `keep` is for a
+    crawl that shares what it learns while it runs; such a one takes up its sites with `take_up`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - by keyword, with defaults
         self,
         file: TemplatesFile | None,
         parts: Mapping[str, Part],
         *,
         marks: Marks | None = None,
         forgotten: Collection[str] = (),
+        keep: Callable[[Mapping[str, SiteState]], Awaitable[None]] | None = None,
         save_seconds: float = SAVE_SECONDS,
     ) -> None:
         self._marks = marks
+        self._keep = keep
         self._forgotten = forgotten
         self._file = file
         self._parts = parts
@@ -71,7 +74,7 @@ class Learned:
         self._stored = file.load() if file else {}
         self._groupers: dict[str, TemplateGrouper] = {}
         self._others: dict[str, dict[str, Any]] = {}  # parts of the file that this crawl does not have, by site
-        self._is_kept = file is not None
+        self._is_kept = file is not None or keep is not None
         self._has_changed = False
         self._closing = asyncio.Event()
         self._saving: asyncio.Task[None] | None = None
@@ -85,6 +88,28 @@ class Learned:
         grouper = self._restored(site, stored, origin_of(url)) if stored else None
         self._groupers[site] = grouper or TemplateGrouper(self._free_prefix())
         return self._groupers[site]
+
+    def take_up(self, url: str, state: SiteState | None, prefix: str) -> TemplateGrouper:
+        """The same in a crawl of many workers, when this one begins to lead the site: `state` is what its leaders so
+        far have kept in this very crawl, `prefix` that of the ids where the site is new.
+        """
+        if state is None:
+            grouper = self.open(url)
+            if not grouper.learned_groups():
+                grouper = self._groupers[site_name(url)] = TemplateGrouper(prefix)
+            return grouper
+        site, values = site_name(url), dict(state.state)
+        grouper = TemplateGrouper.from_json(values.pop(_GROUPING), origin_of(url))
+        grouper.go_on()
+        for name, part in self._parts.items():
+            if name in values:
+                part.restore(site, values.pop(name), origin_of(url))
+        self._groupers[site] = grouper
+        return grouper
+
+    def lay_down(self, site: str) -> None:
+        """Another worker leads it now."""
+        self._groupers.pop(site, None)
 
     def keep_nothing(self) -> None:
         """From here on: for who only wants to look."""
@@ -104,7 +129,7 @@ class Learned:
 
     def note_progress(self) -> None:
         """A page came to an end. Where marks are kept, its place among the templates is kept soon."""
-        if self._marks is not None:
+        if self._marks is not None or self._keep is not None:
             self.note_change()
 
     async def close(self) -> None:
@@ -112,12 +137,12 @@ class Learned:
         self._closing.set()
         if self._saving is not None:
             await self._saving
-        if self._file is None or not self._is_kept or not self._groupers:
+        if not self._is_kept or not self._groupers:
             return
         try:
-            await self._save(self._file)
+            await self._save()
         except (OSError, ConfigError, StorageFailed) as error:
-            logger.error("What this crawl has learned could not be kept in %s: %s", self._file.path, error)
+            logger.error("What this crawl has learned could not be kept%s: %s", self._where(), error)
 
     async def _keep_saved(self) -> None:
         pause = self._save_seconds
@@ -125,26 +150,32 @@ class Learned:
             try:
                 await asyncio.wait_for(self._closing.wait(), pause)
             except TimeoutError:
-                if self._has_changed and self._file is not None:
+                if self._has_changed:
                     started = time.monotonic()
-                    await self._try_to_save(self._file)
+                    await self._try_to_save()
                     # A large site takes its time, which is not to be all of the crawl's.
                     pause = max(self._save_seconds, _SAVE_SHARE * (time.monotonic() - started))
 
-    async def _try_to_save(self, file: TemplatesFile) -> None:
+    async def _try_to_save(self) -> None:
         self._has_changed = False
         try:
-            await self._save(file)
+            await self._save()
         except (OSError, ConfigError, StorageFailed) as error:
-            logger.warning("What was learned so far could not be kept in %s: %s", file.path, error)
+            logger.warning("What was learned so far could not be kept%s: %s", self._where(), error)
 
-    async def _save(self, file: TemplatesFile) -> None:
+    async def _save(self) -> None:
         # Pages that come to an end meanwhile may be in the states; that is no harm.
         seq = await self._marks.last_seq() if self._marks is not None else 0
         states = {site: self.state_of(site) for site in self._groupers}
-        await asyncio.to_thread(file.save, states)  # packing and the disk
+        if self._keep is not None:
+            await self._keep(states)
+        if self._file is not None:
+            await asyncio.to_thread(self._file.save, states)  # packing and the disk
         if self._marks is not None:
             await self._marks.note_learned(seq)
+
+    def _where(self) -> str:
+        return "" if self._file is None else f" in {self._file.path}"
 
     def _restored(self, site: str, stored: StoredSite, origin: str) -> TemplateGrouper | None:
         assert self._file is not None

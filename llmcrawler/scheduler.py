@@ -23,7 +23,7 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 
 from llmcrawler.downloader import PoliteDownloader
-from llmcrawler.errors import ConfigError, StorageFailed
+from llmcrawler.errors import ConfigError, StorageFailed, WorkGivenBack
 from llmcrawler.frontier import Frontier, Lease, UrlTask
 from llmcrawler.items import Line, Page, StageRun
 from llmcrawler.job import Resumed
@@ -36,6 +36,7 @@ NOT_BEFORE_SECONDS = "not_before_seconds"  # in the meta of a request that comes
 # Pages may come in faster than they can be read: so many of them wait as bodies.
 _MOST_ARRIVING = 32
 _LOOK_AGAIN_SECONDS = 5.0
+_CLOSING_SECONDS = 10.0  # that a Redis that is away is waited for at the end
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +68,7 @@ class FrontierScheduler(BaseScheduler):
         self._is_leasing = False  # what the frontier hands out just now is neither queued nor here
         self._waiting: dict[str, deque[Request]] = {}
         self._delayed = 0
+        self._is_leaving = False
         self._wanted = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         if self._pursuit is not None:
@@ -164,8 +166,8 @@ class FrontierScheduler(BaseScheduler):
         return request
 
     async def _open(self) -> None:
-        job = self._crawl.job
-        await (self.frontier if job is None else job).open()
+        job, crew = self._crawl.job, self._crawl.crew
+        await (crew or job or self.frontier).open()
         counts = self.frontier.counts()
         self._refundable = max(0, self._max_pages - counts.dead)
         self._spent = counts.done + max(0, counts.dead - self._max_pages)
@@ -185,7 +187,13 @@ class FrontierScheduler(BaseScheduler):
     async def _keep_leases(self) -> None:
         while True:
             await asyncio.sleep(self._crawl.lease_seconds / 3)
-            await self.frontier.renew(self._leases)
+            try:
+                if self._crawl.crew is None:
+                    await self.frontier.renew(self._leases)
+                else:
+                    await self._crawl.crew.frontier.renew_held()
+            except StorageFailed:  # the crawl is being closed, and says why
+                return
 
     async def _keep_filled(self) -> None:
         while True:
@@ -198,8 +206,10 @@ class FrontierScheduler(BaseScheduler):
     async def _fill(self) -> None:
         limit = min(self._budget(), 2 * self._low_water() - self._awake())
         was_dry = self._is_dry
-        # To look for nothing would hold a crawl open that is at its end, until the engine's next heartbeat.
-        self._is_dry = limit <= 0 or not self.frontier.counts().queued
+        # To look for nothing would hold a crawl open that is at its end, until the engine's next heartbeat. Among other
+        # workers a look also takes back what the dead ones held.
+        may_find = self._crawl.crew is not None or self.frontier.counts().queued
+        self._is_dry = limit <= 0 or not may_find
         if self._is_dry:
             return
         self._is_leasing = True
@@ -247,8 +257,11 @@ class FrontierScheduler(BaseScheduler):
             return
 
     def _budget(self) -> int:
-        if self._pursuit is not None and self._pursuit.is_done:
+        if self._is_leaving or (self._pursuit is not None and self._pursuit.is_done):
             return 0
+        if self._crawl.crew is not None:  # what all workers have spent
+            counts = self.frontier.counts()
+            return self._max_pages - counts.leased - counts.done - max(0, counts.dead - self._max_pages)
         return self._max_pages - self._spent
 
     def _low_water(self) -> int:
@@ -292,9 +305,12 @@ class FrontierScheduler(BaseScheduler):
             is_dead = item.error is not None and item.error.stage == "fetch"
             await self._end(item, Outcome(item.as_line(), _runs(item), is_dead=is_dead))
 
-    async def _item_was_dropped(self, item: object) -> None:
-        """By a pipeline of the user's: there is no line of it."""
-        if isinstance(item, Line):
+    async def _item_was_dropped(self, item: object, exception: BaseException | None = None) -> None:
+        """By a pipeline of the user's: there is no line of it. Or this worker leaves, and others have it."""
+        if isinstance(item, Line) and isinstance(getattr(exception, "__cause__", None), WorkGivenBack):
+            if self._leases.pop(item.id, None) is not None:
+                await self.frontier.release(item.id)
+        elif isinstance(item, Line):
             await self._end(item, Outcome(None, _runs(item)))
 
     async def _item_failed(self, item: object) -> None:
@@ -318,6 +334,30 @@ class FrontierScheduler(BaseScheduler):
             self._wanted.set()
         self._count()
 
+    def may_lease(self) -> bool:
+        return self._budget() > 0
+
+    def look_again(self) -> None:
+        """Others may have queued something, or be at the crawl's end."""
+        self._wanted.set()
+        counts = self.frontier.counts()
+        if not counts.leased and not (counts.queued and self.may_lease()):
+            self._wake_engine()
+
+    def working(self) -> int:
+        """Urls that are on their way to the site."""
+        return (
+            self._buffered + self._delayed + sum(map(len, self._waiting.values())) + self._downloader.fetching.total()
+        )
+
+    async def give_back(self) -> None:
+        """What is held here and not under way, at once. Nothing more is leased."""
+        self._is_leaving = True
+        try:
+            await self._return_buffered()
+        except StorageFailed:  # the crawl is being closed, and says why
+            return
+
     async def _return_buffered(self) -> None:
         leases = [lease for buffered in self._buffer.values() for lease in buffered]
         self._buffer.clear()
@@ -338,6 +378,8 @@ class FrontierScheduler(BaseScheduler):
     async def _close(self, reason: str) -> None:
         for task in self._tasks:
             task.cancel()
+        if self._crawl.crew is not None:  # it is closed when the feeds are
+            self._crawl.crew.link.stop_waiting(_CLOSING_SECONDS)
         try:
             for url in list(self._leases):
                 await self.frontier.release(url)

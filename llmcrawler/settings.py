@@ -115,6 +115,7 @@ EXTENSIONS_BASE = {
     "scrapy.extensions.spiderstate.SpiderState": 0,
 }
 EXTENSIONS = {
+    "llmcrawler.extensions.crew.CrewExtension": -10,  # before the feeds, as it has to see in which one an item goes
     "llmcrawler.extensions.resume.ResumeExtension": 0,
     "llmcrawler.extensions.throttle.AdaptiveThrottle": 0,
     "llmcrawler.extensions.history.HistoryExtension": 500,
@@ -176,6 +177,11 @@ LEASE_SECONDS = 3600.0  # a url whose worker is not heard of for so long goes ba
 MAX_LEASES = 5  # times that a crawl may die while it reads a page; then that is a dead letter
 STAGE_TIMEOUT_SECONDS = 1800.0  # for one page in one stage, waiting for its batch or its template included
 PAGE_STAGES: list[str] = []  # paths of your own async functions of a page (llmcrawler.items.Page), run after its record
+
+# -- Many workers, one crawl -------------------------------------------------------------------------------------------
+REDIS_URL = ""  # redis://, rediss:// or unix://: the crawl is kept there and shared by all who name it; no JOBDIR then
+CRAWL_ID = ""  # the name of the crawl in that Redis
+REDIS_LEASE_SECONDS = 30.0  # a worker that is not heard of for so long loses its urls to the others
 
 # -- Learned templates -------------------------------------------------------------------------------------------------
 TEMPLATES_FILE = ""  # keep what was learned across crawls; empty: in a JOBDIR its templates.json, else nowhere

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
@@ -36,6 +37,7 @@ from llmcrawler.configuration import (
     answer_cache_of,
     bans_of,
     batch_rules,
+    crew_rules,
     job_rules,
     job_wish,
     memory_frontier,
@@ -60,16 +62,22 @@ from llmcrawler.extraction import (
     StructuredTeacher,
     Teacher,
 )
+from llmcrawler.fleet.rate import SharedRate
+from llmcrawler.fleet.sharing import SharedAnswers
 from llmcrawler.frontier import Admission, Frontier, MapAdmission, MapRules
 from llmcrawler.frontier.relearning import relearn
 from llmcrawler.items import Page
 from llmcrawler.job import Job
-from llmcrawler.llm import AnswerCache, Batcher, CachedAsker
+from llmcrawler.llm import AnswerStore, Batcher, CachedAsker
 from llmcrawler.llm.model import Model
 from llmcrawler.rendering import RenderChoice
+from llmcrawler.storage import SiteState
 from llmcrawler.storage.keys import JobConnection
 from llmcrawler.templates import Changes, TemplateGrouper, recluster
 from llmcrawler.urls import AddressGuard, Scope, TrapGuard, site_name
+
+if TYPE_CHECKING:
+    from llmcrawler.crew import Crew
 
 logger = logging.getLogger(__name__)
 
@@ -81,12 +89,16 @@ _FORGOTTEN: Mapping[str | None, tuple[str, ...]] = {
     "record": ("records",),
 }
 
+# Pages of one site that other workers ask about come a little later and more evenly than those of a single one.
+_CREW_WAIT = 2.5
+
 
 @dataclass
 class Site:
     """What is learned over the pages of one host."""
 
     name: str
+    url: str
     grouper: TemplateGrouper
     boilerplate: Boilerplate = field(default_factory=Boilerplate)
     regroupings: int = 0
@@ -101,10 +113,12 @@ class Crawl:
         self.options = options
         self.admission = _admission(options)
         self.job = _job(crawler, options)
+        self.crew = _crew(crawler, options, self._take_lead)
         self.ledger = None if self.job is None else self.job.ledger
         self.arriving = 0  # pages that are here and whose links are not in the frontier yet
-        self.lease_seconds = settings.getfloat("LEASE_SECONDS")
-        self.frontier: Frontier = memory_frontier(settings) if self.job is None else self.job.frontier
+        self.lease_seconds = settings.getfloat("LEASE_SECONDS" if self.crew is None else "REDIS_LEASE_SECONDS")
+        keeper = self.crew or self.job
+        self.frontier: Frontier = memory_frontier(settings) if keeper is None else keeper.frontier
         self.pursuit = pursuit_of(options)
         self.record_types = record_types_of(settings, options)
         self.addresses = AddressGuard(urlsplit(url).hostname or "" for url in options.urls)
@@ -118,7 +132,11 @@ class Crawl:
             self.model.budget.go_on(self.job.spent, self.job.ledger)
         self.sites: dict[str, Site] = {}
         page_types = page_types_of(options)
-        self._cache = None if self.model is None else answer_cache_of(settings)
+        self._cache: AnswerStore | None = None if self.model is None else answer_cache_of(settings)
+        if self.crew is not None and self.model is not None:
+            self._cache = SharedAnswers(self.crew.link, self._cache)
+            per_minute = (settings.getint(f"LLM_{name}_PER_MINUTE") for name in ("REQUESTS", "TOKENS"))
+            self.model.rate = SharedRate(self.crew.link, *per_minute)
         self._asker = None if self.model is None else PageAsking(crawler, self.model, page_types, self._cache)
         self.classifier = Classifier(page_types, self._asker, split=self._split, on_verdict=self._note_verdict)
         self.records = _records(crawler, options, self.model, self._cache, lambda _: self.learned.note_change())
@@ -128,14 +146,21 @@ class Crawl:
             {"verdicts": self.classifier, "records": records},
             marks=self.ledger,
             forgotten=() if self.job is None else _FORGOTTEN.get(self.job.forced_from, ()),
+            keep=None if self.crew is None else self.crew.sites.keep,
         )
 
     def site_of(self, url: str) -> Site:
-        """www.example.com and example.com are one site."""
+        """www.example.com and example.com are one site. Where workers share a crawl, one of them has its templates."""
         name = site_name(url)
         if name not in self.sites:
-            self.sites[name] = Site(name, self.learned.open(url))
+            grouper = TemplateGrouper() if self.crew is not None else self.learned.open(url)
+            self.sites[name] = Site(name, url, grouper)
         return self.sites[name]
+
+    def led_sites(self) -> list[Site]:
+        """Those that this worker learns."""
+        names = self.sites if self.crew is None else self.crew.desk.sites
+        return [self.sites[name] for name in names if name in self.sites]
 
     def keep_progress(self, page: Page) -> None:
         """What a page on its way has cost so far is worth keeping."""
@@ -163,6 +188,16 @@ class Crawl:
             await self._cache.close()
         if self.model is not None:
             await self.model.close()
+
+    async def _take_lead(self, name: str) -> None:
+        """Go on with what the site's leaders so far have learned."""
+        assert self.crew is not None
+        kept, site = await self.crew.sites.fetch(name), self.sites[name]
+        state = None if kept is None else SiteState(kept["templates"], kept["state"])
+        number = await self.crew.sites.number() if kept is None else 0
+        site.grouper = self.learned.take_up(site.url, state, f"s{number}t" if number else "t")
+        site.regroupings += 1
+        logger.info("This worker leads %s%s", name, "" if kept is None else ", with what was learned of it so far")
 
     def _split(self, site: str, template: str, labels: Mapping[str, str]) -> Changes | None:
         changes = self.sites[site].grouper.split_by(template, labels)
@@ -200,18 +235,18 @@ class Crawl:
 class PageAsking:
     """Questions about pages: from the cache, else in batches to the model. Made for one event loop."""
 
-    def __init__(self, crawler: Crawler, model: Model, page_types: PageTypes, cache: AnswerCache | None) -> None:
+    def __init__(self, crawler: Crawler, model: Model, page_types: PageTypes, cache: AnswerStore | None) -> None:
         settings = crawler.settings
         assert crawler.stats is not None
         self._crawler = crawler
         self._stats: StatsCollector = crawler.stats
         self._model = model
         self._page_types = page_types
-        embedded = model.is_embedded
+        embedded, in_crew = model.is_embedded, bool(settings.get("REDIS_URL"))
         worker = ClassifyWorker(model.ask, page_types, self._count_shown, small_model=embedded)
         self._batcher: Batcher[PageView, Answer] = Batcher(
             worker,
-            rules=batch_rules(settings, embedded=embedded),
+            rules=batch_rules(settings, embedded=embedded, patience=_CREW_WAIT if in_crew else 1),
             tokens_of=tokens_of,
             pressure=lambda: _pressure(crawler),
             on_batch=lambda _report: self._count_usage(),
@@ -270,20 +305,24 @@ def _pressure(crawler: Crawler, waiting: int | None = None) -> str | None:
     if engine._slot is None or engine._slot.closing is not None:
         # CLOSESPIDER_* leaves requests behind that nobody will hand out: waiting for them would be for ever.
         return "closing"
-    slot = engine.scraper.slot
-    if slot.needs_backout():
+    slot, crew = engine.scraper.slot, crawl_of(crawler).crew
+    others = [] if crew is None else crew.others()
+    if slot.needs_backout() or any(one.pressed for one in others):
         return "backing_out"
     scheduler = engine.scheduler
     if scheduler is not None and (engine.downloader.active or scheduler.has_pending_requests()):
         return None
-    return "idle" if waiting is None or len(slot.active) + len(slot.queue) <= waiting else None
+    if any(one.working for one in others):
+        return None
+    under_way = len(slot.active) + len(slot.queue) if crew is None else crew.frontier.counts().leased
+    return "idle" if waiting is None or under_way <= waiting + sum(one.held for one in others) else None
 
 
 def _records(
     crawler: Crawler,
     options: ExploreOptions,
     model: Model | None,
-    cache: AnswerCache | None,
+    cache: AnswerStore | None,
     on_learned: Callable[[Learner], None],
 ) -> Records:
     settings, stats = crawler.settings, crawler.stats
@@ -331,14 +370,27 @@ def _job(crawler: Crawler, options: ExploreOptions) -> Job | None:
     if not settings.get("JOBDIR") or not options.urls:
         return None
     wish = job_wish(settings, crawler.spidercls.name, options)
-    closing: list[asyncio.Future[None]] = []  # a task that nobody holds may be collected
+    return Job(Path(settings["JOBDIR"]), wish, job_rules(settings), on_failure=partial(_stop, crawler, []))
 
-    def stop(failure: StorageFailed) -> None:
-        logger.error("%s. What was written before is kept: make room and run the same command again", failure)
-        if crawler.engine is not None and crawler.engine.spider is not None:
-            closing.append(asyncio.ensure_future(crawler.engine.close_spider_async(reason="storage_failed")))
 
-    return Job(Path(settings["JOBDIR"]), wish, job_rules(settings), on_failure=stop)
+def _crew(crawler: Crawler, options: ExploreOptions, take_lead: Callable[[str], Awaitable[None]]) -> Crew | None:
+    settings = crawler.settings
+    if not settings.get("REDIS_URL") or not options.urls:
+        return None
+    from llmcrawler.crew import Crew  # noqa: PLC0415 - redis takes 0.14 s to load
+
+    wish = job_wish(settings, crawler.spidercls.name, options)
+    return Crew(
+        crew_rules(settings), wish, options.max_pages, take_lead=take_lead, on_failure=partial(_stop, crawler, [])
+    )
+
+
+def _stop(crawler: Crawler, closing: list[asyncio.Future[None]], failure: StorageFailed) -> None:
+    """`closing` holds the task: one that nobody holds may be collected."""
+    cure = "make room and run" if crawler.settings.get("JOBDIR") else "run"
+    logger.error("%s. What was written before is kept: %s the same command again", failure, cure)
+    if crawler.engine is not None and crawler.engine.spider is not None:
+        closing.append(asyncio.ensure_future(crawler.engine.close_spider_async(reason="storage_failed")))
 
 
 def crawl_of(crawler: Crawler) -> Crawl:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -26,11 +27,13 @@ from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.task import LoopingCall
 
-from llmcrawler.downloader import STARTED, PoliteDownloader, PoliteSlot, download_failed
-from llmcrawler.errors import ConfigError
+from llmcrawler.downloader import STARTED, HostRests, PoliteDownloader, PoliteSlot, download_failed
+from llmcrawler.errors import ConfigError, StorageFailed
+from llmcrawler.fleet.gate import Entry, Rests, Wish
 from llmcrawler.middlewares.backoff import REFUSAL_STATUSES
 from llmcrawler.scheduler import FrontierScheduler
 from llmcrawler.throttling import Decision, HostPolicies, HostPolicy, Rules, http_date, retry_after_seconds
+from llmcrawler.wiring import crawl_of
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +48,7 @@ _HOST_FAILURES = (
 _ALWAYS_LOGGED = frozenset({"recovered", "robots"})
 _LOG_SECONDS = 10.0  # between two decisions about one host
 _TICK_SECONDS = 1.0
+_OLD_NEWS_SECONDS = 600.0  # of other workers: what a host could not take then says little of now
 _HOSTS_IN_STATS = 50
 
 
@@ -67,6 +71,9 @@ class AdaptiveThrottle(AutoThrottle):
         self._logged_at: dict[str, float] = {}
         self._unlogged: Counter[str] = Counter()
         self._quiet_ticks = 0
+        self._crew = crawl_of(crawler).crew if crawler.settings.get("REDIS_URL") else None
+        if self._crew is not None:
+            self._crew.on_news = self._take_news
         self._ticks: AsyncioLoopingCall | LoopingCall | None = None
         if self._rules.is_adaptive:
             super().__init__(crawler)
@@ -86,6 +93,7 @@ class AdaptiveThrottle(AutoThrottle):
 
     def _spider_opened(self, spider: Spider) -> None:  # noqa: ARG002 (Scrapy's)
         self._downloader.on_new_slot = self._take_slot
+        self._downloader.gate = None if self._crew is None else self
         self._ticks = create_looping_call(self._tick)
         self._ticks.start(_TICK_SECONDS, now=False)
 
@@ -102,15 +110,21 @@ class AdaptiveThrottle(AutoThrottle):
         elapsed, at_start, at_end = _since_start(request, slot)
         latency = request.meta.get("download_latency")
         if response.status in REFUSAL_STATUSES:
-            decision = policy.refused(str(response.status), _retry_after(response), elapsed, max(at_start, at_end))
+            refusal = (str(response.status), _retry_after(response), elapsed, max(at_start, at_end))
+            decision = policy.refused(*refusal)
+            self._tell_others(key, policy, decision, "refused", refusal)
         elif response.status in _GATEWAY_STATUSES and not request.meta.get("proxy"):
             decision = policy.failed(f"http {response.status}", elapsed)
+            self._tell_others(key, policy, decision, "failed", (f"http {response.status}", elapsed))
         elif response.status >= 500:
             policy.unwell(latency)
             decision = None
         else:
             is_page = request.callback is not NO_CALLBACK and not request.meta.get("autothrottle_dont_adjust_delay")
+            before = policy.window
             decision = policy.answered(latency if is_page else None, at_start, at_end)
+            if policy.window < before:
+                self._tell_others(key, policy, decision, "window", (policy.window,))
         self._apply(key, policy, slot, decision)
 
     def _download_failed(self, request: Request, exception: Exception) -> None:
@@ -122,7 +136,9 @@ class AdaptiveThrottle(AutoThrottle):
         slot = self._downloader.slots.get(key)
         elapsed, _, _ = _since_start(request, slot)
         reason = f"{type(exception).__name__} {exception}".strip()[:200]
-        self._apply(key, policy, slot, policy.failed(reason, elapsed))
+        decision = policy.failed(reason, elapsed)
+        self._tell_others(key, policy, decision, "failed", (reason, elapsed))
+        self._apply(key, policy, slot, decision)
 
     def _robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
         parser = getattr(robotparser, "rp", None)  # Protego, Scrapy's default
@@ -140,6 +156,50 @@ class AdaptiveThrottle(AutoThrottle):
         self._apply(key, policy, slot, policy.set_floor(float(delay)))
         if isinstance(slot, PoliteSlot):
             slot.draw_gap()  # the one that runs was drawn before this was known
+
+    # -- other workers on the same crawl ------------------------------------------------------------------------------
+
+    async def enter(self, key: str, slot: PoliteSlot) -> Entry:
+        """For the downloader (see Gate): a place at the host among all workers."""
+        assert self._crew is not None
+        try:
+            entry = await self._crew.gate.enter(key, lambda: Wish(slot.window, slot.gap))
+        except Rests as rest:
+            self._downloader.rest(key, monotonic() + rest.seconds)
+            raise HostRests(str(rest)) from rest
+        except StorageFailed as failure:  # the crawl is being closed, and says why; the page is for its next run
+            raise HostRests(str(failure)) from failure
+        slot.elsewhere = max(0, entry.in_flight - (len(slot.transferring) - slot.at_gate + 1))
+        return entry
+
+    def leave(self, entry: Entry) -> None:
+        assert self._crew is not None
+        self._crew.gate.leave(entry)
+
+    def _tell_others(
+        self, key: str, policy: HostPolicy, decision: Decision | None, kind: str, details: tuple[Any, ...]
+    ) -> None:
+        if self._crew is not None and decision is not None:
+            self._crew.gate.tell(key, {"kind": kind, "details": details}, policy.window, policy.rest_seconds)
+
+    def _take_news(self, key: str, events: list[Mapping[str, Any]], window: float) -> None:
+        """What other workers have met at the host. Their refusals are judged here as if they were our own."""
+        policy = self._policies.get(key)
+        if policy is None:
+            return
+        for event in events:
+            age = event["age_seconds"]
+            if age > _OLD_NEWS_SECONDS:
+                continue
+            match event["kind"], event["details"]:
+                case "refused", [reason, retry_after, elapsed, in_flight]:
+                    rest = None if retry_after is None else max(0.0, retry_after - age)
+                    policy.refused(reason, rest, (elapsed or 0.0) + age, in_flight)
+                case "failed", [reason, elapsed]:
+                    policy.failed(reason, (elapsed or 0.0) + age)
+        if policy.rules.is_adaptive:
+            policy.window = min(window, policy.rules.max_concurrency)
+        self._apply(key, policy, self._downloader.slots.get(key), None)
 
     # -- slots --------------------------------------------------------------------------------------------------------
 
@@ -224,12 +284,13 @@ class AdaptiveThrottle(AutoThrottle):
 def _set(slot: PoliteSlot, policy: HostPolicy) -> None:
     gap = policy.gap()
     slot.concurrency, slot.delay, slot.jitter = policy.concurrency, gap.seconds, gap.jitter
+    slot.window = min(policy.window, 1.0) if policy.breaker.is_open else policy.window
 
 
 def _since_start(request: Request, slot: Any) -> tuple[float | None, int, int]:
     """The seconds since a request started, and how many were in flight then, and are now."""
     started, level = request.meta.get(STARTED, (None, 1))
-    now = len(slot.transferring) if slot is not None else 1
+    now = slot.in_flight if slot is not None else 1
     return (None if started is None else monotonic() - started), level, max(now, 1)
 
 

@@ -131,6 +131,11 @@ class Records:
             if heir != learner.key.template:
                 self._inherit(learner, LearnerKey(site, heir, learner.key.page_type))
 
+    @property
+    def held_count(self) -> int:
+        """Pages that wait for their template."""
+        return sum(len(learner.held) for learner in self._learners.values())
+
     def learner_of(self, site: str, template: str, page_type: str | None) -> Learner | None:
         """What is known of a template: its learner for this page type, else any that knows something."""
         known = [one for one in self.learners(site) if one.key.template == template]
@@ -240,7 +245,7 @@ class Records:
             raise
 
     async def _watch_pressure(self) -> None:
-        while held := sum(len(learner.held) for learner in self._learners.values()):
+        while held := self.held_count:
             reason = self._pressure(held)
             if reason is not None:
                 self._yield_to(reason)

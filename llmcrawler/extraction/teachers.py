@@ -18,7 +18,7 @@ from llmcrawler.extraction.prompt import TASK, Induced, ShownPage, parse_answer
 from llmcrawler.extraction.samples import Pointed
 from llmcrawler.extraction.schema import Wanted
 from llmcrawler.extraction.small_model import prompt_for
-from llmcrawler.llm import AnswerCache, AskLLM, cache_key, estimate_tokens
+from llmcrawler.llm import AnswerStore, AskLLM, cache_key, estimate_tokens
 
 _ANSWER_TOKENS_AROUND: Final = 1_500
 _ANSWER_TOKENS_PER_PAGE: Final = 1_500
@@ -55,7 +55,7 @@ class LLMTeacher:
         model_name: Callable[[], Awaitable[str]],
         *,
         wanted: Wanted | None = None,
-        cache: AnswerCache | None = None,
+        cache: AnswerStore | None = None,
         pages_a_call: int = 7,
         small_model: bool = False,
     ) -> None:

@@ -98,7 +98,7 @@ class Frontier(Protocol):
 
     async def add(self, tasks: Iterable[UrlTask]) -> int:
         """Queue the urls that were never seen. Returns how many were new. Of one that waits, what `found` says of it is
-        merged.
+        merged, but in Redis: a map is made by one worker.
         """
         ...
 

@@ -3,7 +3,7 @@
 from llmcrawler.llm.asking import AskLLM
 from llmcrawler.llm.batching import Batcher, BatchReport, call_bound
 from llmcrawler.llm.budget import Account, Budget, BudgetLimits
-from llmcrawler.llm.cache import AnswerCache, cache_key
+from llmcrawler.llm.cache import AnswerCache, AnswerStore, cache_key
 from llmcrawler.llm.cached import CachedAsker
 from llmcrawler.llm.client import Clock, Limits, LLMClient
 from llmcrawler.llm.providers import ProviderChoice, read_price, resolve_provider
@@ -14,6 +14,7 @@ from llmcrawler.llm.waiting import BatchRules
 __all__ = [
     "Account",
     "AnswerCache",
+    "AnswerStore",
     "AskLLM",
     "BatchReport",
     "BatchRules",

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +35,20 @@ def cache_key(model: str, prompt_version: str, form: Any, content: Any) -> str:
     """
     parts = json.dumps([model, prompt_version, form, content], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class AnswerStore(Protocol):
+    """AnswerCache, or what other machines share."""
+
+    async def get(self, key: str) -> Any | None: ...
+
+    async def get_many(self, keys: Iterable[str]) -> dict[str, Any]: ...
+
+    async def put(self, key: str, value: Any) -> None: ...
+
+    async def put_many(self, values: Mapping[str, Any]) -> None: ...
+
+    async def close(self) -> None: ...
 
 
 class AnswerCache:

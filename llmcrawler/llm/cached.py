@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, Protocol, TypeVar
 
-from llmcrawler.llm.cache import AnswerCache
+from llmcrawler.llm.cache import AnswerStore
 from llmcrawler.llm.usage import Usage
 
 Q = TypeVar("Q")
@@ -31,7 +31,7 @@ class CachedAsker(Generic[Q, A]):
     def __init__(  # noqa: PLR0913 - what to ask, what to keep, and how to turn the one into the other
         self,
         asker: Asker[Q, A],
-        cache: AnswerCache,
+        cache: AnswerStore,
         *,
         key_of: Callable[[Q], str],
         to_json: Callable[[A], Any],

@@ -18,7 +18,7 @@ from llmcrawler.llm.answers import read_answer
 from llmcrawler.llm.budget import Budget, BudgetLimits, Call
 from llmcrawler.llm.dialect import Ask, Dialect, answer_bound, prompt_estimate
 from llmcrawler.llm.faults import Fault, Redactor, rules_with
-from llmcrawler.llm.limits import Circuit, RateLimiter
+from llmcrawler.llm.limits import Circuit, Rate, RateLimiter
 from llmcrawler.llm.tokens import estimate_tokens
 from llmcrawler.llm.transport import Completion, OpenAITransport
 from llmcrawler.llm.usage import CallReport, Usage
@@ -73,6 +73,7 @@ class LLMClient:
         reasoning_effort: str | None = None,
         budget: Budget | None = None,
         clock: Clock | None = None,
+        rate: Rate | None = None,
     ) -> None:
         self.usage = usage or Usage()
         self._budget = budget or Budget(BudgetLimits())
@@ -86,7 +87,7 @@ class LLMClient:
             base_url, api_key, self._limits.timeout_seconds, redact, wall_clock=self._clock.wall
         )
         self._slots = asyncio.Semaphore(self._limits.concurrency)
-        self._rate = RateLimiter(
+        self._rate: Rate = rate or RateLimiter(
             self._limits.requests_per_minute,
             self._limits.tokens_per_minute,
             clock=self._clock.monotonic,

@@ -5,10 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
 
 from llmcrawler.errors import LLMFailed
 
 _WINDOW_SECONDS = 60.0
+
+
+class Rate(Protocol):
+    """RateLimiter, or one that several machines share."""
+
+    def hold(self, seconds: float) -> None: ...
+
+    async def admit(self, tokens: int) -> Any: ...
+
+    def settle(self, entry: Any, tokens: int) -> None: ...
 
 
 class RateLimiter:

@@ -14,6 +14,7 @@ from llmcrawler.llm import embedded
 from llmcrawler.llm.budget import Budget, BudgetLimits
 from llmcrawler.llm.client import Limits, LLMClient
 from llmcrawler.llm.embedded.download import QWEN_CODER_1_5B, Progress
+from llmcrawler.llm.limits import Rate
 from llmcrawler.llm.providers import ProviderChoice
 from llmcrawler.llm.usage import Price, Usage
 
@@ -38,6 +39,7 @@ class Model:
     ) -> None:
         self.budget = budget or Budget(BudgetLimits(price=price))
         self.usage = Usage(price)
+        self.rate: Rate | None = None  # to be set before the model is asked, where others share it
         self._choice = choice
         self._limits = limits
         self._embedded_file = embedded_file
@@ -98,6 +100,7 @@ class Model:
             usage=self.usage,
             budget=self.budget,
             reasoning_effort=choice.reasoning_effort,
+            rate=self.rate,
         )
 
     async def _start_embedded(self) -> LLMClient:

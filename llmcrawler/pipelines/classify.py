@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from scrapy.crawler import Crawler
+
 from llmcrawler.classification import TEMPLATE, Question
 from llmcrawler.extraction import described_schema, described_selectors
 from llmcrawler.items import Page, PageError, Template
+from llmcrawler.pipelines.leading import answer_for_another, led
 from llmcrawler.pipelines.stage import Stage
 from llmcrawler.templates import Assignment
+from llmcrawler.wiring import Crawl
 
 
 class ClassifyPipeline(Stage):
@@ -14,7 +20,15 @@ class ClassifyPipeline(Stage):
 
     name = "classify"
 
+    def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
+        super().__init__(crawler, crawl)
+        if crawl.crew is not None:
+            crawl.crew.desk.handlers[self.name] = partial(answer_for_another, self._judge)
+
     async def run(self, page: Page) -> PageError | None:
+        return await led(self._crawl, page, self.name, self._judge)
+
+    async def _judge(self, page: Page) -> PageError | None:
         assert page.content is not None
         question, assigned = await self._place(page)
         site = self._crawl.site_of(page.url)
@@ -62,7 +76,7 @@ class ClassifyPipeline(Stage):
     async def close_spider(self) -> None:
         """What was learned goes into the feed too; feeds are still open here."""
         assert self._crawler.engine is not None
-        for site in self._crawl.sites.values():
+        for site in self._crawl.led_sites():
             for group in site.grouper.groups():
                 verdict = self._crawl.classifier.template_verdict(site.name, group.template)
                 template = Template(

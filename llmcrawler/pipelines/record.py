@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from scrapy.crawler import Crawler
+
 from llmcrawler.extraction import RecordQuestion
 from llmcrawler.items import Page, PageError
+from llmcrawler.pipelines.leading import answer_for_another, led
 from llmcrawler.pipelines.stage import Stage
+from llmcrawler.wiring import Crawl
 
 
 class RecordPipeline(Stage):
@@ -15,7 +21,17 @@ class RecordPipeline(Stage):
     def applies(self, page: Page) -> bool:
         return page.html is not None and page.page_type is not None and page.template is not None
 
+    def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
+        super().__init__(crawler, crawl)
+        if crawl.crew is not None:
+            crawl.crew.desk.handlers[self.name] = partial(answer_for_another, self._extract)
+
     async def run(self, page: Page) -> PageError | None:
+        if page.page_type not in self._crawl.record_types:
+            return None
+        return await led(self._crawl, page, self.name, self._extract)
+
+    async def _extract(self, page: Page) -> PageError | None:
         assert page.content is not None
         assert page.page_type is not None
         assert page.template is not None

@@ -9,7 +9,9 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 from scrapy.crawler import Crawler
+from scrapy.exceptions import DropItem
 
+from llmcrawler.errors import WorkGivenBack
 from llmcrawler.items import Page, PageError, StageRun
 from llmcrawler.wiring import Crawl, crawl_of
 
@@ -73,6 +75,8 @@ class Stage(ABC):
         try:
             async with timeout:
                 return await self.run(page)
+        except WorkGivenBack as left:
+            raise DropItem("this worker leaves, and another one goes on with the page") from left
         except Exception as error:
             if timeout.expired():
                 message = f"it took longer than STAGE_TIMEOUT_SECONDS={self._timeout_seconds:g}"

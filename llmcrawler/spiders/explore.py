@@ -53,6 +53,11 @@ class ExploreSpider(Spider):
     def crawl(self) -> Crawl:
         return crawl_of(self.crawler)
 
+    @property
+    def worker(self) -> str:
+        """%(worker)s in the uri of a feed."""
+        return "" if self.crawl.crew is None else self.crawl.crew.worker
+
     @cached_property
     def _arrivals(self) -> Arrivals:
         return Arrivals(self.crawl)

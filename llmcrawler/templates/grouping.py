@@ -207,6 +207,11 @@ class TemplateGrouper:
             template = self._aliases[template]
         return template
 
+    def go_on(self) -> None:
+        """What was restored is of the present crawl."""
+        for state in self._states.values():
+            state.pages_now = state.pages
+
     @property
     def prefix(self) -> str:
         return self._prefix

@@ -38,6 +38,7 @@ async def test_a_verdict_of_a_template_is_that_of_the_template_on_the_line(decid
 
     crawl = SimpleNamespace(
         site_of=lambda _url: site,
+        crew=None,
         recluster=recluster,
         sites={"site.test": site},
         classifier=Parting(site, decided_by),

@@ -1,14 +1,17 @@
 """What every frontier backend does; a backend is one line in `frontier`'s params."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from llmcrawler.fleet.link import RedisLink
 from llmcrawler.frontier import FIRST, Counts, Frontier, MemoryFrontier, SqliteFrontier, UrlTask
+from llmcrawler.frontier.redis import RedisFrontier
 from llmcrawler.items import Found, StageRun
 from llmcrawler.storage import Database, Ledger, Outcome, keys, open_job_file
+from tests.servers.redis_server import RedisServer, carried_server
 
 MANY = 100
 LEASE_SECONDS = 60.0
@@ -20,6 +23,18 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+@pytest.fixture(scope="module")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with RedisServer(tmp_path_factory.mktemp("redis")) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def valkey_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with RedisServer(tmp_path_factory.mktemp("valkey"), binary=carried_server()) as server:
+        yield server.url
 
 
 def memory(_tmp_path: Path, clock: Clock) -> Frontier:
@@ -39,10 +54,20 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=[memory, sqlite])
+def redis(tmp_path: Path, clock: Clock, url: str, worker: str = "w1") -> RedisFrontier:
+    link = RedisLink(url, tmp_path.name, worker)
+    return RedisFrontier(link, lease_seconds=LEASE_SECONDS, max_leases=MAX_LEASES, clock=clock)
+
+
+def valkey(tmp_path: Path, clock: Clock, url: str) -> RedisFrontier:
+    return redis(tmp_path, clock, url)
+
+
+@pytest.fixture(params=[memory, sqlite, redis, valkey])
 async def frontier(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> AsyncIterator[Frontier]:
-    backend: Callable[[Path, Clock], Frontier] = request.param
-    frontier = backend(tmp_path, clock)
+    backend: Callable[..., Frontier] = request.param
+    given = (request.getfixturevalue(f"{backend.__name__}_url"),) if backend in (redis, valkey) else ()
+    frontier = backend(tmp_path, clock, *given)
     await frontier.open()
     yield frontier
     close = getattr(frontier, "close", None)
@@ -253,6 +278,82 @@ async def test_groups_and_their_ranks_outlive_the_process(tmp_path, clock):
     assert [lease.task.group for lease in await second.lease(MANY, {}, MANY)] == ["good", "bad"]
 
 
+@pytest.fixture
+async def workers(redis_url, tmp_path, clock):
+    """Two workers of one crawl."""
+    both = [redis(tmp_path, clock, redis_url, worker) for worker in ("w1", "w2")]
+    for one in both:
+        await one.open()
+    yield both
+    for one in both:
+        await one.close()
+
+
+async def test_workers_share_one_queue_and_each_answers_for_its_own_leases(workers):
+    first, second = workers
+    assert await first.add([task("/1"), task("/2"), task("/3")]) == 3
+    assert await second.add([task("/2"), task("/4")]) == 1
+    assert await leased_paths(first, limit=2) == ["/1", "/2"]
+    assert await leased_paths(second) == ["/3", "/4"]
+    assert not await second.ack("https://a.example/1")
+    assert await first.ack("https://a.example/1")
+    assert await second.release("https://a.example/3")
+    assert await first.refresh() == Counts(queued=1, leased=2, done=1)
+
+
+async def test_a_lease_that_was_taken_over_is_not_its_first_holders_any_more(workers, clock):
+    first, second = workers
+    await first.add([task("/1")])
+    await first.lease(MANY, {}, MANY)
+    clock.now += LEASE_SECONDS + 1
+    assert await leased_paths(second) == ["/1"]
+    await first.renew(["https://a.example/1"])
+    assert not await first.ack("https://a.example/1")
+    assert await second.ack("https://a.example/1")
+    assert await second.refresh() == Counts(done=1)
+
+
+async def test_the_most_pages_are_those_of_all_workers_and_dead_urls_are_replaced(workers):
+    first, second = workers
+    first.max_pages = second.max_pages = 4
+    await first.add(task(f"/{n}") for n in range(20))
+    assert len(await first.lease(3, {}, MANY)) == 3
+    assert len(await second.lease(3, {}, MANY)) == 1
+    assert await first.ack("https://a.example/0", Outcome(None, {}, is_dead=True))
+    assert await first.ack("https://a.example/1")
+    assert len(await second.lease(3, {}, MANY)) == 1
+
+
+async def test_who_leases_next_hears_of_a_url_that_took_down_its_holders(workers, clock):
+    first, second = workers
+    await first.add([UrlTask("https://a.example/1", "a.example", 2, "https://a.example/")])
+    for _ in range(MAX_LEASES):
+        (lease,) = await first.lease(MANY, {}, MANY)
+        await first.start(lease.url)
+        clock.now += LEASE_SECONDS + 1
+    assert await second.lease(MANY, {}, MANY) == []
+    ((lost, attempts),) = [(lease.task, lease.attempts) for lease in second.lost]
+    assert (lost.url, lost.depth, lost.referer, attempts) == ("https://a.example/1", 2, "https://a.example/", 4)
+
+
+async def test_a_list_is_as_long_as_hundreds_of_urls_wait(workers):
+    first, second = workers
+    depths = []
+    for deed in (first.add(task(f"/{n}") for n in range(250)), second.lease(60, {}, MANY), first.lease(190, {}, 999)):
+        await deed
+        depths.append(await first.link.client.llen(f"{first.link.prefix}:depth"))
+    assert depths == [3, 2, 0]
+
+
+async def test_lines_that_a_process_could_lose_are_kept_in_redis(workers, redis_url):
+    first, _second = workers
+    first.make_safe = list
+    await first.add([task("/1"), task("/2")])
+    for lease in await first.lease(MANY, {}, MANY):
+        assert await first.ack(lease.url, Outcome({"url": lease.url}, {}))
+    assert await first.link.client.hlen(f"{first.link.prefix}:lines:w1") == 2
+
+
 async def test_urls_are_known_wherever_their_keys_are(tmp_path, clock, monkeypatch):
     monkeypatch.setattr(keys, "_MIN_GATHERED", 10)
     first = await reopened(tmp_path, clock)
@@ -270,6 +371,7 @@ async def test_urls_are_known_wherever_their_keys_are(tmp_path, clock, monkeypat
     await second.close()
 
 
+@pytest.mark.parametrize("frontier", [memory, sqlite], indirect=True)  # a map is made by one worker
 async def test_what_is_found_of_a_url_that_waits_is_merged(frontier):
     first = UrlTask("https://a.example/1", "a.example", found=Found("link"))
     await frontier.add([first])

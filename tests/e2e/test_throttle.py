@@ -120,7 +120,7 @@ def test_a_host_that_is_not_there_ends_with_lines_and_without_long_rests(tmp_pat
     outcome = explore(tmp_path, "http://127.0.0.1:9/,http://127.0.0.1:9/x", {**ADAPTIVE, "RETRY_TIMES": 9})
     assert outcome.error_kinds() == {"host_down": 2}
     assert "Connection refused" in outcome.pages[0]["error"]["message"]
-    assert outcome.exit_status == 0
+    assert outcome.exit_status == 4
 
 
 def test_a_host_that_asks_for_hours_is_given_up_when_nothing_else_is_left(tmp_path):

@@ -1,0 +1,98 @@
+"""Knows when a page's line is where a death of its worker does not reach it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from scrapy import signals
+from scrapy.crawler import Crawler
+from scrapy.extensions.feedexport import FeedExporter, FeedSlot, FileFeedStorage, StdoutFeedStorage
+
+from llmcrawler.items import Page
+
+# In these formats a file is of use as it is at any moment; others are whole when they are closed.
+_LINES = frozenset({"jsonlines", "jsonl", "jl", "csv"})
+
+
+class SafeFeeds:
+    """Which pages' lines are where a death of this process does not reach them: in a file of lines that was flushed, or
+    in a feed that is closed. Made before the FeedExporter, so that it sees in which feeds an item goes.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._open: dict[str, set[int]] = {}  # url -> feeds that have it and are not closed
+        self._slots: dict[int, FeedSlot] = {}
+        self._keeping: set[str] = set()  # urls whose lines are on their way to Redis
+        self._kept: set[str] = set()  # and those that are there
+        self._needless: set[str] = set()  # of both, those whose feeds are closed
+        self._failures = 0
+        crawler.signals.connect(self._item_scraped, signals.item_scraped)
+        crawler.signals.connect(self._feed_slot_closed, signals.feed_slot_closed)
+
+    def unsafe(self, urls: Iterable[str]) -> set[str]:
+        """Those of these pages whose lines are not safe now; they are to be kept in Redis."""
+        for slot in self._slots.values():
+            if _is_lines(slot) and slot.file is not None and not slot.file.closed:
+                slot.file.flush()
+        unsafe = {url for url in urls if any(not _is_lines(self._slots[at]) for at in self._open.get(url, ()))}
+        for url in urls:
+            if url not in unsafe:
+                self._open.pop(url, None)
+        self._keeping |= unsafe
+        return unsafe
+
+    def note_kept(self, urls: Iterable[str]) -> None:
+        self._keeping.difference_update(urls)
+        self._kept.update(urls)
+
+    def take_safe(self) -> list[str]:
+        """Urls whose lines need not be kept any more."""
+        safe = self._kept & self._needless
+        self._kept -= safe
+        self._needless -= safe
+        return list(safe)
+
+    def write(self, pages: list[Page]) -> None:
+        """Lines of others, past the pipelines: they have been through them."""
+        exporter, spider = self._crawler.get_extension(FeedExporter), self._crawler.spider
+        assert spider is not None
+        for page in pages:
+            self._item_scraped(page)
+            if exporter is not None:
+                exporter.item_scraped(page, spider)
+        urls = [page.id for page in pages]
+        unsafe = self.unsafe(urls)
+        self.note_kept(urls)  # they are in Redis already
+        self._needless.update(url for url in urls if url not in unsafe)
+
+    def _item_scraped(self, item: Any) -> None:
+        exporter = self._crawler.get_extension(FeedExporter)
+        if not isinstance(item, Page) or exporter is None:
+            return
+        slots = [slot for slot in exporter.slots if slot.filter.accepts(item)]
+        self._slots |= {id(slot): slot for slot in slots}
+        self._open[item.id] = {id(slot) for slot in slots}
+
+    def _feed_slot_closed(self, slot: FeedSlot) -> None:
+        self._slots.pop(id(slot), None)
+        assert self._crawler.stats is not None
+        stats = self._crawler.stats.get_stats()
+        failures = sum(value for name, value in stats.items() if name.startswith("feedexport/failed_count"))
+        failed, self._failures = failures > self._failures, failures
+        for url, slots in list(self._open.items()):
+            if id(slot) in slots:
+                slots.discard(id(slot))
+                if failed:
+                    self._kept.discard(url)  # it stays in Redis, for another worker's feed
+                    self._keeping.discard(url)
+                elif not slots and (url in self._keeping or url in self._kept):
+                    self._needless.add(url)
+                if not slots:
+                    del self._open[url]
+
+
+def _is_lines(slot: FeedSlot) -> bool:
+    is_local = isinstance(slot.storage, (FileFeedStorage, StdoutFeedStorage))
+    return is_local and slot.format in _LINES and "postprocessing" not in slot.feed_options

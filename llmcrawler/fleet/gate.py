@@ -1,0 +1,237 @@
+"""A host's limits over all workers together: who starts a request asks here first.
+
+The gap, the requests in flight and the rests of a host are kept in Redis. What a worker finds out about a host (a
+refusal, a failure, a smaller window) is told to the others, whose own policies draw their conclusions; a window that
+has grown at one worker has grown for all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from llmcrawler.errors import StorageFailed
+
+if TYPE_CHECKING:
+    from llmcrawler.fleet.link import RedisLink
+
+_FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 0.02, 0.1
+_SHORT_REST_SECONDS: Final = 0.5  # what is shorter is waited for here
+
+# host, permit, seconds of a permit, window, gap, events known, worker, permits that were given back ...
+# Returns: granted, in flight, seconds to wait (-1: until a place is free), rests (1 or 0), window, events, those that
+# are new, and the time.
+_ENTER: Final = """
+local H = KEYS[1] .. ':h:' .. ARGV[1]
+local time = redis.call('TIME')
+local at = time[1] + time[2] / 1000000
+local state = redis.call('HMGET', H, 'next', 'rests', 'window', 'events')
+local events, known = tonumber(state[4] or '0'), tonumber(ARGV[6])
+local window, shared = tonumber(ARGV[4]), tonumber(state[3])
+for i = 8, #ARGV do redis.call('ZREM', H .. ':in', ARGV[i]) end
+if tonumber(redis.call('GET', KEYS[1] .. ':pardon') or '0') <= at then
+  redis.call('ZREMRANGEBYSCORE', H .. ':in', '-inf', at)
+end
+if not shared or (known >= events and window > shared) then
+  redis.call('HSET', H, 'window', window)
+else
+  window = shared
+end
+local news = {}
+if known < events then news = redis.call('LRANGE', H .. ':events', math.max(-(events - known), -20), -1) end
+local in_flight = redis.call('ZCARD', H .. ':in')
+local function wait(seconds, rests)
+  redis.call('ZADD', H .. ':waiting', 'NX', at, ARGV[7])
+  redis.call('HSET', H .. ':asked', ARGV[7], at)
+  return {0, in_flight, tostring(seconds), rests, tostring(window), events, news, tostring(at)}
+end
+local rest, start = tonumber(state[2] or '0') - at, tonumber(state[1] or '0') - at
+if rest > 0 then return wait(rest, 1) end
+if start > 0 then return wait(start, 0) end
+if in_flight >= math.max(1, math.floor(window + 0.000001)) then return wait(-1, 0) end
+-- Whoever waits longest is next; one that has not asked for a moment is not waited for.
+for _, first in ipairs(redis.call('ZRANGE', H .. ':waiting', 0, -1)) do
+  if first == ARGV[7] then break end
+  if tonumber(redis.call('HGET', H .. ':asked', first)) > at - 0.25 then return wait(-1, 0) end
+  redis.call('ZREM', H .. ':waiting', first)
+end
+redis.call('ZREM', H .. ':waiting', ARGV[7])
+redis.call('ZADD', H .. ':in', at + ARGV[3], ARGV[2])
+redis.call('HSET', H, 'next', at + ARGV[5])
+redis.call('HINCRBY', H, 'starts', 1)
+return {1, in_flight + 1, '0', 0, tostring(window), events, news, tostring(at)}
+"""
+
+# host, permit, ...
+_LEAVE: Final = """
+for i = 1, #ARGV, 2 do redis.call('ZREM', KEYS[1] .. ':h:' .. ARGV[i] .. ':in', ARGV[i + 1]) end
+"""
+
+# seconds of a permit, then host, permit, ...
+_RENEW: Final = """
+local at = redis.call('TIME')[1] + ARGV[1]
+for i = 2, #ARGV, 2 do redis.call('ZADD', KEYS[1] .. ':h:' .. ARGV[i] .. ':in', at, ARGV[i + 1]) end
+"""
+
+# host, window, rest, the event
+_TELL: Final = """
+local H = KEYS[1] .. ':h:' .. ARGV[1]
+local time = redis.call('TIME')
+local at = time[1] + time[2] / 1000000
+redis.call('HSET', H, 'window', ARGV[2])
+if tonumber(ARGV[3]) > 0 then
+  redis.call('HSET', H, 'rests', math.max(tonumber(redis.call('HGET', H, 'rests') or '0'), at + ARGV[3]))
+end
+redis.call('RPUSH', H .. ':events', cjson.encode({at = at, event = ARGV[4]}))
+redis.call('LTRIM', H .. ':events', -20, -1)
+return redis.call('HINCRBY', H, 'events', 1)
+"""
+
+
+class Rests(Exception):
+    """The host is left alone by all workers for `seconds` more."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the host rests for {seconds:.1f} s")
+        self.seconds = seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the worker's own policy allows just now."""
+
+    window: float
+    gap_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A place at a host. `in_flight` are those of all workers, this one included."""
+
+    host: str
+    permit: str
+    in_flight: int
+
+
+class HostGate:
+    """`on_news` is told of a host's events that others had, and of the window that all have. The places of a worker
+    that is not heard of for `permit_seconds` are free.
+    """
+
+    def __init__(
+        self, link: RedisLink, on_news: Callable[[str, list[Mapping[str, Any]], float], None], permit_seconds: float
+    ) -> None:
+        self._link = link
+        self._permit_seconds = permit_seconds
+        self._on_news = on_news
+        self._number = count()
+        self._known: dict[str, int] = {}
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._freed: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        self._given_back: defaultdict[str, list[str]] = defaultdict(list)
+        self._held: dict[str, str] = {}
+        self._flush: asyncio.Task[None] | None = None
+        self._telling: set[asyncio.Task[Any]] = set()
+
+    async def enter(self, host: str, wish: Callable[[], Wish]) -> Entry:
+        """Wait for a place. Raises Rests where that takes long, StorageFailed where there is no Redis any more.
+
+        Of the requests of this worker for a host one asks at a time, the others wait behind it.
+        """
+        async with self._turns[host]:
+            pause = _FIRST_PAUSE_SECONDS
+            while True:
+                freed = self._freed[host]
+                freed.clear()
+                entry, wait_seconds = await self._ask(host, wish())
+                if entry is not None:
+                    return entry
+                if wait_seconds >= 0:
+                    await asyncio.sleep(wait_seconds + random.uniform(0, 0.002))  # noqa: S311 (no secret)
+                    continue
+                try:
+                    await asyncio.wait_for(freed.wait(), pause)
+                except TimeoutError:
+                    pause = min(2 * pause, _MAX_PAUSE_SECONDS)
+
+    def leave(self, entry: Entry) -> None:
+        """The place is free again. Nobody waits for this to be noted."""
+        if self._held.pop(entry.permit, None) is None:
+            return
+        self._given_back[entry.host].append(entry.permit)
+        self._freed[entry.host].set()
+        if self._flush is None or self._flush.done():
+            self._flush = asyncio.ensure_future(self._give_back())
+
+    def tell(self, host: str, event: Mapping[str, Any], window: float, rest_seconds: float) -> None:
+        """The others are to know, and this one too what has come before."""
+        text = json.dumps({**event, "by": self._link.worker})
+        task = asyncio.ensure_future(self._link.run(_TELL, host, window, rest_seconds, text))
+        self._telling.add(task)
+        task.add_done_callback(self._told)
+
+    async def told(self) -> None:
+        """Until the others can know."""
+        await asyncio.gather(*self._telling, return_exceptions=True)
+
+    async def renew(self) -> None:
+        """This worker is alive, and its requests on their way."""
+        parts = [part for permit, host in self._held.items() for part in (host, permit)]
+        if parts:
+            await self._link.run(_RENEW, self._permit_seconds, *parts)
+
+    async def close(self) -> None:
+        for task in (*self._telling, *([self._flush] if self._flush is not None else [])):
+            task.cancel()
+        await asyncio.gather(*self._telling, return_exceptions=True)
+        for permit, host in self._held.items():
+            self._given_back[host].append(permit)
+        await self._send_back()
+
+    async def _ask(self, host: str, wish: Wish) -> tuple[Entry | None, float]:
+        permit = f"{self._link.worker}/{next(self._number)}"
+        given_back = self._given_back.pop(host, [])
+        granted, in_flight, wait, rests, window, events, news, now = await self._link.run(
+            _ENTER,
+            host,
+            permit,
+            self._permit_seconds,
+            wish.window,
+            wish.gap_seconds,
+            self._known.get(host, 0),
+            self._link.worker,
+            *given_back,
+        )
+        if granted:
+            self._held[permit] = host
+        self._known[host] = int(events)
+        self._on_news(host, self._others(news, float(now)), float(window))
+        if rests and float(wait) > _SHORT_REST_SECONDS:
+            raise Rests(float(wait))
+        return (Entry(host, permit, int(in_flight)) if granted else None), float(wait)
+
+    def _others(self, news: Iterable[bytes], now: float) -> list[Mapping[str, Any]]:
+        told = [json.loads(one) for one in news]
+        events = [{**json.loads(one["event"]), "age_seconds": max(0.0, now - one["at"])} for one in told]
+        return [event for event in events if event["by"] != self._link.worker]
+
+    def _told(self, task: asyncio.Task[Any]) -> None:
+        self._telling.discard(task)
+        if not task.cancelled() and isinstance(task.exception(), StorageFailed):
+            return  # the crawl is being closed, and says why
+
+    async def _give_back(self) -> None:
+        await asyncio.sleep(0.005)  # the next one that enters takes it along
+        await self._send_back()
+
+    async def _send_back(self) -> None:
+        given_back, self._given_back = self._given_back, defaultdict(list)
+        parts = [part for host, permits in given_back.items() for permit in permits for part in (host, permit)]
+        if parts:
+            await self._link.run(_LEAVE, *parts)

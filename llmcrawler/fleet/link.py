@@ -1,0 +1,196 @@
+"""The connection to the Redis of a crawl: it outlasts the server's absences."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from hashlib import sha1
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import redis
+from redis import asyncio as aioredis
+from redis import exceptions as faults
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from llmcrawler.errors import ConfigError, StorageFailed
+
+logger = logging.getLogger(__name__)
+
+OLDEST: Final = (6, 2)
+_TIMEOUT_SECONDS: Final = 5.0
+_PAUSES_SECONDS: Final = (0.1, 0.2, 0.5, 1.0)
+_CRAWL_ID: Final = re.compile(r"[\w.-]{1,100}\Z")
+# What an answer of the server means that it gives while it starts, fails over, or has no memory left.
+_AWAY: Final = (
+    faults.ConnectionError,
+    faults.TimeoutError,
+    faults.ReadOnlyError,
+    faults.MasterDownError,
+    faults.OutOfMemoryError,
+    OSError,
+    TimeoutError,
+)
+
+# After an absence the holders of all leases are given their time anew: it was not they who were away.
+_PARDON = """
+if redis.call('EXISTS', KEYS[1] .. ':meta') == 0 then return 0 end
+local time = redis.call('TIME')
+redis.call('SET', KEYS[1] .. ':pardon', time[1] + ARGV[1], 'EX', math.ceil(ARGV[1]) + 1)
+return 1
+"""
+
+
+def key_prefix(crawl_id: str) -> str:
+    """The braces make a Redis Cluster keep a crawl's keys together, as scripts need it."""
+    return f"llmcrawler:{{{crawl_id}}}"
+
+
+def shown(url: str) -> str:
+    """Without its password."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+
+
+class RedisLink:
+    """Runs Lua scripts: KEYS[1] is the prefix of the crawl's keys. A script may run twice where a connection broke, so
+    each has to be harmless then. `on_failure` hears of a server that came back without the crawl.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        crawl_id: str,
+        worker: str,
+        *,
+        pardon_seconds: float = 30.0,
+        on_failure: Callable[[StorageFailed], None] = lambda _failure: None,
+    ) -> None:
+        self.url = url
+        self.worker = worker
+        self.crawl_id = crawl_id
+        self.prefix = key_prefix(crawl_id)
+        self.client = self.new_client(_TIMEOUT_SECONDS)
+        self._pardon_seconds = pardon_seconds
+        self._on_failure = on_failure
+        self._digests: dict[str, str] = {}
+        self._return: asyncio.Task[None] | None = None
+        self._gives_up_at: float | None = None
+        self._failure: StorageFailed | None = None
+
+    def new_client(self, timeout_seconds: float) -> aioredis.Redis:
+        """For `call`; who asks for one closes it."""
+        return aioredis.Redis.from_url(
+            self.url,
+            socket_timeout=timeout_seconds,
+            socket_connect_timeout=_TIMEOUT_SECONDS,
+            retry=Retry(NoBackoff(), 0),
+        )
+
+    async def put(self, name: str, values: Mapping[str, str | bytes]) -> None:
+        """Into a hash of the crawl."""
+        fields: list[Any] = [part for pair in values.items() for part in pair]
+        await self.call(lambda: self.client.hset(f"{self.prefix}:{name}", items=fields))
+
+    async def run(self, script: str, *arguments: str | bytes | float) -> Any:
+        """Waits for a server that is away. Raises StorageFailed where it came back without the crawl."""
+        return await self.call(lambda: self._evaluate(script, arguments))
+
+    async def call(self, work: Callable[[], Awaitable[Any]]) -> Any:
+        """The same for any work with `client`."""
+        while True:
+            if self._failure is not None:
+                raise self._failure
+            try:
+                return await work()
+            except _AWAY as error:
+                await self._outlast(error)
+
+    def stop_waiting(self, seconds: float) -> None:
+        """From now on a server that is away is waited for so long at most; then StorageFailed is raised."""
+        self._gives_up_at = time.monotonic() + seconds
+
+    async def close(self) -> None:
+        if self._return is not None:
+            self._return.cancel()
+        await self.client.aclose()
+
+    async def _evaluate(self, script: str, arguments: tuple[str | bytes | float, ...]) -> Any:
+        digest = self._digests.get(script)
+        if digest is None:
+            digest = self._digests[script] = sha1(script.encode(), usedforsecurity=False).hexdigest()
+        try:
+            return await self.client.evalsha(digest, 1, self.prefix, *arguments)
+        except faults.NoScriptError:
+            return await self.client.eval(script, 1, self.prefix, *arguments)
+
+    async def _outlast(self, error: Exception) -> None:
+        if self._return is None:
+            self._return = asyncio.ensure_future(self._until_returned(error))
+        await asyncio.shield(self._return)
+
+    async def _until_returned(self, error: Exception) -> None:
+        logger.warning("Redis is away (%s): the crawl pauses until it is back", _words(error))
+        left, tries = time.monotonic(), 0
+        try:
+            while not await self._is_back():
+                if self._gives_up_at is not None and time.monotonic() > self._gives_up_at:
+                    raise StorageFailed(f"Redis at {shown(self.url)} is away: what is held here goes back by itself")
+                await asyncio.sleep(_PAUSES_SECONDS[min(tries, len(_PAUSES_SECONDS) - 1)])
+                tries += 1
+            logger.info("Redis is back after %.1f s", time.monotonic() - left)
+        except StorageFailed as failure:
+            self._failure = failure
+            self._on_failure(failure)
+            raise
+        finally:
+            self._return = None
+
+    async def _is_back(self) -> bool:
+        try:
+            if await self._evaluate(_PARDON, (self._pardon_seconds,)):
+                return True
+        except _AWAY:
+            return False
+        raise StorageFailed(
+            f"Redis at {shown(self.url)} came back without the crawl {self.crawl_id}: let it keep its data "
+            "(appendonly yes)"
+        )
+
+
+def check_redis(url: str, crawl_id: str) -> None:
+    """Raises ConfigError where no crawl could be kept there."""
+    if not _CRAWL_ID.match(crawl_id):
+        raise ConfigError(
+            f"CRAWL_ID={crawl_id!r}: with REDIS_URL it names the crawl that the workers share: letters, digits and .-_"
+        )
+    try:
+        client: redis.Redis = redis.Redis.from_url(
+            url, socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS
+        )
+    except ValueError as error:
+        raise ConfigError(f"REDIS_URL={shown(url)}: {error}") from error
+    try:
+        said = client.info("server")
+        client.set(f"{key_prefix(crawl_id)}:check", 1, px=1)
+    except (faults.AuthenticationError, faults.NoPermissionError, faults.AuthorizationError) as error:
+        raise ConfigError(f"REDIS_URL={shown(url)}: it refuses the user or the password ({_words(error)})") from error
+    except (faults.RedisError, OSError) as error:
+        raise ConfigError(f"REDIS_URL={shown(url)}: no Redis answers there ({_words(error)})") from error
+    finally:
+        client.close()
+    check_version(url, str(said.get("valkey_version") or said.get("redis_version") or "0"))
+
+
+def check_version(url: str, version: str) -> None:
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    if numbers < OLDEST:
+        raise ConfigError(f"REDIS_URL={shown(url)}: it is version {version}; 6.2 is the oldest that will do")
+
+
+def _words(error: Exception) -> str:
+    return str(error).strip().rstrip(".") or type(error).__name__

@@ -1,0 +1,40 @@
+"""A page as JSON, for the worker that leads its site."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llmcrawler.items import Page, PageContent
+
+_TEXT_CHARS = 20_000  # no model is shown more of it
+_CONTENT = ("title", "lang", "metadata", "cues")
+
+
+def page_to_json(page: Page, *, with_html: bool) -> dict[str, Any]:
+    """What the classify stage needs, and with its HTML what the record stage does."""
+    assert page.content is not None
+    line = {**page.as_line(), "text": None if with_html else (page.text or "")[:_TEXT_CHARS]}
+    content = {name: getattr(page.content, name) for name in _CONTENT}
+    content["features"] = sorted(page.content.features)
+    content["structured_data"] = [] if with_html else list(page.content.structured_data)
+    return {"line": line, "content": content, "html": page.html if with_html else None}
+
+
+def page_of_json(value: dict[str, Any]) -> Page:
+    page = Page.of_line(value["line"])
+    content = value["content"]
+    page.content = PageContent(
+        features=frozenset(content["features"]),
+        structured_data=tuple(content["structured_data"]),
+        **{name: content[name] for name in _CONTENT},
+    )
+    page.html = value["html"]
+    return page
+
+
+RESULTS = ("page_type", "confidence", "decided_by", "template", "record")
+
+
+def results_to_json(page: Page, error: Any) -> dict[str, Any]:
+    line = page.as_line()
+    return {**{name: line[name] for name in RESULTS}, "error": error}

@@ -1,0 +1,87 @@
+"""What the workers of a crawl have learned and paid for."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from llmcrawler.fleet.link import RedisLink
+
+
+class Answers(Protocol):
+    """As llm.AnswerStore."""
+
+    async def get_many(self, keys: Iterable[str]) -> dict[str, Any]: ...
+
+    async def put_many(self, values: Mapping[str, Any]) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class SharedAnswers:
+    """The model's answers: of this machine, if it keeps any, then of the crawl's other workers."""
+
+    _NAME = "answers"
+
+    def __init__(self, link: RedisLink, own: Answers | None) -> None:
+        self._link = link
+        self._own = own
+        self._name = f"{link.prefix}:{self._NAME}"
+
+    async def get(self, key: str) -> Any | None:
+        return (await self.get_many([key])).get(key)
+
+    async def get_many(self, keys: Iterable[str]) -> dict[str, Any]:
+        wanted = list(dict.fromkeys(keys))
+        found = await self._own.get_many(wanted) if self._own is not None else {}
+        missing = [key for key in wanted if key not in found]
+        if missing:
+            values = await self._link.call(lambda: self._link.client.hmget(self._name, missing))
+            found |= {key: json.loads(value) for key, value in zip(missing, values, strict=True) if value is not None}
+        return found
+
+    async def put(self, key: str, value: Any) -> None:
+        await self.put_many({key: value})
+
+    async def put_many(self, values: Mapping[str, Any]) -> None:
+        if self._own is not None:
+            await self._own.put_many(values)
+        packed = {key: json.dumps(value, ensure_ascii=False) for key, value in values.items()}
+        if packed:
+            await self._link.put(self._NAME, packed)
+
+    async def close(self) -> None:
+        if self._own is not None:
+            await self._own.close()
+
+
+class SharedSites:
+    """What was learned of each site, kept by the worker that leads it."""
+
+    _NAME = "learned"
+
+    def __init__(self, link: RedisLink) -> None:
+        self._link = link
+        self._name = f"{link.prefix}:{self._NAME}"
+
+    async def fetch(self, site: str) -> dict[str, Any] | None:
+        packed = await self._link.call(lambda: self._link.client.hget(self._name, site))
+        if packed is None:
+            return None
+        value: dict[str, Any] = json.loads(zlib.decompress(packed))
+        return value
+
+    async def keep(self, sites: Mapping[str, Any]) -> None:
+        """Dataclasses, by site."""
+        packed = {site: zlib.compress(json.dumps(asdict(state)).encode(), 1) for site, state in sites.items()}
+        if packed:
+            await self._link.put(self._NAME, packed)
+
+    async def number(self) -> int:
+        """Of a site that nobody has led before: 0, 1, ..."""
+        name = f"{self._link.prefix}:meta"
+        return int(await self._link.call(lambda: self._link.client.hincrby(name, "sites", 1))) - 1

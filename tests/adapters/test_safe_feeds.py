@@ -1,0 +1,103 @@
+"""When a page's line is where the death of its worker does not reach it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from scrapy.extensions.feedexport import FileFeedStorage
+
+from llmcrawler.extensions.safe_feeds import SafeFeeds
+from llmcrawler.items import Page
+
+URL = "https://a.example/1"
+
+
+class Exporter:
+    """Feeds in files, and what Scrapy's FeedExporter does with them."""
+
+    def __init__(self, folder: Any, formats: list[str]) -> None:
+        self.stats: dict[str, int] = {}
+        self.slots = []
+        for name in formats:
+            storage = FileFeedStorage(str(folder / f"pages.{name}"))
+            accepts_all = SimpleNamespace(accepts=lambda _item: True)
+            file = storage.open(None)
+            self.slots.append(
+                SimpleNamespace(storage=storage, format=name, feed_options={}, filter=accepts_all, file=file)
+            )
+        self.crawler = SimpleNamespace(
+            get_extension=lambda _cls: self,
+            spider=object(),
+            signals=SimpleNamespace(connect=lambda _handler, _signal: None),
+            stats=SimpleNamespace(get_stats=lambda: self.stats),
+        )
+        self.feeds = SafeFeeds(self.crawler)
+
+    def item_scraped(self, _item: Page, _spider: Any = None) -> None:
+        for slot in self.slots:
+            slot.file.write(b"line\n")
+
+    def scrape(self) -> None:
+        self.feeds._item_scraped(Page(URL))
+        self.item_scraped(Page(URL))
+
+    def close(self, number: int, *, fails: bool = False) -> None:
+        slot = self.slots.pop(number)
+        slot.file.close()
+        if fails:
+            self.stats["feedexport/failed_count/S3FeedStorage"] = 1
+        self.feeds._feed_slot_closed(slot)
+
+
+@pytest.fixture
+def exporter(tmp_path, request):
+    made = Exporter(tmp_path, request.param)
+    yield made
+    for slot in made.slots:
+        slot.file.close()
+
+
+@pytest.mark.parametrize("exporter", [["jsonlines", "csv"]], indirect=True)
+def test_a_file_of_lines_is_flushed_and_safe(exporter, tmp_path):
+    exporter.scrape()
+    assert exporter.feeds.unsafe([URL]) == set()
+    assert (tmp_path / "pages.csv").read_bytes() == b"line\n"
+    assert exporter.feeds.take_safe() == []
+
+
+@pytest.mark.parametrize("exporter", [["jsonlines", "json"]], indirect=True)
+def test_a_line_is_kept_until_the_last_feed_that_is_whole_only_at_its_end_is_closed(exporter):
+    exporter.scrape()
+    assert exporter.feeds.unsafe([URL]) == {URL}
+    exporter.feeds.note_kept([URL])
+    assert exporter.feeds.take_safe() == []
+    exporter.close(1)
+    exporter.close(0)
+    assert exporter.feeds.take_safe() == [URL]
+
+
+@pytest.mark.parametrize("exporter", [["json"]], indirect=True)
+def test_a_line_that_reaches_redis_after_its_feed_was_closed_is_dropped_then(exporter):
+    exporter.scrape()
+    assert exporter.feeds.unsafe([URL]) == {URL}
+    exporter.close(0)
+    assert exporter.feeds.take_safe() == []
+    exporter.feeds.note_kept([URL])
+    assert exporter.feeds.take_safe() == [URL]
+
+
+@pytest.mark.parametrize("exporter", [["json"]], indirect=True)
+def test_a_line_of_a_feed_that_could_not_be_stored_stays(exporter):
+    exporter.scrape()
+    exporter.feeds.note_kept(exporter.feeds.unsafe([URL]))
+    exporter.close(0, fails=True)
+    assert exporter.feeds.take_safe() == []
+
+
+@pytest.mark.parametrize("exporter", [["jsonlines"]], indirect=True)
+def test_lines_of_a_worker_that_is_gone_are_safe_once_they_are_in_a_file(exporter, tmp_path):
+    exporter.feeds.write([Page(URL)])
+    assert (tmp_path / "pages.jsonlines").read_bytes() == b"line\n"
+    assert exporter.feeds.take_safe() == [URL]

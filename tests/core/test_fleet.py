@@ -1,0 +1,323 @@
+"""What the workers of one crawl share, against a real Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from itertools import groupby
+from typing import Any
+
+import pytest
+
+from llmcrawler.errors import ConfigError, StorageFailed, WorkGivenBack
+from llmcrawler.fleet import link as links
+from llmcrawler.fleet.desk import Desk
+from llmcrawler.fleet.gate import HostGate, Rests, Wish
+from llmcrawler.fleet.link import RedisLink, check_redis, check_version
+from llmcrawler.fleet.pages import page_of_json, page_to_json
+from llmcrawler.fleet.rate import SharedRate
+from llmcrawler.fleet.sharing import SharedAnswers
+from llmcrawler.fleet.status import crew_status
+from llmcrawler.fleet.workers import Words, Workers
+from llmcrawler.items import Page, PageContent
+from llmcrawler.storage import Outcome
+from tests.core.test_frontier import MANY, redis, task
+from tests.servers.redis_server import RedisServer
+
+HOST = "a.example"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    with RedisServer(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+@pytest.fixture
+async def link_pair(server, tmp_path) -> AsyncIterator[list[RedisLink]]:
+    both = [RedisLink(server.url, tmp_path.name, name) for name in ("w1", "w2")]
+    yield both
+    for one in both:
+        await one.close()
+
+
+class Gates:
+    """Those of two workers, with what each has heard."""
+
+    def __init__(self, pair: list[RedisLink]) -> None:
+        self.news: list[list[Any]] = [[], []]
+        self.windows: list[float] = [0.0, 0.0]
+        self.one, self.other = (HostGate(link, self._listener(at), 15.0) for at, link in enumerate(pair))
+
+    def _listener(self, at: int) -> Any:
+        def hear(_host: str, events: list[Any], window: float) -> None:
+            self.news[at] += events
+            self.windows[at] = window
+
+        return hear
+
+
+@pytest.fixture
+async def gates(link_pair) -> AsyncIterator[Gates]:
+    both = Gates(link_pair)
+    yield both
+    await both.one.close()
+    await both.other.close()
+
+
+def wish(window: float = 5.0, gap_seconds: float = 0.0) -> Any:
+    return lambda: Wish(window, gap_seconds)
+
+
+# -- politeness -------------------------------------------------------------------------------------------------------
+
+
+async def test_no_more_are_in_flight_at_a_host_than_its_window_whoever_asks(gates):
+    first = [await gates.one.enter(HOST, wish(3.0)) for _ in range(2)]
+    last = await gates.other.enter(HOST, wish(3.0))
+    assert last.in_flight == 3
+    waiting = asyncio.ensure_future(gates.other.enter(HOST, wish(3.0)))
+    elsewhere = await gates.other.enter("b.example", wish(3.0))
+    assert (elsewhere.in_flight, waiting.done()) == (1, False)
+    gates.one.leave(first[0])
+    assert (await waiting).in_flight == 3
+
+
+async def test_workers_take_turns_at_a_host_that_is_full(gates):
+    turns: list[str] = []
+
+    async def work(name: str, gate: HostGate) -> None:
+        for _ in range(6):
+            entry = await gate.enter(HOST, wish(1.0))
+            turns.append(name)
+            await asyncio.sleep(0.002)
+            gate.leave(entry)
+
+    await asyncio.gather(work("one", gates.one), work("other", gates.other))
+    assert turns[1:-1].count("one") in (4, 5, 6)
+    assert max(len(list(run)) for _, run in groupby(turns[:-2])) <= 2
+
+
+async def test_the_gap_of_a_host_is_from_any_workers_start_to_any_others(gates):
+    starts = []
+    for gate in (gates.one, gates.other, gates.other, gates.one):
+        gates.one.leave(await gate.enter(HOST, wish(gap_seconds=0.1)))
+        starts.append(time.monotonic())
+    assert starts[-1] - starts[0] >= 3 * 0.099
+
+
+async def test_a_host_that_refused_one_worker_rests_for_all_and_they_hear_why(gates):
+    await gates.other.enter(HOST, wish(4.0))
+    gates.one.tell(HOST, {"kind": "refused", "details": ["429", 30.0, 0.1, 4]}, 2.0, 30.0)
+    await gates.one.told()
+    with pytest.raises(Rests) as rest:
+        await gates.other.enter(HOST, wish(4.0))
+    assert 29.0 < rest.value.seconds <= 30.0
+    assert [event["details"] for event in gates.news[1]] == [["429", 30.0, 0.1, 4]]
+    assert gates.windows[1] == 2.0
+    assert gates.news[0] == []
+
+
+async def test_a_window_that_has_grown_at_one_worker_has_grown_for_who_joins(gates):
+    await gates.one.enter(HOST, wish(4.0))
+    await gates.other.enter(HOST, wish(1.0))
+    assert gates.windows[1] == 4.0
+
+
+# -- learning ---------------------------------------------------------------------------------------------------------
+
+
+async def desks(pair: list[RedisLink], deaf: str = "") -> tuple[list[Desk], list[str]]:
+    """The worker `deaf` hears nothing: it is as good as gone."""
+    led: list[str] = []
+
+    def desk(link: RedisLink) -> Desk:
+        async def take_lead(site: str) -> None:
+            led.append(f"{link.worker} {site}")
+
+        async def answer(body: Any) -> Any:
+            return {"by": link.worker, "body": body}
+
+        made = Desk(link, take_lead, 10)
+        made.handlers["classify"] = answer
+        if link.worker != deaf:
+            made.open()
+        return made
+
+    return [desk(link) for link in pair], led
+
+
+async def asked(link: RedisLink, worker: str) -> None:
+    """Until there is a question for the worker."""
+    name = f"{link.prefix}:inbox:{worker}"
+    found = await link.client.blmove(name, name, 10, "LEFT", "LEFT")
+    assert found is not None
+
+
+async def test_one_worker_leads_a_site_and_answers_for_the_others(link_pair):
+    (one, other), led = await desks(link_pair)
+    assert await one.ask("site", "classify", dict) == (True, None)
+    assert await other.ask("site", "classify", lambda: {"n": 1}) == (False, {"by": "w1", "body": {"n": 1}})
+    assert await other.ask("site2", "classify", dict) == (True, None)
+    assert led == ["w1 site", "w2 site2"]
+    assert [await one.close(), await other.close()] == [["site"], ["site2"]]
+
+
+async def test_who_has_asked_a_leader_that_is_gone_leads_next(link_pair):
+    (one, other), led = await desks(link_pair, deaf="w1")
+    await one.ask("site", "classify", dict)
+    question = asyncio.ensure_future(other.ask("site", "classify", dict))
+    await asked(link_pair[1], "w1")
+    await Workers(link_pair[0], 10).leave(Words("w1", "m", 1, 0.0), ["site"])
+    other.note_roll({"w2"}, ())
+    assert await question == (True, None)
+    assert led == ["w1 site", "w2 site"]
+    await other.close()
+
+
+async def test_a_worker_that_leaves_gives_back_what_it_has_asked(link_pair):
+    (one, other), _ = await desks(link_pair, deaf="w1")
+    await one.ask("site", "classify", dict)
+    question = asyncio.ensure_future(other.ask("site", "classify", dict))
+    await asked(link_pair[1], "w1")
+    other.leave()
+    with pytest.raises(WorkGivenBack):
+        await question
+    await other.close()
+
+
+async def test_answers_of_the_model_are_everybodys(link_pair):
+    one, other = (SharedAnswers(link, None) for link in link_pair)
+    await one.put("key", ["product", 0.9])
+    assert await other.get_many(["key", "none"]) == {"key": ["product", 0.9]}
+
+
+async def test_the_models_limits_a_minute_are_those_of_all_workers(link_pair):
+    one, other = (SharedRate(link, 3, 1000) for link in link_pair)
+    first = await one.admit(400)
+    one.settle(first, 100)
+    await other.admit(100)
+    await one.admit(100)
+    waiting = asyncio.ensure_future(other.admit(10))  # the fourth in this minute
+    _, pending = await asyncio.wait([waiting], timeout=0.2)
+    assert pending
+    waiting.cancel()
+
+
+async def test_tokens_of_all_workers_count_and_a_server_that_asks_to_wait_is_left_alone_by_all(link_pair):
+    one, other = (SharedRate(link, 0, 1000) for link in link_pair)
+    await one.admit(900)
+    for tokens in (50, 200):
+        waiting = asyncio.ensure_future(other.admit(tokens))
+        await asyncio.wait([waiting], timeout=0.2)
+        assert waiting.done() == (tokens == 50)
+        waiting.cancel()
+    third = SharedRate(link_pair[1], 0, 0)
+    one.hold(30)
+    await asyncio.gather(*one._posted)
+    waiting = asyncio.ensure_future(third.admit(1))
+    await asyncio.wait([waiting], timeout=0.2)
+    assert not waiting.done()
+    waiting.cancel()
+
+
+def test_a_page_is_the_same_for_the_leader():
+    page = Page("https://a.example/x", title="X", page_type="product", template="t1", text="text")
+    page.content = PageContent("X", "en", features=frozenset({"a>b"}), structured_data=({"@type": "Product"},))
+    page.html = "<p>"
+    read = page_of_json(page_to_json(page, with_html=False))
+    assert (read, read.content, read.html) == (page, page.content, None)
+    assert page_of_json(page_to_json(page, with_html=True)).html == "<p>"
+
+
+# -- workers ----------------------------------------------------------------------------------------------------------
+
+
+async def test_lines_of_a_worker_that_is_gone_go_to_another_one(link_pair, server, tmp_path):
+    frontier = redis(tmp_path, lambda: 1000.0, server.url, "w1")
+    frontier.make_safe = list
+    await frontier.open()
+    await frontier.add([task("/1")])
+    await frontier.lease(MANY, {}, MANY)
+    await frontier.ack("https://a.example/1", Outcome({"url": "https://a.example/1"}, {}))
+    workers = Workers(link_pair[1], 10)
+    assert list(await workers.inherit("w1")) == ["https://a.example/1"]
+    assert await workers.inherit("w1") == {}
+    await workers.drop_lines(["https://a.example/1"])
+    assert await link_pair[1].client.hlen(f"{link_pair[1].prefix}:lines:w2") == 0
+    await frontier.close()
+
+
+async def test_status_shows_the_workers_their_leases_and_the_hosts(link_pair, server, tmp_path):
+    link = link_pair[0]
+    await link.put("meta", {"wish": '{"spider": "explore", "arguments": {"url": ["x"]}}', "started": "1"})
+    frontier = redis(tmp_path, lambda: 1000.0, server.url, "w1")
+    await frontier.open()
+    await frontier.add([task("/1"), task("/2"), task("/3"), task("/4", host="b.example")])
+    await frontier.lease(2, {}, 1)
+    await frontier.ack(
+        "https://b.example/4", Outcome({"error": {"stage": "fetch", "kind": "http_404"}}, {}, is_dead=True)
+    )
+    await Workers(link, 10).beat(Words("w1", "m", 1, 2.0, pages=7), [])
+    status = crew_status(server.url, tmp_path.name)
+    assert (status.state, status.urls) == ("running", {"leased": 1, "queued": 2, "done": 0, "dead": 1})
+    assert [(one.words.worker, one.words.pages, one.state, one.leases) for one in status.workers] == [
+        ("w1", 7, "here", 1)
+    ]
+    assert [(one.host, one.queued, one.dead) for one in status.hosts] == [("a.example", 2, 0), ("b.example", 0, 1)]
+    assert status.dead_letters == (("fetch/http_404", "https://b.example/4"),)
+    await frontier.close()
+
+
+# -- Redis itself -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_redis_that_goes_away_is_waited_for_and_all_is_there_when_it_is_back(tmp_path, caplog):
+    with RedisServer(tmp_path) as server:
+        frontier = redis(tmp_path, lambda: 1000.0, server.url)
+        await frontier.open()
+        await frontier.link.put("meta", {"wish": "{}"})
+        await frontier.add([task("/1"), task("/2")])
+        server.stop()
+        waiting = asyncio.ensure_future(frontier.lease(MANY, {}, MANY))
+        _, pending = await asyncio.wait([waiting], timeout=0.3)
+        assert pending
+        assert "Redis is away" in caplog.text
+        server.start()
+        leases = await asyncio.wait_for(waiting, 20)
+        assert [lease.url for lease in leases] == ["https://a.example/1", "https://a.example/2"]
+        await frontier.close()
+
+
+async def test_a_redis_that_comes_back_without_the_crawl_ends_it(tmp_path):
+    failures: list[StorageFailed] = []
+    with RedisServer(tmp_path, "--appendonly", "no") as server:
+        link = RedisLink(server.url, "crawl", "w1", on_failure=failures.append)
+        await link.put("meta", {"wish": "{}"})
+        server.stop()
+        server.start()
+        with pytest.raises(StorageFailed, match="appendonly"):
+            await link.run("return 1")
+        assert len(failures) == 1
+        await link.close()
+
+
+def test_what_no_crawl_could_be_kept_in_is_said_at_the_start(tmp_path, server):
+    for url, words in (
+        ("redis://127.0.0.1:1", "no Redis answers there"),
+        ("http://127.0.0.1", "redis://"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            check_redis(url, "crawl")
+    with RedisServer(tmp_path, "--requirepass", "other") as locked:
+        for url in (locked.url, locked.url.replace("://", "://:secret@")):
+            with pytest.raises(ConfigError, match="password") as error:
+                check_redis(url, "crawl")
+            assert "secret" not in str(error.value)
+    with pytest.raises(ConfigError, match="CRAWL_ID"):
+        check_redis(server.url, "")
+    with pytest.raises(ConfigError, match=r"6\.2"):
+        check_version(server.url, "5.0.14")
+    check_redis(server.url, "crawl")
+    assert links.shown("redis://me:secret@host:1/0") == "redis://host:1/0"

@@ -1,0 +1,111 @@
+"""Several workers on one crawl, in processes of their own, with a real Redis."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, environment, scrapy
+from tests.e2e.killing import lines_of, wait_until
+from tests.servers.fake_llm import FakeLLM, label_by_url
+from tests.servers.many_pages import ManyPages
+from tests.servers.mock_site import MockSite
+from tests.servers.redis_server import RedisServer
+
+LABELS = [("/item/", "product"), ("/list/", "listing")]
+MOST_LEASES = 24  # that a worker holds of one host: what it fetches, what it has buffered, what waits for the model
+
+
+class Fleet:
+    def __init__(self, folder: Path, url: str, settings: dict[str, object]) -> None:
+        self._folder = folder
+        self._command = command({"url": url, "max_pages": 10_000}, settings, folder / "pages-%(worker)s.jsonl")
+        self.workers: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> subprocess.Popen[bytes]:
+        with (self._folder / f"log{len(self.workers)}").open("w") as log:
+            self.workers.append(subprocess.Popen(self._command, cwd=ROOT, env=environment(), stdout=log, stderr=log))
+        return self.workers[-1]
+
+    def log(self, number: int) -> str:
+        return (self._folder / f"log{number}").read_text(encoding="utf-8")
+
+    def pages(self) -> Counter[str]:
+        """How often each url has a line in all feeds together."""
+        lines = [line for feed in self._folder.glob("pages-*.jsonl") for line in lines_of(feed)]
+        return Counter(line["url"] for line in lines if line["kind"] == "page")
+
+    def __enter__(self) -> Fleet:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self.workers:
+            worker.kill()
+            worker.wait()
+
+
+def test_a_worker_may_die_and_another_may_leave_and_no_page_is_lost(tmp_path):
+    pages = ManyPages(120, latency_seconds=0.05)
+    (tmp_path / "redis").mkdir()
+    with (
+        MockSite(pages.routes()).in_thread() as site,
+        FakeLLM(label_by_url(LABELS, "homepage")).in_thread() as llm,
+        RedisServer(tmp_path / "redis") as redis,
+    ):
+        settings = {
+            "REDIS_URL": redis.url,
+            "CRAWL_ID": "shop",
+            "REDIS_LEASE_SECONDS": 4,
+            "LLM_PROVIDER": "openai",
+            "LLM_BASE_URL": llm.base_url,
+        }
+        with Fleet(tmp_path, site.url(), settings) as fleet:
+            first, second = fleet.start(), fleet.start()
+            wait_until(lambda: len(pages.requested) >= 30, pages, first)
+            first.kill()
+            third = fleet.start()
+            wait_until(lambda: len(pages.requested) >= 80, pages, second)
+            second.send_signal(signal.SIGTERM)
+            assert (second.wait(TIMEOUT_SECONDS), third.wait(TIMEOUT_SECONDS)) == (3, 0), fleet.log(2)
+            found = fleet.pages()
+            assert found.keys() == {site.url(path) for path in pages.paths}
+            assert found.total() <= len(pages.paths) + MOST_LEASES
+            assert "Traceback" not in fleet.log(1) + fleet.log(2)
+        status = scrapy("status", redis.url, "shop")
+        assert "finished" in status.stdout
+        assert "lost" in status.stdout
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"JOBDIR": "job"}, "REDIS_URL and JOBDIR"),
+        ({"CRAWL_ID": ""}, "CRAWL_ID"),
+        ({"REDIS_URL": "redis://127.0.0.1:1"}, "no Redis answers there"),
+    ],
+)
+def test_what_a_worker_cannot_work_with_is_a_usage_error(tmp_path, settings, words):
+    given = {"REDIS_URL": "redis://127.0.0.1:1", "CRAWL_ID": "shop", **settings}
+    parts = command({"url": "http://a.example"}, given, tmp_path / "pages-%(worker)s.jsonl")
+    done = subprocess.run(parts, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+    assert (done.returncode, words in done.stderr) == (2, True), done.stderr
+
+
+def test_workers_must_not_overwrite_each_others_feed(tmp_path):
+    parts = command({"url": "http://a.example"}, {"REDIS_URL": "redis://127.0.0.1:1"}, tmp_path / "pages.jsonl")
+    done = subprocess.run(parts, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+    assert (done.returncode, "%(worker)s" in done.stderr) == (2, True), done.stderr
+
+
+def test_a_map_and_a_list_of_tasks_are_for_one_worker(tmp_path):
+    (tmp_path / "tasks.json").write_text('{"a": {"url": "http://a.example", "method": "POST"}}')
+    given = {"REDIS_URL": "redis://127.0.0.1:1", "CRAWL_ID": "shop"}
+    for spider, arguments in (("map", {"url": "http://a.example"}), ("extract", {"tasks": tmp_path / "tasks.json"})):
+        parts = command(arguments, given, tmp_path / "pages-%(worker)s.jsonl")
+        parts[parts.index("explore")] = spider
+        done = subprocess.run(parts, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+        assert (done.returncode, "one worker" in done.stderr) == (2, True), done.stderr
