@@ -103,7 +103,7 @@ def test_a_page_that_is_always_refused_is_an_error_line_with_the_reason(tmp_path
 def test_a_host_that_comes_back_loses_no_page(tmp_path):
     class Failing(LimitedSite):
         async def _respond(self, request: web.Request) -> web.StreamResponse:
-            if 15 <= len(self.measures.starts) <= 21:
+            if 15 <= len(self.measures.starts) <= 19:
                 return web.Response(status=503)
             return await super()._respond(request)
 
