@@ -13,13 +13,17 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, environment
-from tests.e2e.documents import DOCS, NOT_RUN, block, blocks_of
+from tests.e2e.documents import DOCS, NOT_RUN, anchors_of, block, blocks_of, relative_links_of
 from tests.e2e.test_records import served
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.record_sites import make_site
 from tests.servers.teacher import answer_from_truth
 
 PAGES = sorted(DOCS.glob("*.md"))
+README = ROOT / "README.md"
+# Their commands are only parsed here: what they start has tests of its own.
+NOTHING_RUN = ("explore.md", "jobs.md", "models.md", "politeness.md")
+NOTHING_RUN += ("proxies.md", "records.md", "rendering.md", "settings.md")
 # Where the docs say that something is, and a test has it elsewhere.
 SITE, CHECKOUT = "https://shop.example", "/srv/llmcrawler"
 
@@ -174,6 +178,27 @@ def test_troubleshooting(reader_without_a_model):
     assert '"kind": "page"' in parsed.stdout or "'kind': 'page'" in parsed.stdout
 
 
+def test_feeds_of_each_kind_and_a_report_of_one(reader_without_a_model):
+    reader = reader_without_a_model
+    reader.read("feeds.md")
+    assert len(reader.pages("pages.jsonl")) == 15
+    assert all((reader.folder / feed).exists() for feed in ("docs.jsonl", "site/index.md", "pages.parquet"))
+    reader.read("report.md")
+    assert "crawl report</title>" in (reader.folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_extract(reader_without_a_model):
+    reader = reader_without_a_model
+    reader.read("extract.md")
+    assert [page["error"] for page in reader.pages("pages.jsonl")] == [None, None]
+
+
+def test_map(reader_without_a_model):
+    reader = reader_without_a_model
+    reader.read("map.md")
+    assert '"kind": "url"' in (reader.folder / "urls.jsonl").read_text(encoding="utf-8")
+
+
 def test_commands_that_cannot_run_here_are_at_least_commands():
     for page in PAGES:
         for one in blocks_of(page):
@@ -182,9 +207,20 @@ def test_commands_that_cannot_run_here_are_at_least_commands():
                 assert all(shlex.split(line) for line in one.text.splitlines())
 
 
-def test_every_page_has_its_test_and_leads_to_pages_that_are_there():
+def test_every_page_has_its_test():
     tests = "".join((Path(__file__).parent / name).read_text("utf-8") for name in ("test_docs.py", "scrapyd_server.py"))
     for page in PAGES:
         assert f'"{page.name}"' in tests, page
-        for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+    assert not [name for name in NOTHING_RUN if any(one.is_run for one in blocks_of(DOCS / name))]
+
+
+def test_every_link_leads_to_a_page_and_a_heading_that_are_there():
+    for page in (README, ROOT / "deploy" / "README.md", *PAGES):
+        for path, heading in relative_links_of(page):
+            target = page.parent / path if path else page
+            assert target.exists(), f"{page.name}: {path}"
+            assert not heading or heading in anchors_of(target), f"{page.name}: {path}#{heading}"
+
+
+def test_the_readme_leads_to_every_page():
+    assert {page.name for page in PAGES} <= {Path(path).name for path, _heading in relative_links_of(README)}
