@@ -86,7 +86,7 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
         Validator(options.wanted.schema)
     proxies_of(settings)
     if options.has_countries and proxies_of(settings) is None:
-        raise ConfigError("tasks: they name countries, and there are no proxies to choose from: see PROXIES in README")
+        raise ConfigError("tasks: they name countries, and there are no proxies to choose from: see docs/proxies.md")
     bans_of(settings)
     load_validator(settings)
     progress_mode(settings)

@@ -33,7 +33,7 @@ _LINKS_AT_ONCE = 200
 
 
 class ExploreSpider(Spider):
-    """Follows links and sitemaps from the start urls; see README for the arguments."""
+    """Follows links and sitemaps from the start urls; see docs/explore.md for the arguments."""
 
     name = "explore"
     Options: ClassVar[type[ExploreOptions]] = ExploreOptions

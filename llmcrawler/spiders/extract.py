@@ -22,7 +22,7 @@ _MAX_QUEUED, _LOOK_SECONDS = 20_000, 0.5
 
 
 class ExtractSpider(ExploreSpider):
-    """See README for the arguments. The same pages go through the same stages as those of `explore`."""
+    """See docs/extract.md for the arguments. The same pages go through the same stages as those of `explore`."""
 
     name = "extract"
     Options: ClassVar[type[ExtractOptions]] = ExtractOptions

@@ -37,7 +37,7 @@ _OWN_STAGES = ("content.ContentPipeline", "classify.ClassifyPipeline", "record.R
 
 
 class MapSpider(Spider):
-    """Reads the site's lists, and looks through its pages for links; see README for the arguments."""
+    """Reads the site's lists, and looks through its pages for links; see docs/map.md for the arguments."""
 
     name = "map"
     Options: ClassVar[type[MapOptions]] = MapOptions
