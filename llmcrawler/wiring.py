@@ -62,6 +62,7 @@ from llmcrawler.extraction import (
     StructuredTeacher,
     Teacher,
 )
+from llmcrawler.fleet.purse import SharedPurse
 from llmcrawler.fleet.rate import SharedRate
 from llmcrawler.fleet.sharing import SharedAnswers
 from llmcrawler.frontier import Admission, Frontier, MapAdmission, MapRules
@@ -137,6 +138,8 @@ class Crawl:
             self._cache = SharedAnswers(self.crew.link, self._cache)
             per_minute = (settings.getint(f"LLM_{name}_PER_MINUTE") for name in ("REQUESTS", "TOKENS"))
             self.model.rate = SharedRate(self.crew.link, *per_minute)
+            limits = self.model.budget.limits
+            self.model.budget.share(SharedPurse(self.crew.link, limits.max_tokens, limits.max_cost_usd))
         self._asker = None if self.model is None else PageAsking(crawler, self.model, page_types, self._cache)
         self.classifier = Classifier(page_types, self._asker, split=self._split, on_verdict=self._note_verdict)
         self.records = _records(crawler, options, self.model, self._cache, lambda _: self.learned.note_change())

@@ -49,6 +49,14 @@ class Account(Protocol):
     def note(self, spent: Mapping[str, float]) -> None: ...
 
 
+class Purse(Protocol):
+    """What several processes pay from, as fleet.purse.SharedPurse."""
+
+    async def take(self, tokens: int, cost_usd: float) -> tuple[bool, int, float]: ...
+
+    async def give_back(self, tokens: int, cost_usd: float) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class BudgetLimits:
     """0 means no limit. A limit in money wants a `price`."""
@@ -110,6 +118,12 @@ class Budget:
         self._answers = 0
         self._changed = asyncio.Event()
         self._account: Account | None = None
+        self._purse: Purse | None = None
+        self._of_all = Spent()  # as the purse was seen last, with what is held
+
+    def share(self, purse: Purse) -> None:
+        """With other processes, whose calls count too. What is spent, in stats and words, is still of this one."""
+        self._purse = purse
 
     def go_on(self, earlier: Mapping[str, float], account: Account) -> None:
         """Start from what earlier runs have spent. Before each call `account` gets what is spent if that call and all
@@ -132,6 +146,8 @@ class Budget:
                 await self._account.keep(self._committed())
             yield call
         finally:
+            if self._purse is not None and self.limits:
+                await self._purse.give_back(held.tokens - call.paid.tokens, held.cost_usd - call.paid.cost_usd)
             self._held = self._held.plus(held, -1)
             self.spent = self.spent.plus(call.paid)
             self._changed.set()
@@ -159,14 +175,27 @@ class Budget:
     async def _hold(self, prompt_tokens: int, answer_tokens: int) -> Spent:
         while True:
             need = self.limits.cost(int(prompt_tokens * self._margin) + 1, answer_tokens)
-            committed = self.spent.plus(self._held)
-            if self.limits.allow(committed.plus(need)):
-                self._held = self._held.plus(need)
+            if await self._takes(need):
                 return need
             if not self._held.calls or not self.limits.allow(self.spent.plus(need)):
                 raise self._refusal(need)
             self._changed.clear()
             await self._changed.wait()
+
+    async def _takes(self, need: Spent) -> bool:
+        if not self.limits.allow(self.spent.plus(self._held).plus(need)):
+            return False
+        self._held = self._held.plus(need)
+        if self._purse is None or not self.limits:
+            return True
+        is_taken, tokens, cost_usd = False, 0, 0.0
+        try:
+            is_taken, tokens, cost_usd = await self._purse.take(need.tokens, need.cost_usd)
+        finally:
+            if not is_taken:
+                self._held = self._held.plus(need, -1)
+        self._of_all = Spent(tokens, cost_usd)
+        return is_taken
 
     @property
     def _margin(self) -> float:
@@ -175,7 +204,7 @@ class Budget:
 
     def _refusal(self, need: Spent) -> BudgetSpent:
         self.refused_calls += 1
-        limits, spent = self.limits, self.spent
+        limits, spent = self.limits, self.spent if self._purse is None else self._of_all
         what = f"{spent.tokens:,} of LLM_MAX_TOKENS={limits.max_tokens:,}" if limits.max_tokens else ""
         if limits.max_cost_usd and (not what or limits.allow(Spent(spent.tokens + need.tokens))):
             what = f"${spent.cost_usd:.4f} of LLM_MAX_COST_USD={limits.max_cost_usd:g}"

@@ -10,17 +10,19 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.errors import ConfigError, StorageFailed, WorkGivenBack
+from llmcrawler.errors import BudgetSpent, ConfigError, StorageFailed, WorkGivenBack
 from llmcrawler.fleet import link as links
 from llmcrawler.fleet.desk import Desk
 from llmcrawler.fleet.gate import HostGate, Rests, Wish
 from llmcrawler.fleet.link import RedisLink, check_redis, check_version
 from llmcrawler.fleet.pages import page_of_json, page_to_json
+from llmcrawler.fleet.purse import SharedPurse
 from llmcrawler.fleet.rate import SharedRate
 from llmcrawler.fleet.sharing import SharedAnswers
 from llmcrawler.fleet.status import crew_status
 from llmcrawler.fleet.workers import Words, Workers
 from llmcrawler.items import Page, PageContent
+from llmcrawler.llm import Budget, BudgetLimits
 from llmcrawler.storage import Outcome
 from tests.core.test_frontier import MANY, redis, task
 from tests.servers.redis_server import RedisServer
@@ -288,6 +290,24 @@ async def test_a_redis_that_goes_away_is_waited_for_and_all_is_there_when_it_is_
         leases = await asyncio.wait_for(waiting, 20)
         assert [lease.url for lease in leases] == ["https://a.example/1", "https://a.example/2"]
         await frontier.close()
+
+
+async def test_a_budget_is_one_for_all_workers(link_pair):
+    limits = BudgetLimits(max_tokens=1000)
+    one, other = Budget(limits), Budget(limits)
+    for budget, link in zip((one, other), link_pair, strict=True):
+        budget.share(SharedPurse(link, limits.max_tokens, limits.max_cost_usd))
+    async with one.call(100, 300) as call:  # twice the estimate is held, and one token: 501
+        with pytest.raises(BudgetSpent, match="501 of LLM_MAX_TOKENS=1,000"):
+            async with other.call(100, 300):
+                pass
+        call.settle(100, 200)
+    async with other.call(100, 300) as call:
+        pass  # it may have been answered, so all that was held is paid
+    with pytest.raises(BudgetSpent, match="801 of"):
+        async with one.call(100, 300):
+            pass
+    assert (one.spent.tokens, other.spent.tokens) == (300, 501)
 
 
 async def test_a_redis_that_comes_back_without_the_crawl_ends_it(tmp_path):
