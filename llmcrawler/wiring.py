@@ -91,7 +91,7 @@ _FORGOTTEN: Mapping[str | None, tuple[str, ...]] = {
 }
 
 # Pages of one site that other workers ask about come a little later and more evenly than those of a single one.
-_CREW_WAIT = 2.5
+_CREW_WAIT = 4
 
 
 @dataclass
