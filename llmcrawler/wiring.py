@@ -182,6 +182,8 @@ class Crawl:
             site.regroupings += 1
 
     async def close(self) -> None:
+        if self.crew is not None:
+            self.crew.desk.retire()
         await self.records.close()
         self.reader.close()
         await self.learned.close()

@@ -58,7 +58,7 @@ class Desk:
         self._questions: dict[int, _Question] = {}
         self._answering: dict[asyncio.Task[None], str] = {}  # and who has asked
         self._listening: asyncio.Task[None] | None = None
-        self._is_leaving = False
+        self._is_leaving = self._is_retired = self._is_closed = False
 
     @property
     def sites(self) -> list[str]:
@@ -100,6 +100,12 @@ class Desk:
             if not question.told.done():
                 question.told.set_result(_AGAIN)
 
+    def retire(self) -> None:
+        """Nothing more is answered here. Who asks waits for close(): what was learned is handed over before that."""
+        self._is_retired = True
+        for task in self._answering:
+            task.cancel()
+
     def note_roll(self, alive: Collection[str], lost_sites: Collection[str]) -> None:
         """Questions to workers that are gone go to who leads now."""
         for site in lost_sites:
@@ -118,6 +124,7 @@ class Desk:
 
     async def close(self) -> list[str]:
         """The sites that it has led. Who has asked this worker asks the next leader."""
+        self._is_closed = True
         tasks = [*self._answering, *([self._listening] if self._listening is not None else [])]
         for task in tasks:
             task.cancel()
@@ -142,9 +149,9 @@ class Desk:
         client = self._link.new_client(_LISTEN_SECONDS + 10)
         name = f"{self._link.prefix}:inbox:{self._link.worker}"
         try:
-            while True:
+            while not self._is_closed:  # redis-py may take a cancellation for a timeout
                 found = await self._link.call(lambda: client.blpop([name], timeout=_LISTEN_SECONDS))
-                if found:
+                if found and not self._is_closed:
                     self._take(*json.loads(zlib.decompress(found[1])))
         except StorageFailed:  # the crawl is being closed, and says why
             return
@@ -167,6 +174,8 @@ class Desk:
         """None for an answer: ask somebody else."""
         answer = None
         try:
+            if self._is_retired:
+                await asyncio.Event().wait()  # for close(), which cancels it
             if head["site"] in self._leading:
                 await asyncio.shield(self._leading[head["site"]])
                 answer = await self.handlers[head["kind"]](body)

@@ -189,6 +189,39 @@ async def test_a_worker_that_leaves_gives_back_what_it_has_asked(link_pair):
     await other.close()
 
 
+async def test_a_leader_that_is_about_to_go_answers_nothing_and_who_has_asked_leads_next(link_pair, monkeypatch):
+    (one, other), led = await desks(link_pair)
+    heard, take = asyncio.Event(), one._take
+    monkeypatch.setattr(one, "_take", lambda *question: (take(*question), heard.set()))
+    await one.ask("site", "classify", dict)
+    one.retire()
+    question = asyncio.ensure_future(other.ask("site", "classify", dict))
+    await heard.wait()
+    await asyncio.gather(Workers(link_pair[0], 10).leave(Words("w1", "m", 1, 0.0), ["site"]), one.close())
+    other.note_roll({"w2"}, ())
+    assert await question == (True, None)
+    assert led == ["w1 site", "w2 site"]
+    await other.close()
+
+
+async def test_a_desk_is_closed_also_where_a_cancellation_is_lost(link_pair, monkeypatch):
+    """As redis-py does when it comes at the same moment as a timeout of its own."""
+    (one, other), _ = await desks(link_pair)
+    call = link_pair[0].call
+
+    async def loses_one(work: Any) -> Any:
+        try:
+            return await call(work)
+        except asyncio.CancelledError:
+            return await call(work)
+
+    monkeypatch.setattr(link_pair[0], "call", loses_one)
+    await one.ask("site", "classify", dict)
+    assert await other.ask("site", "classify", dict) == (False, {"by": "w1", "body": {}})
+    assert await asyncio.wait_for(one.close(), 10) == ["site"]
+    await other.close()
+
+
 async def test_answers_of_the_model_are_everybodys(link_pair):
     one, other = (SharedAnswers(link, None) for link in link_pair)
     await one.put("key", ["product", 0.9])
