@@ -122,7 +122,7 @@ class Budget:
         self._of_all = Spent()  # as the purse was seen last, with what is held
 
     def share(self, purse: Purse) -> None:
-        """With other processes, whose calls count too. What is spent, in stats and words, is still of this one."""
+        """With other processes, whose calls count too. `spent`, and the stats, are still of this one."""
         self._purse = purse
 
     def go_on(self, earlier: Mapping[str, float], account: Account) -> None:
@@ -146,13 +146,15 @@ class Budget:
                 await self._account.keep(self._committed())
             yield call
         finally:
-            if self._purse is not None and self.limits:
-                await self._purse.give_back(held.tokens - call.paid.tokens, held.cost_usd - call.paid.cost_usd)
-            self._held = self._held.plus(held, -1)
-            self.spent = self.spent.plus(call.paid)
-            self._changed.set()
-            if self._account is not None:
-                self._account.note(self._committed())
+            try:  # first, as who waits for this call looks there next
+                if self._purse is not None and self.limits:
+                    await self._purse.give_back(held.tokens - call.paid.tokens, held.cost_usd - call.paid.cost_usd)
+            finally:
+                self._held = self._held.plus(held, -1)
+                self.spent = self.spent.plus(call.paid)
+                self._changed.set()
+                if self._account is not None:
+                    self._account.note(self._committed())
 
     def learn_margin(self, prompt_tokens: int, estimated: int) -> None:
         self._answers += 1
