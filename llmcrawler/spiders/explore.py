@@ -67,10 +67,14 @@ class ExploreSpider(Spider):
         return Rendering(self.crawl)
 
     async def start(self) -> AsyncIterator[Any]:
-        await self._scheduler().add(self.crawl.admission.given(self.options.urls))
+        await self._queue_given()
         requests: tuple[Request, ...] = ()
         for request in requests:  # Scrapy wants a generator; the requests come from the frontier
             yield request
+
+    async def _queue_given(self) -> None:
+        """What the crawl begins with."""
+        await self._scheduler().add(self.crawl.admission.given(self.options.urls))
 
     def request_of(self, lease: Lease) -> Request:
         return Request(

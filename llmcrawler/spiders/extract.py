@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
-from typing import Any, ClassVar
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from scrapy import Request
@@ -28,7 +28,7 @@ class ExtractSpider(ExploreSpider):
     Options: ClassVar[type[ExtractOptions]] = ExtractOptions
     options: ExtractOptions
 
-    async def start(self) -> AsyncIterator[Any]:
+    async def _queue_given(self) -> None:
         tasks = iter(self.options.tasks())
         while some := [_task(listed) for listed in islice(tasks, _TASKS_AT_ONCE)]:
             await self._room()
@@ -36,9 +36,6 @@ class ExtractSpider(ExploreSpider):
                 break
             await self._scheduler().add(some)
             await asyncio.sleep(0)
-        requests: tuple[Request, ...] = ()
-        for request in requests:  # Scrapy wants a generator; the requests come from the frontier
-            yield request
 
     def request_of(self, lease: Lease) -> Request:
         request = super().request_of(lease)

@@ -44,7 +44,7 @@ class Ceiling:
 
     def refused(self, in_flight: int, window: float, latency_seconds: float, least: float, awake_at: float) -> None:
         """The limit comes half of the way from what went well to what was refused. Noise leads back to where it was."""
-        if self._is_noise(window):
+        if self._note_refusal(window):
             self._served = 0
             return
         now = self._clock()
@@ -69,7 +69,8 @@ class Ceiling:
         self._refused_at, self._awake_at = now, awake_at
         self._over_limit.wrong(awake_at)
 
-    def _is_noise(self, window: float) -> bool:
+    def _note_refusal(self, window: float) -> bool:
+        """Whether it is noise."""
         was_noise = self.is_noise
         self._shares.refused(window)
         if self.is_noise and not was_noise:
