@@ -19,6 +19,7 @@ import pytest
 from llmcrawler.errors import ConfigError, LLMUnavailable
 from llmcrawler.llm import embedded
 from llmcrawler.llm.embedded import EmbeddedServer, check_memory, launch
+from llmcrawler.llm.embedded.server import _last_words
 from tests.core.embedded_tiny_model import write_tiny_model
 
 pytest.importorskip("xllamacpp")
@@ -161,8 +162,22 @@ async def test_server_ends_when_its_parent_is_killed(tiny_model: Path, tmp_path:
 async def test_a_file_that_is_no_model_is_reported_with_the_servers_own_words(tmp_path: Path) -> None:
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(b"GGUF" + b"x" * 1000)
-    with pytest.raises(LLMUnavailable, match=r"ended with status 1 before it was ready; it said: .*failed to load"):
+    with pytest.raises(LLMUnavailable, match=r"ended with status 1 before .* it said: .*GGUF file is version"):
         await EmbeddedServer(broken).start()
+
+
+def test_the_first_errors_of_llama_cpp_are_told_though_a_traceback_runs_into_them() -> None:
+    log = [
+        "0.00.003.5 I srv starting",
+        "0.00.003.6 E gguf: not a model",
+        "0.00.003.9 E Traceback (most recent call last):",
+        '  File "serve.py", line 60, in <module>',
+        "0.00.004.1 E srv exiting",
+        "RuntimeError: Failed to init server",
+    ]
+    assert _last_words(log) == "; it said: gguf: not a model | srv exiting"
+    assert _last_words(["Traceback", "  import xllamacpp", "ImportError: no x"]).endswith("ImportError: no x")
+    assert not _last_words([" "])
 
 
 async def test_a_server_that_takes_too_long_is_ended(tiny_model: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import re
 import secrets
 import sys
 from asyncio.subprocess import PIPE, Process
@@ -23,6 +24,7 @@ logger = logging.getLogger(__name__)
 CONTEXT_TOKENS = 8192
 START_SECONDS = 120.0
 STOP_SECONDS = 5.0
+_LLAMA_ERROR = re.compile(r"[\d.]+ E (?!Traceback)(.*)")  # a time, a level, the text
 
 
 class EmbeddedServer:
@@ -185,10 +187,13 @@ class EmbeddedServer:
 
 
 def _last_words(lines: Iterable[str]) -> str:
-    """The last errors among a log's lines (llama.cpp marks them with E), else its last lines."""
+    """What a log says of the end: the first errors of llama.cpp, which name the cause, else the log's last lines.
+
+    llama.cpp writes from a thread of its own, so its mark may stand before a line of Python's traceback.
+    """
     said = [line.strip() for line in lines if line.strip()]
-    errors = [line for line in said if " E " in line or "Error" in line]
-    return f"; it said: {' | '.join((errors or said)[-3:])}" if said else ""
+    errors = [error[1] for line in said if (error := _LLAMA_ERROR.match(line))]
+    return f"; it said: {' | '.join(errors[:4] or said[-3:])}" if said else ""
 
 
 async def _healthy(address: str) -> None:
