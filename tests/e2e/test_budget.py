@@ -34,7 +34,7 @@ def test_a_budget_for_five_of_twelve_calls_holds_over_two_runs_and_every_page_ha
         budget = 5 * free.tokens // free.calls
         with FakeLLM(answer).in_thread() as llm:
             settings = settings_of(llm, LLM_MAX_TOKENS=budget, JOBDIR=tmp_path / "job")
-            less = {"LLM_MAX_TOKENS": budget // 2, "CLOSESPIDER_ITEMCOUNT": 3}
+            less = {"LLM_MAX_TOKENS": budget // 2, "CLOSESPIDER_PAGECOUNT": 20}
             first = explore(tmp_path, server.url("/"), settings | less)
             in_first_run = llm.tokens
             second = explore(tmp_path, server.url("/"), settings)
