@@ -390,6 +390,13 @@ class FrontierScheduler(BaseScheduler):
         self._leases.clear()
 
 
+def scheduler_of(crawler: Crawler) -> FrontierScheduler:
+    assert crawler.engine is not None
+    scheduler = crawler.engine.scheduler
+    assert isinstance(scheduler, FrontierScheduler)
+    return scheduler
+
+
 def _runs(page: Line) -> dict[str, StageRun]:
     """The runs of a page's stages. What failed before it was a page is in its error only."""
     if page.error is not None and page.error.stage == "fetch":

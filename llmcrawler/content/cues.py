@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from .segmenter import HINTS, Segments
+from .hints import HINTS
+from .segments import Segments
 
 _PRICE: Final = re.compile(
     r"(?:[$€£¥₹₽]|\b(?:USD|EUR|GBP|CHF)\b) ?\d[\d.,]*|\d[\d.,]* ?(?:[€£₽]|(?:zł|kr|Kč|USD|EUR|GBP|CHF)\b)"

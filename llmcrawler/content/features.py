@@ -9,7 +9,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from .segmenter import HINTS, TAG_IDS, Segments
+from .elements import TAG_IDS
+from .hints import HINTS
+from .segments import Segments
 
 Matrix = NDArray[np.float32]
 

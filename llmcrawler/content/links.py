@@ -8,7 +8,8 @@ from urllib.parse import urljoin, urlsplit
 
 from llmcrawler.items import Link
 
-from .segmenter import TAGS, Segments
+from .elements import TAGS
+from .segments import Segments
 
 _OTHER_SCHEMES: Final = ("javascript:", "mailto:", "tel:", "data:", "about:", "blob:", "ftp:", "sms:", "whatsapp:")
 _PARTS: Final = frozenset(("nav", "header", "footer", "aside", "main", "article"))
@@ -27,7 +28,6 @@ class Resolver:
             parts = urlsplit(self.base)
         except ValueError:
             parts = urlsplit("")
-        self._scheme = parts.scheme
         self._root = f"{parts.scheme}://{parts.netloc}" if parts.scheme in {"http", "https"} else ""
         self._known: dict[str, str] = {}
 

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from .links import Resolver
-from .segmenter import Segments
+from .segments import Segments
 
 # What a meta name or property is called in PageContent.metadata, best source first.
 _NAMES: Final = (

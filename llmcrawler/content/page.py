@@ -15,7 +15,8 @@ from .links import Resolver, resolve_links
 from .markup import json_ld_scripts, parse, tokens
 from .metadata import base_reference, language, metadata, metas
 from .scoring import score_blocks
-from .segmenter import Segments, segment
+from .segmenter import segment
+from .segments import Segments
 from .structured import json_ld, microdata, open_graph_product
 
 _LINK_TARGET: Final = re.compile(r"\]\(([^()\s]+)\)")

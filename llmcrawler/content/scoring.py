@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from . import weights
 from .features import Matrix, block_features
-from .segmenter import Segments
+from .segments import Segments
 
 _NODE: Final = np.dtype([("feature", "<i2"), ("threshold", "<f4"), ("left", "<i2"), ("right", "<i2"), ("value", "<f4")])
 # A page with more blocks than this is scored in parts of this size, so that memory stays bounded.

@@ -3,206 +3,32 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Final
 
+from .elements import BARE, CONTROLS, EMPHASIS, FORMED, HEAD, LAYOUT, SKIPPED, SKIPPED_ALWAYS, TAG_IDS, TAGS
+from .hints import hint_bits, part_names
+from .marks import CELL, CLOSE, LINK, LINK_END, OPEN, TARGET, inline_markdown
 from .markup import VOID, Token, attributes, plain
+from .segments import RawBlock, Segments
 
-INLINE: Final = frozenset(
-    [
-        "a",
-        "abbr",
-        "acronym",
-        "b",
-        "bdi",
-        "bdo",
-        "big",
-        "cite",
-        "code",
-        "data",
-        "del",
-        "dfn",
-        "em",
-        "font",
-        "i",
-        "ins",
-        "kbd",
-        "label",
-        "mark",
-        "nobr",
-        "q",
-        "rp",
-        "rt",
-        "ruby",
-        "s",
-        "samp",
-        "small",
-        "span",
-        "strike",
-        "strong",
-        "sub",
-        "sup",
-        "time",
-        "tt",
-        "u",
-        "var",
-        "wbr",
-        "button",
-    ]
-)
-# Elements that act, shown or not.
-_CONTROLS: Final = frozenset(("form", "button"))
-_SKIPPED: Final = frozenset(
-    [
-        "select",
-        "option",
-        "datalist",
-        "textarea",
-        "title",
-        "object",
-        "video",
-        "audio",
-        "canvas",
-        "math",
-        "dialog",
-        "noscript",
-        "template",
-    ]
-)
-_SKIPPED_ALWAYS: Final = _SKIPPED - {"noscript", "template", "dialog"}
+_CODE_OPEN, _CODE_CLOSE, _STRONG_CLOSE = f"{OPEN}`", f"{CLOSE}`", f"{CLOSE}**"
+
 # Hidden parts that a click shows: tabs, accordions. Their text is content like any other.
 _UNFOLDS: Final = re.compile(r"(?i)tab|panel|accordion|collaps|toggle|desc|content|faq")
-_HEAD: Final = frozenset(("meta", "link", "base"))
-_EMPHASIS: Final = {"b": "**", "strong": "**", "i": "*", "em": "*"}
-# Block elements that mean something in Markdown.
-_FORMED: Final = frozenset(("ul", "ol", "li", "pre", "blockquote", "table", "tr"))
-# Inline elements that leave no mark in Markdown.
-_BARE: Final = INLINE - {"a", "code", *_EMPHASIS}
-TAGS: Final = (
-    "div",
-    "p",
-    "li",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "td",
-    "th",
-    "pre",
-    "blockquote",
-    "dt",
-    "dd",
-    "ul",
-    "ol",
-    "dl",
-    "table",
-    "tr",
-    "section",
-    "article",
-    "main",
-    "aside",
-    "nav",
-    "header",
-    "footer",
-    "form",
-    "figure",
-    "figcaption",
-    "body",
-    "caption",
-    "summary",
-    "details",
-    "fieldset",
-)
-TAG_IDS: Final = {tag: index for index, tag in enumerate(TAGS)}
-
-# What authors call the parts of a page, one bit each (class, id, role, itemprop). Words of the trade, of no site.
-HINTS: Final = (
-    r"nav|menu|breadcrumb|sitemap|skip|pager|paginat",
-    r"foot|copyright|legal",
-    r"header|masthead|topbar|banner|logo",
-    r"comment|disqus|respond|reply",
-    r"side|aside|widget|rail|secondary",
-    r"share|social|follow|sharing|subscribe|newsletter|signup",
-    r"related|recommend|similar|also|more-|popular|trending|upsell|crosssell|cross-sell|recent",
-    r"cookie|consent|modal|popup|overlay|dialog|gdpr|tooltip|toast|dropdown|offcanvas|drawer",
-    r"(?<![a-z])ads?(?![a-z])|advert|sponsor|promo|cta",
-    r"meta|author|byline|date|tags?(?![a-z])|categor|info|label|badge",
-    r"content|main|body|article|entry|story|text|prose|markdown|rte",
-    r"post|message|thread|topic|answer|question|reply",
-    r"product|price|sku|description|spec|detail|feature",
-    r"card|item|tile|grid|list|result|teaser|collection|col-",
-    r"review|rating|testimonial",
-    r"filter|sort|facet|toolbar|search|form|login|cart|checkout|quantity|account",
-    r"hero|intro|lead|title|heading|summary|excerpt",
-    r"faq|accordion|collapse|tab|panel|toggle",
-)
-_HINT_RE: Final = re.compile("|".join(f"({hint})" for hint in HINTS))
-_HINT_SOURCE: Final = re.compile(r' (?:class|id|role|itemprop)="([^"]*+)"')
 _HREF: Final = re.compile(r' href="([^"]*+)"')
 _NOFOLLOW: Final = re.compile(r' rel="[^"]*nofollow', re.IGNORECASE)
 _HIDDEN: Final = re.compile(
     r' hidden(?:=""|="hidden"|="true"|(?= |$))| aria-hidden="true"| style="[^"]*display: ?none', re.IGNORECASE
 )
-_DASHED: Final = re.compile(r"[\s_]+")
 # Elements deeper than this are taken as one container.
 _MAX_DEPTH: Final = 400
-
-
-@lru_cache(maxsize=16384)
-def hint_bits(attribute_source: str) -> int:
-    """Which HINTS the names in an element's attributes give."""
-    bits = 0
-    for name in " ".join(_HINT_SOURCE.findall(attribute_source)).lower()[:200].split():
-        bits |= _name_bits(name)
-    return bits
-
-
-@lru_cache(maxsize=16384)
-def _name_bits(name: str) -> int:
-    bits = 0
-    for match in _HINT_RE.finditer(name):
-        bits |= 1 << ((match.lastindex or 1) - 1)
-    return bits
-
-
-@dataclass(slots=True)
-class RawBlock:
-    """A run of inline content between two block boundaries."""
-
-    text: str
-    markdown: str
-    container: int
-    tag: int
-    words: int
-    link_words: int
-    emphasis: int
-
-
-@dataclass(slots=True)
-class Segments:
-    """What one pass finds. Containers are block-level elements in document order: parents come before children."""
-
-    blocks: list[RawBlock] = field(default_factory=list)
-    parents: list[int] = field(default_factory=lambda: [0])
-    tags: list[int] = field(default_factory=lambda: [TAG_IDS["body"]])
-    hints: list[int] = field(default_factory=lambda: [0])
-    signatures: list[str] = field(default_factory=lambda: [""])
-    links: list[tuple[str, str, int]] = field(default_factory=list)  # reference, text, container
-    metas: list[tuple[str, dict[str, str]]] = field(default_factory=list)
-    html_attributes: dict[str, str] = field(default_factory=dict)
-    title: str = ""
-    counts: dict[str, int] = field(default_factory=dict)
-    controls: list[tuple[str, str]] = field(default_factory=list)
 
 
 class Segmenter:
     """Reads tokens once, in time linear in their number."""
 
     def __init__(self, *, lenient: bool = False) -> None:
-        self._skipped = _SKIPPED_ALWAYS if lenient else _SKIPPED
+        self._skipped = SKIPPED_ALWAYS if lenient else SKIPPED
         self._lenient = lenient
         self.out = Segments()
         self._stack: list[tuple[str, int]] = []
@@ -217,8 +43,7 @@ class Segmenter:
         self._quotes = 0
         self._pre = 0
         self._table_rows: list[int] = []
-        self._row: list[str] | None = None
-        self._row_depth = 0
+        self._is_in_row = False
 
     # A flat loop: one call per token would cost more than all the work in it.
     def read(self, page: list[Token]) -> Segments:  # noqa: C901, PLR0912 - speed, see above
@@ -232,11 +57,11 @@ class Segmenter:
                     if skip_until >= 0:
                         if len(stack) <= skip_until:
                             skip_until = -1
-                    elif container >= 0 or name not in _BARE or self._row is not None:
+                    elif container >= 0 or name not in BARE or self._is_in_row:
                         self._close(name, container)
             elif tag in VOID:
                 counts[tag] = counts.get(tag, 0) + 1
-                if tag in _HEAD:
+                if tag in HEAD:
                     out.metas.append((tag, attributes(source)))
                 elif tag == "input" and source:
                     out.controls.append((tag, source))
@@ -253,11 +78,11 @@ class Segmenter:
                     stack.append((tag, -1))
                     if tag == "a":
                         self._hidden_link(source)
-                elif tag in _BARE:
+                elif tag in BARE:
                     stack.append((tag, -1))
                 else:
                     stack.append((tag, self._open(tag, source, page, position)))
-                if tag in _CONTROLS:
+                if tag in CONTROLS:
                     out.controls.append((tag, source))
                 elif tag == "title":
                     out.title = out.title or " ".join(plain(text).split())
@@ -276,7 +101,7 @@ class Segmenter:
     def _is_hidden(self, tag: str, source: str) -> bool:
         if self._lenient or tag in {"body", "html"} or not _HIDDEN.search(source):
             return False
-        return _UNFOLDS.search(" ".join(_HINT_SOURCE.findall(source))) is None
+        return _UNFOLDS.search(part_names(source)) is None
 
     def _hidden_link(self, source: str) -> None:
         found = attributes(source)
@@ -288,15 +113,15 @@ class Segmenter:
         if tag == "a":
             self._link = (source, len(self._text), len(self._markdown))
             return -1
-        if tag in _EMPHASIS:
+        if tag in EMPHASIS:
             if not self._pre:
-                self._markdown.append("\x00" + _EMPHASIS[tag])
+                self._markdown.append(OPEN + EMPHASIS[tag])
             return -1
         if tag == "code":
             if not self._pre:
-                self._markdown.append("\x00`")
+                self._markdown.append(_CODE_OPEN)
             return -1
-        if self._row is not None:
+        if self._is_in_row:
             self._text.append(" ")
             self._markdown.append(" ")
             return -1
@@ -304,7 +129,7 @@ class Segmenter:
             self._flush()
         before = self._container
         self._push(tag, source)
-        if tag not in _FORMED:
+        if tag not in FORMED:
             return before
         if tag in {"ul", "ol"}:
             self._lists.append([1 if tag == "ol" else 0])
@@ -317,7 +142,7 @@ class Segmenter:
         elif tag == "table":
             self._table_rows.append(0 if _is_data_table(page, position) else -1)
         elif tag == "tr" and self._table_rows and self._table_rows[-1] >= 0:
-            self._row, self._row_depth = [], len(self._stack)
+            self._is_in_row = True
         return before
 
     def _push(self, tag: str, source: str) -> None:
@@ -345,23 +170,23 @@ class Segmenter:
             self._close_link()
             return
         if container < 0:
-            if tag in _EMPHASIS:
+            if tag in EMPHASIS:
                 if not self._pre:
-                    self._markdown.append("\x01" + _EMPHASIS[tag])
+                    self._markdown.append(CLOSE + EMPHASIS[tag])
             elif tag == "code":
                 if not self._pre:
-                    self._markdown.append("\x01`")
-            elif self._row is not None:
+                    self._markdown.append(_CODE_CLOSE)
+            elif self._is_in_row:
                 if tag in {"td", "th"}:
-                    self._markdown.append("\x02")
+                    self._markdown.append(CELL)
                 self._text.append(" ")
                 self._markdown.append(" ")
             return
         if self._text or self._markdown:
             self._flush()
-        self._row = None
+        self._is_in_row = False
         self._container = container
-        if tag not in _FORMED:
+        if tag not in FORMED:
             return
         if tag in {"ul", "ol"}:
             if self._lists:
@@ -390,15 +215,15 @@ class Segmenter:
         if "nofollow" not in source.lower() or not _NOFOLLOW.search(source):
             self.out.links.append((href, whole, self._container))
         if text and not self._pre and markdown_start < len(self._markdown):
-            self._markdown.insert(markdown_start, "\x03")
-            self._markdown.append(f"\x04{href}\x05")
+            self._markdown.insert(markdown_start, LINK)
+            self._markdown.append(f"{TARGET}{href}{LINK_END}")
 
     def _void(self, tag: str, source: str) -> None:
         if tag == "br":
             self._text.append("\n")
             self._markdown.append("\n")
         elif tag == "hr":
-            if self._row is None:
+            if not self._is_in_row:
                 self._flush()
         elif tag == "area":
             self._hidden_link(source)
@@ -409,7 +234,7 @@ class Segmenter:
         """End the running block."""
         if not self._text:
             self._markdown.clear()
-            self._row = None
+            self._is_in_row = False
             return
         raw = "".join(self._text)
         if self._link is not None:
@@ -431,25 +256,31 @@ class Segmenter:
             markdown = self._render(source, text, TAGS[name])
             self.out.blocks.append(
                 RawBlock(
-                    folded, markdown, self._container, name, words, min(self._link_words, words), source.count("\x01**")
+                    folded,
+                    markdown,
+                    self._container,
+                    name,
+                    words,
+                    min(self._link_words, words),
+                    source.count(_STRONG_CLOSE),
                 )
             )
             self._prefix = " " * len(self._prefix) if self._prefix else ""
         self._markdown.clear()
         self._link_words = 0
-        self._row = None
+        self._is_in_row = False
 
     def _render(self, source: str, text: str, tag: str) -> str:
         if self._pre:
             fence = "````" if "```" in text else "```"
             return f"{fence}\n{text}\n{fence}"
-        markdown = _inline(source) if _MARK.search(source) else source
-        if self._row is not None:
-            cells = [" ".join(cell.split()).replace("|", "\\|") for cell in markdown.split("\x02")][:-1] or [markdown]
+        markdown = inline_markdown(source)
+        if self._is_in_row:
+            cells = [" ".join(cell.split()).replace("|", "\\|") for cell in markdown.split(CELL)][:-1] or [markdown]
             row = "| " + " | ".join(cells) + " |"
             self._table_rows[-1] += 1
             return row if self._table_rows[-1] > 1 else row + "\n|" + " --- |" * len(cells)
-        markdown = " ".join(markdown.replace("\x02", " ").split())
+        markdown = " ".join(markdown.replace(CELL, " ").split())
         if len(tag) == 2 and tag[0] == "h" and tag[1].isdigit():
             markdown = "#" * int(tag[1]) + " " + markdown
         elif self._prefix:
@@ -457,64 +288,14 @@ class Segmenter:
         return "> " * min(self._quotes, 5) + markdown if self._quotes > 0 else markdown
 
 
-_MARK: Final = re.compile(r"[\x00-\x05]")
-_EMPTY_MARK: Final = re.compile(r"\x00(\*\*|\*|`)\s*\x01\1")
-_OPEN_MARK: Final = re.compile(r"\x00(\*\*|\*|`)(\s*)")
-_CLOSE_MARK: Final = re.compile(r"(\s*)\x01(\*\*|\*|`)")
-_LINK: Final = re.compile(r"\x03([^\x03\x04\x05]*)\x04([^\x05]*)\x05")
-
-
-def _link(match: re.Match[str]) -> str:
-    text, href = match[1], match[2]
-    stripped = " ".join(text.split())
-    if not stripped:
-        return " "
-    lead, tail = (" " if text[:1].isspace() else ""), (" " if text[-1:].isspace() else "")
-    target = href.replace(" ", "%20").replace("(", "%28").replace(")", "%29").replace("\n", "")
-    return f"{lead}[{stripped}]({target}){tail}"
-
-
-def _inline(source: str) -> str:
-    """Marks to Markdown: white space goes outside of emphasis, empty emphasis goes away."""
-    if "\x00" in source or "\x01" in source:
-        source = _EMPTY_MARK.sub("", source)
-        source = _OPEN_MARK.sub(r"\2\1", source)
-        source = _CLOSE_MARK.sub(r"\2\1", source)
-    if "\x03" in source:
-        source = _LINK.sub(_link, source)
-    if "\x03" in source or "\x04" in source:
-        source = re.sub(r"\x03|\x04[^\x05]*\x05", "", source)
-    return source
-
-
 def _is_data_table(page: list[Token], position: int) -> bool:
     """Whether a table holds cells of text, not the page's layout: no table, heading, form or list in it."""
     for slash, tag, _, _ in page[position + 1 : position + 4000]:
         if tag == "table":
             return bool(slash)
-        if tag in _LAYOUT:
+        if tag in LAYOUT:
             return False
     return False
-
-
-_LAYOUT: Final = frozenset(
-    [
-        "h1",
-        "h2",
-        "h3",
-        "form",
-        "ul",
-        "ol",
-        "article",
-        "section",
-        "nav",
-        "header",
-        "footer",
-        "pre",
-        "blockquote",
-        "iframe",
-    ]
-)
 
 
 # With less text than this a page may keep its content where only a reader without scripts looks.

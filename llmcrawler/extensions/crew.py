@@ -15,7 +15,7 @@ from llmcrawler.errors import StorageFailed
 from llmcrawler.extensions.safe_feeds import SafeFeeds
 from llmcrawler.items import Page
 from llmcrawler.middlewares.leases import error_page
-from llmcrawler.scheduler import FrontierScheduler
+from llmcrawler.scheduler import FrontierScheduler, scheduler_of
 from llmcrawler.wiring import Crawl, crawl_of
 
 if TYPE_CHECKING:
@@ -141,7 +141,4 @@ class CrewExtension:
 
     @property
     def _scheduler(self) -> FrontierScheduler:
-        assert self._crawler.engine is not None
-        scheduler = self._crawler.engine.scheduler
-        assert isinstance(scheduler, FrontierScheduler)
-        return scheduler
+        return scheduler_of(self._crawler)

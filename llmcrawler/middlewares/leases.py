@@ -15,7 +15,7 @@ from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import Lease
 from llmcrawler.items import Line, Page, PageError
 from llmcrawler.middlewares.backoff import PUT_BACKS
-from llmcrawler.scheduler import LEASE, FrontierScheduler
+from llmcrawler.scheduler import LEASE, FrontierScheduler, scheduler_of
 
 logger = logging.getLogger(__name__)
 
@@ -79,10 +79,7 @@ class LeaseMiddleware:
         return line
 
     def _scheduler(self) -> FrontierScheduler:
-        assert self._crawler.engine is not None
-        scheduler = self._crawler.engine.scheduler
-        assert isinstance(scheduler, FrontierScheduler)
-        return scheduler
+        return scheduler_of(self._crawler)
 
 
 def error_page(

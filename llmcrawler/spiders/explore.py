@@ -3,55 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any
 from urllib.parse import urlsplit
 
-from scrapy import Request, Spider, signals
-from scrapy.crawler import Crawler
+from scrapy import Request
 from scrapy.http import Response, TextResponse
 from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
-from llmcrawler.arguments import ExploreOptions
 from llmcrawler.frontier import Lease, ungrouped
-from llmcrawler.items import Link
+from llmcrawler.items import Link, Page
 from llmcrawler.middlewares.leases import error_page
-from llmcrawler.scheduler import LEASE, FrontierScheduler
+from llmcrawler.scheduler import LEASE
 from llmcrawler.spiders.arrivals import Arrivals, add_facts, now
-from llmcrawler.spiders.failures import failure_kind, response_fault
-from llmcrawler.spiders.lists import ListLimits, SiteLists
+from llmcrawler.spiders.base import FrontierSpider
+from llmcrawler.spiders.failures import response_fault
 from llmcrawler.spiders.rendering import Rendering
 from llmcrawler.urls import Sitemap
-from llmcrawler.wiring import Crawl, crawl_of
-
-logger = logging.getLogger(__name__)
 
 _LINKS_AT_ONCE = 200
 
 
-class ExploreSpider(Spider):
+class ExploreSpider(FrontierSpider):
     """Follows links and sitemaps from the start urls; see docs/explore.md for the arguments."""
 
     name = "explore"
-    Options: ClassVar[type[ExploreOptions]] = ExploreOptions
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
-        spider = super().from_crawler(crawler, *args, **kwargs)
-        spider.options = cls.Options.of(kwargs)
-        spider._lists = SiteLists(crawler, spider._take_list, spider._wants_lists, ListLimits())
-        crawler.signals.connect(spider.robots_parsed, signals.robots_parsed)
-        return spider
-
-    options: ExploreOptions
-    _lists: SiteLists
-
-    @property
-    def crawl(self) -> Crawl:
-        return crawl_of(self.crawler)
 
     @property
     def worker(self) -> str:
@@ -65,26 +43,6 @@ class ExploreSpider(Spider):
     @cached_property
     def _rendering(self) -> Rendering:
         return Rendering(self.crawl)
-
-    async def start(self) -> AsyncIterator[Any]:
-        await self._queue_given()
-        requests: tuple[Request, ...] = ()
-        for request in requests:  # Scrapy wants a generator; the requests come from the frontier
-            yield request
-
-    async def _queue_given(self) -> None:
-        """What the crawl begins with."""
-        await self._scheduler().add(self.crawl.admission.given(self.options.urls))
-
-    def request_of(self, lease: Lease) -> Request:
-        return Request(
-            lease.url,
-            callback=self.parse,
-            errback=self.failed,
-            headers={"Referer": lease.task.referer} if lease.task.referer else None,
-            dont_filter=True,
-            meta=self._rendering.meta_of(lease),
-        )
 
     async def parse(self, response: Response) -> AsyncIterator[Any]:
         lease: Lease = response.meta[LEASE]
@@ -112,27 +70,23 @@ class ExploreSpider(Spider):
                     self._rendering.note_shell(page, response)
             yield page
 
-    def failed(self, failure: Failure) -> Any:
-        request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
-        lease: Lease = request.meta[LEASE]
-        kind, message = failure_kind(failure.value)
-        page = error_page(lease, kind, message, request=request)
-        page.change = self._arrivals.change_of_fault(page, request)
-        page.final_url = getattr(failure.value, "url", None)
-        page.fetched_at = now()
-        if kind == "internal":
-            logger.error("Error on %s", request.url, exc_info=failure.value)
-            assert self.crawler.stats is not None
-            self.crawler.stats.inc_value("llmcrawler/internal_errors")
-        yield page
-
     def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
         """Sitemaps are a source of links; and what a rendered page asks for is held to robots.txt too."""
         self.crawl.robots[urlsplit(request.url).netloc] = robotparser
-        if self.options.depth == 0:
-            return
-        for url in getattr(getattr(robotparser, "rp", None), "sitemaps", ()):
-            self._lists.ask(request.url, str(url))
+        if self.options.depth != 0:
+            self._lists.ask_named(robotparser, request.url)
+
+    async def _queue_given(self) -> None:
+        await self._scheduler().add(self.crawl.admission.given(self.options.urls))
+
+    def _meta_of(self, lease: Lease) -> dict[str, Any]:
+        return self._rendering.meta_of(lease)
+
+    def _line_of_failure(self, page: Page, _lease: Lease, failure: Failure) -> Page:
+        page.change = self._arrivals.change_of_fault(page, failure.request)  # type: ignore[attr-defined]  # see failed
+        page.final_url = getattr(failure.value, "url", None)
+        page.fetched_at = now()
+        return page
 
     async def _take_list(self, found: Sitemap, _kind: str, address: str) -> str:
         await self._follow([Link(listed.url, place="sitemap") for listed in found.urls], 1, address)
@@ -156,9 +110,3 @@ class ExploreSpider(Spider):
                 await asyncio.sleep(0)
         if pursuit is not None and of is not None:
             pursuit.note_links(of, found)
-
-    def _scheduler(self) -> FrontierScheduler:
-        assert self.crawler.engine is not None
-        scheduler = self.crawler.engine.scheduler
-        assert isinstance(scheduler, FrontierScheduler)
-        return scheduler

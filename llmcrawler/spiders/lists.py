@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
+from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
 from llmcrawler.spiders.failures import failure_kind
@@ -78,6 +79,11 @@ class SiteLists:
                 dont_filter=True,
             )
         )
+
+    def ask_named(self, robotparser: RobotParser, base: str) -> None:
+        """For those that the robots.txt at `base` names."""
+        for url in getattr(getattr(robotparser, "rp", None), "sitemaps", ()):
+            self.ask(base, str(url))
 
     async def _parse(self, response: Response, kind: str, level: int, is_guess: bool) -> None:
         try:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Iterable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-from scrapy import Request, Spider, signals
-from scrapy.crawler import Crawler
+from scrapy import Request
 from scrapy.http import Response, TextResponse
 from scrapy.robotstxt import RobotParser
 from scrapy.settings import BaseSettings
@@ -22,29 +20,25 @@ from llmcrawler.items import Page, Url
 from llmcrawler.map_scheduler import MapScheduler, line_of_task
 from llmcrawler.middlewares.leases import error_page
 from llmcrawler.scheduler import LEASE
-from llmcrawler.spiders.failures import failure_kind, response_fault
-from llmcrawler.spiders.lists import FEED, LLMS_TXT, ListLimits, SiteLists
+from llmcrawler.spiders.base import FrontierSpider
+from llmcrawler.spiders.failures import response_fault
+from llmcrawler.spiders.lists import FEED, LLMS_TXT, ListLimits
 from llmcrawler.urls import Sitemap, normalise, origin_of
-from llmcrawler.wiring import Crawl, crawl_of
-
-logger = logging.getLogger(__name__)
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_LIMITS = ListLimits(files=2000, feeds=10, levels=5)
 _LISTED_AT_ONCE = 500
 _INLINE_CHARS = 200_000
 _OWN_STAGES = ("content.ContentPipeline", "classify.ClassifyPipeline", "record.RecordPipeline", "feed.FeedPipeline")
 
 
-class MapSpider(Spider):
+class MapSpider(FrontierSpider):
     """Reads the site's lists, and looks through its pages for links; see docs/map.md for the arguments."""
 
     name = "map"
     Options: ClassVar[type[MapOptions]] = MapOptions
+    LIST_LIMITS: ClassVar[ListLimits] = ListLimits(files=2000, feeds=10, levels=5)
 
     options: MapOptions
-    _lists: SiteLists
-    _opened: set[str]
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
@@ -56,18 +50,9 @@ class MapSpider(Spider):
         # As a whole: Scrapy puts the project's settings over a spider's once more, entry by entry.
         settings.set("ITEM_PIPELINES", {**settings["ITEM_PIPELINES"], **own}, priority="spider")
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
-        spider = super().from_crawler(crawler, *args, **kwargs)
-        spider.options = cls.Options.of(kwargs)
-        spider._opened = set()
-        spider._lists = SiteLists(crawler, spider._take_list, lambda: spider.admission.room > 0, _LIMITS)
-        crawler.signals.connect(spider.robots_parsed, signals.robots_parsed)
-        return spider
-
-    @property
-    def crawl(self) -> Crawl:
-        return crawl_of(self.crawler)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._opened: set[str] = set()
 
     @property
     def admission(self) -> MapAdmission:
@@ -77,25 +62,6 @@ class MapSpider(Spider):
     @property
     def reads_lists(self) -> bool:
         return self._lists.pending > 0
-
-    async def start(self) -> AsyncIterator[Any]:
-        await self._scheduler().add(self.admission.of_start(self.options.urls))
-        if self.crawl.job is None or not self.crawl.job.resumed.finished:
-            for url in self.options.urls:
-                self._open_site(url)
-        requests: tuple[Request, ...] = ()
-        for request in requests:  # Scrapy wants a generator; the requests come from the frontier
-            yield request
-
-    def request_of(self, lease: Lease) -> Request:
-        return Request(
-            lease.url,
-            callback=self.parse,
-            errback=self.failed,
-            headers={"Referer": lease.task.referer} if lease.task.referer else None,
-            dont_filter=True,
-            meta={"dont_redirect": True},  # where a url leads to is a url of its own
-        )
 
     async def parse(self, response: Response) -> AsyncIterator[Any]:
         lease: Lease = response.meta[LEASE]
@@ -126,27 +92,27 @@ class MapSpider(Spider):
         else:
             await self._scheduler().pass_over(lease)
 
-    def failed(self, failure: Failure) -> Any:
-        request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
-        lease: Lease = request.meta[LEASE]
-        kind, message = failure_kind(failure.value)
-        if kind == "internal":
-            logger.error("Error on %s", request.url, exc_info=failure.value)
-            assert self.crawler.stats is not None
-            self.crawler.stats.inc_value("llmcrawler/internal_errors")
-        self.admission.note_links(lease.task)
-        yield self.line_of_fault(lease, error_page(lease, kind, message, request=request))
-
     def line_of_fault(self, lease: Lease, page: Page) -> Url:
         line = line_of_task(lease, page.error)
         line.status = page.status
         return line
 
     def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
-        if not self._open_site(request.url):
-            return
-        for url in getattr(getattr(robotparser, "rp", None), "sitemaps", ()):
-            self._lists.ask(request.url, str(url))
+        if self._open_site(request.url):
+            self._lists.ask_named(robotparser, request.url)
+
+    async def _queue_given(self) -> None:
+        await self._scheduler().add(self.admission.of_start(self.options.urls))
+        if self.crawl.job is None or not self.crawl.job.resumed.finished:
+            for url in self.options.urls:
+                self._open_site(url)
+
+    def _meta_of(self, _lease: Lease) -> dict[str, Any]:
+        return {"dont_redirect": True}  # where a url leads to is a url of its own
+
+    def _line_of_failure(self, page: Page, lease: Lease, _failure: Failure) -> Url:
+        self.admission.note_links(lease.task)
+        return self.line_of_fault(lease, page)
 
     def _open_site(self, url: str) -> bool:
         """Ask a host of the site for the lists that hosts have; False where there is nothing to ask."""
@@ -167,6 +133,9 @@ class MapSpider(Spider):
             new += await self.admission.add(tasks, self._scheduler().add)
             await asyncio.sleep(0)
         return f"{len(found.urls):,} urls, {there:,} of the map, {new:,} of them new"
+
+    def _wants_lists(self) -> bool:
+        return self.admission.room > 0
 
     async def _outline(self, response: TextResponse) -> Outline:
         html = decoded(response.body, response.text)
@@ -192,8 +161,7 @@ class MapSpider(Spider):
         return bool(response.meta.get("redirect_times", 0) < self.crawler.settings.getint("REDIRECT_MAX_TIMES"))
 
     def _scheduler(self) -> MapScheduler:
-        assert self.crawler.engine is not None
-        scheduler = self.crawler.engine.scheduler
+        scheduler = super()._scheduler()
         assert isinstance(scheduler, MapScheduler)
         return scheduler
 

@@ -175,11 +175,9 @@ def test_content_hash_ignores_white_space() -> None:
     assert content_hash("a  b\n") == content_hash("a b") != content_hash("a c")
 
 
-@pytest.mark.parametrize(
-    "html", ["<div>" * 30_000 + "x", "<b><p>" * 3000, "<table><tr><td>" * 2000, "<ul><li>" * 3000 + "deep"]
-)
+@pytest.mark.parametrize("html", ["<div>" * 30_000, "<b><p>" * 3000, "<table><tr><td>" * 2000, "<ul><li>" * 3000])
 def test_deep_nesting_is_read_without_recursion(html: str) -> None:
-    read_page(html, URL)
+    assert markdown(f"<p>words before it</p>{html}words so deep").startswith("words before it")
 
 
 def test_page_content_can_be_pickled() -> None:

@@ -13,6 +13,7 @@ from llmcrawler.extraction.model import FIELD_TYPES, FieldType
 from llmcrawler.extraction.values import fits, typed
 
 PAGE = "https://shop.test/c/page?x=1"
+TYPES = {"integer": (int,), "number": (int, float), "boolean": (bool,)}
 
 
 @pytest.mark.parametrize(
@@ -272,14 +273,16 @@ def test_a_date_that_may_be_read_in_two_ways_fits_a_date() -> None:
     st.sampled_from([*FIELD_TYPES, None]),
     st.sampled_from(["", "en", "de", "en-GB", "xx", "zh-hans-CN", "-"]),
 )
-def test_no_text_raises(text: str, field_type: FieldType | None, lang: str) -> None:
-    typed(text, field_type, base_url=PAGE, lang=lang)
+def test_any_text_gives_a_value_of_its_type_or_none(text: str, field_type: FieldType | None, lang: str) -> None:
+    value = typed(text, field_type, base_url=PAGE, lang=lang)
+    assert value is None or type(value) in TYPES.get(field_type, (str,))
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.text(max_size=200), st.sampled_from(FIELD_TYPES))
-def test_no_text_of_any_script_raises(text: str, field_type: FieldType) -> None:
-    typed(text, field_type, base_url=PAGE)
+def test_text_of_any_script_gives_a_value_of_its_type_or_none(text: str, field_type: FieldType) -> None:
+    value = typed(text, field_type, base_url=PAGE)
+    assert value is None or type(value) in TYPES.get(field_type, (str,))
 
 
 @settings(max_examples=500)

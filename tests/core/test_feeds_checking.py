@@ -57,6 +57,8 @@ def test_other_feeds_pass(there, name, format_, options):
     assert sorted(there.rglob("*")) == before
 
 
-@pytest.mark.parametrize("uri", ["s3://bucket/notes", "stdout:"])
-def test_of_feeds_elsewhere_nothing_is_known(uri):
-    check(uri, "markdown")
+@pytest.mark.parametrize("place", ["s3://bucket", "ftp://host", "stdout:"])
+def test_of_feeds_elsewhere_nothing_is_known(there, place):
+    with pytest.raises(ConfigError):
+        check(f"file://{there / 'notes'}", "markdown")
+    check(f"{place}{there / 'notes'}", "markdown")

@@ -59,8 +59,10 @@ async def test_the_second_crawl_knows_what_the_first_has_learned(file: Templates
 
 
 async def test_without_a_file_nothing_is_kept() -> None:
-    crawl_of_nothing = await crawl(None)
+    crawl_of_nothing = Learned(None, {"notes": Notes()})
+    feed(crawl_of_nothing.open("http://site.test/"), pages(60))
     crawl_of_nothing.note_change()
+    assert asyncio.all_tasks() == {asyncio.current_task()}, "nothing is to be saved soon"
     await crawl_of_nothing.close()
 
 

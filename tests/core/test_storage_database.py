@@ -163,7 +163,9 @@ def test_an_empty_file_becomes_a_job(tmp_path):
     path = tmp_path / "crawl.sqlite"
     path.touch()
     open_job_file(path).close()
-    read_job_file(path).close()
+    connection = read_job_file(path)
+    assert connection.execute("SELECT count(*) FROM urls").fetchone() == (0,)
+    connection.close()
 
 
 def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):

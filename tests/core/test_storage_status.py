@@ -79,7 +79,9 @@ async def test_whether_a_crawl_is_running_is_told_by_the_lock(tmp_path, noted, i
 
 async def test_who_looks_is_in_no_crawls_way(job):
     job_status(job, STARTED)
-    lock_folder(job).release()
+    lock = lock_folder(job)
+    assert lock.is_locked
+    lock.release()
 
 
 async def test_a_page_that_is_gone_through_again_is_on_its_way_in_a_running_crawl(job):

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from llmcrawler.templates import Snapshot, TemplateGrouper, recluster
-from llmcrawler.templates.grouping import MAX_GROUPS, RESERVOIR_PAGES
+from llmcrawler.templates.grouping import MAX_GROUPS
+from llmcrawler.templates.reservoir import RESERVOIR_PAGES
 
 CHROME = frozenset({"html>body", "body>nav", "nav>a"})
 KINDS = {

@@ -6,14 +6,13 @@ and a list that grows. Raw, the app's pages are one and the same empty shell.
 
 from __future__ import annotations
 
-import argparse
-import asyncio
 import json
 
 from aiohttp import web
 
 from tests.servers.mock_pages import layout, paragraphs
 from tests.servers.mock_site import Handler, MockSite, html
+from tests.servers.serving import serve
 
 ITEMS = 12
 FEED_BATCHES = 3
@@ -133,20 +132,5 @@ async def _api(request: web.Request) -> web.Response:
     return web.Response(text=json.dumps(item), content_type="application/json")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--latency", type=float, default=0.0)
-    options = parser.parse_args()
-
-    async def serve() -> None:
-        site = AppSite(latency_seconds=options.latency)
-        await site.start(options.port)
-        print(f"READY {site.url('/')}", flush=True)  # noqa: T201 (for who starts it)
-        await asyncio.Event().wait()
-
-    asyncio.run(serve())
-
-
 if __name__ == "__main__":
-    main()
+    serve(__doc__, lambda options: AppSite(latency_seconds=options.latency), latency=0.0)

@@ -8,9 +8,6 @@
 
 from __future__ import annotations
 
-import argparse
-import asyncio
-import contextlib
 import gzip
 import zlib
 from collections.abc import Iterator
@@ -18,6 +15,7 @@ from collections.abc import Iterator
 from aiohttp import web
 
 from tests.servers.mock_site import Handler, MockSite, html
+from tests.servers.serving import serve
 
 _NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 _SIZE = 51 * 2**20
@@ -155,17 +153,5 @@ def _bomb() -> bytes:
     return b"".join([*(pack.compress(b" " * 2**20) for _ in range(200)), pack.flush()])
 
 
-async def _serve(options: argparse.Namespace) -> None:
-    site = MockSite(listed_routes(options.count, options.files))
-    await site.start(options.port)
-    print(f"READY {site.url()}", flush=True)  # noqa: T201 - whoever started it waits for this line
-    await asyncio.Event().wait()
-
-
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=30_000)
-    parser.add_argument("--files", type=int, default=3)
-    parser.add_argument("--port", type=int, default=0)
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve(parser.parse_args()))
+    serve(__doc__, lambda options: MockSite(listed_routes(options.count, options.files)), count=30_000, files=3)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 from random import Random
 from threading import Condition
 
 from aiohttp import web
 
 from tests.servers.mock_site import Handler, MockSite, html
+from tests.servers.serving import serve
 
 ITEMS_OF_A_LIST = 20
 _SYLLABLES = ("ba", "con", "der", "fi", "gra", "hol", "in", "ka", "lo", "men", "na", "ol", "per", "qui", "ra", "sti")
@@ -111,17 +111,9 @@ def _page(title: str, main: str, links: list[str]) -> str:
     )
 
 
-async def _serve(options: argparse.Namespace) -> None:
-    site = MockSite(ManyPages(options.count, latency_seconds=options.latency).routes())
-    await site.start(options.port)
-    print(f"READY {site.url()}", flush=True)  # noqa: T201 - whoever started it waits for this line
-    await asyncio.Event().wait()
+def _site(options: argparse.Namespace) -> MockSite:
+    return MockSite(ManyPages(options.count, latency_seconds=options.latency).routes())
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=120)
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--latency", type=float, default=0.0)
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve(parser.parse_args()))
+    serve(__doc__, _site, count=120, latency=0.0)

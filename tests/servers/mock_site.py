@@ -12,7 +12,6 @@ Start pages, for crawls that are about one thing: / (the shop alone, all good), 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import collections
 import contextlib
@@ -26,6 +25,7 @@ from typing import Any, Self
 from aiohttp import web
 
 from tests.servers import mock_pages as pages
+from tests.servers.serving import serve
 
 DISALLOWED_COUNT = 40
 UNLINKED = ("/unlinked/one/", "/unlinked/two/")
@@ -368,17 +368,5 @@ def _odd_routes() -> dict[str, str | Handler]:
     }
 
 
-async def _serve(port: int, latency_seconds: float) -> None:
-    site = MockSite(latency_seconds=latency_seconds)
-    await site.start(port)
-    print(f"READY {site.url()}", flush=True)  # noqa: T201 - the line that the starter waits for
-    await asyncio.Event().wait()
-
-
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--latency", type=float, default=0.0, help="seconds before every answer")
-    arguments = parser.parse_args()
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve(arguments.port, arguments.latency))
+    serve(__doc__, lambda options: MockSite(latency_seconds=options.latency), latency=0.0)

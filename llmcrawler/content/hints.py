@@ -1,0 +1,52 @@
+"""What the names in an element's attributes say of its part in the page."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+# What authors call the parts of a page, one bit each (class, id, role, itemprop). Words of the trade, of no site.
+HINTS: Final = (
+    r"nav|menu|breadcrumb|sitemap|skip|pager|paginat",
+    r"foot|copyright|legal",
+    r"header|masthead|topbar|banner|logo",
+    r"comment|disqus|respond|reply",
+    r"side|aside|widget|rail|secondary",
+    r"share|social|follow|sharing|subscribe|newsletter|signup",
+    r"related|recommend|similar|also|more-|popular|trending|upsell|crosssell|cross-sell|recent",
+    r"cookie|consent|modal|popup|overlay|dialog|gdpr|tooltip|toast|dropdown|offcanvas|drawer",
+    r"(?<![a-z])ads?(?![a-z])|advert|sponsor|promo|cta",
+    r"meta|author|byline|date|tags?(?![a-z])|categor|info|label|badge",
+    r"content|main|body|article|entry|story|text|prose|markdown|rte",
+    r"post|message|thread|topic|answer|question|reply",
+    r"product|price|sku|description|spec|detail|feature",
+    r"card|item|tile|grid|list|result|teaser|collection|col-",
+    r"review|rating|testimonial",
+    r"filter|sort|facet|toolbar|search|form|login|cart|checkout|quantity|account",
+    r"hero|intro|lead|title|heading|summary|excerpt",
+    r"faq|accordion|collapse|tab|panel|toggle",
+)
+_HINT_RE: Final = re.compile("|".join(f"({hint})" for hint in HINTS))
+_NAMES: Final = re.compile(r' (?:class|id|role|itemprop)="([^"]*+)"')
+
+
+def part_names(attribute_source: str) -> str:
+    return " ".join(_NAMES.findall(attribute_source))
+
+
+@lru_cache(maxsize=16384)
+def hint_bits(attribute_source: str) -> int:
+    """Which HINTS the names in an element's attributes give."""
+    bits = 0
+    for name in part_names(attribute_source).lower()[:200].split():
+        bits |= _name_bits(name)
+    return bits
+
+
+@lru_cache(maxsize=16384)
+def _name_bits(name: str) -> int:
+    bits = 0
+    for match in _HINT_RE.finditer(name):
+        bits |= 1 << ((match.lastindex or 1) - 1)
+    return bits

@@ -1,0 +1,37 @@
+"""A page in pieces, as one pass over its tokens finds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .elements import TAG_IDS
+
+
+@dataclass(slots=True)
+class RawBlock:
+    """A run of inline content between two block boundaries."""
+
+    text: str
+    markdown: str
+    container: int
+    tag: int
+    words: int
+    link_words: int
+    emphasis: int
+
+
+@dataclass(slots=True)
+class Segments:
+    """What one pass finds. Containers are block-level elements in document order: parents come before children."""
+
+    blocks: list[RawBlock] = field(default_factory=list)
+    parents: list[int] = field(default_factory=lambda: [0])
+    tags: list[int] = field(default_factory=lambda: [TAG_IDS["body"]])
+    hints: list[int] = field(default_factory=lambda: [0])
+    signatures: list[str] = field(default_factory=lambda: [""])
+    links: list[tuple[str, str, int]] = field(default_factory=list)  # reference, text, container
+    metas: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    html_attributes: dict[str, str] = field(default_factory=dict)
+    title: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
+    controls: list[tuple[str, str]] = field(default_factory=list)

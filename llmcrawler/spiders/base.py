@@ -1,0 +1,108 @@
+"""What the spiders have in common: urls that come from the frontier, one line for each, and the lists of a site."""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections.abc import AsyncIterator
+from typing import Any, ClassVar, Self
+
+from scrapy import Request, Spider, signals
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.robotstxt import RobotParser
+from twisted.python.failure import Failure
+
+from llmcrawler.arguments import ExploreOptions
+from llmcrawler.frontier import Lease
+from llmcrawler.items import Line, Page
+from llmcrawler.middlewares.leases import error_page
+from llmcrawler.scheduler import LEASE, FrontierScheduler, scheduler_of
+from llmcrawler.spiders.failures import failure_kind
+from llmcrawler.spiders.lists import ListLimits, SiteLists
+from llmcrawler.urls import Sitemap
+from llmcrawler.wiring import Crawl, crawl_of
+
+logger = logging.getLogger(__name__)
+
+
+# Not an ABC: Scrapy's feeds read every attribute of a spider, and not all of those that an ABC has can be read.
+class FrontierSpider(Spider):
+    """Queues urls; the scheduler has it make the request of each that is leased. It has no name, so Scrapy does not
+    list it.
+    """
+
+    Options: ClassVar[type[ExploreOptions]] = ExploreOptions
+    LIST_LIMITS: ClassVar[ListLimits] = ListLimits()
+
+    options: ExploreOptions
+    _lists: SiteLists
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        spider.options = cls.Options.of(kwargs)
+        spider._lists = SiteLists(crawler, spider._take_list, spider._wants_lists, cls.LIST_LIMITS)
+        crawler.signals.connect(spider.robots_parsed, signals.robots_parsed)
+        return spider
+
+    @property
+    def crawl(self) -> Crawl:
+        return crawl_of(self.crawler)
+
+    async def start(self) -> AsyncIterator[Any]:
+        await self._queue_given()
+        requests: tuple[Request, ...] = ()
+        for request in requests:  # Scrapy wants a generator; the requests come from the frontier
+            yield request
+
+    def request_of(self, lease: Lease) -> Request:
+        return Request(
+            lease.url,
+            callback=self.parse,
+            errback=self.failed,
+            headers={"Referer": lease.task.referer} if lease.task.referer else None,
+            dont_filter=True,
+            meta=self._meta_of(lease),
+        )
+
+    @abstractmethod
+    def parse(self, response: Response) -> AsyncIterator[Any]:
+        """The line of a leased url, or one more request for it."""
+
+    def failed(self, failure: Failure) -> Any:
+        request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
+        lease: Lease = request.meta[LEASE]
+        kind, message = failure_kind(failure.value)
+        if kind == "internal":
+            logger.error("Error on %s", request.url, exc_info=failure.value)
+            assert self.crawler.stats is not None
+            self.crawler.stats.inc_value("llmcrawler/internal_errors")
+        yield self._line_of_failure(error_page(lease, kind, message, request=request), lease, failure)
+
+    @abstractmethod
+    def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
+        """A robots.txt names lists of its site."""
+
+    @abstractmethod
+    async def _queue_given(self) -> None:
+        """What the crawl begins with."""
+
+    @abstractmethod
+    def _meta_of(self, lease: Lease) -> dict[str, Any]:
+        """Of the request that is made for a lease."""
+
+    @abstractmethod
+    def _line_of_failure(self, page: Page, lease: Lease, failure: Failure) -> Line:
+        """Of a url that could not be had; `page` has the error."""
+
+    @abstractmethod
+    async def _take_list(self, found: Sitemap, kind: str, address: str) -> str:
+        """What a list says; returns what became of it, in words."""
+
+    @abstractmethod
+    def _wants_lists(self) -> bool:
+        """Whether there is room for what a list says."""
+
+    def _scheduler(self) -> FrontierScheduler:
+        return scheduler_of(self.crawler)

@@ -1,0 +1,89 @@
+"""The groups of a site: their ids, and what is counted for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from llmcrawler.urls import relative_url
+
+EXAMPLES = 5
+
+
+@dataclass(slots=True)
+class GroupCounts:
+    """`pages` are those of all crawls, `pages_now` those of the present one."""
+
+    pages: int = 0
+    pages_now: int = 0
+    sampled: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def add_example(self, url: str) -> None:
+        if len(self.examples) < EXAMPLES and url not in self.examples:
+            self.examples.append(url)
+
+
+class Groups:
+    """An id is issued once. Of two groups that are merged one id goes on, and the other is its alias."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.issued = 0
+        self.counts: dict[str, GroupCounts] = {}
+        self._aliases: dict[str, str] = {}
+
+    def open(self) -> str:
+        self.issued += 1
+        template = f"{self.prefix}{self.issued}"
+        self.counts[template] = GroupCounts()
+        return template
+
+    def resolve(self, template: str) -> str:
+        while template in self._aliases:
+            template = self._aliases[template]
+        return template
+
+    def merge(self, old: str, new: str) -> None:
+        gone, heir = self.counts.pop(old), self.counts[new]
+        heir.pages += gone.pages
+        heir.pages_now += gone.pages_now
+        heir.sampled += gone.sampled
+        heir.examples = [*heir.examples, *gone.examples][:EXAMPLES]
+        self._aliases[old] = new
+
+    def move(self, url: str, old: str, now: str, *, is_here: bool, is_sampled: bool) -> None:
+        """One page, from group to group. `is_here`: the present crawl has seen it."""
+        source, target = self.counts[old], self.counts[now]
+        source.pages, target.pages = source.pages - 1, target.pages + 1
+        if is_here:
+            source.pages_now, target.pages_now = source.pages_now - 1, target.pages_now + 1
+        if is_sampled:
+            source.sampled, target.sampled = source.sampled - 1, target.sampled + 1
+        if url in source.examples:
+            source.examples.remove(url)
+        target.add_example(url)
+
+    def to_json(self) -> dict[str, Any]:
+        """Urls without scheme and host."""
+        counts = {
+            template: [one.pages, one.sampled, [relative_url(url) for url in one.examples]]
+            for template, one in self.in_order()
+        }
+        return {"prefix": self.prefix, "issued": self.issued, "groups": counts}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any], origin: str) -> Self:
+        """None of their pages is of this crawl yet. Raises ValueError where a new group might get the id of another."""
+        groups = cls(value["prefix"])
+        groups.issued = int(value["issued"])
+        for template, (pages, sampled, examples) in value["groups"].items():
+            groups.counts[template] = GroupCounts(int(pages), 0, int(sampled), [origin + path for path in examples])
+        if max((int(template.removeprefix(groups.prefix)) for template in groups.counts), default=0) > groups.issued:
+            raise ValueError(f"not the state of a grouping: only {groups.issued} ids issued")
+        return groups
+
+    def in_order(self) -> list[tuple[str, GroupCounts]]:
+        """In that of their appearance."""
+        return sorted(self.counts.items(), key=lambda item: int(item[0][len(self.prefix) :]))

@@ -1,0 +1,58 @@
+"""The pages that are kept of a site, to be clustered again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
+from typing import Any, Self
+
+from llmcrawler.templates.values import Sample
+
+RESERVOIR_PAGES = 256
+
+
+class Reservoir:
+    """Those whose urls hash lowest; of each group two pages stay, samples first."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, Sample] = {}
+        self.group_of: dict[str, str] = {}
+        self.sampled: set[str] = set()
+        self.here: set[str] = set()  # urls that the present crawl has seen
+        self._order: dict[str, bytes] = {}  # url -> hash: who leaves first
+
+    def keep(self, sample: Sample, template: str) -> None:
+        """Hold a page of the present crawl; when there are too many, another page goes, or this one."""
+        self.hold(sample, template)
+        self.here.add(sample.url)
+        if len(self.pages) <= RESERVOIR_PAGES:
+            return
+        counts = Counter(self.group_of.values())
+        spare = [url for url, group in self.group_of.items() if counts[group] > 2]
+        gone = max(spare or self.pages, key=lambda url: (url not in self.sampled, self._order[url]))
+        del self.pages[gone], self.group_of[gone], self._order[gone]
+        self.sampled.discard(gone)
+        self.here.discard(gone)
+
+    def hold(self, sample: Sample, template: str) -> None:
+        self.pages[sample.url] = sample
+        self.group_of[sample.url] = template
+        self._order[sample.url] = blake2b(sample.url.encode("utf-8", "replace"), digest_size=8).digest()
+
+    def members(self, template: str) -> list[str]:
+        """The urls that it has of a group."""
+        return sorted(url for url, group in self.group_of.items() if group == template)
+
+    def to_json(self, number: Callable[[str], int], resolve: Callable[[str], str]) -> list[list[Any]]:
+        """`number`: of a url's sample. `resolve` gives the current id of a group."""
+        return [[number(url), resolve(self.group_of[url]), int(url in self.sampled)] for url in sorted(self.pages)]
+
+    @classmethod
+    def from_json(cls, value: Iterable[Sequence[Any]], samples: Sequence[Sample]) -> Self:
+        reservoir = cls()
+        for number, template, is_sampled in value:
+            reservoir.hold(samples[number], template)
+            if is_sampled:
+                reservoir.sampled.add(samples[number].url)
+        return reservoir
