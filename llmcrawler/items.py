@@ -18,7 +18,9 @@ class PageError:
 
 @dataclass(frozen=True, slots=True)
 class StageRun:
-    """How a page fared in one stage: success, failed or skipped. `started` is in seconds since 1970."""
+    """How a page fared in one stage: success, failed or skipped; running, where it may take the process down. `started`
+    is in seconds since 1970.
+    """
 
     status: str
     error: str | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -19,7 +20,7 @@ from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import PLAN, SPENT, STAGES, read_value, return_to_queue, write_value
 from llmcrawler.storage.requeue import Choice, bring_back, park
 from llmcrawler.storage.runs import Run, write_run
-from llmcrawler.storage.schema import holds_job
+from llmcrawler.storage.schema import holds_job, refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,10 @@ class Job:
             self.run_number: int = read_value(connection, "runs", 1)
             self.spent: Mapping[str, float] = read_value(connection, SPENT, {})
             self.plan: Mapping[str, Any] | None = read_value(connection, PLAN)
+        except sqlite3.Error as error:
+            self._lock.release()
+            cure = "make room and run the same command again"
+            raise refusal(folder / JOB_FILE, f"cannot be written ({error})", cure) from error
         except BaseException:
             self._lock.release()
             raise

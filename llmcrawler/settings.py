@@ -112,7 +112,7 @@ EXTENSIONS_BASE = {
     "scrapy.extensions.memdebug.MemoryDebugger": 0,
     "scrapy.extensions.closespider.CloseSpider": 0,
     "llmcrawler.extensions.feeds.Feeds": 0,
-    "scrapy.extensions.spiderstate.SpiderState": 0,
+    "llmcrawler.extensions.spider_state.WholeSpiderState": 0,
 }
 EXTENSIONS = {
     "llmcrawler.extensions.crew.CrewExtension": -10,  # before the feeds, as it has to see in which one an item goes
@@ -174,7 +174,7 @@ JOBDIR_SYNC_SECONDS = (
 )
 STORE_BODIES = True  # keep what the server sent (compressed) for -a force=STAGE; False: only while it is needed
 LEASE_SECONDS = 3600.0  # a url whose worker is not heard of for so long goes back to the queue
-MAX_LEASES = 5  # times that a crawl may die while it reads a page; then that is a dead letter
+MAX_LEASES = 5  # times that a crawl may die while it reads a page (then a dead letter) or runs a stage of yours on it
 STAGE_TIMEOUT_SECONDS = 1800.0  # for one page in one stage, waiting for its batch or its template included
 PAGE_STAGES: list[str] = []  # paths of your own async functions of a page (llmcrawler.items.Page), run after its record
 

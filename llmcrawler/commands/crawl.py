@@ -79,7 +79,9 @@ def _failed_start(crawling: object) -> ExitStatus:
     error = crawling.exception() if isinstance(crawling, asyncio.Task) and crawling.done() else None
     if isinstance(error, JobBusy):
         return _refused(error)
-    if error is not None:  # asyncio says it only of an exception that nobody has looked at
+    if isinstance(error, ConfigError):  # the disk is full, say
+        logger.critical("%s", error)
+    elif error is not None:  # asyncio says it only of an exception that nobody has looked at
         logger.critical("The crawl could not be started", exc_info=error)
     return ExitStatus.ERROR
 

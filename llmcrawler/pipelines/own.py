@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
@@ -10,11 +11,14 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
 from llmcrawler.configuration import load_stages
-from llmcrawler.items import Page, PageError
+from llmcrawler.feeds.values import clean
+from llmcrawler.items import Page, PageError, StageRun
 from llmcrawler.pipelines.stage import Stage
 from llmcrawler.wiring import Crawl, crawl_of
 
 OwnStage = Callable[[Page], Awaitable[Any]]
+
+RUNNING = "running"  # the status of a stage that a process left behind when it died
 
 
 class OwnStages:
@@ -44,9 +48,20 @@ class _OneOwnStage(Stage):
         super().__init__(crawler, crawl)
         self.name = name
         self._function = function
+        self._max_deaths = crawler.settings.getint("MAX_LEASES")
 
     async def run(self, page: Page) -> PageError | None:
-        result = await self._function(page)
+        if self._crawl.ledger is not None:
+            earlier = page.stages.get(self.name)
+            deaths = earlier.attempts if earlier is not None and earlier.status == RUNNING else 0
+            if deaths >= self._max_deaths:
+                return PageError(self.name, "lost", f"the crawl was taken down {deaths} times while it ran", deaths)
+            run = StageRun(RUNNING, None, deaths + 1, time.time(), 0.0)
+            await self._crawl.ledger.keep_stage(page.id, self.name, run)
+        try:
+            result = await self._function(page)
+        finally:  # it may have put anything there, and the page is to have its line
+            page.title, page.text, page.record = clean(page.title), clean(page.text), clean(page.record)
         try:
             json.dumps(result)
         except (TypeError, ValueError) as error:

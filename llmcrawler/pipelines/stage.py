@@ -6,12 +6,14 @@ import asyncio
 import logging
 import time
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, Self
 
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 
 from llmcrawler.errors import WorkGivenBack
+from llmcrawler.feeds.values import clean_text
 from llmcrawler.items import Page, PageError, StageRun
 from llmcrawler.wiring import Crawl, crawl_of
 
@@ -61,6 +63,8 @@ class Stage(ABC):
         started, clock = time.time(), time.monotonic()
         applies = self.applies(page)
         error = await self._try(page) if applies else None
+        if error is not None:  # what is raised may quote anything, and is kept as UTF-8
+            error = replace(error, message=clean_text(error.message))
         seconds = time.monotonic() - clock
         status = FAILED if error is not None else SUCCESS if applies else SKIPPED
         page.error = page.error or error
@@ -77,7 +81,7 @@ class Stage(ABC):
                 return await self.run(page)
         except WorkGivenBack as left:
             raise DropItem("this worker leaves, and another one goes on with the page") from left
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # what a user's stage calls may want to end the process
             if timeout.expired():
                 message = f"it took longer than STAGE_TIMEOUT_SECONDS={self._timeout_seconds:g}"
                 return PageError(self.name, "timeout", message)

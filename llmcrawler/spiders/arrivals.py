@@ -103,6 +103,8 @@ class Arrivals:
         await self._read(page, response)
         same = page.content is not None and await self._says_the_same(page, before)
         page.change = UNCHANGED if same else CHANGED
+        if before.line is not None and before.line["status"] in GONE_STATUSES:  # who took it out when it was gone
+            page.change = NEW
         await self._keep_body(page, response, page.change)
         if same and was_fine:
             assert before.line is not None

@@ -84,6 +84,16 @@ class Ledger:
         runs = dict(stages)
         self._database.post(lambda connection: _write_progress(connection, url, text, runs))
 
+    async def keep_stage(self, url: str, name: str, run: StageRun) -> None:
+        """One run of a stage, which outlasts the end of this process."""
+
+        def keep(connection: JobConnection) -> None:
+            url_id = id_of(connection, url)
+            if url_id is not None:
+                _write_stages(connection, url_id, {name: run})
+
+        await self._database.run(keep)
+
     async def note_unchanged(self, url: str) -> None:
         """The body of an earlier generation is that of this one too."""
         query = "UPDATE bodies SET generation = ?, change = 'unchanged' WHERE url = ?"

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import sys
+from decimal import Decimal
 
 from llmcrawler.items import Page
 
@@ -19,6 +21,19 @@ async def breaks_when_told(page: Page) -> str:
     if page.url.endswith(os.environ.get("BREAK_ON", "nothing")):
         raise RuntimeError("as told")
     return "fine"
+
+
+async def misbehaves(page: Page) -> None:
+    if page.depth == 0:
+        sys.exit(3)
+    if page.url.endswith("/terms/"):
+        raise RuntimeError("half a pair: \ud800")
+    page.record = {"price": Decimal("1.50")}
+
+
+async def ends_the_process(page: Page) -> None:
+    if page.url.endswith("/terms/"):
+        os._exit(9)
 
 
 async def takes_for_ever(page: Page) -> None:

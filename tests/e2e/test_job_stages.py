@@ -74,6 +74,26 @@ def test_a_stage_that_takes_too_long_is_the_pages_error_and_not_the_crawls(tmp_p
     assert outcome.exit_status == 0
 
 
+def test_a_stage_that_does_what_it_should_not_costs_no_page_its_line(tmp_path, site):
+    settings = {"PAGE_STAGES": f"{OWN}.misbehaves,{OWN}.count_words", "JOBDIR": tmp_path / "job"}
+    outcome = explore(tmp_path, site.url(), {**settings, "RECORD_PAGE_TYPES": "none"}, depth=1)
+    assert outcome.page("/terms/")["error"]["message"] == "RuntimeError: half a pair: \ufffd"
+    assert outcome.page("/")["error"]["message"] == "SystemExit: 3"
+    others = [page for page in outcome.pages if page["error"] is None]
+    assert {page["record"]["price"] for page in others} == {"1.50"}
+    assert "Error caught" not in outcome.log
+
+
+def test_a_page_whose_stage_takes_the_process_down_each_time_is_given_up_and_the_crawl_goes_on(tmp_path, site):
+    settings = {"PAGE_STAGES": f"{OWN}.ends_the_process", "JOBDIR": tmp_path / "job", "MAX_LEASES": 2}
+    assert [explore(tmp_path, site.url(), settings, depth=1).exit_status for _run in range(2)] == [9, 9]
+    outcome = explore(tmp_path, site.url(), settings, depth=1)
+    assert outcome.exit_status == 0
+    error = outcome.page("/terms/")["error"]
+    assert (error["stage"], error["kind"], error["attempts"]) == ("ends_the_process", "lost", 2)
+    assert outcome.error_kinds() == {"lost": 1}
+
+
 @pytest.mark.parametrize(
     ("settings", "arguments", "named"),
     [
@@ -192,3 +212,7 @@ def test_a_refresh_tells_what_has_changed_and_asks_the_model_nothing_of_the_rest
         fourth = explore(tmp_path, site.url(), settings, refresh=1)
         assert {page["change"] for page in fourth.pages} == {"unchanged"}
         assert fourth.page("/page/3/")["error"]["kind"] == "http_404"
+
+        changing.texts[3] = TEXT.format(n=3)
+        fifth = explore(tmp_path, site.url(), settings, refresh=1)
+        assert fifth.page("/page/3/")["change"] == "new"
