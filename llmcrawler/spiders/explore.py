@@ -24,7 +24,7 @@ from llmcrawler.spiders.arrivals import Arrivals, add_facts, now
 from llmcrawler.spiders.failures import failure_kind, response_fault
 from llmcrawler.spiders.lists import ListLimits, SiteLists
 from llmcrawler.spiders.rendering import Rendering
-from llmcrawler.urls import Sitemap
+from llmcrawler.urls import Sitemap, route_of
 from llmcrawler.wiring import Crawl, crawl_of
 
 logger = logging.getLogger(__name__)
@@ -88,6 +88,8 @@ class ExploreSpider(Spider):
 
     async def parse(self, response: Response) -> AsyncIterator[Any]:
         lease: Lease = response.meta[LEASE]
+        if "#" not in response.url and route_of(lease.task.address):
+            response = response.replace(url=response.url + route_of(lease.task.address))
         unchanged = self._arrivals.not_modified(lease, response)
         fault = response_fault(response)
         if unchanged is not None:
