@@ -294,7 +294,7 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
             async with asyncio.timeout(_CLOSE_SECONDS):
                 await (await browser.new_browser_cdp_session()).detach()
         except (PlaywrightError, TimeoutError):
-            if getattr(self, "browser", None) is browser and browser.is_connected():
+            if browser.is_connected() and getattr(self, "browser", None) is browser:
                 logger.warning("The browser has gone without a word: it is started anew")
                 del self.browser
                 self.context_wrappers.clear()

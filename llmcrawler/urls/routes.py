@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from llmcrawler.urls.normalise import MAX_URL_LENGTH, normalise
 
-_ROUTE = re.compile(r"#!?/[^\x00-\x20\x7f]+")  # "#/" alone is the app's front
+_ROUTE = re.compile(r"#!?/[^\x00-\x1f\x7f]+")  # "#/" alone is the app's front
 _KEPT = "%/:?[]@!$&'()*+,;=~-._"
 
 
