@@ -109,6 +109,7 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
                 f"Rendering {request.url} took longer than {limit:g} s."
             ) from None
         except PlaywrightError as error:
+            await self._forget_if_gone()
             raise self._failed(request) or _error_of(error) from error
         if response is None:
             return await super(ScrapyPlaywrightDownloadHandler, self).download_request(request)  # type: ignore[no-any-return]
@@ -281,6 +282,23 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
         except (PlaywrightError, ConfigError) as error:
             lines = str(error).strip().splitlines() or [type(error).__name__]
             raise BrowserMissing(f"the browser does not start: {lines[0][:300]} ({INSTALL})") from error
+
+    async def _forget_if_gone(self) -> None:
+        """A browser that has died is known to have, and opened again. When Playwright's own process has died, nobody
+        says so: then all of it is started anew.
+        """
+        browser = getattr(self, "browser", None)
+        if browser is None or not browser.is_connected():
+            return
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await (await browser.new_browser_cdp_session()).detach()
+        except (PlaywrightError, TimeoutError):
+            if browser.is_connected() and getattr(self, "browser", None) is browser:
+                logger.warning("The browser has gone without a word: it is started anew")
+                del self.browser
+                self.context_wrappers.clear()
+                self._starting = None
 
     async def _open_browser(self) -> None:
         """In its sandbox where there can be one: never as root, and not in every container."""

@@ -11,6 +11,7 @@ from playwright.async_api import Page
 
 from llmcrawler.browser.traffic import Traffic
 from llmcrawler.rendering.scripts import LINKS, LOOK, MORE, PROBE, SIZE, SNAPSHOT
+from llmcrawler.urls import route_of
 
 _LOOK_SECONDS: Final = 0.1
 _QUIET_SECONDS: Final = 0.3  # nothing under way, nothing changed for so long: the page is there
@@ -44,10 +45,11 @@ async def view(page: Page, traffic: Traffic, rules: ViewRules) -> View:
         if not await _load_more(page, traffic, rules.wait_seconds):
             break
     html: str = await page.evaluate(SNAPSHOT)
-    shown = set(await page.evaluate(LINKS))
+    shown = dict.fromkeys(await page.evaluate(LINKS))
+    passed += filter(route_of, shown)  # in plain pages they are none
     traffic.probing = True
     found = [*passed, *await page.evaluate(PROBE, rules.clicks), *traffic.probed]
-    return View(html, tuple(url for url in dict.fromkeys(found) if url not in shown))
+    return View(html, tuple(url for url in dict.fromkeys(found) if url not in shown or route_of(url)))
 
 
 async def _settle(page: Page, traffic: Traffic, seconds: float) -> None:

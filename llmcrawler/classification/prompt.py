@@ -10,6 +10,7 @@ from typing import Any
 
 from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.question import Question
+from llmcrawler.urls import route_of
 
 TASK = "classify"
 
@@ -92,7 +93,7 @@ def describe_page(question: Question) -> dict[str, Any]:
     headings = _headings(question.text)
     text = _plain(question.text)
     shown: dict[str, Any] = {
-        "url": question.url.partition("#")[0],
+        "url": question.url.partition("#")[0] + route_of(question.url),
         "title": _cut(_squeeze(question.title), _TITLE_CHARS),
         "description": _cut(_squeeze(metadata.get("description", "")), _DESCRIPTION_CHARS),
         "headings": headings,

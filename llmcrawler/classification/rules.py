@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.question import Question
+from llmcrawler.urls import routed_path
 
 # Words that stand as a segment of the path or a label of the host, or that open a title, in a few languages.
 _WORDS: dict[str, str] = {
@@ -112,7 +113,7 @@ def score(question: Question) -> Counter[str]:
 
 def _by_url(question: Question) -> Counter[str]:
     points: Counter[str] = Counter()
-    parts = urlsplit(question.url)
+    parts = urlsplit(routed_path(question.url))
     path = unquote(parts.path).lower()
     segments = [segment for segment in path.split("/") if segment]
     if not segments and not parts.query:

@@ -62,7 +62,7 @@ def resolve_links(page: Segments, resolve: Resolver) -> tuple[Link, ...]:
     for reference, text, container in page.links:
         if reference.startswith("#"):
             continue
-        url = resolve(reference)
+        url = resolve(reference).partition("#")[0]
         if url and (url not in texts or not texts[url][0]):
             texts[url] = text, container
     places: dict[int, str] = {}

@@ -39,7 +39,9 @@ def read_outline(html: str, url: str) -> Outline:
             feeds[resolve(_attribute(node, "href"))] = None
         elif relations and kind in ("", "text/html"):
             references.append(_attribute(node, "href"))
-    links = dict.fromkeys(resolve(reference) for reference in references if not reference.startswith("#"))
+    links = dict.fromkeys(
+        resolve(reference).partition("#")[0] for reference in references if not reference.startswith("#")
+    )
     return Outline(
         title=" ".join((title.text() if title is not None else "").split())[:_MAX_TITLE_CHARS],
         links=tuple(filter(None, links)),

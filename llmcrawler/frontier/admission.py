@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from llmcrawler.frontier.protocol import UrlTask
 from llmcrawler.frontier.remembered import Remembered
-from llmcrawler.urls import Scope, TrapGuard, dedup_key, normalise, url_pattern
+from llmcrawler.urls import Scope, TrapGuard, dedup_key, normalise_with_route, url_pattern
 
 _MAX_REMEMBERED_LINKS = 200_000
 _MAX_PATTERNS = 50_000
@@ -50,7 +50,7 @@ class Admission:
         for link in links:
             if link in self._remembered:
                 continue
-            url = normalise(link)
+            url = normalise_with_route(link)
             if url is None:
                 self._remembered.add(link)
                 self.refused["malformed"] += 1

@@ -12,7 +12,7 @@ from scrapy.http import Response
 
 from llmcrawler.frontier import Lease
 from llmcrawler.middlewares.refusals import RequestRefused
-from llmcrawler.urls import normalise
+from llmcrawler.urls import normalise_with_route
 from llmcrawler.wiring import Crawl, crawl_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class _InsideTheCrawl(_Base):
         lease: Lease | None = request.meta.get("lease")
         if isinstance(result, Response) or lease is None:
             return result
-        target = normalise(result.url)
+        target = normalise_with_route(result.url)
         if target is None:
             raise RequestRefused("redirect_offsite", f"redirects to {result.url}, which is not a web page")
         if target == lease.task.address:

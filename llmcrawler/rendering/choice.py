@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from llmcrawler.rendering.signs import Signs
-from llmcrawler.urls import url_pattern
+from llmcrawler.urls import route_of, url_pattern
 
 NEVER: Final = "never"
 AUTO: Final = "auto"
@@ -44,6 +44,8 @@ class RenderChoice:
         """Whether the page is fetched by the browser in the first place."""
         if self.mode != AUTO:
             return self.mode == ALWAYS
+        if route_of(url):
+            return True
         trials = self._templates.get(_template_of(url))
         return trials is not None and trials.gained >= _SURE and not trials.fine_as_they_are and _pays(trials)
 
@@ -79,7 +81,7 @@ class RenderChoice:
 
 def has_gained(raw: Signs, rendered: Signs) -> bool:
     """Much more to read beside the menus; of a shell, anything to read or to follow."""
-    if raw.is_shell and (rendered.words > raw.words + _MORE_WORDS or rendered.links > raw.links):
+    if raw.is_shell and not rendered.is_blank and (rendered.words > raw.words or rendered.links > raw.links):
         return True
     return rendered.own_words >= raw.own_words * _MUCH_LONGER + _MORE_WORDS
 

@@ -6,17 +6,17 @@ from collections.abc import Iterable
 from typing import Final
 from urllib.parse import quote
 
-from llmcrawler.urls import normalise
+from llmcrawler.urls import normalise_with_route
 
 LINKS_HEADER: Final = "X-Rendered-Links"
-_MAX_LINKS: Final = 300
+_MAX_LINKS: Final = 1000
 
 
 def links_header(found: Iterable[str], base: str) -> str:
     """`found` as the page's scripts named them: absolute or relative, in any characters."""
     urls: dict[str, None] = {}
     for reference in found:
-        url = normalise(reference.strip(), base)
+        url = normalise_with_route(reference.strip(), base)
         if url is not None:
             urls[quote(url, safe="%/:?#[]@!$&'()*+,;=~-._")] = None
         if len(urls) >= _MAX_LINKS:

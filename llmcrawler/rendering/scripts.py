@@ -5,20 +5,31 @@ from __future__ import annotations
 from typing import Final
 
 # Before the page's own scripts. `probing` is set while links are looked for: then nothing may lead away from the page.
-# Routers call history.pushState and show the new view afterwards: an exception keeps the view as it is.
+# Routers call history.pushState and show the new view afterwards: an exception keeps the view as it is. Some catch it
+# and go on: React Router not when it is of this kind, and Vue Router's console message is where it can come up again.
+# `all` looks into open shadow roots too.
 PREPARE: Final = """
 (() => {
-  const state = { changed: performance.now(), probing: false, urls: [] };
+  const state = { changed: performance.now(), probing: false, urls: [], roots: [], timers: new Set() };
   Object.defineProperty(window, "__llmcrawler", { value: state });
   const note = (url) => {
     if (url !== undefined && url !== null) state.urls.push(String(new URL(url, location.href)));
   };
+  const no_way = new DOMException("no way", "DataCloneError");
   for (const name of ["pushState", "replaceState"]) {
     const original = history[name];
     history[name] = function (data, title, url) {
       if (!state.probing) return original.apply(this, arguments);
+      if (url === undefined || url === null || new URL(url, document.baseURI).href === location.href) return;
       note(url);
-      throw new Error("no way");
+      throw no_way;
+    };
+  }
+  for (const name of ["error", "warn"]) {
+    const original = console[name];
+    console[name] = function (...words) {
+      if (state.probing && words.includes(no_way)) throw no_way;
+      return original.apply(this, words);
     };
   }
   window.open = (url) => { if (url) note(url); return null; };
@@ -27,19 +38,46 @@ PREPARE: Final = """
     if (!event.formData) note(event.destination.url);
     if (event.cancelable) event.preventDefault();
   });
-  const watch = () => new MutationObserver(() => { state.changed = performance.now(); })
-    .observe(document, { childList: true, subtree: true, characterData: true });
-  watch();
+  const watcher = new MutationObserver(() => { state.changed = performance.now(); });
+  const watch = (root) => watcher.observe(root, { childList: true, subtree: true, characterData: true });
+  watch(document);
+  const attach = Element.prototype.attachShadow;
+  Element.prototype.attachShadow = function (options) {
+    const root = attach.apply(this, arguments);
+    if (options.mode === "open") { state.roots.push(root); watch(root); }
+    return root;
+  };
+  const [set_timer, clear_timer] = [window.setTimeout, window.clearTimeout];
+  window.setTimeout = function (work, delay, ...given) {
+    if (typeof work !== "function" || !(delay >= 100)) return set_timer.apply(this, arguments);
+    const timer = set_timer(() => { state.timers.delete(timer); work.apply(window, given); }, delay);
+    state.timers.add(timer);
+    return timer;
+  };
+  window.clearTimeout = (timer) => { state.timers.delete(timer); clear_timer(timer); };
+  state.there = () => [document, ...state.roots.filter((root) => root.host.isConnected)];
+  // Not what leads to a place on this page: "#/here?id=below" where there is an element of that name.
+  const stays = (link) => {
+    const [route, name] = link.hash.split("?");
+    const value = (name || "").split("=").pop();
+    return name && value && route.replace(/^#!?\\/?/, "") === location.hash.split("?")[0].replace(/^#!?\\/?/, "")
+      && document.getElementById(decodeURIComponent(value)) !== null;
+  };
+  state.links = () => state.all("a[href]").filter((link) => /^http/.test(link.href) && !stays(link))
+    .map((link) => link.href);
+  state.all = (selector) => state.there().flatMap((root) => [...root.querySelectorAll(selector)]);
 })();
 """
 
-# -> {quiet: milliseconds since the page last changed, words, waits: it says that it is loading}
+# -> {quiet: milliseconds since the page last changed, words, waits: it says that it is loading, or has set a timer}
 LOOK: Final = """
 () => {
-  const text = document.body ? document.body.innerText.trim() : "";
-  const words = text ? text.split(/\\s+/).length : 0;
-  const waits = words < 25 && /loading|please wait|one moment|laden|chargement|cargando/i.test(text);
   const state = window.__llmcrawler;
+  const shadows = state ? state.there().slice(1).flatMap((root) => [...root.children]) : [];
+  const text = [document.body, ...shadows].map((element) => element && element.innerText || "").join(" ").trim();
+  const words = text ? text.split(/\\s+/).length : 0;
+  const says = /loading|please wait|one moment|laden|chargement|cargando/i.test(text);
+  const waits = words < 25 && (says || Boolean(state && state.timers.size));
   return { quiet: state ? performance.now() - state.changed : 1e9, words, waits };
 }
 """
@@ -63,12 +101,10 @@ SNAPSHOT: Final = """
 """
 
 # -> the urls of all links
-LINKS: Final = (
-    "() => [...document.querySelectorAll('a[href]')].map((link) => link.href).filter((url) => /^http/.test(url))"
-)
+LINKS: Final = "() => window.__llmcrawler.links()"
 
 # -> {height, items}: whether a step has brought anything
-SIZE: Final = "() => ({ height: document.documentElement.scrollHeight, items: document.querySelectorAll('*').length })"
+SIZE: Final = "() => ({ height: document.documentElement.scrollHeight, items: window.__llmcrawler.all('*').length })"
 
 # One step towards the end of a list: the button that loads more, else the end of the page. -> whether it clicked
 MORE: Final = """
@@ -78,12 +114,12 @@ MORE: Final = """
     + "(?:la suite|plus)|(?:cargar|ver|mostrar) m[áa]s|carica altr|mostra altr|meer laden|показать ещ)", "i");
   const pressable = "button, [role=button], a:not([href]), a[href='#'], a[href^='javascript:'], input[type=button]";
   const seen = (element) => element.offsetParent !== null && !element.disabled;
-  for (const element of document.querySelectorAll(pressable)) {
+  for (const element of window.__llmcrawler.all(pressable)) {
     const text = (element.innerText || element.value || element.getAttribute("aria-label") || "").trim();
     if (text.length < 60 && wanted.test(text) && seen(element)) { element.click(); return true; }
   }
   window.scrollTo(0, document.documentElement.scrollHeight);
-  for (const element of document.querySelectorAll("main, [role=main], div, ul, section")) {
+  for (const element of window.__llmcrawler.all("main, [role=main], div, ul, section")) {
     const scrolls = /(auto|scroll)/.test(getComputedStyle(element).overflowY);
     if (scrolls && element.scrollHeight > element.clientHeight + 200) element.scrollTop = element.scrollHeight;
   }
@@ -97,28 +133,29 @@ PROBE: Final = """
 async (limit) => {
   const state = window.__llmcrawler;
   const urls = [];
-  for (const element of document.querySelectorAll("[routerlink], [ng-reflect-router-link], [data-href], [data-link]"))
+  for (const element of state.all("[routerlink], [ng-reflect-router-link], [data-href], [data-link]"))
     for (const name of ["routerlink", "ng-reflect-router-link", "data-href", "data-link"])
       if (element.getAttribute(name)) urls.push(element.getAttribute(name));
-  for (const element of document.querySelectorAll("router-link[to], nuxt-link[to]"))
-    urls.push(element.getAttribute("to"));
+  for (const element of state.all("router-link[to], nuxt-link[to]")) urls.push(element.getAttribute("to"));
   const quoted = /["'`]((?:https?:\\/)?\\/[^"'`\\s]*)["'`]/g;
-  for (const element of document.querySelectorAll("[onclick]"))
+  for (const element of state.all("[onclick]"))
     for (const [, url] of element.getAttribute("onclick").matchAll(quoted)) urls.push(url);
-  if (!state || !limit) return urls;
+  if (!limit) return urls;
 
   const never = new RegExp("delete|remove|buy|add to|basket|cart|log ?out|sign ?out|unsubscribe|accept|reject|cookie|"
     + "close|submit|save|cancel|print|share|download|vote|like|follow|report", "i");
   const is_link = (element) => element.closest("a[href]:not([href='#']):not([href^='javascript:'])");
   const points = (element) => getComputedStyle(element).cursor === "pointer";
+  const parent_of = (element) => element.parentElement || element.getRootNode().host;
   const wanted = [];
-  for (const element of document.querySelectorAll("body *")) {
+  for (const element of state.all("*")) {
     if (wanted.length >= limit) break;
-    const named = element.matches("[role=link], [onclick], button, a:not([href]), a[href='#'], a[href^='javascript:']");
-    if (!named && !(points(element) && element.parentElement && !points(element.parentElement))) continue;
+    const says = element.matches("[role=link], [onclick], button, a:not([href]), a[href='#'], a[href^='javascript:']");
+    if (!says && !(points(element) && parent_of(element) && !points(parent_of(element)))) continue;
     if (is_link(element) || element.closest("form, label, select, summary, [type=submit]")) continue;
     if (element.matches("input, textarea, option, video, audio, iframe")) continue;
-    const text = (element.innerText || element.getAttribute("aria-label") || "").trim();
+    const name = element.innerText || element.getAttribute("aria-label") || element.getRootNode().host?.innerText;
+    const text = (name || "").trim();
     if (!text || text.length > 400 || (text.length < 80 && never.test(text)) || element.offsetParent === null) continue;
     if (wanted.some((other) => other.contains(element))) continue;
     wanted.push(element);
@@ -128,12 +165,10 @@ async (limit) => {
   window.prompt = () => null;
   state.probing = true;
   for (const element of wanted) {
-    if (!element.isConnected) continue;
-    element.click();
+    element.click();  // also one that another click has removed: most of what listened to it still does
     await new Promise((resolve) => setTimeout(resolve, 0));
   }
   await new Promise((resolve) => setTimeout(resolve, wanted.length ? 150 : 0));
-  for (const link of document.querySelectorAll("a[href]")) if (/^http/.test(link.href)) urls.push(link.href);
-  return [...urls, ...state.urls];
+  return [...urls, ...state.links(), ...state.urls];
 }
 """

@@ -21,7 +21,7 @@ from llmcrawler.spiders.arrivals import Arrivals, add_facts, now
 from llmcrawler.spiders.base import FrontierSpider
 from llmcrawler.spiders.failures import response_fault
 from llmcrawler.spiders.rendering import Rendering
-from llmcrawler.urls import Sitemap
+from llmcrawler.urls import Sitemap, route_of
 
 _LINKS_AT_ONCE = 200
 
@@ -46,6 +46,8 @@ class ExploreSpider(FrontierSpider):
 
     async def parse(self, response: Response) -> AsyncIterator[Any]:
         lease: Lease = response.meta[LEASE]
+        if "#" not in response.url and route_of(lease.task.address):
+            response = response.replace(url=response.url + route_of(lease.task.address))
         unchanged = self._arrivals.not_modified(lease, response)
         fault = response_fault(response)
         if unchanged is not None:

@@ -14,6 +14,8 @@ from llmcrawler.rendering import LINKS_HEADER, NEVER, RENDER, RENDERED, Signs, f
 from llmcrawler.rendering.signs import THIN_WORDS
 from llmcrawler.wiring import Crawl
 
+# In Scrapy's HTTP cache a page and what the browser makes of it would be one.
+_BY_BROWSER = {RENDER: True, "dont_cache": True}
 _RAW = "signs_of_raw_page"  # in a request's meta: what came over plain HTTP
 
 _OF_THE_RESPONSE = ("download_latency",)
@@ -26,7 +28,7 @@ class Rendering:
     def meta_of(self, lease: Lease) -> dict[str, Any]:
         """Of a request that is made for a lease."""
         goes_straight = not lease.is_stored and _is_get(lease) and self._choice.goes_straight(lease.task.address)
-        return {RENDER: True} if goes_straight else {}
+        return dict(_BY_BROWSER) if goes_straight else {}
 
     def again(self, lease: Lease, response: TextResponse) -> Request | None:
         """The request for the browser, where the page needs it and did not come from there."""
@@ -46,7 +48,7 @@ class Rendering:
             return None
         # A page does not refer to itself.
         kept = {name: value for name, value in response.meta.items() if name not in _OF_THE_RESPONSE}
-        meta = {**kept, RENDER: True, _RAW: signs, "referrer_policy": "no-referrer"}
+        meta = {**kept, **_BY_BROWSER, _RAW: signs, "referrer_policy": "no-referrer"}
         return response.request.replace(url=response.url, meta=meta, dont_filter=True)
 
     def more_links(self, lease: Lease, response: TextResponse) -> list[Link]:
@@ -72,7 +74,7 @@ class Rendering:
             return "the page stayed empty in the browser as well"
         if self._choice.mode == NEVER:
             return "the page is made by scripts: -a render=auto would render it"
-        return "the page is made by scripts and was not rendered; see the log"
+        return "the page is made by scripts and not rendered: see the log, or pages like it stayed empty in the browser"
 
 
 def _is_get(lease: Lease) -> bool:

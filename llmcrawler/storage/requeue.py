@@ -16,7 +16,7 @@ from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import STAGES, id_of, read_value, return_to_queue, write_value
 from llmcrawler.storage.schema import State, open_job_file, read_job_file, refusal
 from llmcrawler.storage.status import stage_order
-from llmcrawler.urls import normalise
+from llmcrawler.urls import normalise_with_route
 
 _RAN = "EXISTS (SELECT 1 FROM stages s WHERE s.url = u.id AND {})"
 _FAILED = _RAN.format("s.status = 'failed' AND {}")
@@ -137,7 +137,7 @@ def _name(connection: JobConnection, urls: Iterable[str]) -> tuple[str, ...]:
         if "*" in url:
             found = connection.execute("SELECT id FROM urls WHERE url GLOB ?", (_glob(url),)).fetchall()
         else:
-            address = normalise(url) or url
+            address = normalise_with_route(url) or url
             number = id_of(connection, address)
             found = [] if number is None else [(number,)]
             found += connection.execute(_TASKS_OF, (len(address) + 1, f"{address}#")).fetchall()

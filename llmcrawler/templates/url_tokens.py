@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from urllib.parse import parse_qsl, urlsplit
 
+from llmcrawler.urls import routed_path
+
 _MAX_SEGMENTS = 8
 _MAX_KEYS = 8
 _MAX_CHARS = 40
@@ -20,7 +22,7 @@ def url_tokens(url: str) -> frozenset[str]:
     A segment that names one page (a slug) gives a token that occurs once and so weighs little or nothing
     in the clustering; the shape token beside it is what its neighbours share.
     """
-    parts = urlsplit(url)
+    parts = urlsplit(routed_path(url))
     segments = _segments(parts.path)
     tokens = {f"depth:{len(segments)}", f"slash:{parts.path.endswith('/')}"}
     for index, segment in enumerate(segments):
@@ -43,7 +45,7 @@ def common_pattern(urls: Iterable[str]) -> str:
     keys: list[set[str]] = []
     slash = True
     for url in urls:
-        parts = urlsplit(url)
+        parts = urlsplit(routed_path(url))
         paths.append([segment[:_MAX_CHARS] for segment in parts.path.split("/") if segment])
         keys.append({key for key, _ in _query(parts.query)})
         slash = slash and parts.path.endswith("/")

@@ -4,6 +4,7 @@ from llmcrawler.urls.addresses import AddressGuard, is_private_address, is_priva
 from llmcrawler.urls.llms_txt import parse_llms_txt
 from llmcrawler.urls.normalise import MAX_URL_LENGTH, dedup_key, normalise
 from llmcrawler.urls.pattern import url_pattern
+from llmcrawler.urls.routes import normalise_with_route, route_of, routed_path
 from llmcrawler.urls.scope import Scope
 from llmcrawler.urls.sitemaps import Listed, Sitemap, parse_sitemap
 from llmcrawler.urls.sites import origin_of, relative_url, site_name
@@ -24,10 +25,13 @@ __all__ = [
     "is_private_address",
     "is_private_host",
     "normalise",
+    "normalise_with_route",
     "origin_of",
     "parse_llms_txt",
     "parse_sitemap",
     "relative_url",
+    "route_of",
+    "routed_path",
     "site_name",
     "url_pattern",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import re
 import zlib
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
@@ -20,11 +21,20 @@ MAX_URLS = 200_000
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _URL = re.compile(r"https?://[^\s<>\"']+", re.IGNORECASE)
-_LOC = re.compile(r"<(?:[\w-]+:)?(loc|link)\b[^>]*>\s*(?:<!\[CDATA\[)?\s*([^<\]]+)", re.IGNORECASE)
+# With its end. Pictures and films have addresses too.
+_LOC = re.compile(
+    r"<(?!image:|video:)(?:[\w-]+:)?(?:loc|link)\b[^>]*>\s*(?:<!\[CDATA\[)?\s*([^<\]]+)(?=(?:\]\]>\s*)?</)",
+    re.IGNORECASE,
+)
+_DECLARED = re.compile(rb"""\A<\?xml[^>]*\bencoding\s*=\s*["']([\w.:-]+)["'][^>]*>""", re.IGNORECASE)
+_DECLARATION = re.compile(r"\A\ufeff?<\?xml[^>]*>", re.IGNORECASE)
+_AMPERSAND = "\ue000"  # stands for one where libxml2 would lose it
 _ROOT = re.compile(r"<(?:[\w-]+:)?(?:urlset|sitemapindex|rss|feed|rdf)\b", re.IGNORECASE)
+_START = re.compile(rf"<\?xml\b|{_ROOT.pattern}", re.IGNORECASE)
 _WEB_PAGE = re.compile(r"<!doctype html|<html\b", re.IGNORECASE)
 _SITEMAP_FILE = re.compile(r"sitemap[^/?]*\.xml(?:\.gz)?$", re.IGNORECASE)
 _BOMS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_XHTML = "http://www.w3.org/1999/xhtml"
 _MAX_TEXT = 500  # characters of a title or a date
 _HEAD_BYTES = 2000
 
@@ -55,6 +65,7 @@ class _Reading:
     """What was found so far."""
 
     urls: dict[str, Listed] = field(default_factory=dict)
+    others: dict[str, Listed] = field(default_factory=dict)  # in other languages
     sitemaps: dict[str, None] = field(default_factory=dict)
     is_feed: bool = False
     fault: str = ""
@@ -71,7 +82,8 @@ class _Reading:
             self.blame(f"it has {MAX_URLS:,} urls or more: the rest is left out")
         elif not self.urls and not self.sitemaps:
             self.blame("it holds no urls")
-        return Sitemap(tuple(self.urls.values())[:MAX_URLS], tuple(self.sitemaps)[:MAX_URLS], self.is_feed, self.fault)
+        urls = tuple((self.urls | {url: one for url, one in self.others.items() if url not in self.urls}).values())
+        return Sitemap(urls[:MAX_URLS], tuple(self.sitemaps)[:MAX_URLS], self.is_feed, self.fault)
 
 
 def parse_sitemap(body: bytes) -> Sitemap:
@@ -87,16 +99,22 @@ def parse_sitemap(body: bytes) -> Sitemap:
     body = body.lstrip(b"\x00\t\r\n ")
     bom_encoding = next((encoding for bom, encoding in _BOMS.items() if body.startswith(bom)), "")
     head = body[:_HEAD_BYTES].decode(bom_encoding or "latin-1", "replace").lstrip("\ufeff \t\r\n")
+    start = head.find("<?xml") if head.startswith("<") else _start_of_root(head)
+    if start > 0 and not bom_encoding:  # behind what the server says of its own troubles
+        body, head = body[start:], head[start:]
     if not head.startswith("<"):
         _read_lines(body.decode(bom_encoding or "utf-8", "replace"), found)
     elif _WEB_PAGE.search(head) and not _ROOT.search(head):  # often an error page under the sitemap's address
         found.blame("it is a web page")
     else:
         _read_xml(body, found)
-        # The recovering parser gives up at some faults, such as an encoding that does not exist.
-        if not found.urls and not found.sitemaps:
-            _scan(body.decode(bom_encoding or "utf-8", "replace"), found)
     return found.as_sitemap()
+
+
+def _start_of_root(head: str) -> int:
+    """-1 where there is none."""
+    match = _START.search(head)
+    return -1 if match is None else match.start()
 
 
 def _unpack(body: bytes) -> tuple[bytes, str]:
@@ -131,8 +149,33 @@ def _read_xml(body: bytes, found: _Reading) -> None:
         _pull(body, found, recover=False)
     except etree.XMLSyntaxError as error:
         found.blame(f"its XML is malformed: {str(error)[:_MAX_TEXT]}")
-        with suppress(etree.XMLSyntaxError):  # past recovery: keep what was read so far
-            _pull(body, found, recover=True)
+    else:
+        if found.urls or found.sitemaps:
+            return
+    _read_malformed(_text_of(body), found)
+
+
+def _read_malformed(text: str, found: _Reading) -> None:
+    """The recovering parser drops all entities from the first fault on, and what is not closed."""
+    plain = _DECLARATION.sub("", text).replace("&", _AMPERSAND)
+    with suppress(etree.XMLSyntaxError):  # past recovery: keep what was read so far
+        _pull(plain.encode("utf-8", "replace"), found, recover=True)
+    last = next(reversed(found.urls), None)
+    if last is not None and html.unescape(text).endswith(last):  # half an address is none
+        del found.urls[last]
+    if not found.is_feed:
+        _scan(text, found)
+
+
+def _text_of(body: bytes) -> str:
+    """In the encoding that it says, if that is true."""
+    bom = next((encoding for bom, encoding in _BOMS.items() if body.startswith(bom)), "")
+    declared = _DECLARED.match(body)
+    for encoding in (bom, declared[1].decode("ascii") if declared else "", "utf-8"):
+        with suppress(UnicodeDecodeError, LookupError):
+            if encoding:
+                return body.decode(encoding)
+    return body.decode("utf-8" if bom else "cp1252", "replace")
 
 
 def _pull(body: bytes, found: _Reading, *, recover: bool) -> None:
@@ -161,6 +204,8 @@ def _collect(parser: etree.XMLPullParser, found: _Reading) -> None:
             found.sitemaps.setdefault(listed.url)
         elif listed.url:
             found.urls.setdefault(listed.url, listed)
+        for address in _in_other_languages(element) if len(found.others) < MAX_URLS else ():
+            found.others.setdefault(address, Listed(address))
         element.clear()
         parent = element.getparent()
         # Entries that were read are let go, so 50,000 of them never stand in memory.
@@ -173,19 +218,33 @@ def _read_entry(element: etree._Element) -> Listed:
     address = modified = title = ""
     for child in element.iterchildren("*"):
         name = child.tag.rpartition("}")[2].lower()
-        text = (child.text or "").strip()
+        text = _plain(child.text or "").strip()
         if name == "loc" and not address:
             address = text
         elif name == "link" and not address and child.get("rel", "alternate") == "alternate":
             # RSS writes the address as text, Atom as an attribute; xhtml:link of a sitemap is another language.
-            address = text or ("" if child.tag.startswith("{http://www.w3.org/1999/xhtml}") else child.get("href", ""))
+            address = text or ("" if child.tag.startswith(f"{{{_XHTML}}}") else _plain(child.get("href", "")))
         elif name in ("lastmod", "updated", "pubdate", "date") and not modified:
             modified = _iso(text) if name == "pubdate" else text
         elif name == "title" and not title:
             title = text
         elif name == "news" and not title:
-            title = (child.findtext("{*}title") or "").strip()
+            title = _plain(child.findtext("{*}title") or "").strip()
+        elif name == "guid" and not address and child.get("isPermaLink", "true") == "true" and _URL.fullmatch(text):
+            address = text
+    if address.startswith("&"):  # an entity that was not resolved
+        address = ""
     return Listed(address, modified[:_MAX_TEXT], " ".join(title.split())[:_MAX_TEXT])
+
+
+def _in_other_languages(element: etree._Element) -> Iterator[str]:
+    for child in element.iterchildren(f"{{{_XHTML}}}link"):
+        if child.get("rel") == "alternate" and child.get("hreflang"):
+            yield _plain(child.get("href", "")).strip()
+
+
+def _plain(text: str) -> str:
+    return html.unescape(text.replace(_AMPERSAND, "&")) if _AMPERSAND in text else text
 
 
 def _iso(date: str) -> str:
@@ -208,10 +267,10 @@ def _scan(text: str, found: _Reading) -> None:
     """Find addresses in what no XML parser reads."""
     is_index = re.search(r"<(?:[\w-]+:)?sitemapindex\b", text, re.IGNORECASE)
     for match in _LOC.finditer(text):
-        address = html.unescape(match[2]).strip()
+        address = html.unescape(match[1]).strip()
         if found.is_full:
             return
-        if not _URL.match(address):
+        if not _URL.match(address) or address in found.sitemaps:
             continue
         if is_index:
             found.sitemaps.setdefault(address)

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 from llmcrawler.errors import ConfigError
 from llmcrawler.urls.normalise import normalise
+from llmcrawler.urls.routes import normalise_with_route
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
@@ -76,14 +77,14 @@ class TaskList:
         if not entry or (self.kind == "txt" and entry.startswith("#")):
             return None
         if self.kind != "jsonl":
-            return ListedTask(_url(entry))
+            return ListedTask(_url(entry, normalise_with_route))
         try:
             row = json.loads(entry)
         except ValueError as error:
             raise ValueError(f"it is no JSON: {error}") from error
         if isinstance(row, dict) and row.get("kind") == "template":
             return None  # of a feed of ours
-        return ListedTask(_url(row.get("url") if isinstance(row, dict) else row))
+        return ListedTask(_url(row.get("url") if isinstance(row, dict) else row, normalise_with_route))
 
     def _cells(self, file: TextIO) -> Iterator[tuple[int, str]]:
         """The column of urls, with its line numbers."""
@@ -133,11 +134,11 @@ class _Pairs(dict[str, Any]):
         self.repeated = [name for name in self if names.count(name) > 1] if len(self) < len(pairs) else []
 
 
-def _url(given: Any) -> str:
+def _url(given: Any, spell: Callable[[str], str | None] = normalise) -> str:
     if given is None or given == "":
         raise ValueError("there is no url")
     text = given.strip() if isinstance(given, str) else ""
-    url = normalise(text if _SCHEME.match(text) else f"https://{text}") if text else None
+    url = spell(text if _SCHEME.match(text) else f"https://{text}") if text else None
     if url is None:
         raise ValueError(f"url={_shown(given)} is not an http or https url")
     return url

@@ -65,6 +65,8 @@ def test_a_page_whose_place_for_content_is_empty_is_worth_a_try(name):
     [
         (SHELLS["react"], f"<body>{PROSE}", True),
         (SHELLS["react"], SHELLS["react"], False),
+        (SHELLS["react"], "<body><p>Sold out</p>", True),
+        (SHELLS["react"], "<body><p>Loading page</p>", False),
         (SHELLS["vue"], f"<body><div id=app>{MENU}</div>", True),
         (MAYBE_MORE["empty main"], f"<body>{MENU}<main>{PROSE}</main>", True),
         (MAYBE_MORE["empty main"], f"<body>{MENU}<main>No news today</main>", False),
@@ -122,9 +124,13 @@ def test_never_and_always_ask_nothing():
 
 
 def test_found_links_survive_a_header():
-    header = links_header(["/a b", "https://x.example/ü?q=1", "javascript:void(0)", "../c"], "https://x.example/d/e")
+    header = links_header(
+        ["/a b", "#/r ü?q=1", "#there", "https://x.example/ü?q=1", "javascript:void(0)", "../c"],
+        "https://x.example/d/e",
+    )
     assert found_links(header) == [
-        "https://x.example/a%20b", "https://x.example/%C3%BC?q=1", "https://x.example/c",
+        "https://x.example/a%20b", "https://x.example/d/e#/r%20%C3%BC?q=1", "https://x.example/d/e",
+        "https://x.example/%C3%BC?q=1", "https://x.example/c",
     ]  # fmt: skip
     assert header.isascii()
 

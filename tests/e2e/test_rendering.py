@@ -23,9 +23,14 @@ def site():
 
 @needs_browser
 def test_an_app_is_crawled_by_the_browser_and_the_plain_pages_beside_it_are_not(tmp_path, site):
-    outcome = explore(tmp_path, site.url("/app/"), allow="/(app|plain|half)/")
+    cache = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path / "cache")}
+    outcome = explore(tmp_path, f"{site.url('/app/')},{site.url('/hash/')}", cache, allow="/(app|hash|plain|half)/")
     assert outcome.exit_status == 0, outcome.log
     pages = {page["url"].removeprefix(site.origin): page for page in outcome.pages}
+    routes = [path for path in pages if path.startswith("/hash/")]
+    assert sorted(routes) == ["/hash/", "/hash/#/lamps", "/hash/#/press", "/hash/#/team"]
+    assert "lamps pages are all behind" in pages["/hash/#/lamps"]["text"]
+    assert {pages[path]["final_url"] for path in routes} == {None}
     assert {f"/app/item/{number}" for number in range(1, ITEMS + 1)} <= pages.keys()
     assert {"/app/team", "/app/contact"} <= pages.keys()  # no HTML has these links
     assert all(page["error"] is None and len(page["text"]) > 50 for page in outcome.pages)

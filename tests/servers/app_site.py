@@ -1,5 +1,6 @@
 """A single-page app in plain JavaScript, and on the same host some plain pages, pages that are half made by scripts,
-and a list that grows. Raw, the app's pages are one and the same empty shell.
+and a list that grows. Raw, the app's pages are one and the same empty shell. /hash/ is an app behind the "#", with its
+menu in a shadow root, and buttons of a router that catches what goes wrong, as Vue Router does.
 
     python -m tests.servers.app_site [--port 0] [--latency 0.2]      prints "READY http://127.0.0.1:PORT/"
 """
@@ -53,6 +54,29 @@ window.addEventListener("popstate", show);
 show();
 """
 
+HASH = """
+const root = document.getElementById("root");
+const menu = document.createElement("nav").attachShadow({ mode: "open" });
+menu.innerHTML = '<a href="#/lamps">Lamps</a> <button>Team</button> <button>Press</button>';
+const words = " pages are all behind the mark, and there is enough to read on each one of them.";
+function show() {
+  const name = location.hash.replace("#/", "");
+  root.replaceChildren(menu.host, document.createElement("main"));
+  root.lastChild.innerHTML = `<h1 id="top">${name || "Front"}</h1><a href="#/${name}?id=top">Up</a>`
+    + `<p>${name}${words}</p>`;
+}
+async function go(name) {
+  await null;
+  try { history.replaceState({ scroll: 0 }, ""); history.pushState(null, "", "#/" + name); }
+  catch (error) { console.error(error); location.assign("#/" + name); }
+  root.textContent = "Another view";
+}
+for (const button of menu.querySelectorAll("button"))
+  button.onclick = () => root.contains(menu.host) && go(button.textContent.toLowerCase());
+addEventListener("hashchange", show);
+setTimeout(show, 600);
+"""
+
 HALF = (
     "<script>fetch('/app/api/text?seed=' + location.pathname.split('/').pop()).then((answer) => answer.json())"
     ".then((value) => { document.getElementById('content').innerHTML = value.text; });</script>"
@@ -85,6 +109,7 @@ class AppSite(MockSite):
             "/app/app.js": _script,
             "/app/photo.png": _picture,
             "/app/*": SHELL,
+            "/hash/": SHELL.replace('<script src="/app/app.js">', f"<script>{HASH}"),
             "/app/api/*": _api,
             "/plain/": layout("Plain pages", f"<h1>Plain pages</h1>{paragraphs(2, 3)}{plain}", head=_counter()),
             "/plain/*": _plain,
