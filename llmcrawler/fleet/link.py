@@ -25,7 +25,7 @@ OLDEST: Final = (6, 2)
 _TIMEOUT_SECONDS: Final = 5.0
 _PAUSES_SECONDS: Final = (0.1, 0.2, 0.5, 1.0)
 _CRAWL_ID: Final = re.compile(r"[\w.-]{1,100}\Z")
-# What an answer of the server means that it gives while it starts, fails over, or has no memory left.
+# A server that starts, fails over, is busy, or has no room left will do what it was asked for a while later.
 _AWAY: Final = (
     faults.ConnectionError,
     faults.TimeoutError,
@@ -33,8 +33,9 @@ _AWAY: Final = (
     faults.MasterDownError,
     faults.OutOfMemoryError,
     OSError,
-    TimeoutError,
 )
+# The same in words: redis-py has no class for some, and Redis 6.2 wraps what went wrong in a script.
+_AWAY_WORDS: Final = re.compile(r"(?:^|: -)(?:BUSY|MISCONF|NOREPLICAS|OOM|READONLY|UNBLOCKED) ")
 
 # After an absence the holders of all leases are given their time anew: it was not they who were away.
 _PARDON = """
@@ -79,8 +80,8 @@ class RedisLink:
         self._on_failure = on_failure
         self._digests: dict[str, str] = {}
         self._return: asyncio.Task[None] | None = None
-        self._gives_up_at: float | None = None
-        self._failure: StorageFailed | None = None
+        self._patience: tuple[float, float] | None = None  # since when, and seconds
+        self.failure: StorageFailed | None = None  # nothing can be had from this Redis any more
 
     def new_client(self, timeout_seconds: float) -> aioredis.Redis:
         """For `call`; who asks for one closes it."""
@@ -103,16 +104,19 @@ class RedisLink:
     async def call(self, work: Callable[[], Awaitable[Any]]) -> Any:
         """The same for any work with `client`."""
         while True:
-            if self._failure is not None:
-                raise self._failure
+            if self.failure is not None:
+                raise StorageFailed(str(self.failure))
             try:
                 return await work()
-            except _AWAY as error:
+            except (faults.RedisError, OSError) as error:
+                if not _is_away(error):
+                    raise
                 await self._outlast(error)
 
     def stop_waiting(self, seconds: float) -> None:
         """From now on a server that is away is waited for so long at most; then StorageFailed is raised."""
-        self._gives_up_at = time.monotonic() + seconds
+        if self._patience is None:
+            self._patience = (time.monotonic(), seconds)
 
     async def close(self) -> None:
         if self._return is not None:
@@ -138,23 +142,31 @@ class RedisLink:
         left, tries = time.monotonic(), 0
         try:
             while not await self._is_back():
-                if self._gives_up_at is not None and time.monotonic() > self._gives_up_at:
+                if self._is_impatient(left):
                     raise StorageFailed(f"Redis at {shown(self.url)} is away: what is held here goes back by itself")
                 await asyncio.sleep(_PAUSES_SECONDS[min(tries, len(_PAUSES_SECONDS) - 1)])
                 tries += 1
             logger.info("Redis is back after %.1f s", time.monotonic() - left)
         except StorageFailed as failure:
-            self._failure = failure
+            self.failure = failure
             self._on_failure(failure)
             raise
         finally:
             self._return = None
 
+    def _is_impatient(self, left: float) -> bool:
+        if self._patience is None:
+            return False
+        since, seconds = self._patience
+        return time.monotonic() > max(since, left) + seconds
+
     async def _is_back(self) -> bool:
         try:
             if await self._evaluate(_PARDON, (self._pardon_seconds,)):
                 return True
-        except _AWAY:
+        except (faults.RedisError, OSError) as error:
+            if not _is_away(error):
+                raise
             return False
         raise StorageFailed(
             f"Redis at {shown(self.url)} came back without the crawl {self.crawl_id}: let it keep its data "
@@ -190,6 +202,10 @@ def check_version(url: str, version: str) -> None:
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     if numbers < OLDEST:
         raise ConfigError(f"REDIS_URL={shown(url)}: it is version {version}; 6.2 is the oldest that will do")
+
+
+def _is_away(error: Exception) -> bool:
+    return isinstance(error, _AWAY) or _AWAY_WORDS.search(str(error)) is not None
 
 
 def _words(error: Exception) -> str:

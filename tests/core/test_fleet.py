@@ -9,8 +9,10 @@ from itertools import groupby
 from typing import Any
 
 import pytest
+from redis.exceptions import ResponseError
 
 from llmcrawler.errors import BudgetSpent, ConfigError, StorageFailed, WorkGivenBack
+from llmcrawler.fleet import desk as desk_module
 from llmcrawler.fleet import link as links
 from llmcrawler.fleet.desk import Desk
 from llmcrawler.fleet.gate import HostGate, Rests, Wish
@@ -21,6 +23,7 @@ from llmcrawler.fleet.rate import SharedRate
 from llmcrawler.fleet.sharing import SharedAnswers
 from llmcrawler.fleet.status import crew_status
 from llmcrawler.fleet.workers import Words, Workers
+from llmcrawler.frontier import Counts
 from llmcrawler.items import Page, PageContent
 from llmcrawler.llm import Budget, BudgetLimits
 from llmcrawler.storage import Outcome
@@ -204,6 +207,19 @@ async def test_a_leader_that_is_about_to_go_answers_nothing_and_who_has_asked_le
     await other.close()
 
 
+async def test_a_question_that_was_lost_on_its_way_is_asked_again(link_pair, monkeypatch):
+    monkeypatch.setattr(desk_module, "_ASK_AGAIN_SECONDS", 0.05)
+    (one, other), _ = await desks(link_pair, deaf="w1")
+    await one.ask("site", "classify", dict)
+    question = asyncio.ensure_future(other.ask("site", "classify", dict))
+    await asked(link_pair[1], "w1")
+    await link_pair[1].client.delete(f"{link_pair[1].prefix}:inbox:w1")
+    one.open()
+    assert await asyncio.wait_for(question, 20) == (False, {"by": "w1", "body": {}})
+    await one.close()
+    await other.close()
+
+
 async def test_a_desk_is_closed_also_where_a_cancellation_is_lost(link_pair, monkeypatch):
     """As redis-py does when it comes at the same moment as a timeout of its own."""
     (one, other), _ = await desks(link_pair)
@@ -323,6 +339,66 @@ async def test_a_redis_that_goes_away_is_waited_for_and_all_is_there_when_it_is_
         leases = await asyncio.wait_for(waiting, 20)
         assert [lease.url for lease in leases] == ["https://a.example/1", "https://a.example/2"]
         await frontier.close()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "READONLY You can't write against a read only replica.",
+        "OOM command not allowed when used memory > 'maxmemory'.",
+        "MISCONF Errors writing to the AOF file: No space left on device",
+        "NOREPLICAS Not enough good replicas to write.",
+        "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)",
+        "ERR Error running script (call to f_1): @user_script:4: @user_script: 4: -OOM command not allowed",  # 6.2
+    ],
+)
+async def test_a_redis_that_cannot_write_for_now_is_waited_for(link_pair, words):
+    link = link_pair[0]
+    await link.put("meta", {"wish": "{}"})
+    once = "if redis.call('INCR', KEYS[1] .. ':asked') == 1 then return redis.error_reply(ARGV[1]) end return 'done'"
+    assert await link.run(once, words) == b"done"
+
+
+async def test_a_mistake_of_ours_is_not_waited_for(link_pair):
+    with pytest.raises(ResponseError, match="WRONGTYPE"):
+        await link_pair[0].run("redis.call('SET', KEYS[1], 1) return redis.call('HGET', KEYS[1], 'a')")
+
+
+async def test_a_worker_that_ends_does_not_wait_long_for_a_redis_that_is_away(tmp_path):
+    failures: list[StorageFailed] = []
+    with RedisServer(tmp_path) as server:
+        link = RedisLink(server.url, "crawl", "w1", on_failure=failures.append)
+        await link.put("meta", {"wish": "{}"})
+        server.stop()
+        waiting = asyncio.ensure_future(link.run("return 1"))
+        _, pending = await asyncio.wait([waiting], timeout=0.3)
+        assert pending
+        link.stop_waiting(0.2)
+        with pytest.raises(StorageFailed, match="is away"):
+            await asyncio.wait_for(waiting, 20)
+        assert (len(failures), link.failure) == (1, failures[0])
+        await link.close()
+
+
+async def test_links_that_a_failover_has_lost_are_queued_again_before_their_page_is_done(link_pair, server, tmp_path):
+    """The replica had not heard of them; what it has of the crawl is older, and whole."""
+    frontier, client = redis(tmp_path, lambda: 1000.0, server.url, "w1"), link_pair[0].client
+    await frontier.open()
+    await frontier.add([task("/page")])
+    await frontier.lease(MANY, {}, MANY)
+    of_the_replica = {name: await client.dump(name) for name in await client.keys(f"{glob_of(link_pair[0])}:*")}
+    await frontier.add([task("/link"), task("/other")])
+    await client.delete(*await client.keys(f"{glob_of(link_pair[0])}:*"))
+    for name, value in of_the_replica.items():
+        await client.restore(name, 0, value)
+    assert await frontier.ack("https://a.example/page")
+    assert frontier.counts() == Counts(queued=2, done=1)
+    assert await frontier.refresh() == Counts(queued=2, done=1)
+    await frontier.close()
+
+
+def glob_of(link: RedisLink) -> str:
+    return link.prefix.replace("{", "[{]")
 
 
 async def test_a_budget_is_one_for_all_workers(link_pair):
