@@ -11,7 +11,7 @@ from typing import Any, Self
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 
-from llmcrawler.errors import WorkGivenBack
+from llmcrawler.errors import StorageFailed, WorkGivenBack
 from llmcrawler.items import Page, PageError, StageRun
 from llmcrawler.wiring import Crawl, crawl_of
 
@@ -74,9 +74,14 @@ class Stage(ABC):
         timeout = asyncio.timeout(self._timeout_seconds or None)
         try:
             async with timeout:
-                return await self.run(page)
+                error = await self.run(page)
+            if self._crawl.crew is not None:
+                self._crawl.crew.check()  # what was found out while its Redis went is not worth a line
+            return error
         except WorkGivenBack as left:
             raise DropItem("this worker leaves, and another one goes on with the page") from left
+        except StorageFailed as failure:
+            raise DropItem("the crawl is being closed; the page is for its next run") from failure
         except Exception as error:
             if timeout.expired():
                 message = f"it took longer than STAGE_TIMEOUT_SECONDS={self._timeout_seconds:g}"
