@@ -14,9 +14,10 @@ from typing import Any, Final
 import redis
 
 from llmcrawler.errors import ConfigError, StorageFailed
+from llmcrawler.fleet.checking import check_redis
 from llmcrawler.fleet.desk import Desk
 from llmcrawler.fleet.gate import HostGate
-from llmcrawler.fleet.link import RedisLink, check_redis, key_prefix
+from llmcrawler.fleet.link import RedisLink, key_prefix
 from llmcrawler.fleet.sharing import SharedSites
 from llmcrawler.fleet.workers import Roll, Words, Workers, new_worker_name
 from llmcrawler.frontier.redis import RedisFrontier

@@ -11,20 +11,17 @@ from hashlib import sha1
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import redis
 from redis import asyncio as aioredis
 from redis import exceptions as faults
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from llmcrawler.errors import ConfigError, StorageFailed
+from llmcrawler.errors import StorageFailed
 
 logger = logging.getLogger(__name__)
 
-OLDEST: Final = (6, 2)
-_TIMEOUT_SECONDS: Final = 5.0
+TIMEOUT_SECONDS: Final = 5.0
 _PAUSES_SECONDS: Final = (0.1, 0.2, 0.5, 1.0)
-_CRAWL_ID: Final = re.compile(r"[\w.-]{1,100}\Z")
 # A server that starts, fails over, is busy, or has no room left will do what it was asked for a while later.
 _AWAY: Final = (
     faults.ConnectionError,
@@ -75,7 +72,7 @@ class RedisLink:
         self.worker = worker
         self.crawl_id = crawl_id
         self.prefix = key_prefix(crawl_id)
-        self.client = self.new_client(_TIMEOUT_SECONDS)
+        self.client = self.new_client(TIMEOUT_SECONDS)
         self._pardon_seconds = pardon_seconds
         self._on_failure = on_failure
         self._digests: dict[str, str] = {}
@@ -88,7 +85,7 @@ class RedisLink:
         return aioredis.Redis.from_url(
             self.url,
             socket_timeout=timeout_seconds,
-            socket_connect_timeout=_TIMEOUT_SECONDS,
+            socket_connect_timeout=TIMEOUT_SECONDS,
             retry=Retry(NoBackoff(), 0),
         )
 
@@ -138,7 +135,7 @@ class RedisLink:
         await asyncio.shield(self._return)
 
     async def _until_returned(self, error: Exception) -> None:
-        logger.warning("Redis is away (%s): the crawl pauses until it is back", _words(error))
+        logger.warning("Redis is away (%s): the crawl pauses until it is back", said_by(error))
         left, tries = time.monotonic(), 0
         try:
             while not await self._is_back():
@@ -174,39 +171,10 @@ class RedisLink:
         )
 
 
-def check_redis(url: str, crawl_id: str) -> None:
-    """Raises ConfigError where no crawl could be kept there."""
-    if not _CRAWL_ID.match(crawl_id):
-        raise ConfigError(
-            f"CRAWL_ID={crawl_id!r}: with REDIS_URL it names the crawl that the workers share: letters, digits and .-_"
-        )
-    try:
-        client: redis.Redis = redis.Redis.from_url(
-            url, socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS
-        )
-    except ValueError as error:
-        raise ConfigError(f"REDIS_URL={shown(url)}: {error}") from error
-    try:
-        said = client.info("server")
-        client.set(f"{key_prefix(crawl_id)}:check", 1, px=1)
-    except (faults.AuthenticationError, faults.NoPermissionError, faults.AuthorizationError) as error:
-        raise ConfigError(f"REDIS_URL={shown(url)}: it refuses the user or the password ({_words(error)})") from error
-    except (faults.RedisError, OSError) as error:
-        raise ConfigError(f"REDIS_URL={shown(url)}: no Redis answers there ({_words(error)})") from error
-    finally:
-        client.close()
-    check_version(url, str(said.get("valkey_version") or said.get("redis_version") or "0"))
-
-
-def check_version(url: str, version: str) -> None:
-    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-    if numbers < OLDEST:
-        raise ConfigError(f"REDIS_URL={shown(url)}: it is version {version}; 6.2 is the oldest that will do")
-
-
 def _is_away(error: Exception) -> bool:
     return isinstance(error, _AWAY) or _AWAY_WORDS.search(str(error)) is not None
 
 
-def _words(error: Exception) -> str:
+def said_by(error: Exception) -> str:
+    """For a message of ours."""
     return str(error).strip().rstrip(".") or type(error).__name__

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Iterator
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 import pytest
@@ -14,9 +13,10 @@ from redis.exceptions import ResponseError
 from llmcrawler.errors import BudgetSpent, ConfigError, StorageFailed, WorkGivenBack
 from llmcrawler.fleet import desk as desk_module
 from llmcrawler.fleet import link as links
+from llmcrawler.fleet.checking import check_redis, check_server
 from llmcrawler.fleet.desk import Desk
 from llmcrawler.fleet.gate import HostGate, Rests, Wish
-from llmcrawler.fleet.link import RedisLink, check_redis, check_version
+from llmcrawler.fleet.link import RedisLink
 from llmcrawler.fleet.pages import page_of_json, page_to_json
 from llmcrawler.fleet.purse import SharedPurse
 from llmcrawler.fleet.rate import SharedRate
@@ -100,16 +100,17 @@ async def test_workers_take_turns_at_a_host_that_is_full(gates):
             gate.leave(entry)
 
     await asyncio.gather(work("one", gates.one), work("other", gates.other))
-    assert turns[1:-1].count("one") in (4, 5, 6)
-    assert max(len(list(run)) for _, run in groupby(turns[:-2])) <= 2
+    # One that has not asked for a moment, because the machine is busy, is not waited for.
+    assert turns[1:-1].count("one") in range(3, 8)
+    assert max(len(list(run)) for _, run in groupby(turns[:-3])) <= 3
 
 
-async def test_the_gap_of_a_host_is_from_any_workers_start_to_any_others(gates):
-    starts = []
+async def test_the_gap_of_a_host_is_from_any_workers_start_to_any_others(gates, link_pair):
+    link, starts = link_pair[0], []
     for gate in (gates.one, gates.other, gates.other, gates.one):
         gates.one.leave(await gate.enter(HOST, wish(gap_seconds=0.1)))
-        starts.append(time.monotonic())
-    assert starts[-1] - starts[0] >= 3 * 0.099
+        starts.append(float(await link.client.hget(f"{link.prefix}:h:{HOST}", "next")))  # by the server's clock
+    assert min(later - earlier for earlier, later in pairwise(starts)) > 0.0999
 
 
 async def test_a_host_that_refused_one_worker_rests_for_all_and_they_hear_why(gates):
@@ -118,7 +119,7 @@ async def test_a_host_that_refused_one_worker_rests_for_all_and_they_hear_why(ga
     await gates.one.told()
     with pytest.raises(Rests) as rest:
         await gates.other.enter(HOST, wish(4.0))
-    assert 29.0 < rest.value.seconds <= 30.0
+    assert 10.0 < rest.value.seconds <= 30.0
     assert [event["details"] for event in gates.news[1]] == [["429", 30.0, 0.1, 4]]
     assert gates.windows[1] == 2.0
     assert gates.news[0] == []
@@ -259,11 +260,11 @@ async def test_the_models_limits_a_minute_are_those_of_all_workers(link_pair):
 async def test_tokens_of_all_workers_count_and_a_server_that_asks_to_wait_is_left_alone_by_all(link_pair):
     one, other = (SharedRate(link, 0, 1000) for link in link_pair)
     await one.admit(900)
-    for tokens in (50, 200):
-        waiting = asyncio.ensure_future(other.admit(tokens))
-        await asyncio.wait([waiting], timeout=0.2)
-        assert waiting.done() == (tokens == 50)
-        waiting.cancel()
+    await asyncio.wait_for(other.admit(50), 20)
+    waiting = asyncio.ensure_future(other.admit(200))
+    await asyncio.wait([waiting], timeout=0.2)
+    assert not waiting.done()
+    waiting.cancel()
     third = SharedRate(link_pair[1], 0, 0)
     one.hold(30)
     await asyncio.gather(*one._posted)
@@ -295,6 +296,8 @@ async def test_lines_of_a_worker_that_is_gone_go_to_another_one(link_pair, serve
     workers = Workers(link_pair[1], 10)
     assert list(await workers.inherit("w1")) == ["https://a.example/1"]
     assert await workers.inherit("w1") == {}
+    await Workers(link_pair[0], 10).beat(Words("w1", "m", 1, 2.0), [])  # it was only stopped for a while
+    assert not await link_pair[1].client.exists(f"{link_pair[1].prefix}:lost")
     await workers.drop_lines(["https://a.example/1"])
     assert await link_pair[1].client.hlen(f"{link_pair[1].prefix}:lines:w2") == 0
     await frontier.close()
@@ -436,9 +439,20 @@ def test_what_no_crawl_could_be_kept_in_is_said_at_the_start(tmp_path, server):
     for url, words in (
         ("redis://127.0.0.1:1", "no Redis answers there"),
         ("http://127.0.0.1", "redis://"),
+        (server.url.replace("/0", "/99"), "DB index"),
     ):
         with pytest.raises(ConfigError, match=words):
             check_redis(url, "crawl")
+    with RedisServer(tmp_path, "--cluster-enabled", "yes") as cluster, pytest.raises(ConfigError, match="Cluster"):
+        check_redis(cluster.url, "crawl")
+    with RedisServer(tmp_path, "--maxmemory", "1gb", "--maxmemory-policy", "allkeys-lru") as forgetful:
+        with pytest.raises(ConfigError, match="noeviction"):
+            check_redis(forgetful.url, "crawl")
+        forgetful.client().config_set("maxmemory-policy", "noeviction")
+        forgetful.client().config_set("maxmemory", 1)
+        with pytest.raises(ConfigError, match=r"kept there .*maxmemory"):
+            check_redis(forgetful.url, "crawl")
+        check_redis(forgetful.url, "crawl", to_write=False)
     with RedisServer(tmp_path, "--requirepass", "other") as locked:
         for url in (locked.url, locked.url.replace("://", "://:secret@")):
             with pytest.raises(ConfigError, match="password") as error:
@@ -447,6 +461,8 @@ def test_what_no_crawl_could_be_kept_in_is_said_at_the_start(tmp_path, server):
     with pytest.raises(ConfigError, match="CRAWL_ID"):
         check_redis(server.url, "")
     with pytest.raises(ConfigError, match=r"6\.2"):
-        check_version(server.url, "5.0.14")
+        check_server(server.url, {"redis_version": "5.0.14"})
+    with pytest.raises(ConfigError, match="Sentinel"):
+        check_server(server.url, {"redis_version": "7.0.15", "redis_mode": "sentinel"})
     check_redis(server.url, "crawl")
     assert links.shown("redis://me:secret@host:1/0") == "redis://host:1/0"
