@@ -14,15 +14,17 @@ from typing import Any, Final
 import redis
 
 from llmcrawler.errors import ConfigError, StorageFailed
+from llmcrawler.fleet.checking import check_redis
 from llmcrawler.fleet.desk import Desk
 from llmcrawler.fleet.gate import HostGate
-from llmcrawler.fleet.link import RedisLink, check_redis, key_prefix
+from llmcrawler.fleet.link import RedisLink, key_prefix
 from llmcrawler.fleet.sharing import SharedSites
 from llmcrawler.fleet.workers import Roll, Words, Workers, new_worker_name
 from llmcrawler.frontier.redis import RedisFrontier
 from llmcrawler.job import CrewRules, Wish, differing_arguments
 
 _ACK_SECONDS: Final = 0.05
+_CLOSING_SECONDS: Final = 10.0  # that a Redis that is away is waited for at the end
 
 _BEGIN: Final = """
 local meta = KEYS[1] .. ':meta'
@@ -49,8 +51,9 @@ class Crew:
         self.rules = rules
         self.worker = new_worker_name()
         self.link = RedisLink(
-            rules.url, rules.crawl_id, self.worker, pardon_seconds=rules.lease_seconds, on_failure=on_failure
+            rules.url, rules.crawl_id, self.worker, pardon_seconds=rules.lease_seconds, on_failure=self._fail
         )
+        self._on_failure = on_failure
         self.frontier = RedisFrontier(
             self.link,
             lease_seconds=rules.lease_seconds,
@@ -93,6 +96,20 @@ class Crew:
 
     def _hear(self, host: str, events: list[Mapping[str, Any]], window: float) -> None:
         self.on_news(host, events, window)
+
+    def leave(self) -> None:
+        """This worker ends: it asks no others, and a Redis that is away is not waited for long."""
+        self.desk.leave()
+        self.link.stop_waiting(_CLOSING_SECONDS)
+
+    def check(self) -> None:
+        """Raises StorageFailed where nothing can be acknowledged any more."""
+        if self.link.failure is not None:
+            raise StorageFailed(str(self.link.failure))
+
+    def _fail(self, failure: StorageFailed) -> None:
+        self.desk.leave()  # no answer of another worker comes any more
+        self._on_failure(failure)
 
     def others(self) -> list[Words]:
         return [one for one in self.roll.words if one.worker != self.worker]

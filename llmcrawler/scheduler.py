@@ -36,7 +36,6 @@ NOT_BEFORE_SECONDS = "not_before_seconds"  # in the meta of a request that comes
 # Pages may come in faster than they can be read: so many of them wait as bodies.
 _MOST_ARRIVING = 32
 _LOOK_AGAIN_SECONDS = 5.0
-_CLOSING_SECONDS = 10.0  # that a Redis that is away is waited for at the end
 
 logger = logging.getLogger(__name__)
 
@@ -307,11 +306,14 @@ class FrontierScheduler(BaseScheduler):
 
     async def _item_was_dropped(self, item: object, exception: BaseException | None = None) -> None:
         """By a pipeline of the user's: there is no line of it. Or this worker leaves, and others have it."""
-        if isinstance(item, Line) and isinstance(getattr(exception, "__cause__", None), WorkGivenBack):
-            if self._leases.pop(item.id, None) is not None:
-                await self.frontier.release(item.id)
-        elif isinstance(item, Line):
+        if not isinstance(item, Line):
+            return
+        cause = getattr(exception, "__cause__", None)
+        if not isinstance(cause, (StorageFailed, WorkGivenBack)):
             await self._end(item, Outcome(None, _runs(item)))
+        elif self._leases.pop(item.id, None) is not None:
+            with suppress(StorageFailed):  # the crawl is being closed, and says why
+                await self.frontier.release(item.id)
 
     async def _item_failed(self, item: object) -> None:
         """In a pipeline of the user's: the log says how."""
@@ -379,7 +381,7 @@ class FrontierScheduler(BaseScheduler):
         for task in self._tasks:
             task.cancel()
         if self._crawl.crew is not None:  # it is closed when the feeds are
-            self._crawl.crew.link.stop_waiting(_CLOSING_SECONDS)
+            self._crawl.crew.leave()
         try:
             for url in list(self._leases):
                 await self.frontier.release(url)

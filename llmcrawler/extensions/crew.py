@@ -32,7 +32,7 @@ class CrewExtension:
         self._crawl = crawl
         self._crew = crew
         self._feeds = SafeFeeds(crawler)
-        self._beating: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self._idle_since: float | None = None
         self._confirmed_at = 0.0
         self._reason = "shutdown"
@@ -54,7 +54,7 @@ class CrewExtension:
 
     def spider_opened(self) -> None:
         logger.info("This is worker %s of the crawl %s", self._crew.worker, self._crew.rules.crawl_id)
-        self._beating = asyncio.ensure_future(self._beat())
+        self._tasks = [asyncio.ensure_future(self._beat()), asyncio.ensure_future(self._leave_with_engine())]
 
     def spider_idle(self) -> None:
         """There is nothing to do here; the crawl is at its end when that is so everywhere."""
@@ -70,8 +70,8 @@ class CrewExtension:
 
     async def engine_stopped(self) -> None:
         """Feeds are closed by now."""
-        if self._beating is not None:
-            self._beating.cancel()
+        for task in self._tasks:
+            task.cancel()
         try:
             await self._crew.drop_lines(self._feeds.take_safe())
             await self._crew.close(self._reason)
@@ -89,6 +89,14 @@ class CrewExtension:
             is_idle = self._idle_since is not None or self._scheduler.working() == 0
             await asyncio.sleep(_IDLE_BEAT_SECONDS if is_idle else _BEAT_SECONDS)
 
+    async def _leave_with_engine(self) -> None:
+        """Apart from the beat, which waits for a Redis that is away."""
+        while True:
+            await asyncio.sleep(_IDLE_BEAT_SECONDS)
+            if self._is_closing():
+                self._crew.leave()
+                await self._scheduler.give_back()
+
     async def _beat_once(self) -> None:
         started = time.monotonic()
         await self._crew.beat(**self._words())
@@ -97,9 +105,8 @@ class CrewExtension:
         await self._crew.drop_lines(self._feeds.take_safe())
         self._write_lost()
         if self._is_closing():
-            self._crew.desk.leave()
-            await self._scheduler.give_back()
-        elif self._scheduler.working():
+            return
+        if self._scheduler.working():
             self._idle_since = None
         else:
             self._scheduler.look_again()
@@ -137,7 +144,7 @@ class CrewExtension:
 
     def _is_closing(self) -> bool:
         engine = self._crawler.engine
-        return engine is None or not engine.running or engine._slot is None or engine._slot.closing is not None
+        return engine is None or engine._slot is None or engine._slot.closing is not None
 
     @property
     def _scheduler(self) -> FrontierScheduler:

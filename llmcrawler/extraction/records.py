@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any
 
-from llmcrawler.errors import BudgetSpent, LLMError, LLMUnavailable
+from llmcrawler.errors import BudgetSpent, LLMError, LLMUnavailable, StorageFailed
 from llmcrawler.extraction.induction import Induction, LessonPage, LessonRules, Teacher
 from llmcrawler.extraction.learner import Held, Learner, LearnerKey
 from llmcrawler.extraction.model import Extractor, Field
@@ -273,6 +273,8 @@ class Records:
             variant = await self._adopted(learner, pages) or await self._induced(learner, pages)
         except LLMError as error:
             self._note_failure(learner, error)
+        except StorageFailed as error:  # the crawl is being closed, and says why
+            learner.gave_up, learner.error = True, PageError("record", "storage_failed", str(error))
         except Exception as error:  # a bug of ours must not leave pages waiting for ever
             logger.exception("Learning template %s of %s failed", learner.key.template, learner.key.site)
             learner.gave_up = True

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _LISTEN_SECONDS: Final = 1.0
+_ASK_AGAIN_SECONDS: Final = 15.0  # a question or its answer is lost with a connection, or in a failover
 _AGAIN: Final = object()
 
 _LEAD: Final = """
@@ -56,7 +57,7 @@ class Desk:
         self._leading: dict[str, asyncio.Task[None]] = {}
         self._number = count()
         self._questions: dict[int, _Question] = {}
-        self._answering: dict[asyncio.Task[None], str] = {}  # and who has asked
+        self._answering: dict[asyncio.Task[None], tuple[str, int]] = {}  # and who has asked, by which number
         self._listening: asyncio.Task[None] | None = None
         self._is_leaving = self._is_retired = self._is_closed = False
 
@@ -80,11 +81,12 @@ class Desk:
             number = next(self._number)
             question = _Question(site, holder, asyncio.get_running_loop().create_future())
             self._questions[number] = question
+            head = {"from": self._link.worker, "number": number, "kind": kind, "site": site}
             try:
-                await self._send(
-                    holder, {"from": self._link.worker, "number": number, "kind": kind, "site": site}, body()
-                )
-                answer = await question.told
+                while not question.told.done():
+                    await self._send(holder, head, body())
+                    await asyncio.wait([question.told], timeout=_ASK_AGAIN_SECONDS)
+                answer = question.told.result()
             finally:
                 del self._questions[number]
             if answer is not _AGAIN:
@@ -115,7 +117,7 @@ class Desk:
         for site, holder in list(self._holders.items()):
             if holder not in alive and holder != self._link.worker:
                 del self._holders[site]
-        for task, asker in self._answering.items():
+        for task, (asker, _number) in self._answering.items():
             if asker not in alive:
                 task.cancel()
         for question in self._questions.values():
@@ -166,8 +168,11 @@ class Desk:
                 if body is None:
                     self._holders.pop(question.site, None)
             return
+        asked = head["from"], head["number"]
+        if asked in self._answering.values():
+            return
         task = asyncio.ensure_future(self._serve(head, body))
-        self._answering[task] = head["from"]
+        self._answering[task] = asked
         task.add_done_callback(self._answering.pop)
 
     async def _serve(self, head: Mapping[str, Any], body: Any) -> None:
@@ -179,6 +184,8 @@ class Desk:
             if head["site"] in self._leading:
                 await asyncio.shield(self._leading[head["site"]])
                 answer = await self.handlers[head["kind"]](body)
+        except StorageFailed:  # the crawl is being closed, and says why
+            return
         except Exception as error:  # a bug of ours must not have the other ask for ever
             logger.exception("Error on a question of %s", head["from"])
             answer = {"failure": f"{type(error).__name__}: {error}"}

@@ -11,21 +11,18 @@ from hashlib import sha1
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import redis
 from redis import asyncio as aioredis
 from redis import exceptions as faults
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from llmcrawler.errors import ConfigError, StorageFailed
+from llmcrawler.errors import StorageFailed
 
 logger = logging.getLogger(__name__)
 
-OLDEST: Final = (6, 2)
-_TIMEOUT_SECONDS: Final = 5.0
+TIMEOUT_SECONDS: Final = 5.0
 _PAUSES_SECONDS: Final = (0.1, 0.2, 0.5, 1.0)
-_CRAWL_ID: Final = re.compile(r"[\w.-]{1,100}\Z")
-# What an answer of the server means that it gives while it starts, fails over, or has no memory left.
+# A server that starts, fails over, is busy, or has no room left will do what it was asked for a while later.
 _AWAY: Final = (
     faults.ConnectionError,
     faults.TimeoutError,
@@ -33,8 +30,9 @@ _AWAY: Final = (
     faults.MasterDownError,
     faults.OutOfMemoryError,
     OSError,
-    TimeoutError,
 )
+# The same in words: redis-py has no class for some, and Redis 6.2 wraps what went wrong in a script.
+_AWAY_WORDS: Final = re.compile(r"(?:^|: -)(?:BUSY|MISCONF|NOREPLICAS|OOM|READONLY|UNBLOCKED) ")
 
 # After an absence the holders of all leases are given their time anew: it was not they who were away.
 _PARDON = """
@@ -74,20 +72,20 @@ class RedisLink:
         self.worker = worker
         self.crawl_id = crawl_id
         self.prefix = key_prefix(crawl_id)
-        self.client = self.new_client(_TIMEOUT_SECONDS)
+        self.client = self.new_client(TIMEOUT_SECONDS)
         self._pardon_seconds = pardon_seconds
         self._on_failure = on_failure
         self._digests: dict[str, str] = {}
         self._return: asyncio.Task[None] | None = None
-        self._gives_up_at: float | None = None
-        self._failure: StorageFailed | None = None
+        self._patience: tuple[float, float] | None = None  # since when, and seconds
+        self.failure: StorageFailed | None = None  # nothing can be had from this Redis any more
 
     def new_client(self, timeout_seconds: float) -> aioredis.Redis:
         """For `call`; who asks for one closes it."""
         return aioredis.Redis.from_url(
             self.url,
             socket_timeout=timeout_seconds,
-            socket_connect_timeout=_TIMEOUT_SECONDS,
+            socket_connect_timeout=TIMEOUT_SECONDS,
             retry=Retry(NoBackoff(), 0),
         )
 
@@ -103,16 +101,19 @@ class RedisLink:
     async def call(self, work: Callable[[], Awaitable[Any]]) -> Any:
         """The same for any work with `client`."""
         while True:
-            if self._failure is not None:
-                raise self._failure
+            if self.failure is not None:
+                raise StorageFailed(str(self.failure))
             try:
                 return await work()
-            except _AWAY as error:
+            except (faults.RedisError, OSError) as error:
+                if not _is_away(error):
+                    raise
                 await self._outlast(error)
 
     def stop_waiting(self, seconds: float) -> None:
         """From now on a server that is away is waited for so long at most; then StorageFailed is raised."""
-        self._gives_up_at = time.monotonic() + seconds
+        if self._patience is None:
+            self._patience = (time.monotonic(), seconds)
 
     async def close(self) -> None:
         if self._return is not None:
@@ -134,27 +135,35 @@ class RedisLink:
         await asyncio.shield(self._return)
 
     async def _until_returned(self, error: Exception) -> None:
-        logger.warning("Redis is away (%s): the crawl pauses until it is back", _words(error))
+        logger.warning("Redis is away (%s): the crawl pauses until it is back", said_by(error))
         left, tries = time.monotonic(), 0
         try:
             while not await self._is_back():
-                if self._gives_up_at is not None and time.monotonic() > self._gives_up_at:
+                if self._is_impatient(left):
                     raise StorageFailed(f"Redis at {shown(self.url)} is away: what is held here goes back by itself")
                 await asyncio.sleep(_PAUSES_SECONDS[min(tries, len(_PAUSES_SECONDS) - 1)])
                 tries += 1
             logger.info("Redis is back after %.1f s", time.monotonic() - left)
         except StorageFailed as failure:
-            self._failure = failure
+            self.failure = failure
             self._on_failure(failure)
             raise
         finally:
             self._return = None
 
+    def _is_impatient(self, left: float) -> bool:
+        if self._patience is None:
+            return False
+        since, seconds = self._patience
+        return time.monotonic() > max(since, left) + seconds
+
     async def _is_back(self) -> bool:
         try:
             if await self._evaluate(_PARDON, (self._pardon_seconds,)):
                 return True
-        except _AWAY:
+        except (faults.RedisError, OSError) as error:
+            if not _is_away(error):
+                raise
             return False
         raise StorageFailed(
             f"Redis at {shown(self.url)} came back without the crawl {self.crawl_id}: let it keep its data "
@@ -162,35 +171,10 @@ class RedisLink:
         )
 
 
-def check_redis(url: str, crawl_id: str) -> None:
-    """Raises ConfigError where no crawl could be kept there."""
-    if not _CRAWL_ID.match(crawl_id):
-        raise ConfigError(
-            f"CRAWL_ID={crawl_id!r}: with REDIS_URL it names the crawl that the workers share: letters, digits and .-_"
-        )
-    try:
-        client: redis.Redis = redis.Redis.from_url(
-            url, socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS
-        )
-    except ValueError as error:
-        raise ConfigError(f"REDIS_URL={shown(url)}: {error}") from error
-    try:
-        said = client.info("server")
-        client.set(f"{key_prefix(crawl_id)}:check", 1, px=1)
-    except (faults.AuthenticationError, faults.NoPermissionError, faults.AuthorizationError) as error:
-        raise ConfigError(f"REDIS_URL={shown(url)}: it refuses the user or the password ({_words(error)})") from error
-    except (faults.RedisError, OSError) as error:
-        raise ConfigError(f"REDIS_URL={shown(url)}: no Redis answers there ({_words(error)})") from error
-    finally:
-        client.close()
-    check_version(url, str(said.get("valkey_version") or said.get("redis_version") or "0"))
+def _is_away(error: Exception) -> bool:
+    return isinstance(error, _AWAY) or _AWAY_WORDS.search(str(error)) is not None
 
 
-def check_version(url: str, version: str) -> None:
-    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-    if numbers < OLDEST:
-        raise ConfigError(f"REDIS_URL={shown(url)}: it is version {version}; 6.2 is the oldest that will do")
-
-
-def _words(error: Exception) -> str:
+def said_by(error: Exception) -> str:
+    """For a message of ours."""
     return str(error).strip().rstrip(".") or type(error).__name__

@@ -11,7 +11,8 @@ from typing import Any, Final
 import redis
 
 from llmcrawler.errors import ConfigError
-from llmcrawler.fleet.link import check_redis, key_prefix, shown
+from llmcrawler.fleet.checking import check_redis
+from llmcrawler.fleet.link import key_prefix, shown
 from llmcrawler.fleet.workers import Words
 
 _MAX_HOSTS: Final = 100
@@ -66,7 +67,7 @@ class CrewStatus:
 
 def crew_status(url: str, crawl_id: str) -> CrewStatus:
     """Raises ConfigError where there is no such crawl."""
-    check_redis(url, crawl_id)
+    check_redis(url, crawl_id, to_write=False)
     client: Any = redis.Redis.from_url(url, decode_responses=True)  # sync and async share their stubs
     with client:
         return _Reading(client, crawl_id).status(shown(url))

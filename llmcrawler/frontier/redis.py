@@ -10,7 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import redis_scripts as scripts
+from llmcrawler.frontier.added import AddedLately, Parts
 from llmcrawler.frontier.packing import pack, unpack
 from llmcrawler.frontier.protocol import Counts, Lease, UrlTask
 from llmcrawler.storage import Outcome
@@ -65,6 +67,8 @@ class RedisFrontier:
         self._clock = clock
         self._held: dict[str, int] = {}
         self._counts = Counts()
+        self._added = AddedLately()
+        self._adding = asyncio.Lock()
         self._ended: list[_Ended] = []
         self._acking: asyncio.Task[None] | None = None
         self._posted: set[asyncio.Task[Any]] = set()
@@ -77,16 +81,38 @@ class RedisFrontier:
 
     async def refresh(self) -> Counts:
         """The counts of this moment."""
-        self._note(await self.link.run(scripts.COUNTS))
+        if await self._last_known() < self._added.number:
+            await self._add_again()
         return self._counts
 
     async def add(self, tasks: Iterable[UrlTask]) -> int:
         new = 0
-        for some in _chunks(list(tasks), _ADDED_AT_ONCE):
-            counts, added = await self.link.run(scripts.ADD, *(part for task in some for part in _parts(task)))
-            self._note(counts)
-            new += added
+        async with self._adding:  # one after the other: their number says which of them Redis has
+            for some in _chunks(list(tasks), _ADDED_AT_ONCE):
+                parts = [part for task in some for part in _parts(task)]
+                new += await self._add(self._added.number + 1, parts)
+                self._added.note(parts)
         return new
+
+    async def _add(self, number: int, parts: Parts) -> int:
+        counts, added = await self.link.run(scripts.ADD, self.link.worker, number, *parts)
+        self._note(counts)
+        return int(added)
+
+    async def _last_known(self) -> int:
+        """The last of this worker's additions that Redis has."""
+        counts, number = await self.link.run(scripts.COUNTS, self.link.worker)
+        self._note(counts)
+        return int(number)
+
+    async def _add_again(self) -> None:
+        """What is lost was queued just before the server was replaced by a replica, which had not heard of it."""
+        async with self._adding:
+            lost = self._added.since(await self._last_known())
+            for parts in (*lost, ()):  # none: for those that are not kept any more, so that the number is right
+                await self._add(self._added.number, parts)
+        if lost:
+            logger.warning("Redis has lost what was last written to it: the urls that were queued are queued again")
 
     async def prefer(self, ranks: Mapping[str, int]) -> None:
         if ranks:
@@ -174,14 +200,18 @@ class RedisFrontier:
                     for one in ended:
                         one.told.set_exception(error)
                         one.told.exception()  # seen: its page may be gone by now
-                    raise
+                    if not isinstance(error, StorageFailed):  # the crawl is being closed, and says why
+                        raise
         finally:
             self._acking = None
 
     async def _settle(self, ended: Sequence[_Ended]) -> None:
         unsafe = self.make_safe([one.url for one in ended])
         parts = [part for one in ended for part in _ack_parts(one, with_line=one.url in unsafe)]
-        counts, done = await self.link.run(scripts.ACK, self.link.worker, *parts)
+        # Not before what their pages link to is queued.
+        while (answer := await self.link.run(scripts.ACK, self.link.worker, self._added.number, *parts))[1] is None:
+            await self._add_again()
+        counts, done = answer
         self._note(counts)
         self.on_kept(unsafe)
         for one, was_held in zip(ended, done, strict=True):

@@ -14,6 +14,7 @@ b:QUEUE    sorted set: urls that came back, by their places
 ranks      hash: group -> its rank; g:GROUP set: its queues
 leases     hash: arrival -> holder, rank, queue, task; deadlines sorted set: arrival -> when it is free again
 attempts   hash: arrival -> times that a holder began with it
+added      hash: worker -> the number of what it has added last
 lost, errors, workers, ...     see below, and fleet/
 
 A place is one number: the rank of the group, the rank, the arrival. A double holds 53 bits exactly; ranks are cut to 6.
@@ -110,18 +111,19 @@ local function is_new(bucket, key)
   end
   return redis.call('SADD', P .. 'seen:' .. bucket, key) == 1
 end
+local function last_added(worker) return tonumber(redis.call('HGET', P .. 'added', worker) or '0') end
 local function counts()
   local known = redis.call('HMGET', P .. 'counts', 'queued', 'done', 'dead')
   return {tonumber(known[1] or 0), redis.call('HLEN', P .. 'leases'), tonumber(known[2] or 0), tonumber(known[3] or 0)}
 end
 """
 
-# For each url: bucket, key, queue, rank, task.
+# worker, the number of this addition of its, then for each url: bucket, key, queue, rank, task
 ADD: Final = (
     _COMMON
     + """
 local arrival, added = tonumber(redis.call('HGET', P .. 'counts', 'arrival') or '0'), 0
-for i = 1, #ARGV, 5 do
+for i = 3, #ARGV, 5 do
   if is_new(ARGV[i], ARGV[i + 1]) then
     local queue, rank = ARGV[i + 2], tonumber(ARGV[i + 3])
     arrival, added = arrival + 1, added + 1
@@ -132,6 +134,7 @@ for i = 1, #ARGV, 5 do
   end
 end
 redis.call('HSET', P .. 'counts', 'arrival', arrival)
+redis.call('HSET', P .. 'added', ARGV[1], ARGV[2])
 return {counts(), added}
 """
 )
@@ -226,12 +229,14 @@ return gone
 """
 )
 
-# worker, then for each url: arrival, dead (1 or 0), its error ("stage/kind", or ""), its line to be kept (or ""), url
+# worker, its last addition, then for each url: arrival, dead (1 or 0), its error ("stage/kind", or ""), its line to be
+# kept (or ""), url. No answers where that addition is lost: links of these urls may be.
 ACK: Final = (
     _COMMON
     + """
+if last_added(ARGV[1]) < tonumber(ARGV[2]) then return {counts(), false} end
 local done = {}
-for i = 2, #ARGV, 5 do
+for i = 3, #ARGV, 5 do
   local holder, rank, queue, task = holding(ARGV[i])
   local is_held = holder == ARGV[1]
   if is_held then
@@ -282,7 +287,8 @@ return redis.call('HGET', P .. 'claimed', name) == ARGV[3] and 1 or 0
 """
 )
 
-COUNTS: Final = _COMMON + "return counts()"
+# worker: returns the counts, and its last addition
+COUNTS: Final = _COMMON + "return {counts(), last_added(ARGV[1])}"
 
 # The share that may be taken for known, and the urls to make room for. Returns the filter, and whether it is new.
 CHOOSE_FILTER: Final = """

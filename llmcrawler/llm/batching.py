@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from llmcrawler.errors import BadAnswer, LLMError, LLMFailed
+from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, StorageFailed
 from llmcrawler.llm.waiting import BatchRules, Entry, WaitingRoom
 
 logger = logging.getLogger(__name__)
@@ -200,7 +200,7 @@ class Batcher(Generic[Q, A]):
         except Exception as error:  # handed on to everyone who waits for this answer
             for entry in group:
                 entry.fail(error)
-            if not isinstance(error, LLMError):
+            if not isinstance(error, (LLMError, StorageFailed)):
                 logger.exception("%s batch %d: the worker broke", self._name, number)
             again, answered, outcome = [], 0, f"{type(error).__name__}: {error}"
         else:

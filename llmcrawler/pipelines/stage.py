@@ -12,7 +12,7 @@ from typing import Any, Self
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 
-from llmcrawler.errors import WorkGivenBack
+from llmcrawler.errors import StorageFailed, WorkGivenBack
 from llmcrawler.feeds.values import clean_text
 from llmcrawler.items import Page, PageError, StageRun
 from llmcrawler.wiring import Crawl, crawl_of
@@ -78,9 +78,14 @@ class Stage(ABC):
         timeout = asyncio.timeout(self._timeout_seconds or None)
         try:
             async with timeout:
-                return await self.run(page)
+                error = await self.run(page)
+            if self._crawl.crew is not None:
+                self._crawl.crew.check()  # what was found out while its Redis went is not worth a line
+            return error
         except WorkGivenBack as left:
             raise DropItem("this worker leaves, and another one goes on with the page") from left
+        except StorageFailed as failure:
+            raise DropItem("the crawl is being closed; the page is for its next run") from failure
         except (Exception, SystemExit) as error:  # what a user's stage calls may want to end the process
             if timeout.expired():
                 message = f"it took longer than STAGE_TIMEOUT_SECONDS={self._timeout_seconds:g}"

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Iterator
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 import pytest
+from redis.exceptions import ResponseError
 
 from llmcrawler.errors import BudgetSpent, ConfigError, StorageFailed, WorkGivenBack
+from llmcrawler.fleet import desk as desk_module
 from llmcrawler.fleet import link as links
+from llmcrawler.fleet.checking import check_redis, check_server
 from llmcrawler.fleet.desk import Desk
 from llmcrawler.fleet.gate import HostGate, Rests, Wish
-from llmcrawler.fleet.link import RedisLink, check_redis, check_version
+from llmcrawler.fleet.link import RedisLink
 from llmcrawler.fleet.pages import page_of_json, page_to_json
 from llmcrawler.fleet.purse import SharedPurse
 from llmcrawler.fleet.rate import SharedRate
 from llmcrawler.fleet.sharing import SharedAnswers
 from llmcrawler.fleet.status import crew_status
 from llmcrawler.fleet.workers import Words, Workers
+from llmcrawler.frontier import Counts
 from llmcrawler.items import Page, PageContent
 from llmcrawler.llm import Budget, BudgetLimits
 from llmcrawler.storage import Outcome
@@ -97,16 +100,17 @@ async def test_workers_take_turns_at_a_host_that_is_full(gates):
             gate.leave(entry)
 
     await asyncio.gather(work("one", gates.one), work("other", gates.other))
-    assert turns[1:-1].count("one") in (4, 5, 6)
-    assert max(len(list(run)) for _, run in groupby(turns[:-2])) <= 2
+    # One that has not asked for a moment, because the machine is busy, is not waited for.
+    assert turns[1:-1].count("one") in range(3, 8)
+    assert max(len(list(run)) for _, run in groupby(turns[:-3])) <= 3
 
 
-async def test_the_gap_of_a_host_is_from_any_workers_start_to_any_others(gates):
-    starts = []
+async def test_the_gap_of_a_host_is_from_any_workers_start_to_any_others(gates, link_pair):
+    link, starts = link_pair[0], []
     for gate in (gates.one, gates.other, gates.other, gates.one):
         gates.one.leave(await gate.enter(HOST, wish(gap_seconds=0.1)))
-        starts.append(time.monotonic())
-    assert starts[-1] - starts[0] >= 3 * 0.099
+        starts.append(float(await link.client.hget(f"{link.prefix}:h:{HOST}", "next")))  # by the server's clock
+    assert min(later - earlier for earlier, later in pairwise(starts)) > 0.0999
 
 
 async def test_a_host_that_refused_one_worker_rests_for_all_and_they_hear_why(gates):
@@ -115,7 +119,7 @@ async def test_a_host_that_refused_one_worker_rests_for_all_and_they_hear_why(ga
     await gates.one.told()
     with pytest.raises(Rests) as rest:
         await gates.other.enter(HOST, wish(4.0))
-    assert 29.0 < rest.value.seconds <= 30.0
+    assert 10.0 < rest.value.seconds <= 30.0
     assert [event["details"] for event in gates.news[1]] == [["429", 30.0, 0.1, 4]]
     assert gates.windows[1] == 2.0
     assert gates.news[0] == []
@@ -204,6 +208,19 @@ async def test_a_leader_that_is_about_to_go_answers_nothing_and_who_has_asked_le
     await other.close()
 
 
+async def test_a_question_that_was_lost_on_its_way_is_asked_again(link_pair, monkeypatch):
+    monkeypatch.setattr(desk_module, "_ASK_AGAIN_SECONDS", 0.05)
+    (one, other), _ = await desks(link_pair, deaf="w1")
+    await one.ask("site", "classify", dict)
+    question = asyncio.ensure_future(other.ask("site", "classify", dict))
+    await asked(link_pair[1], "w1")
+    await link_pair[1].client.delete(f"{link_pair[1].prefix}:inbox:w1")
+    one.open()
+    assert await asyncio.wait_for(question, 20) == (False, {"by": "w1", "body": {}})
+    await one.close()
+    await other.close()
+
+
 async def test_a_desk_is_closed_also_where_a_cancellation_is_lost(link_pair, monkeypatch):
     """As redis-py does when it comes at the same moment as a timeout of its own."""
     (one, other), _ = await desks(link_pair)
@@ -243,11 +260,11 @@ async def test_the_models_limits_a_minute_are_those_of_all_workers(link_pair):
 async def test_tokens_of_all_workers_count_and_a_server_that_asks_to_wait_is_left_alone_by_all(link_pair):
     one, other = (SharedRate(link, 0, 1000) for link in link_pair)
     await one.admit(900)
-    for tokens in (50, 200):
-        waiting = asyncio.ensure_future(other.admit(tokens))
-        await asyncio.wait([waiting], timeout=0.2)
-        assert waiting.done() == (tokens == 50)
-        waiting.cancel()
+    await asyncio.wait_for(other.admit(50), 20)
+    waiting = asyncio.ensure_future(other.admit(200))
+    await asyncio.wait([waiting], timeout=0.2)
+    assert not waiting.done()
+    waiting.cancel()
     third = SharedRate(link_pair[1], 0, 0)
     one.hold(30)
     await asyncio.gather(*one._posted)
@@ -279,6 +296,8 @@ async def test_lines_of_a_worker_that_is_gone_go_to_another_one(link_pair, serve
     workers = Workers(link_pair[1], 10)
     assert list(await workers.inherit("w1")) == ["https://a.example/1"]
     assert await workers.inherit("w1") == {}
+    await Workers(link_pair[0], 10).beat(Words("w1", "m", 1, 2.0), [])  # it was only stopped for a while
+    assert not await link_pair[1].client.exists(f"{link_pair[1].prefix}:lost")
     await workers.drop_lines(["https://a.example/1"])
     assert await link_pair[1].client.hlen(f"{link_pair[1].prefix}:lines:w2") == 0
     await frontier.close()
@@ -325,6 +344,66 @@ async def test_a_redis_that_goes_away_is_waited_for_and_all_is_there_when_it_is_
         await frontier.close()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "READONLY You can't write against a read only replica.",
+        "OOM command not allowed when used memory > 'maxmemory'.",
+        "MISCONF Errors writing to the AOF file: No space left on device",
+        "NOREPLICAS Not enough good replicas to write.",
+        "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)",
+        "ERR Error running script (call to f_1): @user_script:4: @user_script: 4: -OOM command not allowed",  # 6.2
+    ],
+)
+async def test_a_redis_that_cannot_write_for_now_is_waited_for(link_pair, words):
+    link = link_pair[0]
+    await link.put("meta", {"wish": "{}"})
+    once = "if redis.call('INCR', KEYS[1] .. ':asked') == 1 then return redis.error_reply(ARGV[1]) end return 'done'"
+    assert await link.run(once, words) == b"done"
+
+
+async def test_a_mistake_of_ours_is_not_waited_for(link_pair):
+    with pytest.raises(ResponseError, match="WRONGTYPE"):
+        await link_pair[0].run("redis.call('SET', KEYS[1], 1) return redis.call('HGET', KEYS[1], 'a')")
+
+
+async def test_a_worker_that_ends_does_not_wait_long_for_a_redis_that_is_away(tmp_path):
+    failures: list[StorageFailed] = []
+    with RedisServer(tmp_path) as server:
+        link = RedisLink(server.url, "crawl", "w1", on_failure=failures.append)
+        await link.put("meta", {"wish": "{}"})
+        server.stop()
+        waiting = asyncio.ensure_future(link.run("return 1"))
+        _, pending = await asyncio.wait([waiting], timeout=0.3)
+        assert pending
+        link.stop_waiting(0.2)
+        with pytest.raises(StorageFailed, match="is away"):
+            await asyncio.wait_for(waiting, 20)
+        assert (len(failures), link.failure) == (1, failures[0])
+        await link.close()
+
+
+async def test_links_that_a_failover_has_lost_are_queued_again_before_their_page_is_done(link_pair, server, tmp_path):
+    """The replica had not heard of them; what it has of the crawl is older, and whole."""
+    frontier, client = redis(tmp_path, lambda: 1000.0, server.url, "w1"), link_pair[0].client
+    await frontier.open()
+    await frontier.add([task("/page")])
+    await frontier.lease(MANY, {}, MANY)
+    of_the_replica = {name: await client.dump(name) for name in await client.keys(f"{glob_of(link_pair[0])}:*")}
+    await frontier.add([task("/link"), task("/other")])
+    await client.delete(*await client.keys(f"{glob_of(link_pair[0])}:*"))
+    for name, value in of_the_replica.items():
+        await client.restore(name, 0, value)
+    assert await frontier.ack("https://a.example/page")
+    assert frontier.counts() == Counts(queued=2, done=1)
+    assert await frontier.refresh() == Counts(queued=2, done=1)
+    await frontier.close()
+
+
+def glob_of(link: RedisLink) -> str:
+    return link.prefix.replace("{", "[{]")
+
+
 async def test_a_budget_is_one_for_all_workers(link_pair):
     limits = BudgetLimits(max_tokens=1000)
     one, other = Budget(limits), Budget(limits)
@@ -360,9 +439,20 @@ def test_what_no_crawl_could_be_kept_in_is_said_at_the_start(tmp_path, server):
     for url, words in (
         ("redis://127.0.0.1:1", "no Redis answers there"),
         ("http://127.0.0.1", "redis://"),
+        (server.url.replace("/0", "/99"), "DB index"),
     ):
         with pytest.raises(ConfigError, match=words):
             check_redis(url, "crawl")
+    with RedisServer(tmp_path, "--cluster-enabled", "yes") as cluster, pytest.raises(ConfigError, match="Cluster"):
+        check_redis(cluster.url, "crawl")
+    with RedisServer(tmp_path, "--maxmemory", "1gb", "--maxmemory-policy", "allkeys-lru") as forgetful:
+        with pytest.raises(ConfigError, match="noeviction"):
+            check_redis(forgetful.url, "crawl")
+        forgetful.client().config_set("maxmemory-policy", "noeviction")
+        forgetful.client().config_set("maxmemory", 1)
+        with pytest.raises(ConfigError, match=r"kept there .*maxmemory"):
+            check_redis(forgetful.url, "crawl")
+        check_redis(forgetful.url, "crawl", to_write=False)
     with RedisServer(tmp_path, "--requirepass", "other") as locked:
         for url in (locked.url, locked.url.replace("://", "://:secret@")):
             with pytest.raises(ConfigError, match="password") as error:
@@ -371,6 +461,8 @@ def test_what_no_crawl_could_be_kept_in_is_said_at_the_start(tmp_path, server):
     with pytest.raises(ConfigError, match="CRAWL_ID"):
         check_redis(server.url, "")
     with pytest.raises(ConfigError, match=r"6\.2"):
-        check_version(server.url, "5.0.14")
+        check_server(server.url, {"redis_version": "5.0.14"})
+    with pytest.raises(ConfigError, match="Sentinel"):
+        check_server(server.url, {"redis_version": "7.0.15", "redis_mode": "sentinel"})
     check_redis(server.url, "crawl")
     assert links.shown("redis://me:secret@host:1/0") == "redis://host:1/0"
