@@ -1,7 +1,9 @@
-"""Looks at a few pages of a site, as a crawl would come across them, and keeps what a plan needs of them."""
+"""Looks at a few pages of a site, drawn from what links lead to, and keeps what a plan needs of them."""
 
 from __future__ import annotations
 
+import zlib
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Self
@@ -9,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from scrapy.crawler import Crawler
 
-from llmcrawler.frontier import UrlTask
+from llmcrawler.frontier.protocol import FIRST, UrlTask
 from llmcrawler.planning import SampledPage, SiteSample, strata_of
 from llmcrawler.scheduler import FrontierScheduler
 from llmcrawler.templates import TemplateGrouper
@@ -67,7 +69,8 @@ class Sampler:
             key for key, task in self._tasks.items() if task.referer is not None and task.referer not in self._addresses
         }
         pages = [replace(page, pattern=strata[page.pattern]) for page in pages]
-        return SiteSample(pages, known, frozenset(listed))
+        depths = {key: task.depth for key, task in self._tasks.items()}
+        return SiteSample(pages, known, frozenset(listed), depths)
 
     def _grouped(self, one: _Seen) -> SampledPage:
         template = one.grouper.match(one.page.url, one.features) if one.grouper is not None else None
@@ -82,12 +85,30 @@ def sampler_of(crawler: Crawler) -> Sampler:
     return _samplers.setdefault(crawler, Sampler())
 
 
+class Draw:
+    """Gives urls ranks such that kinds of url take turns, as in a crawl, but of one kind any may be next: those that
+    were found first are not like the rest, and tell what their neighbours tell. The same site gives the same sample.
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def __call__(self, task: UrlTask) -> UrlTask:
+        if task.rank <= FIRST:  # the user's own
+            return task
+        pattern = url_pattern(task.url)
+        self._counts[pattern] += 1
+        place = zlib.crc32(task.url.encode()) % self._counts[pattern]
+        return replace(task, rank=place.bit_length())
+
+
 class SamplingScheduler(FrontierScheduler):
     """Notes what it hears of, and ends after PLAN_SAMPLE_PAGES pages."""
 
     def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
         super().__init__(crawler, crawl)
         self._sampler = sampler_of(crawler)
+        self._draw = Draw()
         self._max_pages = self._refundable = min(self._max_pages, crawler.settings.getint(SAMPLE_PAGES))
 
     @classmethod
@@ -97,4 +118,4 @@ class SamplingScheduler(FrontierScheduler):
     async def add(self, tasks: Iterable[UrlTask]) -> int:
         tasks = list(tasks)
         self._sampler.note_urls(tasks)
-        return await super().add(tasks)
+        return await super().add(map(self._draw, tasks))

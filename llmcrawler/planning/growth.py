@@ -29,9 +29,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
+from llmcrawler.planning.generations import apart
 from llmcrawler.planning.sample import SampledPage, SiteSample
 
 _ROUNDS = 60
@@ -77,21 +78,26 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class _Discovery:
-    """What pages of one stratum showed of another; see above for T, S, Q1 and Q2."""
+    """What pages of one stratum showed of another; see above for T, S, Q1 and Q2. `is_steady`: what they add falls
+    with none of them, as with pages of an open series.
+    """
 
     sampled: int
     seen: int
     once: int
     twice: int
+    is_steady: bool = False
 
     def chao(self, more: float) -> float:
-        if not self.twice or self.sampled < 2:
+        if self.is_steady or not self.twice or self.sampled < 2:
             return min(self.heaps(more), self.once / self.sampled * more)
         unseen = (self.sampled - 1) / self.sampled * self.once**2 / (2 * self.twice)
         left = (1 - self.once / (self.sampled * unseen + self.once)) ** more
         return float(unseen * (1 - left))
 
     def heaps(self, more: float) -> float:
+        if self.is_steady:
+            return self.once / self.sampled * more
         return float(self.seen * ((1 + more / self.sampled) ** (self.once / self.seen) - 1))
 
     def likely(self, more: float) -> float:
@@ -109,25 +115,39 @@ class _Discovery:
 def site_size(sample: SiteSample) -> list[Stratum]:
     """Each stratum with its size, largest first."""
     patterns = {*sample.known_counts, *sample.by_pattern}
-    known = {name: max(sample.known_counts.get(name, 0), len(sample.by_pattern.get(name, ()))) for name in patterns}
-    if sample.is_whole:
-        low = likely = high = {name: float(count) for name, count in known.items()}
-    else:
-        found, series = _discoveries(sample), _open_series(sample)
-        found = {edge: one for edge, one in found.items() if edge[0] != edge[1] or edge[0] not in series}
-        low = {name: float(count) for name, count in known.items()}
-        likely = _solve(known, found, _Discovery.likely, series, _REST_LIKELY)
-        high = _solve(known, found, _Discovery.high, series, _REST_HIGH)
+    sizes = _sizes(sample)
+    parts = apart(sample)
+    if parts is not None:
+        finer = _sizes(parts.sample)
+        for name, depths in parts.names.items():
+            whole = finer[depths[0]]
+            for depth in depths[1:]:
+                whole = whole.plus(finer[depth])
+            sizes[name] = Range(whole.low, whole.likely, max(whole.high, sizes[name].high))
     strata = [
-        Stratum(
-            name,
-            known[name],
-            tuple(sample.by_pattern.get(name, ())),
-            Range(low[name], max(low[name], likely[name]), max(low[name], likely[name], high[name])),
-        )
-        for name in patterns
+        Stratum(name, _known(sample, name), tuple(sample.by_pattern.get(name, ())), sizes[name]) for name in patterns
     ]
     return sorted(strata, key=lambda one: (-one.size.likely, one.pattern))
+
+
+def _known(sample: SiteSample, name: str) -> int:
+    return max(sample.known_counts.get(name, 0), len(sample.by_pattern.get(name, ())))
+
+
+def _sizes(sample: SiteSample) -> dict[str, Range]:
+    known = {name: _known(sample, name) for name in {*sample.known_counts, *sample.by_pattern}}
+    if sample.is_whole:
+        return {name: Range(count, count, count) for name, count in known.items()}
+    series = _open_series(sample)
+    found = _discoveries(sample, series)
+    found = {edge: one for edge, one in found.items() if edge[0] != edge[1] or edge[0] not in series}
+    likely = _solve(known, found, _Discovery.likely, series, _REST_LIKELY)
+    high = _solve(known, found, _Discovery.high, series, _REST_HIGH)
+    sizes = {}
+    for name, low in known.items():
+        more = max(0.0, likely[name] - low)
+        sizes[name] = Range(low, low + more, max(low + _REST_HIGH * more, high[name]))
+    return sizes
 
 
 def _solve(
@@ -178,7 +198,7 @@ def _open_series(sample: SiteSample) -> dict[str, int]:
     }
 
 
-def _discoveries(sample: SiteSample) -> dict[tuple[str, str], _Discovery]:
+def _discoveries(sample: SiteSample, series: Collection[str]) -> dict[tuple[str, str], _Discovery]:
     """By (stratum of the pages, stratum of the urls); only where something was seen once."""
     linked_from: dict[str, list[str]] = {}
     for page in sample.pages:
@@ -187,10 +207,15 @@ def _discoveries(sample: SiteSample) -> dict[tuple[str, str], _Discovery]:
     seen = Counter(sample.known[url] for url in linked_from)
     times: dict[tuple[str, str], Counter[int]] = {}
     for url, sources in linked_from.items():
+        target = sample.known[url]
+        lists = sum(source != target for source in sources)
         for source in set(sources):
-            times.setdefault((source, sample.known[url]), Counter())[len(sources)] += 1
+            count = lists if source in series and source != target else len(sources)
+            times.setdefault((source, target), Counter())[count] += 1
     return {
-        (source, target): _Discovery(len(sample.by_pattern[source]), seen[target], counts[1], counts[2])
+        (source, target): _Discovery(
+            len(sample.by_pattern[source]), seen[target], counts[1], counts[2], is_steady=source in series
+        )
         for (source, target), counts in times.items()
         if counts[1]
     }

@@ -33,12 +33,14 @@ class SampledPage:
 @dataclass(frozen=True, slots=True)
 class SiteSample:
     """`pages` in the order in which they came. `known` is every url of the site that was heard of, with its pattern:
-    from links, and from sitemaps (`listed`). `is_whole`: all of them were fetched.
+    from links, and from sitemaps (`listed`). `depths`: how many links lead there, as far as that is known. `is_whole`:
+    all of them were fetched.
     """
 
     pages: Sequence[SampledPage]
     known: Mapping[str, str]
     listed: frozenset[str] = frozenset()
+    depths: Mapping[str, int] = field(default_factory=dict)
     by_pattern: Mapping[str, Sequence[SampledPage]] = field(init=False)
     known_counts: Mapping[str, int] = field(init=False)
 

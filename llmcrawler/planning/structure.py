@@ -26,7 +26,7 @@ def with_items(sample: SiteSample, weak_types: Collection[str]) -> SiteSample:
         is_item = page.template in items and not page.is_sure and page.page_type in weak_types and page.item_type
         return replace(page, page_type=page.item_type) if is_item else page
 
-    return SiteSample([judged(page) for page in sample.pages], sample.known, sample.listed)
+    return SiteSample([judged(page) for page in sample.pages], sample.known, sample.listed, sample.depths)
 
 
 def _items(sample: SiteSample) -> set[str]:

@@ -73,6 +73,16 @@ def tree(width: int = 8, depth: int = 3) -> Graph:
     return graph
 
 
+def test_what_is_left_of_a_tree_are_leaves_though_all_its_urls_have_one_shape() -> None:
+    graph = {url: ("/{n}/", links) for url, (_pattern, links) in tree().items()}
+    depths = {url: url.rstrip("/").count("/") for url in graph}
+    sample = crawled(graph, 100)
+    size = total(SiteSample(sample.pages, sample.known, depths=depths))
+    assert 0.85 * len(graph) <= size.likely <= 1.15 * len(graph)
+    assert size.low <= len(graph) <= size.high
+    assert total(sample).likely > 2 * len(graph), "depths are what tells it"
+
+
 @pytest.mark.parametrize("make", [shop, tree])
 @pytest.mark.parametrize("count", [60, 100])
 def test_the_size_of_a_site_is_near(make: Callable[[], Graph], count: int) -> None:
