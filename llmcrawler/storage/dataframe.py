@@ -8,6 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import STAGES
 from llmcrawler.storage.schema import State
@@ -60,8 +62,15 @@ def read_status(jobdir: str | PathLike[str]) -> pd.DataFrame:
     with reading(Path(jobdir)) as connection:
         stages = _stages(connection)
         layout = _layout(stages)
-        parts = [_part(pd, layout, columns) for columns in _columns(connection, stages, layout)]
-    return pd.concat(parts, ignore_index=True) if parts else _part(pd, layout, [()] * len(layout))
+        (count,) = connection.execute("SELECT count(*) FROM urls").fetchone()
+        whole = [_blank(pd, kind, count) for _name, _source, kind in layout]
+        at = 0
+        for columns in _columns(connection, stages, layout):
+            for values, column in zip(columns, whole, strict=True):
+                column[at : at + len(values)] = values
+            at += len(columns[0])
+    named = {name: _series(pd, kind, whole.pop(0)) for name, _source, kind in layout}
+    return pd.DataFrame(named, copy=False)
 
 
 def status_summary(jobdir: str | PathLike[str]) -> dict[str, Any]:
@@ -96,19 +105,25 @@ def _columns(connection: JobConnection, stages: list[str], layout: list[_Column]
     texts: dict[Any, Any] = {}
     while rows := cursor.fetchmany(_ROWS_AT_ONCE):
         yield [
-            tuple(map(texts.setdefault, column, column)) if kind == "object" and name != "url" else column
+            _folded(name, kind, column, texts)
             for (name, _source, kind), column in zip(layout, zip(*rows, strict=True), strict=True)
         ]
 
 
-def _part(pd: Any, layout: list[_Column], columns: _Values) -> pd.DataFrame:
-    named = zip(layout, columns, strict=True)
-    return pd.DataFrame({name: _series(pd, name, kind, values) for (name, _source, kind), values in named})
-
-
-def _series(pd: Any, name: str, kind: str, values: tuple[Any, ...]) -> Any:
+def _folded(name: str, kind: str, values: tuple[Any, ...], texts: dict[Any, Any]) -> tuple[Any, ...]:
     if name == "state":
-        values = tuple(map(_STATES.__getitem__, values))
+        return tuple(map(_STATES.__getitem__, values))
+    return tuple(map(texts.setdefault, values, values)) if kind == "object" and name != "url" else values
+
+
+def _blank(pd: Any, kind: str, count: int) -> Any:
+    """A column to be filled. Parts that are joined in the end would take the memory of all of it once more."""
+    if kind == "Int64":
+        return pd.arrays.IntegerArray(np.zeros(count, "int64"), np.ones(count, "bool"))
+    return np.empty(count, "float64" if kind == "moment" else kind)
+
+
+def _series(pd: Any, kind: str, column: Any) -> Any:
     if kind == "moment":
-        return pd.to_datetime(pd.Series(values, dtype="float64"), unit="s", utc=True)
-    return pd.Series(values, dtype=kind)
+        return pd.to_datetime(pd.Series(column, copy=False), unit="s", utc=True)
+    return pd.Series(column, dtype=kind, copy=False)

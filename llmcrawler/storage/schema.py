@@ -6,6 +6,7 @@ import os
 import sqlite3
 from contextlib import closing
 from enum import IntEnum
+from functools import lru_cache
 from pathlib import Path
 
 from llmcrawler.errors import ConfigError
@@ -16,6 +17,7 @@ SCHEMA_VERSION = 2
 
 _CURE = "it is left as it is: name another JOBDIR, or remove the file to start anew"
 _HEADER = b"SQLite format 3\0"
+_Stamp = tuple[tuple[int, ...], ...]
 _QUICK_CHECK_BYTES = 200 * 2**20  # a second or two; beyond that damage shows when the crawl comes across it
 
 
@@ -120,14 +122,15 @@ def check_job_file(path: Path, *, is_whole: bool = False) -> None:
         connection = _connect_to_read(path)
         try:
             _check_identity(connection, path)
-            if not is_whole:
-                _check_pages(connection, path)
         finally:
             connection.close()
+        verdict = "ok" if is_whole else _verdict(path, _stamp(path))
     except sqlite3.DatabaseError as error:
         raise refusal(path, f"is damaged or cannot be read ({error})") from error
     except OSError as error:
         raise refusal(path, f"cannot be read ({error.strerror or error})") from error
+    if verdict != "ok":
+        raise refusal(path, f"is damaged ({verdict})")
 
 
 def open_job_file(path: Path) -> JobConnection:
@@ -196,11 +199,21 @@ def _is_blank(connection: sqlite3.Connection) -> bool:
     return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,))
 
 
-def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
-    if path.stat().st_size <= _QUICK_CHECK_BYTES:
+@lru_cache(maxsize=1)
+def _verdict(path: Path, stamp: _Stamp) -> str:  # noqa: ARG001 - what the verdict holds for
+    """SQLite's own, on a file in this state. A crawl asks before it starts, and again when it opens the file."""
+    if path.stat().st_size > _QUICK_CHECK_BYTES:
+        return "ok"
+    with closing(_connect_to_read(path)) as connection:
         (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if verdict != "ok":
-            raise refusal(path, f"is damaged ({verdict})")
+    return str(verdict)
+
+
+def _stamp(path: Path) -> _Stamp:
+    """Of the file and of what is written beside it: another one after each change."""
+    files = [path, path.with_name(path.name + "-wal")]
+    stats = [file.stat() for file in files if file.exists()]
+    return tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats)
 
 
 def _prepare(connection: sqlite3.Connection) -> None:

@@ -1,6 +1,7 @@
 """The thread that works on a job's file."""
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from llmcrawler.errors import ConfigError, StorageFailed
-from llmcrawler.storage import Database, open_job_file, read_job_file
+from llmcrawler.storage import Database, check_job_file, open_job_file, read_job_file
 from llmcrawler.storage.ledger import read_value, write_value
 from llmcrawler.storage.schema import SCHEMA_VERSION
 
@@ -125,10 +126,18 @@ def _newer_version(path: Path) -> None:
 
 
 def _damaged(path: Path) -> None:
+    _filled(path)
+    _damage(path)
+
+
+def _filled(path: Path) -> None:
     connection = open_job_file(path)
     for n in range(200):
         write_value(connection, f"name {n}", "x" * 500)
     connection.close()
+
+
+def _damage(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[5000:60000] = b"\x5a" * 55000
     path.write_bytes(data)
@@ -157,6 +166,19 @@ def test_a_file_that_is_not_ours_or_damaged_is_refused_and_left_as_it_is(tmp_pat
         open_job_file(path)
     assert "left as it is" in str(refusal.value) or "use the one that wrote it" in str(refusal.value)
     assert path.read_bytes() == before
+
+
+def test_a_file_is_gone_through_once_for_as_long_as_nobody_changes_it(tmp_path):
+    path = tmp_path / "crawl.sqlite"
+    _filled(path)
+    check_job_file(path)
+    before = path.stat()
+    _damage(path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    check_job_file(path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    with pytest.raises(ConfigError, match="is damaged"):
+        check_job_file(path)
 
 
 def test_an_empty_file_becomes_a_job(tmp_path):
