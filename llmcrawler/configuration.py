@@ -1,4 +1,4 @@
-"""From settings and arguments to values and parts, and what is wrong with them before the first request."""
+"""From settings and arguments to values and parts. A wrong one is a ConfigError that names it."""
 
 from __future__ import annotations
 
@@ -6,31 +6,26 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
-from llmcrawler import learned
-from llmcrawler.arguments import ExploreOptions, ExtractOptions, MapOptions
+from llmcrawler.arguments import ExploreOptions
 from llmcrawler.classification import (
     DEFAULT_PAGE_TYPES,
     PageTypes,
-    SiteVerdicts,
     load_page_types,
 )
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import (
     RecordTypes,
-    Validator,
-    read_learners,
 )
-from llmcrawler.feeds.checking import check_feed
 from llmcrawler.frontier import Goal, MemoryFrontier, Pursuit
 from llmcrawler.items import Page
-from llmcrawler.job import CrewRules, JobRules, Wish, check_job
+from llmcrawler.job import CrewRules, JobRules, Wish
 from llmcrawler.llm import (
     AnswerCache,
     BatchRules,
@@ -44,86 +39,13 @@ from llmcrawler.llm import (
 )
 from llmcrawler.llm.embedded import default_cache_folder
 from llmcrawler.llm.model import Model
-from llmcrawler.monitoring import check_monitoring
 from llmcrawler.proxies import BanRules, PoolRules, ProxyPool, resolve_proxies
 from llmcrawler.proxies.choice import read_countries
 from llmcrawler.reporting import FetchProgress
 from llmcrawler.storage import TemplatesFile
-from llmcrawler.storage.folder import JOB_FILE
 from llmcrawler.storage.ledger import STAGES
-from llmcrawler.urls import Scope
-
-# What the file of learned templates has to hold for the parts of `Crawl.learned`.
-_READERS: dict[str, learned.Reader] = {
-    "verdicts": lambda _site, value, origin: SiteVerdicts.from_json(value, origin),
-    "records": read_learners,
-}
 
 _PROGRESS_MODES = ("auto", "live", "log", "off")
-
-_MINIMA: Mapping[str, float] = {
-    **dict.fromkeys(("LLM_BATCH_PAGES", "LLM_CONCURRENCY", "LLM_MAX_ATTEMPTS", "CONTENT_INLINE_CHARS"), 1),
-    **dict.fromkeys(("LLM_BATCH_TOKENS", "LLM_BATCH_WAIT_SECONDS", "LLM_BATCH_PATIENT_SECONDS"), 0),
-    **dict.fromkeys(("RECORD_MIN_PAGES", "RECORD_LEARN_PAGES", "RECORD_SAMPLES", "RECORD_MAX_SAMPLES"), 1),
-    **dict.fromkeys(("CONCURRENT_REQUESTS_PER_DOMAIN", "THROTTLE_BREAKER_FAILURES", "LEASE_SECONDS", "MAX_LEASES"), 1),
-    **dict.fromkeys(("DOWNLOAD_DELAY", "THROTTLE_PUT_BACKS", "THROTTLE_BREAKER_REST_SECONDS"), 0),
-    **dict.fromkeys(("THROTTLE_BREAKER_PROBES", "JOBDIR_SYNC_SECONDS", "STAGE_TIMEOUT_SECONDS"), 0),
-    **dict.fromkeys(("RENDER_WAIT_SECONDS", "RENDER_SCROLLS", "RENDER_CLICKS"), 0),
-    "RENDER_CONTEXT_PAGES": 1,
-    "LLM_TIMEOUT_SECONDS": 0,
-    "REDIS_LEASE_SECONDS": 3,
-    "RECORD_MAX_RELEARNED": 0,
-    "RECORD_SAMPLE_TOKENS": 200,
-}
-
-
-def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
-    """Raises ConfigError for a setting or an argument that a crawl could not be built from."""
-    Scope(options.urls, allow=options.allow, deny=options.deny, max_depth=options.depth)
-    check_goal(options)
-    model_of(settings)
-    if options.wanted is not None:
-        Validator(options.wanted.schema)
-    proxies_of(settings)
-    if options.has_countries and proxies_of(settings) is None:
-        raise ConfigError("tasks: they name countries, and there are no proxies to choose from: see docs/proxies.md")
-    bans_of(settings)
-    load_validator(settings)
-    progress_mode(settings)
-    check_monitoring(settings)
-    for name, minimum in _MINIMA.items():
-        _at_least(settings, name, minimum)
-    _check_feeds(settings)
-    wish = job_wish(settings, spider, options)
-    if settings.get("REDIS_URL"):
-        _check_crew(settings, wish, options)
-    elif settings.get("JOBDIR"):
-        check_job(Path(settings["JOBDIR"]), wish)
-    elif wish.stages:
-        raise ConfigError(f"force={','.join(options.force)}: there is nothing to run again without a JOBDIR")
-    file = templates_file(settings)
-    if file is not None:
-        learned.check(file, options.urls, _READERS)
-
-
-def _check_crew(settings: BaseSettings, wish: Wish, options: ExploreOptions) -> None:
-    if settings.get("JOBDIR"):
-        raise ConfigError("REDIS_URL and JOBDIR: a crawl is kept in one of them; leave the other out")
-    if isinstance(options, MapOptions):
-        raise ConfigError("REDIS_URL: a map is made by one worker, which reads the site's lists: leave it out")
-    if isinstance(options, ExtractOptions) and options.listed is not None and options.listed.kind == "tasks":
-        raise ConfigError("REDIS_URL: a list of tasks is for one worker, with a JOBDIR; a list of urls may be shared")
-    if wish.stages or options.refresh:
-        raise ConfigError("force and refresh go through a crawl again that was kept in a JOBDIR: leave REDIS_URL out")
-    for uri in settings.getdict("FEEDS"):
-        if "%(worker)s" not in str(uri) and not str(uri).startswith("stdout:"):
-            raise ConfigError(
-                f"FEEDS {uri}: with REDIS_URL each worker writes a feed of its own: name it with %(worker)s, as in "
-                "-O pages-%(worker)s.jsonl"
-            )
-    from llmcrawler.crew import check_crew  # noqa: PLC0415 - redis takes 0.14 s to load
-
-    check_crew(crew_rules(settings), wish)
 
 
 def crew_rules(settings: BaseSettings) -> CrewRules:
@@ -143,23 +65,11 @@ def progress_mode(settings: BaseSettings) -> str:
 
 
 def errors_share(settings: BaseSettings) -> float:
-    _at_least(settings, "CRAWL_MAX_ERRORS_SHARE", 0)
+    at_least(settings, "CRAWL_MAX_ERRORS_SHARE", 0)
     share = settings.getfloat("CRAWL_MAX_ERRORS_SHARE")
     if not share <= 1:
         raise ConfigError(f"CRAWL_MAX_ERRORS_SHARE={settings['CRAWL_MAX_ERRORS_SHARE']!r}: a share is from 0 to 1")
     return share
-
-
-def _check_feeds(settings: BaseSettings) -> None:
-    job = settings.get("JOBDIR")
-    for uri, feed in settings.getdict("FEEDS").items():
-        check_feed(
-            str(uri),
-            str(feed.get("format")),
-            overwrite=bool(feed.get("overwrite")),
-            goes_on=bool(job) and (Path(job) / JOB_FILE).exists(),
-            is_processed=bool(feed.get("postprocessing")),
-        )
 
 
 def load_stages(settings: BaseSettings) -> dict[str, Callable[[Page], Awaitable[Any]]]:
@@ -194,7 +104,8 @@ def load_validator(settings: BaseSettings) -> Callable[[Any], Any] | None:
     return validator
 
 
-def _at_least(settings: BaseSettings, name: str, minimum: float) -> None:
+def at_least(settings: BaseSettings, name: str, minimum: float) -> None:
+    """Raises ConfigError for a number that is too small, or none."""
     try:
         value = float(settings[name])
     except (TypeError, ValueError):
@@ -205,16 +116,6 @@ def _at_least(settings: BaseSettings, name: str, minimum: float) -> None:
 
 def page_types_of(options: ExploreOptions) -> PageTypes:
     return DEFAULT_PAGE_TYPES if options.page_types is None else load_page_types(options.page_types)
-
-
-def check_goal(options: ExploreOptions) -> None:
-    """Raises ConfigError for a page type that no page will ever have."""
-    known = page_types_of(options)
-    unknown = [name for name in options.goal if name not in known.names]
-    if unknown:
-        raise ConfigError(
-            f"goal={','.join(options.goal)}: no page type {unknown[0]!r}; there are: {', '.join(known.names)}"
-        )
 
 
 def pursuit_of(options: ExploreOptions) -> Pursuit | None:
@@ -248,7 +149,7 @@ def model_of(settings: BaseSettings) -> Model | None:
 
 def budget_limits(settings: BaseSettings, price: Price | None, model: str) -> BudgetLimits:
     for name in ("LLM_MAX_TOKENS", "LLM_MAX_COST_USD"):
-        _at_least(settings, name, 0)
+        at_least(settings, name, 0)
     max_cost_usd = settings.getfloat("LLM_MAX_COST_USD")
     if max_cost_usd and price is None:
         raise ConfigError(
@@ -286,8 +187,8 @@ def proxies_of(settings: BaseSettings) -> ProxyPool | None:
     if provider is None:
         return None
     for name, minimum in (("PROXY_MAX_FAULTS", 1), ("PROXY_MAX_SWITCHES", 1), ("PROXY_REST_SECONDS", 0)):
-        _at_least(settings, name, minimum)
-    _at_least(settings, "PROXY_TRIAL_SECONDS", 0)
+        at_least(settings, name, minimum)
+    at_least(settings, "PROXY_TRIAL_SECONDS", 0)
     rules = PoolRules(
         max_faults=settings.getint("PROXY_MAX_FAULTS"),
         rest_seconds=settings.getfloat("PROXY_REST_SECONDS"),

@@ -107,10 +107,6 @@ class Learned:
         self._groupers[site] = grouper
         return grouper
 
-    def lay_down(self, site: str) -> None:
-        """Another worker leads it now."""
-        self._groupers.pop(site, None)
-
     def keep_nothing(self) -> None:
         """From here on: for who only wants to look."""
         self._is_kept = False

@@ -159,8 +159,8 @@ class FrontierScheduler(BaseScheduler):
             self._buffer[host] = leases
         if self._awake() < self._low_water():
             self._wanted.set()
-        assert self._crawler.spider is not None
-        request: Request = self._crawler.spider.request_of(lease)  # type: ignore[attr-defined]  # see LeasingSpider
+        spider: LeasingSpider = self._crawler.spider  # type: ignore[assignment]  # others have no leases
+        request = spider.request_of(lease)
         request.meta[LEASE] = lease
         return request
 

@@ -15,28 +15,14 @@ from weakref import WeakKeyDictionary
 
 from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
-from scrapy.statscollectors import StatsCollector
 
 from llmcrawler import learned
 from llmcrawler.arguments import ExploreOptions, MapOptions
-from llmcrawler.classification import (
-    LLM,
-    Answer,
-    Classifier,
-    ClassifyWorker,
-    PageTypes,
-    PageView,
-    Question,
-    Verdict,
-    answer_from_json,
-    answer_to_json,
-    page_key,
-    tokens_of,
-)
+from llmcrawler.asking import PageAsking
+from llmcrawler.classification import LLM, Classifier, Question, Verdict
 from llmcrawler.configuration import (
     answer_cache_of,
     bans_of,
-    batch_rules,
     crew_rules,
     job_rules,
     job_wish,
@@ -69,7 +55,7 @@ from llmcrawler.frontier import Admission, Frontier, MapAdmission, MapRules
 from llmcrawler.frontier.relearning import relearn
 from llmcrawler.items import Page
 from llmcrawler.job import Job
-from llmcrawler.llm import AnswerStore, Batcher, CachedAsker
+from llmcrawler.llm import AnswerStore
 from llmcrawler.llm.model import Model
 from llmcrawler.rendering import RenderChoice
 from llmcrawler.storage import SiteState
@@ -89,9 +75,6 @@ _FORGOTTEN: Mapping[str | None, tuple[str, ...]] = {
     "classify": ("grouping",),
     "record": ("records",),
 }
-
-# Pages of one site that other workers ask about come a little later and more evenly than those of a single one.
-_CREW_WAIT = 4
 
 
 @dataclass
@@ -140,7 +123,9 @@ class Crawl:
             self.model.rate = SharedRate(self.crew.link, *per_minute)
             limits = self.model.budget.limits
             self.model.budget.share(SharedPurse(self.crew.link, limits.max_tokens, limits.max_cost_usd))
-        self._asker = None if self.model is None else PageAsking(crawler, self.model, page_types, self._cache)
+        self._asker = None
+        if self.model is not None:
+            self._asker = PageAsking(crawler, self.model, page_types, self._cache, partial(_pressure, crawler))
         self.classifier = Classifier(page_types, self._asker, split=self._split, on_verdict=self._note_verdict)
         self.records = _records(crawler, options, self.model, self._cache, lambda _: self.learned.note_change())
         records = KeptRecords(self.records, options.wanted, self._page_type_of, has_model=self.model is not None)
@@ -235,55 +220,6 @@ class Crawl:
             self.pursuit.note_verdict(question.url, verdict.page_type)
         if verdict.decided_by == LLM:
             self.learned.note_change()
-
-
-class PageAsking:
-    """Questions about pages: from the cache, else in batches to the model. Made for one event loop."""
-
-    def __init__(self, crawler: Crawler, model: Model, page_types: PageTypes, cache: AnswerStore | None) -> None:
-        settings = crawler.settings
-        assert crawler.stats is not None
-        self._crawler = crawler
-        self._stats: StatsCollector = crawler.stats
-        self._model = model
-        self._page_types = page_types
-        embedded, in_crew = model.is_embedded, bool(settings.get("REDIS_URL"))
-        worker = ClassifyWorker(model.ask, page_types, self._count_shown, small_model=embedded)
-        self._batcher: Batcher[PageView, Answer] = Batcher(
-            worker,
-            rules=batch_rules(settings, embedded=embedded, patience=_CREW_WAIT if in_crew else 1),
-            tokens_of=tokens_of,
-            pressure=lambda: _pressure(crawler),
-            on_batch=lambda _report: self._count_usage(),
-        )
-        self._cache = cache
-        self._cached: CachedAsker[PageView, Answer] | None = None
-
-    async def submit(self, question: PageView, *, patient: bool = False) -> Answer:
-        if self._cache is None:
-            return await self._batcher.submit(question, patient=patient)
-        if self._cached is None:
-            key_of = page_key(await self._model.name(), self._page_types, small_model=self._model.is_embedded)
-            self._cached = CachedAsker(
-                self._batcher,
-                self._cache,
-                key_of=key_of,
-                to_json=answer_to_json,
-                from_json=answer_from_json,
-                usage=self._model.usage,
-            )
-        return await self._cached.submit(question, patient=patient)
-
-    async def close(self) -> None:
-        await self._batcher.close()
-        self._count_usage()
-
-    def _count_shown(self, pages: int) -> None:
-        self._stats.inc_value("llmcrawler/llm/pages_shown", pages)
-
-    def _count_usage(self) -> None:
-        for name, value in (self._model.usage.as_dict() | self._model.budget.as_dict()).items():
-            self._stats.set_value(f"llmcrawler/llm/{name}", value)
 
 
 def _admission(options: ExploreOptions) -> Admission:

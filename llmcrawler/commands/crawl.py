@@ -14,7 +14,8 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
 from llmcrawler import json_log
-from llmcrawler.configuration import check, errors_share
+from llmcrawler.checking import check
+from llmcrawler.configuration import errors_share
 from llmcrawler.errors import ConfigError, JobBusy
 from llmcrawler.reporting import ExitStatus, judge
 

@@ -17,7 +17,7 @@ from scrapy.utils.spider import spidercls_for_request
 from twisted.internet.defer import Deferred
 
 from llmcrawler import json_log
-from llmcrawler.configuration import check
+from llmcrawler.checking import check
 from llmcrawler.errors import ConfigError
 from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.items import Page

@@ -16,8 +16,9 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
 from llmcrawler.arguments import ExploreOptions
+from llmcrawler.checking import check
 from llmcrawler.classification import call_tokens
-from llmcrawler.configuration import batch_rules, check, model_of, page_types_of, record_types_of
+from llmcrawler.configuration import batch_rules, model_of, page_types_of, record_types_of
 from llmcrawler.errors import ConfigError
 from llmcrawler.extensions.progress import read_hosts
 from llmcrawler.extraction import lesson_tokens

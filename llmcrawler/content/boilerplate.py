@@ -9,19 +9,19 @@ from typing import Final
 from llmcrawler.items import TextBlock
 
 _MIN_PAGES: Final = 3
+_SHARE: Final = 0.3
 
 
 class Boilerplate:
     """Counts, per block key, the pages of one site that show it.
 
     Memory is bounded: of more than `max_keys` keys the one not seen for longest goes first. A block is
-    repeated when it stands on at least three pages and on `share` of the pages seen since it first came up:
+    repeated when it stands on at least three pages and on 30% of the pages seen since it first came up:
     so a block that belongs to one section of a site counts within that section's run, too.
     """
 
-    def __init__(self, max_keys: int = 20_000, share: float = 0.3) -> None:
+    def __init__(self, max_keys: int = 20_000) -> None:
         self._max_keys = max_keys
-        self._share = share
         self._pages = 0
         # key -> pages that show it, number of pages seen before the first of them
         self._seen: OrderedDict[int, tuple[int, int]] = OrderedDict()
@@ -38,4 +38,4 @@ class Boilerplate:
     def is_repeated(self, key: int) -> bool:
         """Whether the block is on enough pages to be the site's and not the page's."""
         count, first = self._seen.get(key, (0, 0))
-        return count >= _MIN_PAGES and count >= self._share * (self._pages - first)
+        return count >= _MIN_PAGES and count >= _SHARE * (self._pages - first)

@@ -36,12 +36,6 @@ def limit_score(scores: Sequence[float], words: Sequence[int]) -> float:
     return limit
 
 
-def choose(scores: Sequence[float], words: Sequence[int]) -> list[bool]:
-    """The blocks with the highest expected word F1 together."""
-    limit = limit_score(scores, words)
-    return [score >= limit for score in scores]
-
-
 def main_text(blocks: Sequence[TextBlock], boilerplate: Boilerplate | None = None) -> str:
     """Markdown of the main content."""
     return _join([block.markdown for block in main_blocks(blocks, boilerplate)])

@@ -15,14 +15,11 @@ from llmcrawler.extraction.blocks import PageBlocks
 from llmcrawler.extraction.candidates import Candidate, candidates_for, started_with
 from llmcrawler.extraction.ground import Ground
 from llmcrawler.extraction.model import Field, FieldRule, Selector
-from llmcrawler.extraction.patterns import learn_pattern, taken
 from llmcrawler.extraction.samples import Sample, Value, as_one
-
-Texts = tuple[str, ...]
+from llmcrawler.extraction.trials import MIN_SUPPORT, Trial, agreement_of, compare, look_at_others, tried
 
 _FINALISTS = 14
 _QUIET_FINALISTS = 6
-_MIN_SUPPORT = 0.6
 _TRUSTED_AGREEMENT = 0.9
 # A value that stands elsewhere on the page too: not pointed at, but perhaps better marked.
 _TWIN_DISCOUNT = 0.25
@@ -38,7 +35,6 @@ _MANY_SAMPLES = 5
 _DISTINCT = 0.5
 _MAX_COMPLEMENTS = 2
 _HOPELESS_SUPPORT = 0.4
-_LONG_LIST = 12
 # A fallback may speak where the best selector is silent on so many pages: on more, the field is absent there.
 _MAX_FALLBACK_NOISE = 0.05
 
@@ -55,53 +51,6 @@ class Learned:
     disputed: tuple[int, ...] = ()
 
 
-@dataclass(slots=True)
-class _Trial:
-    """How a candidate does. `judged` counts the samples, the next four what it does on them; it may also be silent
-    where it should be."""
-
-    candidate: Candidate
-    selector: Selector
-    judged: int = 0
-    hit: frozenset[int] = frozenset()
-    wrong: int = 0
-    missed: int = 0
-    ghosts: int = 0
-    outputs: tuple[Texts, ...] = ()  # on the unlabelled pages
-    agreement: float | None = None
-    coverage: float = 0.0
-    several: float = 0.0
-    distinct: float = 0.0
-
-    @property
-    def hits(self) -> int:
-        return len(self.hit)
-
-    @property
-    def claims(self) -> float:
-        """The samples that it is judged by: those with a value, and those where it speaks of one that is not there.
-
-        A model often leaves out what is there; it seldom points where nothing is.
-        """
-        return self.hits + self.wrong + self.missed + 0.5 * self.ghosts
-
-    @property
-    def support(self) -> float:
-        return self.hits / max(1.0, self.claims)
-
-    @property
-    def score(self) -> float:
-        agreement = 0.5 if self.agreement is None else self.agreement
-        return (
-            4 * self.support
-            + self.candidate.prior
-            + agreement
-            + 1.5 * self.coverage
-            - 0.6 * self.several
-            + 0.3 * self.distinct
-        )
-
-
 def learn_field(field: Field, ground: Ground) -> Learned:
     """The rule of one field (without a group), from the samples that have values for it."""
     expected = [_expected(field, sample) for sample in ground.samples]
@@ -110,18 +59,16 @@ def learn_field(field: Field, ground: Ground) -> Learned:
     joined = not field.many and sum(len(one) > 1 for one in expected) * 2 > sum(bool(one) for one in expected)
     lists = field.many or joined
     wanted = [tuple(value.text for value in (one if lists else one[:1])) for one in expected]
-    trials = [
-        _tried(candidate, wanted, ground, lists=lists) for candidate in _candidates(expected, ground, lists=lists)
-    ]
+    trials = [tried(candidate, wanted, ground, lists=lists) for candidate in _candidates(expected, ground, lists=lists)]
     trials = [trial for trial in trials if trial.hits]
     if not trials:
         return Learned(field, None, "nothing on the samples leads to it")
     trials.sort(key=lambda trial: -(4 * trial.support + trial.candidate.prior))
     finalists = _varied(trials)
     for trial in finalists:
-        _look_at_others(trial, ground, lists=lists)
+        look_at_others(trial, ground, lists=lists)
     ground.forget()
-    _compare(finalists)
+    compare(finalists)
     finalists.sort(key=lambda trial: -trial.score)
     return _judged(field, finalists, sum(bool(one) for one in wanted), joined=joined)
 
@@ -167,89 +114,23 @@ def _twins(value: Value, page: PageBlocks) -> list[Value]:
     return [Value(value.text, page.spots[block.n]) for block in same[:_MAX_TWINS]]
 
 
-def _tried(candidate: Candidate, wanted: Sequence[Texts], ground: Ground, *, lists: bool) -> _Trial:
-    given = [ground.texts(sample.page, candidate.selector) for sample in ground.samples]
-    pairs = [pair for texts, want in zip(given, wanted, strict=True) for pair in _pairs(texts, want)]
-    selector = replace(candidate.selector, pattern=learn_pattern(pairs))
-    trial = _Trial(candidate, selector, len(ground.samples))
-    for place, (sample, want) in enumerate(zip(ground.samples, wanted, strict=True)):
-        got = _output(ground, sample.page, selector, lists=lists)
-        if len(want) >= _LONG_LIST:
-            got = got[: len(want)]  # the model may have been shown only the beginning
-        if got == want:
-            trial.hit |= {place} if want else set()
-        elif not want:
-            trial.ghosts += 1
-        elif got:
-            trial.wrong += 1
-        else:
-            trial.missed += 1
-    return trial
-
-
-def _pairs(texts: Sequence[str], want: Texts) -> list[tuple[str, str]]:
-    """(text, value) where a text holds a value; for a single value the first text that is or holds it."""
-    if not want or not texts:
-        return []
-    if len(want) > 1:
-        return [pair for pair in zip(texts, want, strict=False) if pair[1] in pair[0]]
-    value = want[0]
-    holding = [text for text in texts if text == value] or [text for text in texts if value in text]
-    return [(holding[0], value)] if holding else []
-
-
-def _output(ground: Ground, page: PageBlocks, selector: Selector, *, lists: bool) -> Texts:
-    texts = taken(ground.texts(page, selector), selector.pattern)
-    return tuple(texts) if lists else tuple(texts[:1])
-
-
-def _varied(trials: Sequence[_Trial]) -> list[_Trial]:
+def _varied(trials: Sequence[Trial]) -> list[Trial]:
     """The best; of each kind of evidence the best two, for agreement is only worth something between kinds; and those
     that may speak where the best one is silent."""
     kept = list(trials[:_FINALISTS])
     for kind in dict.fromkeys(trial.selector.evidence for trial in trials):
         kept += [trial for trial in trials if trial.selector.evidence == kind][:2]
-    quiet = [trial for trial in trials if _is_quiet(trial) and trial.hit - trials[0].hit]
+    quiet = [trial for trial in trials if trial.is_quiet and trial.hit - trials[0].hit]
     kept += sorted(quiet, key=lambda trial: -len(trial.hit - trials[0].hit))[:_QUIET_FINALISTS]
     return list({id(trial): trial for trial in kept}.values())
 
 
-def _look_at_others(trial: _Trial, ground: Ground, *, lists: bool) -> None:
-    trial.outputs = tuple(_output(ground, page, trial.selector, lists=lists) for page in ground.others)
-    on_samples = [_output(ground, sample.page, trial.selector, lists=lists) for sample in ground.samples]
-    everywhere = [*trial.outputs, *on_samples]
-    trial.coverage = sum(map(bool, everywhere)) / len(everywhere)
-    spoken = [one for one in everywhere if one]
-    trial.distinct = (len(set(spoken)) - 1) / max(1, len(spoken) - 1)
-    if not lists and ground.others:
-        given = [set(taken(ground.texts(page, trial.selector), trial.selector.pattern)) for page in ground.others]
-        trial.several = sum(len(one) > 1 for one in given) / len(given)
-
-
-def _compare(trials: Sequence[_Trial]) -> None:
-    """Agreement of each trial with the best one of another kind of evidence that explains the samples."""
-    for trial in trials:
-        rivals = [
-            other
-            for other in trials
-            if other.selector.evidence != trial.selector.evidence
-            and other.support >= min(_MIN_SUPPORT, trial.support)
-            and other.outputs
-        ]
-        if rivals and trial.outputs:
-            trial.agreement = max(_agreement(trial, other) for other in rivals)
-
-
-def _agreement(one: _Trial, other: _Trial) -> float:
-    return fmean(a == b for a, b in zip(one.outputs, other.outputs, strict=True))
-
-
-def _judged(field: Field, trials: Sequence[_Trial], labelled: int, *, joined: bool) -> Learned:
+def _judged(field: Field, trials: Sequence[Trial], labelled: int, *, joined: bool) -> Learned:
     best, partners = _team(trials)
     disputed = _disputed(trials) if best.hits > 1 else _spoken(best)
     many_samples = best.judged >= _MANY_SAMPLES
     explained = len(_explained(best, partners))
-    contradicted = explained < _MIN_SUPPORT * best.claims and not _is_plurality(best, trials)
+    contradicted = explained < MIN_SUPPORT * best.claims and not _is_plurality(best, trials)
     if not _is_convincing(best) and (contradicted or (explained < 2 and labelled > 1)):
         # Where half of many samples say something else, more of them would not help.
         hopeless = many_samples and best.support < _HOPELESS_SUPPORT
@@ -259,7 +140,7 @@ def _judged(field: Field, trials: Sequence[_Trial], labelled: int, *, joined: bo
     return Learned(field, rule, _doubt(best, explained, is_scalar=not field.many and not joined), disputed)
 
 
-def _doubt(best: _Trial, explained: int, *, is_scalar: bool) -> str:
+def _doubt(best: Trial, explained: int, *, is_scalar: bool) -> str:
     """Why more samples would help; "" where they would not."""
     many_samples = best.judged >= _MANY_SAMPLES
     if explained < 2:
@@ -274,10 +155,10 @@ def _doubt(best: _Trial, explained: int, *, is_scalar: bool) -> str:
     return "it has several values on some pages" if is_scalar and best.several and not many_samples else ""
 
 
-def _team(trials: Sequence[_Trial]) -> tuple[_Trial, list[_Trial]]:
+def _team(trials: Sequence[Trial]) -> tuple[Trial, list[Trial]]:
     """The best selector, or one that is never wrong with those that complete it, where they explain more samples."""
     best = trials[0]
-    leaders = [one for one in trials[1:] if _is_quiet(one) and one.hits > 1]
+    leaders = [one for one in trials[1:] if one.is_quiet and one.hits > 1]
     teams = [(one, _complements(one, trials)) for one in (best, *leaders)]
     teams = [(one, partners) for one, partners in teams if all(other.hits <= one.hits for other in partners)]
     return max(
@@ -285,21 +166,17 @@ def _team(trials: Sequence[_Trial]) -> tuple[_Trial, list[_Trial]]:
     )
 
 
-def _explained(best: _Trial, partners: Sequence[_Trial]) -> frozenset[int]:
+def _explained(best: Trial, partners: Sequence[Trial]) -> frozenset[int]:
     return best.hit.union(*(one.hit for one in partners))
 
 
-def _is_quiet(trial: _Trial) -> bool:
-    return not trial.wrong and not trial.ghosts
-
-
-def _complements(best: _Trial, trials: Sequence[_Trial]) -> list[_Trial]:
+def _complements(best: Trial, trials: Sequence[Trial]) -> list[Trial]:
     """Selectors for the samples on which the best one gives nothing: some templates have two layouts. They must be
     right wherever they speak, and speak where the best one does not."""
-    found: list[_Trial] = []
+    found: list[Trial] = []
     hit = best.hit
     while len(found) < _MAX_COMPLEMENTS and best.missed:
-        fitting = [one for one in trials if _is_quiet(one) and len(one.hit - hit) > 1]
+        fitting = [one for one in trials if one.is_quiet and len(one.hit - hit) > 1]
         fitting = [one for one in fitting if _adds_quietly(best, one)]
         if not fitting:
             break
@@ -308,32 +185,32 @@ def _complements(best: _Trial, trials: Sequence[_Trial]) -> list[_Trial]:
     return found
 
 
-def _adds_quietly(best: _Trial, other: _Trial) -> bool:
+def _adds_quietly(best: Trial, other: Trial) -> bool:
     pairs = zip(best.outputs, other.outputs, strict=True)
     both = [mine == his for mine, his in pairs if mine and his]
     return not both or fmean(both) >= _TRUSTED_AGREEMENT
 
 
-def _is_plurality(best: _Trial, trials: Sequence[_Trial]) -> bool:
+def _is_plurality(best: Trial, trials: Sequence[Trial]) -> bool:
     """Whether the samples that speak against a selector have nothing in common: then they are slips of the model."""
     trusted = best.candidate.prior >= _SURE_PRIOR and best.distinct > _DISTINCT
     enough = 2 if trusted else _SURE_SAMPLES
     return best.hits >= enough and all(len(other.hit - best.hit) <= 1 for other in trials)
 
 
-def _is_convincing(trial: _Trial) -> bool:
+def _is_convincing(trial: Trial) -> bool:
     """Whether one sample is enough against another one that says something else: the selector is of a trusted kind, one
     of another kind says the same nearly everywhere, and what they say differs from page to page."""
     agreed = trial.agreement is not None and trial.agreement >= _TRUSTED_AGREEMENT
     return agreed and trial.candidate.prior >= _CONVINCING_PRIOR and trial.distinct > _DISTINCT and trial.coverage > 0.3
 
 
-def _finished(trial: _Trial) -> Selector:
+def _finished(trial: Trial) -> Selector:
     agreement = None if trial.agreement is None else round(trial.agreement, 3)
     return replace(trial.selector, coverage=round(trial.coverage, 3), agreement=agreement)
 
 
-def _fallbacks(best: _Trial, trials: Sequence[_Trial], partners: Sequence[_Trial]) -> list[_Trial]:
+def _fallbacks(best: Trial, trials: Sequence[Trial], partners: Sequence[Trial]) -> list[Trial]:
     """The best candidate of another kind that is silent where the best one is, and says the same where it is not."""
     for other in trials[1:] if not partners else ():
         if other.selector.evidence == best.selector.evidence or other.support < best.support:
@@ -344,17 +221,17 @@ def _fallbacks(best: _Trial, trials: Sequence[_Trial], partners: Sequence[_Trial
             continue
         pairs = list(zip(best.outputs, other.outputs, strict=True))
         noise = sum(not mine and bool(his) for mine, his in pairs)
-        if noise <= _MAX_FALLBACK_NOISE * len(pairs) and (not pairs or _agreement(best, other) >= _TRUSTED_AGREEMENT):
+        if noise <= _MAX_FALLBACK_NOISE * len(pairs) and (not pairs or agreement_of(best, other) >= _TRUSTED_AGREEMENT):
             return [other]
     return []
 
 
-def _spoken(trial: _Trial) -> tuple[int, ...]:
+def _spoken(trial: Trial) -> tuple[int, ...]:
     """Unlabelled pages on which a candidate gives something: there it can be confirmed or refuted."""
     return tuple(place for place, output in enumerate(trial.outputs) if output)
 
 
-def _disputed(trials: Sequence[_Trial]) -> tuple[int, ...]:
+def _disputed(trials: Sequence[Trial]) -> tuple[int, ...]:
     """Unlabelled pages on which good candidates say different things, or one says several; the most disputed first."""
     good = [trial for trial in trials if trial.support >= trials[0].support - 0.01][:6]
     votes: Mapping[int, int] = {

@@ -91,10 +91,6 @@ class TrapGuard:
         self._combinations: dict[tuple[str, str], _Combinations] = {}
         self._exhausted: dict[str, int] = {}  # facet searches, by host
 
-    def admits(self, url: str) -> bool:
-        """Count the url, and tell whether it may be crawled."""
-        return self.reason_to_refuse(url) is None
-
     def reason_to_refuse(self, url: str) -> str | None:
         """Count the url; the trap that it belongs to and that is exhausted, else None."""
         address, _, query = url.partition("?")

@@ -17,7 +17,7 @@ from langchain_core.documents import Document
 from scrapy.utils.project import get_project_settings
 
 from llmcrawler.arguments import ExploreOptions
-from llmcrawler.configuration import check
+from llmcrawler.checking import check
 from llmcrawler.errors import ConfigError
 from llmcrawler.exporters import parquet
 from llmcrawler.exporters.csv import PagesCsvExporter

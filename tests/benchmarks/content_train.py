@@ -22,7 +22,7 @@ from content_data import pages, word_f1, words
 from llmcrawler.content.features import block_features
 from llmcrawler.content.markup import parse, tokens
 from llmcrawler.content.segmenter import segment
-from llmcrawler.content.selection import choose
+from llmcrawler.content.selection import limit_score
 
 TREES, DEPTH = 80, 6
 PARAMETERS = {
@@ -81,8 +81,14 @@ def out_of_fold(data: list[dict[str, Any]]) -> None:
                 continue
             found: list[str] = []
             if page["x"] is not None:
-                chosen = choose(model.predict(page["x"]).tolist(), page["words"].tolist())
-                found = [word for block, take in zip(page["blocks"], chosen, strict=True) if take for word in block]
+                scores = model.predict(page["x"]).tolist()
+                limit = limit_score(scores, page["words"].tolist())
+                found = [
+                    word
+                    for block, score in zip(page["blocks"], scores, strict=True)
+                    if score >= limit
+                    for word in block
+                ]
             by_type.setdefault(page["type"] if page["gold"] else "(no content)", []).append(
                 word_f1(found, page["gold"])
             )

@@ -11,7 +11,7 @@ TODAY = date(2024, 6, 15)
 
 def admitted(paths):
     guard = TrapGuard(TODAY)
-    return sum(guard.admits(HOST + path) for path in paths)
+    return sum(guard.reason_to_refuse(HOST + path) is None for path in paths)
 
 
 ORDINARY = {
@@ -132,14 +132,14 @@ def test_the_reason_names_the_trap():
 
 def test_hosts_do_not_use_up_each_other():
     guard = TrapGuard(TODAY, TrapLimits(calendar=1))
-    assert guard.admits("http://a.example/cal/2024/05/")
-    assert not guard.admits("http://a.example/cal/2024/06/")
-    assert guard.admits("http://b.example/cal/2024/05/")
+    assert guard.reason_to_refuse("http://a.example/cal/2024/05/") is None
+    assert guard.reason_to_refuse("http://a.example/cal/2024/06/")
+    assert guard.reason_to_refuse("http://b.example/cal/2024/05/") is None
 
 
 def test_memory_is_bounded():
     guard = TrapGuard(TODAY, TrapLimits(remembered=100))
     for n in range(5000):
-        guard.admits(f"{HOST}/word{n}/?a={n}&b={n}")
+        guard.reason_to_refuse(f"{HOST}/word{n}/?a={n}&b={n}")
     assert len(guard._counts) == 100
     assert len(guard._combinations) <= 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from pathlib import Path
 
 from llmcrawler.errors import LLMUnavailable
 from llmcrawler.llm.embedded.download import QWEN_CODER_1_5B, Progress
@@ -24,7 +23,6 @@ CURE = (
 async def launch(
     *,
     model_path: str = "",
-    cache_folder: Path | None = None,
     threads: int | None = None,
     on_progress: Progress = lambda _done, _total: None,
 ) -> EmbeddedServer:
@@ -35,19 +33,17 @@ async def launch(
     failed and what to do, for everything else.
     """
     try:
-        return await _launch(model_path, cache_folder, threads, on_progress)
+        return await _launch(model_path, threads, on_progress)
     except LLMUnavailable as error:
         raise LLMUnavailable(f"{error}. {CURE}") from error
 
 
-async def _launch(
-    model_path: str, cache_folder: Path | None, threads: int | None, on_progress: Progress
-) -> EmbeddedServer:
+async def _launch(model_path: str, threads: int | None, on_progress: Progress) -> EmbeddedServer:
     if importlib.util.find_spec("xllamacpp") is None:
         raise LLMUnavailable("the embedded model needs the package xllamacpp (pip install xllamacpp)")
     file = explicit_model(model_path) if model_path else None
     check_memory(file.stat().st_size if file else QWEN_CODER_1_5B.size_bytes, available_memory_bytes())
-    file = file or await ensure_weights(cache_folder=cache_folder, on_progress=on_progress)
+    file = file or await ensure_weights(on_progress=on_progress)
     server = EmbeddedServer(file, threads=threads)
     await server.start()
     return server

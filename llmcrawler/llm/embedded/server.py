@@ -38,7 +38,6 @@ class EmbeddedServer:
         self,
         model_path: Path,
         *,
-        context_tokens: int = CONTEXT_TOKENS,
         threads: int | None = None,
         start_seconds: float = START_SECONDS,
     ) -> None:
@@ -46,7 +45,6 @@ class EmbeddedServer:
         self.api_key = secrets.token_urlsafe(24)
         self.base_url = ""
         self._model_path = model_path
-        self._context_tokens = context_tokens
         self._threads = threads or max(1, usable_cores() - 1)
         self._start_seconds = start_seconds
         self._port = 0
@@ -142,7 +140,7 @@ class EmbeddedServer:
             "model_path": str(self._model_path),
             "port": self._port,
             "api_key": self.api_key,
-            "context_tokens": self._context_tokens,
+            "context_tokens": CONTEXT_TOKENS,
             "threads": self._threads,
         }
 
