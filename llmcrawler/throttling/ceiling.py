@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from llmcrawler.throttling.rate import RateSuspicion
 from llmcrawler.throttling.shares import RefusalShares
 
 _REFUSAL_HOLD_SECONDS = 20.0  # a step up too many costs a refusal, and the host's rest
@@ -25,9 +26,11 @@ class Ceiling:
         self._shares = RefusalShares()
         self._clock = clock
         self._good_level = self._most_served = 0  # in flight at the end, and ever, of a healthy answer since a refusal
+        self._refused_level = 0  # in flight at the last refusal
         self._served = 0  # healthy answers since then
+        self._began_at = clock()
         self._refused_at = self._awake_at = -1e9
-        self._refusals_of_rate = 0
+        self._rate = RateSuspicion()
         self._under_limit = _Steps(_LATENCY_HOLD_SECONDS)
         self._over_limit = _Steps(_REFUSAL_HOLD_SECONDS)
 
@@ -48,26 +51,31 @@ class Ceiling:
             self._served = 0
             return
         now = self._clock()
-        since = now - self._refused_at
-        # As few as went well a moment ago: it is not what is in flight that the host minds.
-        if since >= self._over_limit.hold_seconds:
-            self._refusals_of_rate = 0
-        elif self._most_served >= in_flight:
-            self._refusals_of_rate += 1
-        level = 0.8 * window
-        if in_flight >= 2:
-            refused = in_flight - 1.0
-            level = (refused + min(self._good_level or refused, refused)) / 2
-        if self._refusals_of_rate >= 2:
+        since = min(now - self._refused_at, now - self._began_at)
+        is_soon = now - self._refused_at < self._over_limit.hold_seconds
+        self._rate.refused(in_flight, self._most_served, self._served, since, is_soon=is_soon)
+        level = limit = self._between(in_flight, window)
+        if self._rate.is_strong:
             # Between two refusals a token bucket serves its rate, over the time with the rest if it was not full after
             # that, else over the time without it. Little's law makes a level of the rate.
             rate = self._served / math.sqrt(since * max(now - self._awake_at, latency_seconds))
             level = min(level, _UNDER_RATE * rate * latency_seconds)
-            self.is_rate = True
-        self.level = self._limit = max(min(level, self.level), least)
+            self.is_rate = self._rate.is_proven
+            level, limit = (level, level) if self.is_rate else (max(level, in_flight / 2), limit)
+        self._limit = max(min(limit, self._limit), least)
+        self.level = max(min(level, self.level), least)
         self._good_level = self._most_served = self._served = 0
+        self._refused_level = in_flight
         self._refused_at, self._awake_at = now, awake_at
         self._over_limit.wrong(awake_at)
+
+    def _between(self, in_flight: int, window: float) -> float:
+        """What is left between what went well and what was refused, in the middle."""
+        if in_flight < 2:
+            return 0.8 * window
+        most = in_flight - 1.0
+        least = min(self._good_level or most, most)
+        return most if most - least <= 1 else (most + least) / 2
 
     def _note_refusal(self, window: float) -> bool:
         """Whether it is noise."""
@@ -75,7 +83,8 @@ class Ceiling:
         self._shares.refused(window)
         if self.is_noise and not was_noise:
             self.level = self._limit = min(self._shares.most, self._most)
-            self.is_rate, self._refusals_of_rate = False, 0
+            self.is_rate = False
+            self._rate.clear()
         return self.is_noise
 
     def slowed(self, level: float) -> None:
@@ -95,6 +104,9 @@ class Ceiling:
             return
         step = self._over_limit.take(now) * (min(1.0, self.level / 4) if self.is_rate else 1.0)
         self.level = self._limit = min(self.level + step, self._most)
+        if self.level >= self._refused_level and not self.is_rate:
+            # It takes what it refused: the limit has moved, unless it says so before long.
+            self._over_limit.next_at = now + _LATENCY_HOLD_SECONDS
 
     def wait(self) -> None:
         """Not now: the host is not quite well."""

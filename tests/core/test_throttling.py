@@ -29,6 +29,7 @@ from tests.core.throttle_simulation import (
     Server,
     TokenBucket,
     bursty,
+    changing,
     crawl,
     degrading,
     fixed_capacity,
@@ -159,6 +160,19 @@ def test_a_rate_limit_is_found_with_few_refusals(
     for seed in range(3):
         run = crawl(TokenBucket(rate, burst, latency, retry_after), FAST, seed=seed, pages=500)
         assert run.throughput() > share * rate
+        assert run.refused_share < 0.03
+
+
+@pytest.mark.parametrize(
+    ("limit", "to", "latency", "share"), [(8, 4, 0.2, 0.75), (16, 8, 0.2, 0.6), (2, 5, 0.2, 1.1), (5, 2, 0.6, 1.0)]
+)
+def test_a_limit_that_changes_is_followed(limit: int, to: int, latency: float, share: float) -> None:
+    pages, levels = 500, range(min(limit, to), max(limit, to) + 1, 2)
+    for seed in range(3):
+        run = share_of_best(
+            lambda: changing(limit, latency, pages // 3, to), FAST, levels, seed, pages=pages, page_seconds=0.02
+        )
+        assert run.share >= share
         assert run.refused_share < 0.03
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -20,6 +21,7 @@ class Answer:
 
 
 Event = tuple[float, int, int, "Answer"]  # ends at, order, in flight at its start, what comes
+Found = tuple[Event, bool, float]  # whether it is refused at its end, and when the crawler saw that
 Server = Callable[[float, int], Answer]  # (time, requests in flight with this one) -> its answer
 
 
@@ -31,6 +33,18 @@ def fixed_capacity(limit: int, latency: float, retry_after: float | None = 1.0) 
 def late_refusals(limit: int, latency: float, retry_after: float = 1.0) -> Server:
     """Works on all of them, and refuses those that end when more than its limit are in flight."""
     return lambda _now, _in_flight: Answer(latency, 200, retry_after, limit)
+
+
+def changing(limit: int, latency: float, after: int, to: int) -> Server:
+    """As `late_refusals`, with another limit once it has been asked so often."""
+    asked = 0
+
+    def answer(_now: float, _in_flight: int) -> Answer:
+        nonlocal asked
+        asked += 1
+        return Answer(latency, 200, 1.0, limit if asked <= after else to)
+
+    return answer
 
 
 def jittery(server: Server, rng: random.Random, seconds: float) -> Server:
@@ -134,19 +148,26 @@ def crawl(
     down: tuple[float, float] = (0, 0),
     pages: int = 10**9,
     stalls: tuple[float, float] = (0, 0),
+    page_seconds: float = 0.0,
 ) -> Run:
     """A crawl of so many pages, or for so long. The first two come one after the other (robots.txt, the first page),
     then there is always another url. From down[0] to down[1] the server answers nothing. Every stalls[0] seconds on
-    average the crawler itself gets no time, for up to stalls[1] seconds.
+    average the crawler itself gets no time, for up to stalls[1] seconds. It works on each page for `page_seconds`, and
+    looks for answers when it has done those that it found.
     """
     now, rng, order, run = [0.0], random.Random(seed), count(), Run()
     policy = run.policy = HostPolicy(rules, lambda: now[0])
     events: list[Event] = []
-    next_start = stall_at = 0.0
+    ended: list[tuple[Event, bool]] = []  # what the crawler has not seen, and whether it is refused
+    found: deque[Found] = deque()
+    next_start = stall_at = busy_until = 0.0
+
+    def in_flight() -> int:
+        return len(events) + len(ended) + len(found)
 
     def has_room() -> bool:
         known = pages if len(run.healthy) >= 2 else len(run.healthy) + 1
-        return len(events) < min(policy.concurrency, known - len(run.healthy))
+        return in_flight() < min(policy.concurrency, known - len(run.healthy))
 
     while now[0] < seconds and len(run.healthy) < pages:
         while has_room() and now[0] >= max(next_start, policy.rests_until):
@@ -155,35 +176,52 @@ def crawl(
             run.in_flight.append(len(events) + 1)
             is_down = down[0] <= now[0] < down[1]
             answer = Answer(0.01, 0) if is_down else server(now[0], len(events) + 1)
-            heapq.heappush(events, (now[0] + answer.seconds, next(order), len(events) + 1, answer))
+            heapq.heappush(events, (now[0] + answer.seconds, next(order), in_flight() + 1, answer))
             gap = policy.gap()
             next_start = now[0] + gap.seconds * (1 + rng.uniform(-gap.jitter, gap.jitter))
-        waits = [events[0][0]] if events else []
+        waits = [now[0]] if ended or found else [event[0] for event in events[:1]]
         if has_room():
             waits.append(max(next_start, policy.rests_until))
-        now[0] = max(now[0], min(waits))
+        now[0] = max(now[0], busy_until, min(waits))
         if stalls[1] and now[0] >= stall_at:
             now[0] = max(now[0], stall_at + rng.uniform(0, stalls[1]))
             stall_at = now[0] + rng.expovariate(1 / stalls[0])
-        while events and events[0][0] <= now[0]:
-            decision = _finish(policy, run, now[0], events[0], len(events))
-            heapq.heappop(events)
+        ended.extend(_ended(events, now[0]))
+        if not found:
+            found.extend((*one, now[0]) for one in ended)
+            ended.clear()
+        while found and now[0] >= busy_until:
+            decision = _finish(policy, run, now[0], found[0], in_flight())
+            found.popleft()
             if decision is not None:
                 run.decisions.append((now[0], decision))
+            busy_until = now[0] + page_seconds
     return run
 
 
-def _finish(policy: HostPolicy, run: Run, now: float, event: Event, in_flight: int) -> Decision | None:
-    ended, _, at_start, answer = event
-    latency = answer.seconds + now - ended
-    is_late = 0 < answer.late_limit < in_flight
+def _ended(events: list[Event], now: float) -> Iterator[tuple[Event, bool]]:
+    while events and events[0][0] <= now:
+        is_late = 0 < events[0][3].late_limit < len(events)
+        yield heapq.heappop(events), is_late
+
+
+def _finish(
+    policy: HostPolicy,
+    run: Run,
+    now: float,
+    found: Found,
+    in_flight: int,
+) -> Decision | None:
+    (ends_at, _, at_start, answer), is_late, seen_at = found
+    started = ends_at - answer.seconds
+    latency = seen_at - started
     if answer.status == 200 and not is_late:
         run.healthy.append(now)
         return policy.answered(latency, at_start, in_flight)
     if answer.status == 429 or is_late:
         run.refused.append(now)
-        return policy.refused("429", answer.retry_after, latency, max(at_start, in_flight))
-    return policy.failed("refused", latency)
+        return policy.refused("429", answer.retry_after, now - started, max(at_start, in_flight))
+    return policy.failed("refused", now - started)
 
 
 def share_of_best(
@@ -194,10 +232,15 @@ def share_of_best(
     *,
     pages: int,
     stalls: tuple[float, float] = (0, 0),
+    page_seconds: float = 0.0,
 ) -> Run:
     """The crawl of so many pages, its `share` that of the rate of the best fixed number in flight."""
     fixed = [replace(rules, max_concurrency=level, is_adaptive=False) for level in levels]
-    best = max(crawl(server(), each, seed=seed, pages=pages, stalls=stalls).throughput() for each in fixed)
-    run = crawl(server(), rules, seed=seed, pages=pages, stalls=stalls)
+
+    def crawled(these: Rules) -> Run:
+        return crawl(server(), these, seed=seed, pages=pages, stalls=stalls, page_seconds=page_seconds)
+
+    best = max(crawled(each).throughput() for each in fixed)
+    run = crawled(rules)
     run.share = run.throughput() / best
     return run
