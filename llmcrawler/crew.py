@@ -9,6 +9,7 @@ import time
 import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from secrets import token_hex
 from typing import Any, Final
 
 import redis
@@ -31,8 +32,9 @@ local meta = KEYS[1] .. ':meta'
 local at = redis.call('TIME')[1]
 redis.call('HSETNX', meta, 'wish', ARGV[1])
 redis.call('HSETNX', meta, 'started', at)
+redis.call('HSETNX', meta, 'id', ARGV[2])
 redis.call('HSET', meta, 'state', 'running')
-return redis.call('HGET', meta, 'wish')
+return redis.call('HMGET', meta, 'wish', 'id')
 """
 
 
@@ -72,8 +74,9 @@ class Crew:
 
     async def open(self) -> None:
         """Raises ConfigError where the crawl was started with other arguments meanwhile."""
-        known = await self.link.run(_BEGIN, _wish_text(self._wish))
+        known, identity = await self.link.run(_BEGIN, _wish_text(self._wish), token_hex(8))
         _check_wish(json.loads(known), self._wish, self.rules.crawl_id)
+        self.link.identity = identity.decode()
         await self.frontier.open()
         self.desk.open()
         await self.beat()

@@ -34,6 +34,14 @@ _AWAY: Final = (
 # The same in words: redis-py has no class for some, and Redis 6.2 wraps what went wrong in a script.
 _AWAY_WORDS: Final = re.compile(r"(?:^|: -)(?:BUSY|MISCONF|NOREPLICAS|OOM|READONLY|UNBLOCKED) ")
 
+# KEYS[2] tells this crawl from another of its name, which may have begun in a server that came back empty.
+_GONE: Final = "NOCRAWL"
+_GUARD: Final = f"""
+if KEYS[2] ~= '' and redis.call('HGET', KEYS[1] .. ':meta', 'id') ~= KEYS[2] then
+  return redis.error_reply('{_GONE} it is not here any more')
+end
+"""
+
 # After an absence the holders of all leases are given their time anew: it was not they who were away.
 _PARDON = """
 if redis.call('EXISTS', KEYS[1] .. ':meta') == 0 then return 0 end
@@ -72,6 +80,7 @@ class RedisLink:
         self.worker = worker
         self.crawl_id = crawl_id
         self.prefix = key_prefix(crawl_id)
+        self.identity = ""  # of the crawl, when it is known
         self.client = self.new_client(TIMEOUT_SECONDS)
         self._pardon_seconds = pardon_seconds
         self._on_failure = on_failure
@@ -106,9 +115,12 @@ class RedisLink:
             try:
                 return await work()
             except (faults.RedisError, OSError) as error:
-                if not _is_away(error):
+                if _is_gone(error):
+                    self._fail(self._without_crawl())
+                elif _is_away(error):
+                    await self._outlast(error)
+                else:
                     raise
-                await self._outlast(error)
 
     def stop_waiting(self, seconds: float) -> None:
         """From now on a server that is away is waited for so long at most; then StorageFailed is raised."""
@@ -123,11 +135,11 @@ class RedisLink:
     async def _evaluate(self, script: str, arguments: tuple[str | bytes | float, ...]) -> Any:
         digest = self._digests.get(script)
         if digest is None:
-            digest = self._digests[script] = sha1(script.encode(), usedforsecurity=False).hexdigest()
+            digest = self._digests[script] = sha1((_GUARD + script).encode(), usedforsecurity=False).hexdigest()
         try:
-            return await self.client.evalsha(digest, 1, self.prefix, *arguments)
+            return await self.client.evalsha(digest, 2, self.prefix, self.identity, *arguments)
         except faults.NoScriptError:
-            return await self.client.eval(script, 1, self.prefix, *arguments)
+            return await self.client.eval(_GUARD + script, 2, self.prefix, self.identity, *arguments)
 
     async def _outlast(self, error: Exception) -> None:
         if self._return is None:
@@ -145,11 +157,15 @@ class RedisLink:
                 tries += 1
             logger.info("Redis is back after %.1f s", time.monotonic() - left)
         except StorageFailed as failure:
-            self.failure = failure
-            self._on_failure(failure)
+            self._fail(failure)
             raise
         finally:
             self._return = None
+
+    def _fail(self, failure: StorageFailed) -> None:
+        if self.failure is None:
+            self.failure = failure
+            self._on_failure(failure)
 
     def _is_impatient(self, left: float) -> bool:
         if self._patience is None:
@@ -162,10 +178,14 @@ class RedisLink:
             if await self._evaluate(_PARDON, (self._pardon_seconds,)):
                 return True
         except (faults.RedisError, OSError) as error:
-            if not _is_away(error):
+            if _is_away(error):
+                return False
+            if not _is_gone(error):
                 raise
-            return False
-        raise StorageFailed(
+        raise self._without_crawl()
+
+    def _without_crawl(self) -> StorageFailed:
+        return StorageFailed(
             f"Redis at {shown(self.url)} came back without the crawl {self.crawl_id}: let it keep its data "
             "(appendonly yes)"
         )
@@ -173,6 +193,10 @@ class RedisLink:
 
 def _is_away(error: Exception) -> bool:
     return isinstance(error, _AWAY) or _AWAY_WORDS.search(str(error)) is not None
+
+
+def _is_gone(error: Exception) -> bool:
+    return _GONE in str(error)
 
 
 def said_by(error: Exception) -> str:

@@ -435,6 +435,15 @@ async def test_a_redis_that_comes_back_without_the_crawl_ends_it(tmp_path):
         await link.close()
 
 
+async def test_a_crawl_of_the_same_name_that_began_anew_is_another_one(link_pair):
+    await link_pair[0].put("meta", {"wish": "{}", "id": "new"})
+    link_pair[0].identity, link_pair[1].identity = "new", "old"
+    assert await link_pair[0].run("return 1") == 1
+    with pytest.raises(StorageFailed, match="without the crawl"):
+        await link_pair[1].run("return 1")
+    assert link_pair[1].failure is not None
+
+
 def test_what_no_crawl_could_be_kept_in_is_said_at_the_start(tmp_path, server):
     for url, words in (
         ("redis://127.0.0.1:1", "no Redis answers there"),
@@ -443,8 +452,6 @@ def test_what_no_crawl_could_be_kept_in_is_said_at_the_start(tmp_path, server):
     ):
         with pytest.raises(ConfigError, match=words):
             check_redis(url, "crawl")
-    with RedisServer(tmp_path, "--cluster-enabled", "yes") as cluster, pytest.raises(ConfigError, match="Cluster"):
-        check_redis(cluster.url, "crawl")
     with RedisServer(tmp_path, "--maxmemory", "1gb", "--maxmemory-policy", "allkeys-lru") as forgetful:
         with pytest.raises(ConfigError, match="noeviction"):
             check_redis(forgetful.url, "crawl")
@@ -462,7 +469,12 @@ def test_what_no_crawl_could_be_kept_in_is_said_at_the_start(tmp_path, server):
         check_redis(server.url, "")
     with pytest.raises(ConfigError, match=r"6\.2"):
         check_server(server.url, {"redis_version": "5.0.14"})
-    with pytest.raises(ConfigError, match="Sentinel"):
-        check_server(server.url, {"redis_version": "7.0.15", "redis_mode": "sentinel"})
+    for said, words in (
+        ({"redis_version": "7.0.15", "redis_mode": "sentinel"}, "Sentinel"),
+        ({"redis_version": "7.0.15", "redis_mode": "cluster"}, "Cluster"),
+        ({"redis_version": "7.2.4", "valkey_version": "9.1.2", "server_mode": "cluster"}, "Cluster"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            check_server(server.url, said)
     check_redis(server.url, "crawl")
     assert links.shown("redis://me:secret@host:1/0") == "redis://host:1/0"

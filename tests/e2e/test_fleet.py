@@ -80,6 +80,37 @@ def test_a_worker_may_die_and_another_may_leave_and_no_page_is_lost(tmp_path):
         assert "lost" in status.stdout
 
 
+def test_workers_whose_redis_comes_back_empty_end_and_write_no_errors_of_it(tmp_path):
+    """Pages wait for the other worker, and for a model that is slow, when it happens."""
+    pages = ManyPages(600, latency_seconds=0.05)
+    (tmp_path / "redis").mkdir()
+    with (
+        MockSite(pages.routes()).in_thread() as site,
+        FakeLLM(label_by_url(LABELS, "homepage"), latency_seconds=1).in_thread() as llm,
+        RedisServer(tmp_path / "redis", "--appendonly", "no") as redis,
+    ):
+        settings = {
+            "REDIS_URL": redis.url,
+            "CRAWL_ID": "shop",
+            "LLM_PROVIDER": "openai",
+            "LLM_BASE_URL": llm.base_url,
+        }
+        with Fleet(tmp_path, site.url(), settings) as fleet:
+            first, second = fleet.start(), fleet.start()
+            both = range(2)
+            wait_until(lambda: all("This is worker" in fleet.log(number) for number in both), pages, first)
+            asked = len(pages.requested)
+            wait_until(lambda: len(pages.requested) >= asked + 30, pages, first)
+            redis.stop()
+            redis.start()
+            assert (first.wait(TIMEOUT_SECONDS), second.wait(TIMEOUT_SECONDS)) == (1, 1), fleet.log(0) + fleet.log(1)
+            logs = fleet.log(0) + fleet.log(1)
+            assert "appendonly yes" in logs
+            assert "Traceback" not in logs
+            lines = [line for feed in tmp_path.glob("pages-*.jsonl") for line in lines_of(feed)]
+            assert not [line for line in lines if line["kind"] == "page" and line["error"]]
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
