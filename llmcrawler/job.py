@@ -201,7 +201,7 @@ def check_job(folder: Path, wish: Wish) -> None:
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"JOBDIR={folder}: it is a file, and not a folder")
     path = folder / JOB_FILE
-    check_job_file(path)
+    check_job_file(path, with_content=True)
     if (folder / LOCK_FILE).exists():
         lock_folder(folder).release()
     if holds_job(path):

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
+from llmcrawler.errors import BudgetSpent
 from llmcrawler.items import PageError
 
 BUDGET_REACHED: Final = "llmcrawler/llm/budget_reached"
 
 _LINES, _FAILED_LINES = "llmcrawler/lines", "llmcrawler/lines_failed"
+_WITHOUT_LLM = "llmcrawler/lines_without_llm"  # as the budget was spent
 _START_LINES, _FAILED_START_LINES = "llmcrawler/start_lines", "llmcrawler/start_lines_failed"
 
 # Reasons to close that are an end as it was asked for. CLOSESPIDER_* limits are the user's own wish.
@@ -49,6 +51,8 @@ def count_line(count: Callable[[str], None], depth: int, error: PageError | None
     count(_LINES)
     if error is not None:
         count(_FAILED_LINES)
+        if error.kind == BudgetSpent.kind:
+            count(_WITHOUT_LLM)
     if depth == 0:
         count(_START_LINES)
         if error is not None and error.stage == "fetch":
@@ -67,7 +71,7 @@ def judge(stats: Mapping[str, Any], max_errors_share: float, reason: str | None 
         return Verdict(ExitStatus.INTERRUPTED, f"stopped before its end ({reason or 'killed'})")
     if starts and stats.get(_FAILED_START_LINES, 0) == starts:
         return Verdict(ExitStatus.UNREACHABLE, "nothing came from the start urls")
-    if stats.get(BUDGET_REACHED):
+    if stats.get(BUDGET_REACHED) or stats.get(_WITHOUT_LLM):  # in this run, or in an earlier one of the job
         return Verdict(ExitStatus.BUDGET, "the budget of the LLM was reached")
     if lines and failed / lines > max_errors_share:
         what = f"{failed:,} of {lines:,} pages have errors, {failed / lines:.1%}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import zlib
 from contextlib import closing
 from enum import IntEnum
 from functools import lru_cache
@@ -18,6 +19,7 @@ SCHEMA_VERSION = 2
 _CURE = "it is left as it is: name another JOBDIR, or remove the file to start anew"
 _HEADER = b"SQLite format 3\0"
 _Stamp = tuple[tuple[int, ...], ...]
+_PACKED = "SELECT line FROM pages WHERE line IS NOT NULL UNION ALL SELECT body FROM bodies WHERE body IS NOT NULL"
 _QUICK_CHECK_BYTES = 200 * 2**20  # a second or two; beyond that damage shows when the crawl comes across it
 
 
@@ -109,9 +111,10 @@ CREATE TABLE feeds (path TEXT PRIMARY KEY, offset INTEGER NOT NULL, device INTEG
 """
 
 
-def check_job_file(path: Path, *, is_whole: bool = False) -> None:
+def check_job_file(path: Path, *, is_whole: bool = False, with_content: bool = False) -> None:
     """Raises ConfigError for a file that is damaged, of another program, or of another version. Changes nothing.
-    `is_whole`: who asks takes that for granted, and comes across damage when reading.
+    `is_whole`: who asks takes that for granted, and comes across damage when reading. `with_content`: lines and bodies
+    are looked at too.
     """
     if not path.exists() or path.stat().st_size == 0:
         return
@@ -119,13 +122,12 @@ def check_job_file(path: Path, *, is_whole: bool = False) -> None:
         with path.open("rb") as file:
             if file.read(len(_HEADER)) != _HEADER:
                 raise refusal(path, "is no job file of llmcrawler")
-        connection = _connect_to_read(path)
-        try:
+        with closing(_connect_to_read(path)) as connection:
             _check_identity(connection, path)
-        finally:
-            connection.close()
-        verdict = "ok" if is_whole else _verdict(path, _stamp(path))
-    except sqlite3.DatabaseError as error:
+            verdict = "ok" if is_whole else _verdict(path, _stamp(path))
+            if with_content and verdict == "ok":
+                _check_content(connection, path)
+    except (sqlite3.DatabaseError, zlib.error, TypeError) as error:
         raise refusal(path, f"is damaged or cannot be read ({error})") from error
     except OSError as error:
         raise refusal(path, f"cannot be read ({error.strerror or error})") from error
@@ -214,6 +216,13 @@ def _stamp(path: Path) -> _Stamp:
     files = [path, path.with_name(path.name + "-wal")]
     stats = [file.stat() for file in files if file.exists()]
     return tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats)
+
+
+def _check_content(connection: sqlite3.Connection, path: Path) -> None:
+    """SQLite has no checksums, but what is compressed has one of its own."""
+    if path.stat().st_size <= _QUICK_CHECK_BYTES and not _is_blank(connection):
+        for packed in connection.execute(_PACKED):
+            zlib.decompress(*packed)
 
 
 def _prepare(connection: sqlite3.Connection) -> None:

@@ -7,6 +7,7 @@ from llmcrawler.reporting import BUDGET_REACHED, ExitStatus, count_line, judge
 
 NOT_THERE = PageError("fetch", "refused", "")
 NOT_UNDERSTOOD = PageError("classify", "bad_answer", "")
+NOT_ASKED = PageError("classify", "budget", "")
 FINE = (0, None), (1, None), (1, None), (1, NOT_THERE)
 
 
@@ -29,6 +30,7 @@ def stats_of(lines, **stats):
         (FINE, {"log_count/ERROR": 1}, 1.0, ExitStatus.ERROR),
         (FINE, {"llmcrawler/internal_errors": 1, "finish_reason": "shutdown"}, 1.0, ExitStatus.ERROR),
         (FINE, {BUDGET_REACHED: True}, 0.0, ExitStatus.BUDGET),
+        ([*FINE, (1, NOT_ASKED)], {}, 0.0, ExitStatus.BUDGET),  # a line of an earlier run
         ([(0, NOT_THERE)], {}, 0.0, ExitStatus.UNREACHABLE),
         ([(0, NOT_THERE), (0, None)], {}, 1.0, ExitStatus.FINISHED),
         ([(0, NOT_UNDERSTOOD)], {}, 1.0, ExitStatus.FINISHED),

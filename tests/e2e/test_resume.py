@@ -177,13 +177,20 @@ def page_overwritten(good: bytes) -> bytes:
     return good[:4096] + b"\xa5" * 4096 + good[8192:]
 
 
+def byte_of_a_line_changed(good: bytes) -> bytes:
+    connection = sqlite3.connect(":memory:")
+    connection.deserialize(good[:18] + b"\1\1" + good[20:])  # in memory there is no WAL
+    (line,) = connection.execute("SELECT line FROM pages ORDER BY url DESC").fetchone()
+    return good.replace(line[:50], line[:49] + bytes([line[49] ^ 1]))
+
+
 def of_another_program(_good: bytes) -> bytes:
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE TABLE notes (text TEXT)")
     return connection.serialize()
 
 
-@pytest.mark.parametrize("spoil", [garbage, cut_in_half, page_overwritten, of_another_program])
+@pytest.mark.parametrize("spoil", [garbage, cut_in_half, page_overwritten, byte_of_a_line_changed, of_another_program])
 def test_a_file_that_is_damaged_or_not_ours_is_refused_and_stays_as_it_is(small_job, tmp_path, spoil):
     crawl, site = small_job
     other = JobCrawl(tmp_path, crawl.url, feeds=["-O", tmp_path / "pages.jsonl"])
