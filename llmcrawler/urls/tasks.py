@@ -88,7 +88,11 @@ class TaskList:
 
     def _cells(self, file: TextIO) -> Iterator[tuple[int, str]]:
         """The column of urls, with its line numbers."""
-        rows = csv.reader(file, strict=True)
+        head = file.readline().lower()
+        file.seek(0)
+        # Spreadsheets put between cells what their country's numbers leave free.
+        mark = next((mark for mark in ",;\t" if "url" in [name.strip('" \r\n') for name in head.split(mark)]), ",")
+        rows = csv.reader(file, strict=True, delimiter=mark)
         names = [name.strip().lower() for name in next(rows, [])]
         if "url" not in names:
             there = ", ".join(names) or "none"

@@ -26,6 +26,7 @@ def tasks(tmp_path: Path, **given: object) -> list[tuple[str, dict[str, object]]
     [
         ("txt", "\ufeff# those of May\nhttps://a.example/1\r\n\n  b.example:8080/2#part  \n"),
         ("csv", 'name,URL\n"one,\ntwo",https://a.example/1\nthree,b.example:8080/2\n'),
+        ("csv", '\ufeffname;"URL"\r\n"one;\r\ntwo";https://a.example/1\r\nthree;b.example:8080/2\r\n'),
         ("jsonl", '{"url": "https://a.example/1", "x": 1}\n{"kind": "template"}\n\n"b.example:8080/2"\n'),
     ],
 )
