@@ -214,7 +214,9 @@ def _pairs(task: Mapping[str, Any], field: str) -> dict[str, str]:
     for name, value in given.items():
         if not _TOKEN.fullmatch(name):
             raise ValueError(f"{field}: {_shown(name)} is no name of one")
-        if not isinstance(value, (str, int, float)) or _CONTROL.search(str(value)):
+        # What stands behind a semicolon would be cut off without a word.
+        is_cut = field == "cookies" and ";" in str(value)
+        if not isinstance(value, (str, int, float)) or _CONTROL.search(str(value)) or is_cut:
             raise ValueError(f"{field}: {name} is {_shown(value)}, and no plain text")
     return {name: str(value) for name, value in given.items()}
 

@@ -84,6 +84,7 @@ def test_a_form_a_json_body_and_a_string_are_posted(tmp_path):
         ("tasks", '{"a": {"url": "a.example", "headers": {"X": "1\\r\\nY: 2"}}}', "headers: X is '1\\r\\nY: 2'"),
         ("tasks", '{"a": {"url": "a.example", "headers": {"X Y": "1"}}}', "headers: 'X Y' is no name"),
         ("tasks", '{"a": {"url": "a.example", "cookies": [1]}}', "cookies=[1]"),
+        ("tasks", '{"a": {"url": "a.example", "cookies": {"s": "1; t=2"}}}', "cookies: s is"),
         ("tasks", '{"a": {"url": "a.example", "timeout": "5"}}', "timeout='5'"),
         ("tasks", '{"a": {"url": "a.example", "timeout": 0}}', "timeout=0"),
         ("tasks", '{"a": {"url": "a.example", "country": "Germany"}}', "task 'a': country: 'Germany'"),
