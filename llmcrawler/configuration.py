@@ -235,6 +235,7 @@ def job_wish(settings: BaseSettings, spider: str, options: ExploreOptions) -> Wi
         any_arguments=settings.getbool("JOBDIR_FORCE"),
         retries=options.is_list,
         keys=options.keys,
+        feeds=tuple(str(uri) for uri in settings.getdict("FEEDS")),
     )
 
 

@@ -51,7 +51,8 @@ class Wish:
     """What a crawl is asked for: who (`spider`) with which arguments. `stages` are to run again (`-a force=...`), in
     their order; `refresh`: look what has changed since the crawl was finished; `any_arguments`: those of the earlier
     runs need not be the same. `retries`: pages of which anything failed are gone through again in every run, and no run
-    is the last. `keys`: the only tasks of this run, which are done again where they were done.
+    is the last. `keys`: the only tasks of this run, which are done again where they were done. `feeds`: the uris that
+    its lines go to.
     """
 
     spider: str
@@ -61,6 +62,7 @@ class Wish:
     any_arguments: bool = False
     retries: bool = False
     keys: tuple[str, ...] = ()
+    feeds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +263,7 @@ def _begin(connection: JobConnection, wish: Wish, *, is_forced: bool) -> Resumed
     if refreshes:
         _refresh(connection)
     else:
-        take_back(connection)
+        take_back(connection, wish.feeds if finished else None)
         _take_back_unsafe(connection)
     if is_forced and not wish.keys:
         _force(connection, wish.stages)

@@ -22,6 +22,7 @@ _FIRST_GUESS: Final = 0.3  # of the share of wanted pages, before any page is kn
 _TRUST: Final = 2.0  # pages of its own that count as much as what a kind borrows
 # What has been tried twice has shown what it is; what was never tried comes before what is known to be half as good.
 _CURIOSITY: Final = 0.25
+_NEWS: Final = 0.2  # what leads to kinds of links that were never seen comes next
 _MEMORY: Final = 0.95  # of link counts, for each page: lists run dry of what is new
 _FEWEST: Final = 0.02
 _ALL: Final = "all"
@@ -29,15 +30,19 @@ _ALL: Final = "all"
 
 @dataclass(slots=True)
 class _Tried:
-    """Pages of one feature. `judged` and `wanted` count verdicts; `read` and `found` fade."""
+    """Pages of one feature. `judged` and `wanted` count verdicts; `read`, `found` and `novel` (those of them that had a
+    link of a new kind) fade.
+    """
 
     judged: int = 0
     wanted: int = 0
     read: float = 0.0
     found: dict[str, float] = field(default_factory=dict)
+    novel: float = 0.0
 
-    def note_links(self, found: Mapping[str, int]) -> None:
+    def note_links(self, found: Mapping[str, int], *, is_novel: bool) -> None:
         self.read = self.read * _MEMORY + 1
+        self.novel = self.novel * _MEMORY + is_novel
         faded = {name: count * _MEMORY for name, count in self.found.items() if count > _FEWEST}
         for name, count in found.items():
             faded[name] = faded.get(name, 0.0) + count
@@ -53,6 +58,7 @@ class Goal:
         self._known: dict[str, LinkKind] = {}
         self._tried: dict[str, _Tried] = {_ALL: _Tried()}
         self._ranks: dict[str, int] = {}
+        self._met: set[str] = set()
         self._news = 0
         self._due = 1
 
@@ -75,8 +81,10 @@ class Goal:
         """The groups of the links that were new on a page."""
         counts = Counter(found)
         self._news += 1
+        is_novel = not self._met.issuperset(counts)
+        self._met.update(counts)
         for tried in self._levels_of(group):
-            tried.note_links(counts)
+            tried.note_links(counts, is_novel=is_novel)
 
     def note_verdict(self, group: str, page_type: str | None) -> None:
         """What a page of the group was; None where there was none."""
@@ -115,7 +123,8 @@ class Goal:
     def _rank(self, name: str, index: float) -> int:
         tried = self._tried.get(name)
         times = 0.0 if tried is None else max(tried.judged, tried.read)
-        return round((1 - (index + (1 - index) * _CURIOSITY / (1 + times) ** 2)) * LEVELS)
+        news = _NEWS * tried.novel / tried.read if tried is not None and tried.read else 0.0
+        return round((1 - (index + (1 - index) * max(_CURIOSITY / (1 + times) ** 2, news))) * LEVELS)
 
     def _expected(self, kind: LinkKind, everyone: Mapping[str, float]) -> Kind:
         base = self._share(self._tried[_ALL], _FIRST_GUESS)

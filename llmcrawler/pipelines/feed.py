@@ -28,7 +28,8 @@ class FeedPipeline:
         if isinstance(item, Page):
             item.content = item.html = None
             # Half a surrogate pair, of an escape in a page's JSON-LD say, would cost the page its line in a feed.
-            item.title, item.record, item.results = clean(item.title), clean(item.record), clean(item.results)
+            for name in ("title", "record", "results", "key", "meta"):
+                setattr(item, name, clean(getattr(item, name)))
             if not self._with_text:
                 item.text = None
             self._count(item)

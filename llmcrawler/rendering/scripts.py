@@ -49,7 +49,7 @@ PREPARE: Final = """
   };
   const [set_timer, clear_timer] = [window.setTimeout, window.clearTimeout];
   window.setTimeout = function (work, delay, ...given) {
-    if (typeof work !== "function" || !(delay >= 100)) return set_timer.apply(this, arguments);
+    if (typeof work !== "function" || !(delay >= 100 && delay <= 10000)) return set_timer.apply(this, arguments);
     const timer = set_timer(() => { state.timers.delete(timer); work.apply(window, given); }, delay);
     state.timers.add(timer);
     return timer;

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sqlite3
+from collections.abc import Iterable
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from llmcrawler.feeds.folder import sweep
 from llmcrawler.feeds.notes import INDEX
+
+_PLACEHOLDER = re.compile(r"%\(\w+\)[-+ #0]*\d*\w")  # of Scrapy's feed uris
 
 logger = logging.getLogger(__name__)
 
@@ -20,10 +25,16 @@ def remember(connection: sqlite3.Connection, path: Path, offset: int, place: os.
     )
 
 
-def take_back(connection: sqlite3.Connection) -> None:
-    """Cut the files back to what they held before the job. One that is not the same file any more is left alone."""
+def take_back(connection: sqlite3.Connection, feeds: Iterable[str] | None = None) -> None:
+    """Cut the files back to what they held before the job. One that is not the same file any more is left alone.
+    `feeds`: only the files that these uris may be written to; others are whole.
+    """
+    wanted = None if feeds is None else [_pattern_of(uri) for uri in feeds]
     for name, offset, device, inode in connection.execute("SELECT path, offset, device, inode FROM feeds").fetchall():
         path = Path(name)
+        feed = str(path.parent if path.name == INDEX else path)
+        if wanted is not None and not any(pattern.fullmatch(feed) for pattern in wanted):
+            continue
         try:
             place = path.stat()
             if (place.st_dev, place.st_ino) == (device, inode) and place.st_size >= offset:
@@ -35,6 +46,13 @@ def take_back(connection: sqlite3.Connection) -> None:
         except OSError as error:
             logger.warning("%s cannot be cut back to what it held before this job: %s", path, error)
     connection.execute("DELETE FROM feeds")
+
+
+def _pattern_of(uri: str) -> re.Pattern[str]:
+    """Of the absolute paths that its placeholders may make of it."""
+    parts = urlsplit(uri)
+    path = Path(unquote(parts.path) if parts.scheme == "file" else uri).absolute()
+    return re.compile(".*".join(map(re.escape, _PLACEHOLDER.split(str(path)))), re.DOTALL)
 
 
 def _cut(path: Path, offset: int) -> None:

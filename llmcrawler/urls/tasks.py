@@ -88,7 +88,11 @@ class TaskList:
 
     def _cells(self, file: TextIO) -> Iterator[tuple[int, str]]:
         """The column of urls, with its line numbers."""
-        rows = csv.reader(file, strict=True)
+        head = file.readline().lower()
+        file.seek(0)
+        # Spreadsheets put between cells what their country's numbers leave free.
+        mark = next((mark for mark in ",;\t" if "url" in [name.strip('" \r\n') for name in head.split(mark)]), ",")
+        rows = csv.reader(file, strict=True, delimiter=mark)
         names = [name.strip().lower() for name in next(rows, [])]
         if "url" not in names:
             there = ", ".join(names) or "none"
@@ -210,7 +214,9 @@ def _pairs(task: Mapping[str, Any], field: str) -> dict[str, str]:
     for name, value in given.items():
         if not _TOKEN.fullmatch(name):
             raise ValueError(f"{field}: {_shown(name)} is no name of one")
-        if not isinstance(value, (str, int, float)) or _CONTROL.search(str(value)):
+        # What stands behind a semicolon would be cut off without a word.
+        is_cut = field == "cookies" and ";" in str(value)
+        if not isinstance(value, (str, int, float)) or _CONTROL.search(str(value)) or is_cut:
             raise ValueError(f"{field}: {name} is {_shown(value)}, and no plain text")
     return {name: str(value) for name, value in given.items()}
 

@@ -65,7 +65,7 @@ def main() -> None:
         while crawl.poll() is None:
             time.sleep(1)
             # Every page asks once for its item.
-            done = sum(count for path, count in site.measures.hits.items() if path.startswith("/app/api/items/"))
+            done = sum(count for path, count in list(site.measures.hits.items()) if path.startswith("/app/api/items/"))
             samples.append((done, *rss_mib(crawl.pid)))
         print(f"{pages} pages in {time.monotonic() - started:.0f} s, exit status {crawl.returncode}")
         for done, own, whole in samples[:: max(1, len(samples) // 20)]:

@@ -90,6 +90,19 @@ def test_a_job_takes_back_what_an_interrupted_run_has_added(tmp_path, before):
         assert not path.exists()
 
 
+@pytest.mark.parametrize(
+    ("uri", "stays"),
+    [("{}/second.jsonl", True), ("{}/first.jsonl", False), ("file://{}/%(name)s.jsonl", False), ("s3://a/first", True)],
+)
+def test_what_a_finished_run_has_written_stays_unless_the_next_one_writes_there(tmp_path, uri, stays):
+    path, job = tmp_path / "first.jsonl", open_job_file(tmp_path / "crawl.sqlite")
+    path.write_text("{}")
+    remember(job, path, 0, path.stat())
+    take_back(job, [uri.format(tmp_path)])
+    job.close()
+    assert path.exists() is stays
+
+
 def test_half_a_page_and_half_a_line_of_the_index_are_gone_after_the_next_run(tmp_path):
     write(tmp_path, (1,), finish=False)
     with (tmp_path / JOURNAL).open("a") as journal:

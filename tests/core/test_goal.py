@@ -55,6 +55,21 @@ def test_urls_that_differ_in_their_last_word_have_one_shape(url, shape):
     assert shape_of(HOST + url)[0] == f"a.example{shape}"
 
 
+def test_while_nothing_wanted_is_known_what_led_to_new_kinds_of_links_comes_before_what_is_known():
+    goal = Goal(["job"])
+    menu = goal.group_of(f"{HOST}/tea/", Link("", "", "li < ul.menu"))
+    for section in ("tea", "herbs", "cups", "spoons"):
+        pages = [goal.group_of(f"{HOST}/{section}/a-page-{n}", Link("", "", "h2 < article")) for n in range(1, 11)]
+        goal.note_links(menu, pages)
+        goal.note_verdict(menu, "listing")
+        for _ in range(3):
+            goal.note_links(pages[0], [])
+            goal.note_verdict(pages[0], "article")
+    fresh = goal.group_of(f"{HOST}/pots/a-page-1", Link("", "", "h2 < article"))
+    goal.changed_ranks()
+    assert goal.rank_of(fresh) <= goal.rank_of(menu) < goal.rank_of(pages[0])
+
+
 def test_the_number_of_kinds_is_bounded():
     kinds = LinkKinds()
     names = {kinds.kind_of(f"{HOST}/{n}/", Link("", "", f"place {'x' * n}")).name for n in range(2000)}

@@ -26,6 +26,7 @@ def tasks(tmp_path: Path, **given: object) -> list[tuple[str, dict[str, object]]
     [
         ("txt", "\ufeff# those of May\nhttps://a.example/1\r\n\n  b.example:8080/2#part  \n"),
         ("csv", 'name,URL\n"one,\ntwo",https://a.example/1\nthree,b.example:8080/2\n'),
+        ("csv", '\ufeffname;"URL"\r\n"one;\r\ntwo";https://a.example/1\r\nthree;b.example:8080/2\r\n'),
         ("jsonl", '{"url": "https://a.example/1", "x": 1}\n{"kind": "template"}\n\n"b.example:8080/2"\n'),
     ],
 )
@@ -83,6 +84,7 @@ def test_a_form_a_json_body_and_a_string_are_posted(tmp_path):
         ("tasks", '{"a": {"url": "a.example", "headers": {"X": "1\\r\\nY: 2"}}}', "headers: X is '1\\r\\nY: 2'"),
         ("tasks", '{"a": {"url": "a.example", "headers": {"X Y": "1"}}}', "headers: 'X Y' is no name"),
         ("tasks", '{"a": {"url": "a.example", "cookies": [1]}}', "cookies=[1]"),
+        ("tasks", '{"a": {"url": "a.example", "cookies": {"s": "1; t=2"}}}', "cookies: s is"),
         ("tasks", '{"a": {"url": "a.example", "timeout": "5"}}', "timeout='5'"),
         ("tasks", '{"a": {"url": "a.example", "timeout": 0}}', "timeout=0"),
         ("tasks", '{"a": {"url": "a.example", "country": "Germany"}}', "task 'a': country: 'Germany'"),
