@@ -24,16 +24,20 @@ class Actual:
     cost_usd: float | None = None
 
 
-def of_job(status: JobStatus) -> list[tuple[str, str, str]]:
-    """As `beside`; none where nothing was planned."""
+def of_job(
+    status: JobStatus, llm_calls: int | None = None, llm_tokens: int | None = None
+) -> list[tuple[str, str, str]]:
+    """As `beside`; none where nothing was planned. The calls and tokens are of all runs, where one knows them: the
+    status has those since the last refresh began.
+    """
     if status.plan is None:
         return []
     actual = Actual(
         pages=status.urls["done"],
         errors=status.urls["dead"],
         seconds=status.rate.seconds if status.runs == 1 else None,
-        llm_calls=int(status.spent.get("calls", 0)),
-        llm_tokens=int(status.spent.get("tokens", 0)),
+        llm_calls=int(status.spent.get("calls", 0)) if llm_calls is None else llm_calls,
+        llm_tokens=int(status.spent.get("tokens", 0)) if llm_tokens is None else llm_tokens,
         cost_usd=status.spent.get("cost_usd"),
     )
     return beside(status.plan, actual)

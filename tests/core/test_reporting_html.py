@@ -174,6 +174,24 @@ def test_pace_names_the_limit_that_held_most():
     assert (empty.words, empty.bound, empty.cure, empty.pages_per_second) == ("", "", "", 0.0)
 
 
+def test_a_gap_that_the_site_set_is_not_laid_to_the_settings():
+    timeline = Timeline()
+    timeline.at(0).hold("gap between starts", 1.0)
+    assert "The site set the gap itself" in pace_of(timeline, 1.0, {"DOWNLOAD_DELAY": "0"}).cure
+
+
+def test_a_map_has_urls_and_no_sections_of_what_only_pages_have(tmp_path):
+    lines = [{"kind": "url", "url": f"https://a.example/p/{n}/", "depth": 1, "error": None} for n in range(8)]
+    view, html = report_of_feed(feed(tmp_path, lines))
+    assert view["findings"][0] == "8 urls."
+    assert view["data"]["noun"] == "urls"
+    assert "Map report" in html
+    assert "<dt>urls</dt>" in html
+    for name in ("templates", "model"):
+        assert f'id="{name}"' not in html
+        assert f'href="#{name}"' not in html
+
+
 def test_the_list_is_bounded_and_the_figures_are_not(tmp_path):
     view, html = report_of_feed(feed(tmp_path, LINES), max_listed=2)
     assert len(view["data"]["pages"]["columns"]["path"]) == 2

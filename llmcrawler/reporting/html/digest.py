@@ -71,6 +71,7 @@ class Digest:
     def __init__(self, max_listed: int, *, with_times: bool = False) -> None:
         self.rows = PageRows(max_listed)
         self.pages = 0
+        self.mapped = 0  # lines of a map among them: urls, most of which nobody has fetched
         self.failed = 0
         self.groups: dict[tuple[str, str], Group] = {}
         self.depths: Counter[tuple[int, str]] = Counter()
@@ -83,6 +84,15 @@ class Digest:
         self.timed: list[tuple[float, float | None, bool]] = []
         self._with_times = with_times
 
+    @property
+    def is_map(self) -> bool:
+        return 0 < self.mapped == self.pages
+
+    @property
+    def noun(self) -> str:
+        """What the lines are."""
+        return "urls" if self.is_map else "pages"
+
     def add_all(self, lines: Iterable[Line]) -> None:
         for line in lines:
             self.add(line)
@@ -93,6 +103,7 @@ class Digest:
         page_type = _text(line.get("page_type")) or UNKNOWN
         depth = line.get("depth")
         self.pages += 1
+        self.mapped += line.get("kind") == "url"
         self.failed += error is not None
         self.sites[self._room(self.sites, site, "…")] += 1
         self.depths[depth if isinstance(depth, int) else 0, page_type] += 1

@@ -18,7 +18,7 @@ def findings(material: Material, digest: Digest, templates: int, pace: Pace, cos
     candidates = [
         _what(digest, templates),
         _errors(digest),
-        _pace(pace),
+        _pace(pace, digest.noun),
         _model(digest, costs),
         f"{queued:,} more urls are known and wait in the queue." if queued else "",
         f"Since the last time: {counts(digest.changes, 4)}." if digest.changes else "",
@@ -28,7 +28,7 @@ def findings(material: Material, digest: Digest, templates: int, pace: Pace, cos
 
 def _what(digest: Digest, templates: int) -> str:
     types = Counter({name: count for name, count in page_types(digest) if name != UNKNOWN})
-    words = f"{digest.pages:,} pages"
+    words = f"{digest.pages:,} {digest.noun}"
     if templates:
         words += f" from {templates:,} templates"
     if types:
@@ -44,10 +44,10 @@ def _errors(digest: Digest) -> str:
     return f"{digest.failed:,} of them have an error ({share}); most often {stage}/{kind}, {worst.pages:,} times."
 
 
-def _pace(pace: Pace) -> str:
+def _pace(pace: Pace, noun: str) -> str:
     if not pace.seconds or not pace.total.pages:
         return ""
-    rate = f"{pace.total.pages:,} pages in {duration(pace.seconds)}, {pace.pages_per_second:.1f} a second"
+    rate = f"{pace.total.pages:,} {noun} in {duration(pace.seconds)}, {pace.pages_per_second:.1f} a second"
     return f"{rate}; {pace.bound}." if pace.bound else f"{rate}."
 
 

@@ -24,10 +24,15 @@ def job_material(folder: Path, now: float) -> Iterator[Material]:
     status = job_status(folder, now)
     with reading(folder) as connection:
         runs = read_runs(connection)
-        templates, gaps = _templates(folder, runs)
+        templates, gaps = ([], []) if _is_map(connection) else _templates(folder, runs)
         if not runs:
             gaps.append("The crawl has not written yet how it went over time; it does so every 5 seconds.")
         yield Material(str(folder), _lines(connection), templates, status, runs, gaps)
+
+
+def _is_map(connection: JobConnection) -> bool:
+    """Nothing is learned of a map's urls."""
+    return any(line.get("kind") == "url" for _seq, line in read_lines(connection, 0, 2**62, 1))
 
 
 def _lines(connection: JobConnection) -> Iterator[Line]:

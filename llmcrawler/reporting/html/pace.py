@@ -75,6 +75,8 @@ def _little(total: Bucket, seconds: float) -> str:
 def _cure(limits: tuple[tuple[str, float, float], ...], settings: Mapping[str, Any]) -> str:
     if not limits:
         return ""
+    if limits[0][0] == "gap between starts" and settings.get("DOWNLOAD_DELAY") in ("0", "0.0"):
+        return "The site set the gap itself: with a Crawl-delay in its robots.txt, or by refusing what came faster."
     return _CURES.get(limits[0][0], "").format_map({**dict.fromkeys(_SETTINGS, "?"), **settings})
 
 

@@ -69,7 +69,8 @@ def _folder(digest: Digest, name: str, below: Mapping[str, Counter[str]]) -> dic
             boxes.append({"name": f"{folder}/", "value": counts.total(), "type": counts.most_common(1)[0][0]})
         else:
             types.update(counts)
-    boxes += [{"name": page_type, "value": pages, "type": page_type} for page_type, pages in types.items()]
+    for page_type, pages in types.items():
+        boxes.append({"name": digest.noun if digest.is_map else page_type, "value": pages, "type": page_type})
     largest: Counter[str] = Counter()
     for counts in below.values():
         largest.update(counts)

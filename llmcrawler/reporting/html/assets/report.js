@@ -65,7 +65,7 @@
     backgroundColor: css("--card"), borderColor: css("--line"), textStyle: { color: css("--ink") }, confine: true,
   });
 
-  let boxes = "by_type";
+  let boxes = data.noun === "urls" ? "by_folder" : "by_type";  // the urls of a map have no types
   function drawStructure() {
     const text = isDark() ? "#10141a" : "#fff", place = $("chart-structure"), area = place.clientWidth * place.clientHeight;
     const dress = (box) => {
@@ -81,7 +81,7 @@
       tooltip: {
         ...tooltip(),
         formatter: ({ data: box }) => box && box.value
-          ? tip(box.name, [["pages", number(box.value)], ["share", `${(100 * box.value / data.total).toFixed(1)}%`], ["page type", box.type]])
+          ? tip(box.name, [[data.noun, number(box.value)], ["share", `${(100 * box.value / data.total).toFixed(1)}%`], ...(data.noun === "urls" ? [] : [["page type", box.type]])])
           : "",
       },
       series: [{
@@ -100,7 +100,8 @@
     chart.on("click", ({ data: box }) => {
       if (!box) return;
       if (boxes === "by_type") show({ type: box.type, template: box.template, site: box.site });
-      else show(box.name.endsWith("/") ? { text: box.name === "/" ? "" : `/${box.name}` } : { type: box.type });
+      else if (box.name.endsWith("/")) show({ text: box.name === "/" ? "" : `/${box.name}` });
+      else if (data.noun === "pages") show({ type: box.type });
     });
   }
 
@@ -109,9 +110,9 @@
     draw("chart-depth", {
       tooltip: {
         ...tooltip(), trigger: "axis", axisPointer: { type: "shadow" },
-        formatter: (bars) => tip(`depth ${bars[0].name}`, bars.filter((bar) => bar.value).map((bar) => [bar.seriesName, number(bar.value)])),
+        formatter: (bars) => tip(`depth ${bars[0].name}`, bars.filter((bar) => bar.value).map((bar) => [data.noun === "urls" ? data.noun : bar.seriesName, number(bar.value)])),
       },
-      legend: { type: "plain", bottom: 0, left: 0, right: 0, textStyle: { color: css("--ink") }, icon: "roundRect", itemWidth: 12, itemHeight: 12 },
+      legend: { show: data.noun !== "urls", type: "plain", bottom: 0, left: 0, right: 0, textStyle: { color: css("--ink") }, icon: "roundRect", itemWidth: 12, itemHeight: 12 },
       grid: { left: 34, right: 16, top: 8, bottom: 40 + 22 * Math.floor(names.join("    ").length * 8 / Math.max(300, $("chart-depth").clientWidth)) },
       xAxis: { type: "value", axisLabel: { color: css("--soft") }, splitLine: { lineStyle: { color: css("--line") } }, minInterval: 1 },
       yAxis: { type: "category", inverse: true, data: depths, axisLabel: { color: css("--ink") }, axisTick: { show: false }, axisLine: { lineStyle: { color: css("--line") } } },
@@ -131,7 +132,7 @@
   function panels() {
     const { columns } = data.timeline, line = { type: "line", showSymbol: false, symbol: "none" };
     const all = [
-      ["Pages a second", [{ ...line, name: "pages/s", data: columns.pages, step: "middle", areaStyle: { opacity: 0.25 }, colour: "--l0" }]],
+      [data.noun === "urls" ? "Urls a second" : "Pages a second", [{ ...line, name: `${data.noun}/s`, data: columns.pages, step: "middle", areaStyle: { opacity: 0.25 }, colour: "--l0" }]],
       columns.in_flight && ["Requests in flight", [
         { ...line, name: "allowed", data: columns.allowed, connectNulls: true, step: "middle", lineStyle: { type: "dashed", width: 1.5 }, colour: "--l6" },
         { ...line, name: "in flight", data: columns.in_flight, connectNulls: true, step: "middle", areaStyle: { opacity: 0.2 }, colour: "--l2" }]],
@@ -255,7 +256,7 @@
   }
   function list() {
     body.replaceChildren(...fitting.slice(first, first + AT_ONCE).map(rowOf));
-    $("found").textContent = fitting.length === count ? `${number(count)} pages` : `${number(fitting.length)} of ${number(count)} pages fit`;
+    $("found").textContent = fitting.length === count ? `${number(count)} ${data.noun}` : `${number(fitting.length)} of ${number(count)} ${data.noun} fit`;
     $("place").textContent = fitting.length ? `${number(first + 1)} to ${number(Math.min(first + AT_ONCE, fitting.length))}` : "";
     $("previous").disabled = first === 0;
     $("next").disabled = first + AT_ONCE >= fitting.length;
@@ -322,6 +323,7 @@
   for (const [name, value] of [["beforeprint", true], ["afterprint", false]])
     addEventListener(name, () => {
       printing = value;
+      root.classList.toggle("for-paper", value);  // the colours of the charts are read before the medium changes
       for (const id of charts.keys()) $(id).style.width = value ? "680px" : "";  // what a sheet of A4 has
       drawAll();
     });
