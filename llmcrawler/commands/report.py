@@ -68,4 +68,4 @@ class Command(ScrapyCommand):
             sys.stderr.write(f"{opts.output} cannot be written: {error.strerror or error}\n")
             self.exitcode = 1
             return
-        sys.stdout.write(f"{plain(opts.output)}: {count:,} pages, {len(page) / 1e6:.1f} MB\n")
+        sys.stdout.write(f"{plain(opts.output)}: {count}, {len(page) / 1e6:.1f} MB\n")

@@ -115,7 +115,8 @@ def measure(site: Site, sample_pages: int, *, with_sitemap: bool) -> Row:
     whole = crawl(site, TERMS.max_pages, with_sitemap=with_sitemap, is_sample=False).sample()
     pages = [page for page in whole.pages if page.error is None]
     asked = play([Arrival(page.template, page.shown_tokens) for page in pages], TERMS.gap_seconds, 1.5, RULES)
-    size, name = plan.site_pages, site.name + (" +map" if with_sitemap else "")
+    size, (shape, _, number) = plan.site_pages, site.name.rpartition(" ")
+    name = f"{shape}{', sitemap' * with_sitemap} {number}"
     calls = plan.classify_calls.likely, float(asked.calls)
     return Row(name, len(sample.known), len(pages), size.low, size.likely, size.high, *calls)
 
@@ -138,7 +139,7 @@ def main() -> None:
     for name in dict.fromkeys(row.name.rstrip("0123456789 ") for row in rows) if options.quiet else ():
         summary(name, [row for row in rows if row.name.rstrip("0123456789 ") == name])
     for size in options.sizes:
-        summary(f"size {size}", [row for row in rows if f" {size}" in row.name])
+        summary(f"size {size}", [row for row in rows if row.name.endswith(f" {size}")])
     summary("all", rows)
 
 

@@ -79,7 +79,7 @@ def main() -> None:
         content, count = make_report(feed, 20_000, __version__, time.time())
         report.write_bytes(content)
         made = time.monotonic() - started
-        print(f"{count:,} pages: made in {made:.2f} s, {report.stat().st_size / 1e6:.1f} MB")
+        print(f"{count}: made in {made:.2f} s, {report.stat().st_size / 1e6:.1f} MB")
         opened, filtered = [], []
         for _ in range(options.runs):
             with looking_at(report) as (page, complaints):

@@ -13,11 +13,14 @@ from llmcrawler.reporting.html.render import render
 from llmcrawler.reporting.html.view import build
 
 
-def make_report(source: Path, max_listed: int, version: str, now: float) -> tuple[bytes, int]:
-    """The page, and how many pages it is about. Raises ConfigError where `source` is neither a job nor a feed."""
+def make_report(source: Path, max_listed: int, version: str, now: float) -> tuple[bytes, str]:
+    """The page, and how many pages or urls it is about, in words. Raises ConfigError where `source` is neither a job
+    nor a feed.
+    """
     with _material(source, now) as material:
         view = build(material, max_listed)
-    return render(view, version, now), view["digest"].pages
+    digest = view["digest"]
+    return render(view, version, now), f"{digest.pages:,} {digest.noun}"
 
 
 def _material(source: Path, now: float) -> AbstractContextManager[Material]:
