@@ -5,7 +5,7 @@
 
 The site has a latency of --latency seconds, the model (a fake one, a server too) of --llm-latency. After each kill the
 same command goes on. Exit status 1 when a page is missing or comes twice in the feed, when one of them has an error, or
-when the site was asked again for a page that was not in flight at a kill.
+when the site was asked again for a page that was stored at a kill.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-from tests.e2e.killing import JobCrawl, Server, lines_of, paths_of, repeats_beyond_in_flight, wait_until
+from tests.e2e.killing import JobCrawl, Server, lines_of, paths_of, wait_until
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import MockSite
@@ -48,16 +48,16 @@ def report(pages: ManyPages, crawl: JobCrawl, feed: Path) -> bool:
     found, wanted = paths_of(lines), Counter(pages.paths)
     errors = Counter(line["error"]["kind"] for line in lines if line["error"])
     missing, twice = wanted - found, found - wanted
-    beyond = repeats_beyond_in_flight(pages)
+    again = crawl.repeats_of_stored() if crawl.pages else Counter()
     print(f"pages {len(wanted)}, missing {missing.total()}, twice or unknown {twice.total()}, errors {dict(errors)}")
     if crawl.pending_at_ends:
         repeats = Counter(pages.requested) - wanted
         unanswered = Counter(path for paths in crawl.pending_at_ends for path in set(paths))
         print(
             f"requests {len(pages.requested)}, repeated {repeats.total()}; in flight at kills {unanswered.total()}; "
-            f"repeated though answered {(repeats - unanswered).total()}, of which not in flight {beyond.total()}"
+            f"repeated though answered {(repeats - unanswered).total()}, of which stored {again.total()}"
         )
-    return not (missing or twice or errors or beyond)
+    return not (missing or twice or errors or again)
 
 
 def kill_crawls(folder: Path, options: argparse.Namespace) -> bool:
@@ -65,7 +65,7 @@ def kill_crawls(folder: Path, options: argparse.Namespace) -> bool:
     llm = FakeLLM(label_by_url(LABELS, "homepage"), latency_seconds=options.llm_latency)
     with MockSite(pages.routes()).in_thread() as site, llm.in_thread():
         settings = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url}
-        crawl = JobCrawl(folder, site.url(), settings, feeds=["-O", feed])
+        crawl = JobCrawl(folder, site.url(), settings, feeds=["-O", feed], pages=pages)
         kill_at_random(crawl, pages, options)
         status = crawl.run()
     if status:

@@ -9,24 +9,26 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
+from llmcrawler.storage.folder import JOB_FILE
+from llmcrawler.storage.schema import holds_job, read_job_file
 from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, environment
 from tests.servers.many_pages import ManyPages
 
 IN_FLIGHT = 5
-ON_THEIR_WAY = 5  # pages that were answered and are not in the job's file yet
 
 
 @dataclass
 class JobCrawl:
-    """`feeds`: options of the command that name them. What stands in the plural has one entry a run."""
+    """`feeds`: options of the command that name them. What stands in the plural has one entry a run. With `pages`,
+    `stored_at_ends` has the paths whose bodies were in the job's file then, and how often each had been asked for.
+    """
 
     folder: Path
     url: str
@@ -36,6 +38,8 @@ class JobCrawl:
     spider: str = "explore"
     logs: list[str] = field(default_factory=list)
     pending_at_ends: list[list[str]] = field(default_factory=list)
+    pages: ManyPages | None = None
+    stored_at_ends: list[Counter[str]] = field(default_factory=list)
 
     @property
     def jobdir(self) -> Path:
@@ -60,7 +64,7 @@ class JobCrawl:
                 check=False,
                 **options,
             )
-        self._keep_log()
+        self._note_end()
         return done.returncode
 
     @contextmanager
@@ -76,7 +80,7 @@ class JobCrawl:
             finally:
                 process.kill()
                 process.wait()
-        self._keep_log()
+        self._note_end()
 
     def run_until(self, pages: ManyPages, count: int, number: int = signal.SIGKILL) -> int:
         """Send a signal when the site was asked for `count` pages; the exit status, 0 also for a crawl that came to
@@ -91,8 +95,26 @@ class JobCrawl:
     def log_holds(self, text: str) -> bool:
         return text in (self.folder / "log").read_text(encoding="utf-8")
 
-    def _keep_log(self) -> None:
+    def repeats_of_stored(self) -> Counter[str]:
+        """Requests for pages that were in the job's file at the end of an earlier run. How many of the others there
+        are is a matter of the machine's speed.
+        """
+        assert self.pages is not None
+        requested, repeats = Counter(self.pages.requested), Counter[str]()
+        for stored in self.stored_at_ends:
+            repeats |= Counter({path: requested[path] - count for path, count in stored.items()})
+        return repeats
+
+    def _note_end(self) -> None:
         self.logs.append((self.folder / "log").read_text(encoding="utf-8"))
+        file = self.jobdir / JOB_FILE
+        if self.pages is None or not holds_job(file):
+            return
+        requested = Counter(self.pages.requested)
+        with closing(read_job_file(file)) as connection:
+            rows = connection.execute("SELECT u.url FROM urls u JOIN bodies b ON b.url = u.id").fetchall()
+        paths = [urlsplit(url).path or "/" for (url,) in rows]
+        self.stored_at_ends.append(Counter({path: requested[path] for path in paths}))
 
 
 @dataclass
@@ -134,14 +156,6 @@ def wait_until(claim: Callable[[], bool], pages: ManyPages, process: subprocess.
     with pages.changed:
         while not claim() and process.poll() is None and time.monotonic() < deadline:
             pages.changed.wait(0.1)
-
-
-def repeats_beyond_in_flight(pages: ManyPages) -> Counter[str]:
-    """Requests for pages that the site had answered long before the run ended, and was asked for again later."""
-    repeats = Counter(pages.requested) - Counter(pages.paths)
-    for start, end in pairwise(pages.run_starts):
-        repeats -= Counter(set(pages.requested[start:end][-IN_FLIGHT - ON_THEIR_WAY :]))
-    return repeats
 
 
 def lines_of(feed: Path) -> list[dict[str, Any]]:

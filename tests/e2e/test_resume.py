@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from llmcrawler.reporting import ExitStatus
-from tests.e2e.killing import JobCrawl, Server, files_of, lines_of, paths_of, repeats_beyond_in_flight, wait_until
+from tests.e2e.killing import JobCrawl, Server, files_of, lines_of, paths_of, wait_until
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import MockSite
@@ -41,7 +41,7 @@ def test_kill_9_again_and_again_loses_no_page_and_repeats_none_but_those_in_flig
     jsonl, table = tmp_path / "pages.jsonl", tmp_path / "pages.csv"
     with FakeLLM(label_by_url(LABELS, "homepage"), latency_seconds=0.3).in_thread() as llm:
         settings = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url}
-        crawl = JobCrawl(tmp_path, site.url(), settings, feeds=["-O", jsonl, "-O", table])
+        crawl = JobCrawl(tmp_path, site.url(), settings, feeds=["-O", jsonl, "-O", table], pages=pages)
         random = Random(4)
         for _kill in range(4):
             wanted = len(pages.requested) + random.randint(1, COUNT // 4)
@@ -50,7 +50,7 @@ def test_kill_9_again_and_again_loses_no_page_and_repeats_none_but_those_in_flig
     assert paths_of(lines_of(jsonl)) == once(pages)
     with table.open(newline="", encoding="utf-8") as file:
         assert sorted(row["url"] for row in csv.DictReader(file)) == sorted(site.url(path) for path in pages.paths)
-    assert not repeats_beyond_in_flight(pages)
+    assert not crawl.repeats_of_stored()
     assert {line["page_type"] for line in lines_of(jsonl) if "/item/" in line.get("url", "")} == {"product"}
 
 
@@ -65,7 +65,7 @@ def test_a_crawl_ends_when_its_last_page_is_done_and_waits_for_no_heartbeat(tmp_
 def test_a_crawl_that_is_asked_to_stop_says_how_to_go_on_and_appends_each_line_once(tmp_path, pages, site):
     feed = tmp_path / "pages.jsonl"
     feed.write_text(EARLIER)
-    crawl = JobCrawl(tmp_path, site.url(), feeds=["-o", feed])
+    crawl = JobCrawl(tmp_path, site.url(), feeds=["-o", feed], pages=pages)
     for number, wanted in ((signal.SIGINT, 20), (signal.SIGTERM, 50), (signal.SIGKILL, 80)):
         status = crawl.run_until(pages, wanted, number)
         assert status == (-number if number == signal.SIGKILL else ExitStatus.INTERRUPTED)
@@ -79,7 +79,7 @@ def test_a_crawl_that_is_asked_to_stop_says_how_to_go_on_and_appends_each_line_o
     lines = lines_of(feed)
     assert feed.read_text().startswith(EARLIER)
     assert paths_of(lines[1:]) == once(pages)
-    assert not repeats_beyond_in_flight(pages)
+    assert not crawl.repeats_of_stored()
 
 
 def test_batches_of_a_feed_are_whole_after_a_kill_and_the_same_when_a_finished_crawl_is_run_again(
@@ -223,7 +223,7 @@ def test_a_job_that_is_in_use_takes_no_second_crawl(tmp_path, pages, site):
 def test_a_full_disk_ends_the_crawl_with_what_is_done_kept(tmp_path, pages, site):
     """The largest size that a file may have stands for the disk."""
     feed = tmp_path / "pages.jsonl"
-    crawl = JobCrawl(tmp_path, site.url(), {"STORE_BODIES": True}, feeds=["-O", feed])
+    crawl = JobCrawl(tmp_path, site.url(), {"STORE_BODIES": True}, feeds=["-O", feed], pages=pages)
 
     def limit_files() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
@@ -239,4 +239,4 @@ def test_a_full_disk_ends_the_crawl_with_what_is_done_kept(tmp_path, pages, site
     assert crawl.run() == 0, crawl.logs[-1]
     assert paths_of(lines_of(feed)) == once(pages)
     assert kept.keys() <= pages.paths
-    assert not repeats_beyond_in_flight(pages)
+    assert not crawl.repeats_of_stored()

@@ -27,9 +27,8 @@ _ROBOTS = "User-agent: *\nDisallow:\n"
 class ManyPages:
     """`body_bytes` is the size of the items, smallest and largest; None: some 2 kB.
 
-    Of the requests, `requested` has those for pages in their order, `answered` those whose answer is on its way;
-    `run_starts` says how many there were each time that robots.txt was asked for, with which each run of a crawl
-    begins. They may be read in another thread.
+    Of the requests, `requested` has those for pages in their order, `answered` those whose answer is on its way.
+    They may be read in another thread.
     """
 
     def __init__(self, count: int, *, latency_seconds: float = 0.0, body_bytes: tuple[int, int] | None = None) -> None:
@@ -38,7 +37,6 @@ class ManyPages:
         self.latency_seconds = latency_seconds
         self.requested: list[str] = []
         self.answered: list[str] = []
-        self.run_starts: list[int] = []
         self.changed = Condition()
         self.bodies = {"/": _page("Everything", "", [f"/list/{number}/" for number in range(lists)])}
         for number in range(lists):
@@ -72,7 +70,6 @@ class ManyPages:
         return html(self.bodies[request.path_qs])
 
     async def _robots(self, _: web.Request) -> web.Response:
-        self.run_starts.append(len(self.requested))
         return web.Response(text=_ROBOTS)
 
     def _note(self, paths: list[str], path: str) -> None:
