@@ -12,6 +12,7 @@ _REFUSAL_HOLD_SECONDS = 20.0  # a step up too many costs a refusal, and the host
 _LATENCY_HOLD_SECONDS = 4.0  # here it costs some milliseconds
 _MAX_HOLD_SECONDS = 600.0
 _UNDER_RATE = 0.9
+_A_FEW = 6  # in flight
 
 
 class Ceiling:
@@ -75,7 +76,8 @@ class Ceiling:
             return 0.8 * window
         most = in_flight - 1.0
         least = min(self._good_level or most, most)
-        return most if most - least <= 1 else (most + least) / 2
+        # Of a few in flight one is much, so that the doubt is worth a refusal.
+        return most if most - least <= 1 and most <= _A_FEW else (most + least) / 2
 
     def _note_refusal(self, window: float) -> bool:
         """Whether it is noise."""

@@ -196,7 +196,7 @@ def test_a_limit_in_flight_is_not_taken_for_one_on_the_rate() -> None:
         clock.seconds += 1.5
         ceiling.refused(in_flight, ceiling.level, 0.2, 0.1, clock.seconds + 1)
     assert (ceiling.level, ceiling.is_rate) == (8, False)
-    for _ in range(2):
+    for _ in range(3):
         ceiling.served(8, 8, 8.0)
         clock.seconds += 1.5
         ceiling.refused(8, ceiling.level, 0.2, 0.1, clock.seconds + 1)
