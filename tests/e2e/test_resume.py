@@ -231,7 +231,7 @@ def test_a_full_disk_ends_the_crawl_with_what_is_done_kept(tmp_path, pages, site
     assert crawl.run(preexec_fn=limit_files) == 1
     assert "make room and run the same command again" in crawl.logs[-1]
     assert "Traceback" not in crawl.logs[-1]
-    assert 10 < len(pages.requested) < COUNT
+    assert 0 < len(pages.requested) < COUNT
     kept = paths_of(lines_of(feed))
     assert crawl.run(preexec_fn=limit_files) == 1  # there is still no room
     assert "make room and run the same command again" in crawl.logs[-1]
