@@ -139,7 +139,7 @@ class Desk:
             holder = (await self._link.run(_LEAD, site, self._link.worker, self._gone_seconds)).decode()
             self._holders[site] = holder
         if holder == self._link.worker and site not in self._leading:
-            self._leading[site] = asyncio.ensure_future(self._take_lead(site))
+            self._leading[site] = self._link.post(self._take_lead(site))
         return holder
 
     async def _send(self, worker: str, head: Mapping[str, Any], body: Any) -> None:

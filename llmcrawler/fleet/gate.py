@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from llmcrawler.errors import StorageFailed
-
 if TYPE_CHECKING:
     from llmcrawler.fleet.link import RedisLink
 
@@ -167,14 +165,14 @@ class HostGate:
         self._given_back[entry.host].append(entry.permit)
         self._freed[entry.host].set()
         if self._flush is None or self._flush.done():
-            self._flush = asyncio.ensure_future(self._give_back())
+            self._flush = self._link.post(self._give_back())
 
     def tell(self, host: str, event: Mapping[str, Any], window: float, rest_seconds: float) -> None:
         """The others are to know, and this one too what has come before."""
         text = json.dumps({**event, "by": self._link.worker})
-        task = asyncio.ensure_future(self._link.run(_TELL, host, window, rest_seconds, text))
+        task = self._link.post(self._link.run(_TELL, host, window, rest_seconds, text))
         self._telling.add(task)
-        task.add_done_callback(self._told)
+        task.add_done_callback(self._telling.discard)
 
     async def told(self) -> None:
         """Until the others can know."""
@@ -220,11 +218,6 @@ class HostGate:
         told = [json.loads(one) for one in news]
         events = [{**json.loads(one["event"]), "age_seconds": max(0.0, now - one["at"])} for one in told]
         return [event for event in events if event["by"] != self._link.worker]
-
-    def _told(self, task: asyncio.Task[Any]) -> None:
-        self._telling.discard(task)
-        if not task.cancelled() and isinstance(task.exception(), StorageFailed):
-            return  # the crawl is being closed, and says why
 
     async def _give_back(self) -> None:
         await asyncio.sleep(0.005)  # the next one that enters takes it along

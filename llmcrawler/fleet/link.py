@@ -122,6 +122,12 @@ class RedisLink:
                 else:
                     raise
 
+    def post(self, work: Awaitable[Any]) -> asyncio.Task[Any]:
+        """For what nobody need wait for."""
+        task = asyncio.ensure_future(work)
+        task.add_done_callback(_look_at)
+        return task
+
     def stop_waiting(self, seconds: float) -> None:
         """From now on a server that is away is waited for so long at most; then StorageFailed is raised."""
         if self._patience is None:
@@ -189,6 +195,12 @@ class RedisLink:
             f"Redis at {shown(self.url)} came back without the crawl {self.crawl_id}: let it keep its data "
             "(appendonly yes)"
         )
+
+
+def _look_at(task: asyncio.Task[Any]) -> None:
+    error = None if task.cancelled() else task.exception()
+    if error is not None and not isinstance(error, StorageFailed):  # of that the crawl says why it is being closed
+        logger.error("Error in a worker's talk with Redis", exc_info=error)
 
 
 def _is_away(error: Exception) -> bool:

@@ -78,11 +78,6 @@ class SharedRate:
         self._post(_SETTLE, entry, tokens)
 
     def _post(self, script: str, *arguments: str | float) -> None:
-        task = asyncio.ensure_future(self._link.run(script, *arguments))
+        task = self._link.post(self._link.run(script, *arguments))
         self._posted.add(task)
-        task.add_done_callback(self._forget)
-
-    def _forget(self, task: asyncio.Task[Any]) -> None:
-        self._posted.discard(task)
-        if not task.cancelled():
-            task.exception()  # seen: a Redis that is gone for good closes the crawl, which says why
+        task.add_done_callback(self._posted.discard)

@@ -145,7 +145,7 @@ class RedisFrontier:
 
     def survive(self, url: str) -> None:
         if url in self._held:
-            task = asyncio.ensure_future(self.link.run(scripts.START, self.link.worker, self._held[url], 0))
+            task = self.link.post(self.link.run(scripts.START, self.link.worker, self._held[url], 0))
             self._posted.add(task)
             task.add_done_callback(self._posted.discard)
 
