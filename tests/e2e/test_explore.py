@@ -104,7 +104,7 @@ def test_each_fault_is_a_line_with_its_kind(odd_outcome, path, kind):
 
 @pytest.fixture(scope="module")
 def odd_outcome(tmp_path_factory):
-    limits = {"DOWNLOAD_TIMEOUT": 2, "RETRY_TIMES": 1, "DOWNLOAD_MAXSIZE": 3_500_000, "THROTTLE_PUT_BACKS": 2}
+    limits = {"DOWNLOAD_TIMEOUT": 4, "RETRY_TIMES": 1, "DOWNLOAD_MAXSIZE": 3_500_000, "THROTTLE_PUT_BACKS": 2}
     with MockSite().in_thread() as site:
         return explore(tmp_path_factory.mktemp("odd"), site.url("/odd/"), limits)
 
