@@ -107,8 +107,7 @@ class Crew:
 
     def check(self) -> None:
         """Raises StorageFailed where nothing can be acknowledged any more."""
-        if self.link.failure is not None:
-            raise StorageFailed(str(self.link.failure))
+        self.link.check()
 
     def _fail(self, failure: StorageFailed) -> None:
         self.desk.leave()  # no answer of another worker comes any more

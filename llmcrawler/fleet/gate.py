@@ -170,9 +170,7 @@ class HostGate:
     def tell(self, host: str, event: Mapping[str, Any], window: float, rest_seconds: float) -> None:
         """The others are to know, and this one too what has come before."""
         text = json.dumps({**event, "by": self._link.worker})
-        task = self._link.post(self._link.run(_TELL, host, window, rest_seconds, text))
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
+        self._link.post(self._link.run(_TELL, host, window, rest_seconds, text), self._telling)
 
     async def told(self) -> None:
         """Until the others can know."""

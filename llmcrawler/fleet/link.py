@@ -87,7 +87,7 @@ class RedisLink:
         self._digests: dict[str, str] = {}
         self._return: asyncio.Task[None] | None = None
         self._patience: tuple[float, float] | None = None  # since when, and seconds
-        self.failure: StorageFailed | None = None  # nothing can be had from this Redis any more
+        self.failure: StorageFailed | None = None  # see check()
 
     def new_client(self, timeout_seconds: float) -> aioredis.Redis:
         """For `call`; who asks for one closes it."""
@@ -110,8 +110,7 @@ class RedisLink:
     async def call(self, work: Callable[[], Awaitable[Any]]) -> Any:
         """The same for any work with `client`."""
         while True:
-            if self.failure is not None:
-                raise StorageFailed(str(self.failure))
+            self.check()
             try:
                 return await work()
             except (faults.RedisError, OSError) as error:
@@ -122,10 +121,18 @@ class RedisLink:
                 else:
                     raise
 
-    def post(self, work: Awaitable[Any]) -> asyncio.Task[Any]:
-        """For what nobody need wait for."""
+    def check(self) -> None:
+        """Raises StorageFailed where nothing can be had from this Redis any more."""
+        if self.failure is not None:
+            raise StorageFailed(str(self.failure))
+
+    def post(self, work: Awaitable[Any], under_way: set[asyncio.Task[Any]] | None = None) -> asyncio.Task[Any]:
+        """For what nobody need wait for. Until it is done it is among those that are `under_way`."""
         task = asyncio.ensure_future(work)
         task.add_done_callback(_look_at)
+        if under_way is not None:
+            under_way.add(task)
+            task.add_done_callback(under_way.discard)
         return task
 
     def stop_waiting(self, seconds: float) -> None:

@@ -78,6 +78,4 @@ class SharedRate:
         self._post(_SETTLE, entry, tokens)
 
     def _post(self, script: str, *arguments: str | float) -> None:
-        task = self._link.post(self._link.run(script, *arguments))
-        self._posted.add(task)
-        task.add_done_callback(self._posted.discard)
+        self._link.post(self._link.run(script, *arguments), self._posted)

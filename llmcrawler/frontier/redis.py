@@ -145,9 +145,7 @@ class RedisFrontier:
 
     def survive(self, url: str) -> None:
         if url in self._held:
-            task = self.link.post(self.link.run(scripts.START, self.link.worker, self._held[url], 0))
-            self._posted.add(task)
-            task.add_done_callback(self._posted.discard)
+            self.link.post(self.link.run(scripts.START, self.link.worker, self._held[url], 0), self._posted)
 
     async def renew(self, urls: Iterable[str]) -> None:
         held = [self._held[url] for url in urls if url in self._held]
