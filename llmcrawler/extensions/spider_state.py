@@ -9,6 +9,8 @@ from pathlib import Path
 from scrapy import Spider
 from scrapy.extensions.spiderstate import SpiderState
 
+from llmcrawler.storage.replacing import replace_file
+
 logger = logging.getLogger(__name__)
 
 
@@ -28,6 +30,4 @@ class WholeSpiderState(SpiderState):
         if not state:
             target.unlink(missing_ok=True)
             return
-        temporary = target.with_name(f".{target.name}.tmp")
-        temporary.write_bytes(pickle.dumps(state, protocol=4))
-        temporary.replace(target)
+        replace_file(target, pickle.dumps(state, protocol=4))

@@ -22,6 +22,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from llmcrawler.errors import ConfigError
+from llmcrawler.storage.replacing import replace_file, temporary_of
 
 FORMAT = "llmcrawler-templates"
 VERSION = 1  # to be raised with the fingerprint of pages too: other features make every stored page a stranger
@@ -91,8 +92,8 @@ class TemplatesFile:
             with self._locked():
                 if target.exists() and not os.access(target, os.W_OK):
                     raise PermissionError("the file may not be written")
-                self._temporary().write_bytes(b"")
-                self._temporary().unlink()
+                temporary_of(self.path).write_bytes(b"")
+                temporary_of(self.path).unlink()
         except (OSError, Timeout) as error:
             raise self.refusal(f"cannot be written ({_reason(error)})", "name a file in a folder of yours") from error
 
@@ -105,7 +106,7 @@ class TemplatesFile:
         with self._locked():
             data = _text_of({**self.load(), **packed}).encode("utf-8", "backslashreplace")
             if not self.path.exists() or self.path.read_bytes() != data:
-                self._replace(data)
+                replace_file(self.path, data)  # what a killed crawl left beside it is in nobody's way under the lock
 
     def refusal(self, what: str, cure: str = "") -> ConfigError:
         cure = cure or "it is left as it is: name another file, or remove it to learn anew"
@@ -134,10 +135,6 @@ class TemplatesFile:
                 raise self.refusal(f"is damaged (in the site {name})")
         return {name: StoredSite(people[name], machine[name]) for name in people}
 
-    def _temporary(self) -> Path:
-        target = self.path.resolve()  # a link stays a link
-        return target.with_name(f".{target.name}.tmp")
-
     @contextmanager
     def _locked(self) -> Iterator[None]:
         target = self.path.resolve()
@@ -150,21 +147,6 @@ class TemplatesFile:
             yield
         finally:
             lock.release()
-
-    def _replace(self, data: bytes) -> None:
-        """Only under the lock: the temporary file of a crawl that was killed here is in nobody's way then."""
-        target, temporary = self.path.resolve(), self._temporary()
-        try:
-            with temporary.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            if target.exists():
-                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
-            temporary.replace(target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
 
 
 def _pack(state: Mapping[str, Any]) -> str:

@@ -1,0 +1,31 @@
+"""Files that are replaced as a whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+
+def temporary_of(path: Path) -> Path:
+    """Where the new content is gathered: beside the file, so that one rename puts it in place."""
+    target = path.resolve()  # a link stays a link
+    return target.with_name(f".{target.name}.tmp")
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """It keeps its mode. Raises OSError, and leaves it as it was, where the disk does not take all. Two at once would
+    use one temporary file.
+    """
+    target, temporary = path.resolve(), temporary_of(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
