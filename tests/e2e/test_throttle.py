@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import re
-from statistics import fmean
 
 import pytest
 from aiohttp import web
@@ -18,17 +16,13 @@ ADAPTIVE = {"AUTOTHROTTLE_ENABLED": True, "DOWNLOAD_DELAY": 0}
 WIDE = ADAPTIVE | {"CONCURRENT_REQUESTS_PER_DOMAIN": 32}
 
 
-def gaps(site: MockSite) -> list[float]:
-    return [after - before for before, after in itertools.pairwise(site.measures.starts)]
-
-
 @pytest.mark.parametrize("latency", [0.0, 0.15])
 def test_the_first_second_sends_three_requests_at_most(tmp_path, latency):
     with limited_site(pages=40, latency_seconds=latency).in_thread() as site:
         explore(tmp_path, site.url(), WIDE)
         starts = site.measures.starts
         assert sum(start - starts[0] < 1.0 for start in starts) <= 3
-        assert len({round(gap, 6) for gap in gaps(site)[:20]}) == 20
+        assert len({round(gap, 6) for gap in site.measures.gaps[:20]}) == 20
         assert max(site.levels) <= 32
 
 
@@ -70,9 +64,8 @@ def test_no_request_starts_before_retry_after_is_over(tmp_path, adaptive):
 def test_robots_txts_gap_is_never_shortened(tmp_path, line, adaptive):
     with limited_site(pages=5, robots=f"User-agent: *\n{line}\n").in_thread() as site:
         explore(tmp_path, site.url(), {**ADAPTIVE, "AUTOTHROTTLE_ENABLED": adaptive}, max_pages=6)
-        assert len(gaps(site)) >= 6
-        assert fmean(gaps(site)) >= 0.7
-        assert min(gaps(site)) >= 0.65  # a busy machine takes a request in late, and the next one in time
+        assert len(site.measures.gaps) >= 6
+        assert min(site.measures.gaps) >= 0.7
 
 
 def test_a_host_that_answers_503_throughout_takes_nothing_from_the_other(tmp_path):

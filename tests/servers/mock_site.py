@@ -20,6 +20,7 @@ import ssl
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from itertools import pairwise
 from typing import Any, Self
 
 from aiohttp import web
@@ -55,8 +56,13 @@ class Measures:
         self.in_flight -= 1
         self.statuses[status] += 1
 
+    @property
+    def gaps(self) -> list[float]:
+        """Seconds between one start and the next."""
+        return [after - before for before, after in pairwise(self.starts)]
+
     def as_dict(self) -> dict[str, Any]:
-        gaps = [after - before for before, after in zip(self.starts, self.starts[1:], strict=False)]
+        gaps = self.gaps
         return {
             "requests": sum(self.hits.values()),
             "distinct": len(self.hits),
