@@ -19,7 +19,7 @@ from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import Wanted, load_schema, wanted_fields
 from llmcrawler.proxies import parse_country
 from llmcrawler.rendering import AUTO, MODES, NEVER
-from llmcrawler.urls import ListedTask, TaskList, normalise_with_route
+from llmcrawler.urls import ListedTask, TaskList, normalise_with_route, without_login
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
 
@@ -231,7 +231,7 @@ def _urls(arguments: Mapping[str, object]) -> tuple[str, ...]:
     for text in filter(None, (one.strip() for one in given)):
         url = normalise_with_route(text if _SCHEME.match(text) else f"https://{text}")
         if url is None:
-            raise ConfigError(f"url={text!r} is not an http or https url")
+            raise ConfigError(f"url={without_login(text)!r} is not an http or https url")
         urls[url] = None
     if not urls:
         raise ConfigError("no url: say where to start with -a url=https://example.com (or -a urls=FILE, one a line)")

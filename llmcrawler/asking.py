@@ -15,6 +15,7 @@ from llmcrawler.classification import (
     answer_from_json,
     answer_to_json,
     page_key,
+    site_of,
     tokens_of,
 )
 from llmcrawler.configuration import batch_rules
@@ -47,6 +48,7 @@ class PageAsking:
             worker,
             rules=batch_rules(settings, embedded=embedded, patience=_CREW_WAIT if in_crew else 1),
             tokens_of=tokens_of,
+            group_of=site_of,
             pressure=pressure,
             on_batch=lambda _report: self._count_usage(),
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,11 +26,11 @@ class Version:
     content: PageContent
 
 
-def says_the_same(
+async def says_the_same(
     old: Version,
     new: Version,
     boilerplate: Boilerplate,
-    record_of: Callable[[Version], dict[str, Any] | None],
+    record_of: Callable[[Version], Awaitable[dict[str, Any] | None]],
 ) -> bool:
     """Both are looked at with the same eyes: what is known now of the site's boilerplate and of the template's fields.
 
@@ -39,9 +40,14 @@ def says_the_same(
     before, after = old.content, new.content
     if (before.title, before.lang) != (after.title, after.lang) or before.structured_data != after.structured_data:
         return False
-    if _main_only_here(before, after, boilerplate) or _main_only_here(after, before, boilerplate):
+    # In a thread: a page may have a hundred thousand blocks.
+    if await asyncio.to_thread(_texts_differ, before, after, boilerplate):
         return False
-    return record_of(old) == record_of(new)
+    return await record_of(old) == await record_of(new)
+
+
+def _texts_differ(before: PageContent, after: PageContent, boilerplate: Boilerplate) -> bool:
+    return _main_only_here(before, after, boilerplate) or _main_only_here(after, before, boilerplate)
 
 
 def _main_only_here(here: PageContent, there: PageContent, boilerplate: Boilerplate) -> bool:

@@ -6,9 +6,11 @@ CrawlerError
 ├── NoProxy                stop: no proxy could be had, or none is left
 ├── StorageFailed          stop: the job's file cannot be written any more; what was written stays
 ├── WorkGivenBack          drop the page: another worker has it, for this one leaves
+├── ProtocolFault          give up on this url: what came is no HTTP, or its address cannot be asked for
 ├── NotThePage             fetch it again, otherwise: what came is not the page that was asked for
 ├── BrowserMissing         go on without a browser: pages come as the server sends them
 ├── ContentError           go on without this page's content: record the error
+├── TooCostly              go on without this page's record: record the error
 └── LLMError               go on without this answer of the model
     ├── LLMUnavailable     fall back for good: no provider, wrong key, model not there
     │   └── BudgetSpent    the same, and say so on the page: LLM_MAX_TOKENS or LLM_MAX_COST_USD leaves no further call
@@ -47,6 +49,10 @@ class WorkGivenBack(CrawlerError):
     """This worker of a fleet is leaving; the page's url is in the queue again."""
 
 
+class ProtocolFault(CrawlerError):
+    """The other side does not speak HTTP as it should, or the address is none; the message says how."""
+
+
 class NotThePage(CrawlerError):
     """Raised by a user's `validate_response`: a captcha, an empty shell, a login wall. The message says which."""
 
@@ -57,6 +63,12 @@ class BrowserMissing(CrawlerError):
 
 class ContentError(CrawlerError):
     """A page cannot be read at all; it took its reader down."""
+
+
+class TooCostly(CrawlerError):
+    """A page would take more work than any page is worth; the message says what of it."""
+
+    kind = "too_costly"
 
 
 class LLMError(CrawlerError):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import logging
+from contextlib import suppress
 
 from scrapy import Request
 from scrapy.core.downloader.handlers import DownloadHandlerProtocol, DownloadHandlers
@@ -28,6 +31,9 @@ class PageHandlers(DownloadHandlers):
 
     async def download_request_async(self, request: Request) -> Response:
         if request.meta.get(RENDER) and request.method == "GET" and self.no_browser is None:
+            if _BROWSER not in self._handlers:
+                with suppress(ImportError):  # _browser() says so; in a thread, as it takes a tenth of a second
+                    await asyncio.to_thread(importlib.import_module, _BROWSER_HANDLER.rpartition(".")[0])
             try:
                 return await self._browser().download_request(request)
             except BrowserMissing as error:

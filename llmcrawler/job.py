@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import PLAN, SPENT, STAGES, read_value, return_to_queue, write_value
 from llmcrawler.storage.requeue import Choice, bring_back, park
 from llmcrawler.storage.runs import Run, write_run
-from llmcrawler.storage.schema import holds_job, refusal
+from llmcrawler.storage.schema import AGAIN, holds_job, refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,9 @@ class Job:
 
     async def open(self) -> None:
         """Before the first request. Pages that come to an end from here on are this run's."""
-        await self.frontier.open()
+        await self.frontier.open()  # which may give up pages that have taken down too many runs
+        done, stored, again, queued = await self._database.run(_counts)
+        self.resumed = replace(self.resumed, done=done, stored=stored, again=again, queued=queued)
         self.last_earlier_seq = await self.ledger.last_seq()
 
     async def restore(self, admission: Admission, relearn: Callable[[JobConnection], None]) -> None:
@@ -265,6 +267,7 @@ def _begin(connection: JobConnection, wish: Wish, *, is_forced: bool) -> Resumed
     else:
         take_back(connection, wish.feeds if finished else None)
         _take_back_unsafe(connection)
+    _put_first(connection)
     if is_forced and not wish.keys:
         _force(connection, wish.stages)
     if wish.retries:
@@ -294,8 +297,8 @@ def _refresh(connection: JobConnection) -> None:
     write_value(connection, "learned_seq", 0)
     write_value(connection, SPENT, {})  # a refresh is a crawl of its own, with a budget of its own
     connection.execute(
-        "UPDATE urls SET state = ?, attempts = 0, rank = -1 WHERE state IN (?, ?)",
-        (State.QUEUED, State.DONE, State.DEAD),
+        "UPDATE urls SET state = ?, attempts = 0, rank = ? WHERE state IN (?, ?)",
+        (State.QUEUED, AGAIN, State.DONE, State.DEAD),
     )
     connection.execute("UPDATE pages SET seq = NULL")
     connection.execute("DELETE FROM stages")
@@ -304,15 +307,27 @@ def _refresh(connection: JobConnection) -> None:
 
 def _take_back_unsafe(connection: JobConnection) -> None:
     """Pages that came to an end after what was learned was last kept. Their templates' names may mean something else in
-    this run: they are gone through again, from their bodies and with what the stages found.
+    this run: they are gone through again, from their bodies and with what the stages found. Dead letters have none.
     """
     learned = read_value(connection, "learned_seq", 0)
     rows = connection.execute(
-        "SELECT p.url FROM pages p JOIN bodies b ON b.url = p.url WHERE p.seq > ? AND b.body IS NOT NULL"
-        " AND b.generation = ?",
-        (learned, read_value(connection, "generation", 0)),
+        "SELECT p.url FROM pages p JOIN bodies b ON b.url = p.url JOIN urls u ON u.id = p.url"
+        " WHERE p.seq > ? AND b.body IS NOT NULL AND b.generation = ? AND u.state = ?",
+        (learned, read_value(connection, "generation", 0), State.DONE),
     )
     return_to_queue(connection, [url for (url,) in rows])
+
+
+def _put_first(connection: JobConnection) -> None:
+    """Pages that were on their way, with something of them in the job. Urls found meanwhile may have a better rank, and
+    would take their places among `max_pages`.
+    """
+    connection.execute(
+        "UPDATE urls SET rank = ? WHERE state IN (?, ?) AND "
+        "(EXISTS (SELECT 1 FROM bodies b WHERE b.url = urls.id AND b.body IS NOT NULL AND b.generation = ?)"
+        " OR EXISTS (SELECT 1 FROM pages p WHERE p.url = urls.id AND p.line IS NOT NULL))",
+        (AGAIN, State.QUEUED, State.LEASED, read_value(connection, "generation", 0)),
+    )
 
 
 def check_bodies(connection: JobConnection, folder: Path, wish: Wish) -> None:

@@ -38,7 +38,14 @@ class GuardedResolver(CachingThreadedResolver):
     def _check(self, address: str, name: str) -> str:
         crawls = [crawl_of(crawler) for crawler in self._process.crawlers]
         refusals = [_refusal(crawl, address, name) for crawl in crawls]
-        if refusals and all(refusals):
+        is_refused = bool(refusals) and all(refusals)
+        for crawl, refusal in zip(crawls, refusals, strict=True):
+            # Twisted drops this error's message on its way to the request: middlewares/addresses.py asks for it.
+            if is_refused and refusal is not None:
+                crawl.note_refused_name(name, refusal)
+            else:
+                crawl.refused_names.pop(name, None)
+        if is_refused:
             raise DNSLookupError(f"{name}: {refusals[0]}")
         return address
 
@@ -46,6 +53,6 @@ class GuardedResolver(CachingThreadedResolver):
 def _refusal(crawl: Crawl, address: str, name: str) -> str | None:
     if not crawl.options.urls:
         return None
-    if crawl.proxies is not None and name in crawl.proxies.hosts:
-        return None  # the user's own proxy; middlewares/proxies.py sees to what is asked of it
+    if crawl.is_proxy(name):
+        return None  # the user's own; middlewares/addresses.py sees to what is asked of it
     return crawl.addresses.reason_to_refuse_address(address, name)

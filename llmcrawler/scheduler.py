@@ -28,6 +28,7 @@ from llmcrawler.frontier import Frontier, Lease, UrlTask
 from llmcrawler.items import Line, Page, StageRun
 from llmcrawler.job import Resumed
 from llmcrawler.storage import Outcome
+from llmcrawler.storage.schema import AGAIN
 from llmcrawler.wiring import Crawl, crawl_of
 
 LEASE = "lease"
@@ -60,6 +61,7 @@ class FrontierScheduler(BaseScheduler):
         self._max_pages = max_pages = crawl.options.max_pages
         self._spent = 0
         self._refundable = max_pages
+        self._again = 0  # pages of earlier runs that are to be leased again; `_spent` has them already
         self._leases: dict[str, Lease] = {}
         self._buffer: dict[str, deque[Lease]] = {}
         self._buffered = 0
@@ -145,7 +147,7 @@ class FrontierScheduler(BaseScheduler):
 
     def has_pending_requests(self) -> bool:
         here = self._waiting or self._delayed or self._buffered or self._is_leasing
-        if here or self._budget() <= 0 or not self.frontier.counts().queued:
+        if here or self._room() <= 0 or not self.frontier.counts().queued:
             return bool(here)
         # What waits to be known better is not pending: pages that wait for company must not wait for it.
         return self._pursuit is None or not (self._is_dry and self._pursuit.is_waiting)
@@ -177,11 +179,12 @@ class FrontierScheduler(BaseScheduler):
 
     def _limit_to(self, resumed: Resumed) -> None:
         """Pages that are gone through again are no more pages than there were."""
-        again = self._spent + resumed.stored + resumed.again
+        self._again = resumed.stored + resumed.again
+        self._spent += self._again
         if resumed.finished:
-            self._max_pages, self._refundable = again, 0
+            self._max_pages, self._refundable = self._spent, 0
         else:
-            self._max_pages = max(self._max_pages, again)
+            self._max_pages = max(self._max_pages, self._spent)
 
     async def _keep_leases(self) -> None:
         while True:
@@ -203,7 +206,7 @@ class FrontierScheduler(BaseScheduler):
                 return
 
     async def _fill(self) -> None:
-        limit = min(self._budget(), 2 * self._low_water() - self._awake())
+        limit = min(self._room(), 2 * self._low_water() - self._awake())
         was_dry = self._is_dry
         # To look for nothing would hold a crawl open that is at its end, until the engine's next heartbeat. Among other
         # workers a look also takes back what the dead ones held.
@@ -227,7 +230,10 @@ class FrontierScheduler(BaseScheduler):
             self._leases[lease.url] = lease
             self._buffer.setdefault(lease.task.host, deque()).append(lease)
             self._buffered += 1
-            self._spent += 1
+            if self._again and (lease.is_stored or lease.is_known):
+                self._again -= 1
+            else:
+                self._spent += 1
 
     async def _until_wanted(self) -> None:
         if self._pursuit is None:
@@ -238,13 +244,18 @@ class FrontierScheduler(BaseScheduler):
         self._wanted.clear()
 
     async def _lease(self, limit: int) -> list[Lease]:
-        if self._pursuit is None:
-            return await self.frontier.lease(limit, self._held(), self._per_host())
         await self._prefer()
-        worst = self._pursuit.reach()
-        leases = await self.frontier.lease(limit, self._held(), self._per_host(), worst)
-        for lease in leases:
-            self._pursuit.note_lease(lease.task)
+        leases: list[Lease] = []
+        if self._again:  # however new urls rank, and whichever host has no room just now, their places are kept
+            leases = await self.frontier.lease(limit, self._held(), self._per_host(), AGAIN)
+        limit = min(limit - len(leases), self._budget())
+        if limit > 0:
+            held = self._held() + Counter(lease.task.host for lease in leases)
+            worst = None if self._pursuit is None else self._pursuit.reach()
+            leases += await self.frontier.lease(limit, held, self._per_host(), worst)
+        if self._pursuit is not None:
+            for lease in leases:
+                self._pursuit.note_lease(lease.task)
         return leases
 
     async def _prefer(self) -> None:
@@ -255,8 +266,17 @@ class FrontierScheduler(BaseScheduler):
         except StorageFailed:  # the crawl is being closed, and says why
             return
 
+    def _room(self) -> int:
+        """How many leases may still be had."""
+        budget = self._budget()
+        return budget + self._again if self._may_go_on() else 0
+
+    def _may_go_on(self) -> bool:
+        return not self._is_leaving and (self._pursuit is None or not self._pursuit.is_done)
+
     def _budget(self) -> int:
-        if self._is_leaving or (self._pursuit is not None and self._pursuit.is_done):
+        """How many urls may still be leased for the first time."""
+        if not self._may_go_on():
             return 0
         if self._crawl.crew is not None:  # what all workers have spent
             counts = self.frontier.counts()

@@ -8,6 +8,8 @@ COMMANDS_MODULE = "llmcrawler.commands"
 # -- Politeness: a stranger's site, every night ------------------------------------------------------------------------
 USER_AGENT = "llmcrawler/0.1 (+https://github.com/llmcrawler/llmcrawler)"  # put your own url here
 ROBOTSTXT_OBEY = True
+ROBOTSTXT_PARSER = "llmcrawler.middlewares.robot_parser.GroupRobotParser"  # RFC 9309
+# ROBOTSTXT_USER_AGENT: the name whose rules are ours; empty: that in USER_AGENT, up to its "/"
 CONCURRENT_REQUESTS = 32  # in flight over all hosts
 CONCURRENT_REQUESTS_PER_DOMAIN = 5  # in flight per host and port; it holds (see downloader.py)
 DOWNLOAD_DELAY = 0.2  # seconds from start to start on one host, on average
@@ -52,7 +54,7 @@ PROXY_MAX_SWITCHES = 10  # proxies that a page is asked through before it is bel
 PROXY_MAX_FAULTS = 3  # faults in a row after which a proxy that has worked is dropped; a new one has one
 PROXY_REST_SECONDS = 10.0  # the rest after a fault, twice as long after each further one
 PROXY_TRIAL_SECONDS = 10.0  # DOWNLOAD_TIMEOUT for a proxy that has not worked yet; 0: no other
-PROXY_CHECK_NAMES = True  # of a public site: look names up here too, and refuse private addresses
+PROXY_CHECK_NAMES = True  # look names up here before a proxy does, and refuse private addresses
 VALIDATE_RESPONSE = ""  # path of a function that gets a page's response and may raise llmcrawler.errors.NotThePage
 
 # -- Rendering (-a render=auto|never|always) --------------------------------------------------------------------------
@@ -69,7 +71,10 @@ TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 ASYNCIO_EVENT_LOOP = "uvloop.Loop"
 SCHEDULER = "llmcrawler.scheduler.FrontierScheduler"
 DOWNLOADER = "llmcrawler.downloader.PoliteDownloader"
-DOWNLOAD_HANDLERS = {"https": "llmcrawler.tunnels.TunnelDownloadHandler"}
+DOWNLOAD_HANDLERS = {
+    "http": "llmcrawler.transport.PageDownloadHandler",
+    "https": "llmcrawler.tunnels.TunnelDownloadHandler",
+}
 TWISTED_DNS_RESOLVER = "llmcrawler.resolver.GuardedResolver"
 SPIDER_MIDDLEWARES = {
     "llmcrawler.middlewares.leases.LeaseMiddleware": 10,  # outermost: it sees what really comes out
@@ -89,12 +94,16 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
     "llmcrawler.middlewares.redirects.CrawlMetaRefreshMiddleware": 580,
     "llmcrawler.middlewares.validation.ValidationMiddleware": 585,  # it sees bodies unpacked, and no redirects
+    "scrapy.downloadermiddlewares.cookies.CookiesMiddleware": None,
+    "llmcrawler.middlewares.cookies.CrawlCookiesMiddleware": 700,
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
+    "llmcrawler.middlewares.encodings.EncodingMiddleware": 588,  # before all that looks into bodies
     "llmcrawler.middlewares.compression.CompressionMiddleware": 590,
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
     "llmcrawler.middlewares.redirects.CrawlRedirectMiddleware": 600,
     # Behind the HTTP cache: what is kept needs no proxy, and neither bans nor credentials are kept.
     "llmcrawler.middlewares.proxies.ProxyMiddleware": 950,
+    "llmcrawler.middlewares.addresses.NameMiddleware": 1000,  # behind all that may choose a proxy
 }
 ITEM_PIPELINES = {
     "llmcrawler.pipelines.content.ContentPipeline": 100,
@@ -122,6 +131,7 @@ EXTENSIONS = {
     "llmcrawler.extensions.progress.ProgressExtension": 500,
     "llmcrawler.extensions.metrics.MetricsExtension": 600,
     "llmcrawler.extensions.tracing.TracingExtension": 610,
+    "llmcrawler.extensions.watchdog.WatchdogExtension": 620,
 }
 CONCURRENT_ITEMS = 2  # tasks that Scrapy starts for each response, however few items it gives
 SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64 * 2**20  # bytes of bodies whose pages wait for the LLM before downloads pause
@@ -138,6 +148,9 @@ METRICS_PORT = 0  # where Prometheus may look while the crawl runs (pip install 
 METRICS_HOST = "127.0.0.1"  # 0.0.0.0: from other machines too; there is no password
 METRICS_TEXTFILE = ""  # a .prom file in the folder of the node exporter's textfile collector
 TRACES = ""  # OpenTelemetry: otlp, console, or the path of a span exporter's class (pip install opentelemetry-sdk)
+LOOP_WATCHDOG_MS = (
+    0.0  # say what holds the event loop for longer, 50 say (it costs about 1% of the CPU time); 0: do not
+)
 
 # -- Feed --------------------------------------------------------------------------------------------------------------
 FEED_EXPORT_ENCODING = "utf-8"
@@ -149,12 +162,16 @@ FEED_EXPORTERS = {
     "csv": "llmcrawler.exporters.csv.PagesCsvExporter",
     "documents": "llmcrawler.exporters.documents.DocumentsExporter",
     "markdown": "llmcrawler.exporters.markdown.MarkdownExporter",
+    "marshal": "llmcrawler.exporters.plain.PagesMarshalExporter",
     "parquet": "llmcrawler.exporters.parquet.ParquetExporter",
+    "pickle": "llmcrawler.exporters.plain.PagesPickleExporter",
+    "xml": "llmcrawler.exporters.xml.PagesXmlExporter",
 }
+CSV_NEUTRALISE_FORMULAS = True  # an apostrophe before cells that a spreadsheet would take for a formula
 CONTENT_IN_FEED = True  # False leaves `text` out of the page lines
 
 # -- Content -----------------------------------------------------------------------------------------------------------
-CONTENT_INLINE_CHARS = 150_000  # longer pages are read in another process, so that no page holds up the others
+CONTENT_INLINE_CHARS = 150_000  # longer pages, and costly ones, are read in another process
 
 # -- Records -----------------------------------------------------------------------------------------------------------
 RECORD_PAGE_TYPES = "auto"  # auto: those that are about one thing (product, article, job ...); all; none; or names

@@ -1,4 +1,8 @@
-"""Tunnels through proxies that speak TLS themselves (https://...), which Scrapy 2.19 has for http pages only."""
+"""Tunnels through proxies to https pages.
+
+Scrapy 2.19 has none through proxies that speak TLS themselves (https://...), and takes an answer of any length from the
+others.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,6 @@ from urllib.parse import urlsplit
 
 from scrapy import Request
 from scrapy.core.downloader.handlers.http11 import (
-    HTTP11DownloadHandler,
     TunnelError,
     _ScrapyAgent,
     _tunnel_request_data,
@@ -18,6 +21,7 @@ from scrapy.http import Response
 from scrapy.utils._download_handlers import normalize_bind_address, wrap_twisted_exceptions
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
+from scrapy.utils.url import add_http_if_no_scheme
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import TCP4ClientEndpoint, wrapClientTLS
 from twisted.internet.interfaces import IProtocolFactory, IStreamClientEndpoint
@@ -28,15 +32,16 @@ from twisted.python.failure import Failure
 from twisted.web.client import URI
 from zope.interface import implementer  # type: ignore[import-untyped]
 
+from llmcrawler.transport import PageDownloadHandler
+
 _MAX_HEAD_BYTES = 65536
 _STATUS = re.compile(rb"HTTP/1\.. (\d{3})")
 
 
-class TunnelDownloadHandler(HTTP11DownloadHandler):
-    async def download_request(self, request: Request) -> Response:
-        proxy = request.meta.get("proxy") or ""
-        if not proxy.startswith("https:") or urlparse_cached(request).scheme != "https":
-            return await super().download_request(request)
+class TunnelDownloadHandler(PageDownloadHandler):
+    async def _download(self, request: Request) -> Response:
+        if not request.meta.get("proxy") or urlparse_cached(request).scheme != "https":
+            return await super()._download(request)
         agent = _Agent(
             contextFactory=self._contextFactory,
             bindAddress=self._bind_address,
@@ -54,10 +59,12 @@ class _Agent(_ScrapyAgent):
     def _get_agent(self, request: Request, timeout: float) -> _TunnelingAgent:
         from twisted.internet import reactor  # noqa: PLC0415 - importing it installs one
 
-        proxy = urlsplit(request.meta["proxy"])
-        return _TlsTunnelingAgent(
+        proxy = urlsplit(add_http_if_no_scheme(request.meta["proxy"]))
+        speaks_tls = proxy.scheme == "https"
+        port = proxy.port or (443 if speaks_tls else 80)
+        return (_TlsTunnelingAgent if speaks_tls else _PlainTunnelingAgent)(
             reactor=reactor,
-            proxyConf=(proxy.hostname or "", proxy.port or 443, request.headers.get(b"Proxy-Authorization")),
+            proxyConf=(proxy.hostname or "", port, request.headers.get(b"Proxy-Authorization")),
             contextFactory=self._contextFactory,
             connectTimeout=timeout,
             bindAddress=normalize_bind_address(request.meta.get("bindaddress") or self._bindAddress),
@@ -65,17 +72,26 @@ class _Agent(_ScrapyAgent):
         )
 
 
-class _TlsTunnelingAgent(_TunnelingAgent):
+class _PlainTunnelingAgent(_TunnelingAgent):
     def _getEndpoint(self, uri: URI) -> Any:  # noqa: N802 (Twisted's)
         host, port, authorization = self._proxyConf
         tcp: Any = TCP4ClientEndpoint(
             self._reactor, host, port, self._endpointFactory._connectTimeout, self._endpointFactory._bindAddress
         )
         policy: Any = self._contextFactory  # zope's interfaces mean nothing to mypy
-        outer = wrapClientTLS(policy.creatorForNetloc(host.encode(), port), tcp)
+        outer = self._wrapped(tcp, host, port)
         inner_options = policy.creatorForNetloc(uri.host, uri.port)
         greeting = _tunnel_request_data(uri.host.decode(), uri.port, authorization)
-        return _TlsTunnelEndpoint(outer, inner_options, greeting, f"{host}:{port}")
+        return _TunnelEndpoint(outer, inner_options, greeting, f"{host}:{port}")
+
+    def _wrapped(self, endpoint: Any, _host: str, _port: int) -> Any:
+        return endpoint
+
+
+class _TlsTunnelingAgent(_PlainTunnelingAgent):
+    def _wrapped(self, endpoint: Any, host: str, port: int) -> Any:
+        policy: Any = self._contextFactory  # zope's interfaces mean nothing to mypy
+        return wrapClientTLS(policy.creatorForNetloc(host.encode(), port), endpoint)
 
 
 class _Endpoint(Protocol):
@@ -83,7 +99,7 @@ class _Endpoint(Protocol):
 
 
 @implementer(IStreamClientEndpoint)
-class _TlsTunnelEndpoint:
+class _TunnelEndpoint:
     def __init__(self, outer: _Endpoint, inner_options: Any, greeting: bytes, proxy: str) -> None:
         self._outer = outer
         self._inner_options = inner_options
@@ -119,9 +135,10 @@ class _Connect(TwistedProtocol):
             self._inner.dataReceived(data)
             return
         self._head += data
-        if b"\r\n\r\n" not in self._head and len(self._head) <= _MAX_HEAD_BYTES:
+        is_whole = b"\r\n\r\n" in self._head
+        if not is_whole and len(self._head) <= _MAX_HEAD_BYTES:
             return
-        found = _STATUS.match(self._head)
+        found = _STATUS.match(self._head) if is_whole else None
         if found is None or found.group(1) != b"200":
             self._refused(str({"status": int(found.group(1))} if found else "no HTTP"))
             self._hang_up()

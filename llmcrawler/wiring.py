@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -19,6 +20,7 @@ from scrapy.robotstxt import RobotParser
 from llmcrawler import learned
 from llmcrawler.arguments import ExploreOptions, MapOptions
 from llmcrawler.asking import PageAsking
+from llmcrawler.bounded_processes import BoundedProcesses
 from llmcrawler.classification import LLM, Classifier, Question, Verdict
 from llmcrawler.configuration import (
     answer_cache_of,
@@ -42,6 +44,7 @@ from llmcrawler.extraction import (
     Learner,
     LessonRules,
     LLMTeacher,
+    Place,
     RecordRules,
     Records,
     SingleRecords,
@@ -58,16 +61,22 @@ from llmcrawler.job import Job
 from llmcrawler.llm import AnswerStore
 from llmcrawler.llm.model import Model
 from llmcrawler.rendering import RenderChoice
+from llmcrawler.robots import KeptRobots
 from llmcrawler.storage import SiteState
 from llmcrawler.storage.keys import JobConnection
 from llmcrawler.templates import Changes, TemplateGrouper, recluster
-from llmcrawler.urls import AddressGuard, Scope, TrapGuard, site_name
+from llmcrawler.urls import AddressGuard, NameLookup, Scope, TrapGuard, site_name
 
 if TYPE_CHECKING:
     from llmcrawler.crew import Crew
 
 logger = logging.getLogger(__name__)
 
+_MAX_REFUSED_NAMES = 10_000
+# A tree of lxml takes longer than the text of the page.
+_RECORD_INLINE_CHARS = 100_000
+# Loaded by the processes that make records of costly pages, and learn.
+_RECORD_MODULES = ("llmcrawler.extraction",)
 # What is not taken from the file of learned templates when a stage runs anew, by the first of them.
 _FORGOTTEN: Mapping[str | None, tuple[str, ...]] = {
     "fetch": ("grouping",),
@@ -95,7 +104,8 @@ class Crawl:
     def __init__(self, crawler: Crawler, options: ExploreOptions) -> None:
         settings = crawler.settings
         self.options = options
-        self.admission = _admission(options)
+        self.addresses = AddressGuard(options.urls)
+        self.admission = _admission(options, self.addresses)
         self.job = _job(crawler, options)
         self.crew = _crew(crawler, options, self._take_lead)
         self.ledger = None if self.job is None else self.job.ledger
@@ -105,10 +115,13 @@ class Crawl:
         self.frontier: Frontier = memory_frontier(settings) if keeper is None else keeper.frontier
         self.pursuit = pursuit_of(options)
         self.record_types = record_types_of(settings, options)
-        self.addresses = AddressGuard(urlsplit(url).hostname or "" for url in options.urls)
+        self.names = NameLookup()
+        self.checks_names = bool(options.urls) and settings.getbool("PROXY_CHECK_NAMES")
+        self.refused_names: dict[str, str] = {}  # why; those of the resolver, the latest
+        self._proxy_hosts: set[str] = set()  # of proxies that requests were given outside of the pool
         self.reader = PageReader(settings.getint("CONTENT_INLINE_CHARS"))
         self.rendering = RenderChoice(options.render)
-        self.robots: dict[str, RobotParser] = {}  # by host and port, as far as they came
+        self.robots: KeptRobots[RobotParser] = KeptRobots()
         self.proxies = proxies_of(settings)
         self.bans = bans_of(settings)
         self.model = model_of(settings)
@@ -127,7 +140,10 @@ class Crawl:
         if self.model is not None:
             self._asker = PageAsking(crawler, self.model, page_types, self._cache, partial(_pressure, crawler))
         self.classifier = Classifier(page_types, self._asker, split=self._split, on_verdict=self._note_verdict)
-        self.records = _records(crawler, options, self.model, self._cache, lambda _: self.learned.note_change())
+        self.processes = BoundedProcesses(_RECORD_MODULES)
+        inline_chars = min(_RECORD_INLINE_CHARS, settings.getint("CONTENT_INLINE_CHARS"))
+        place = Place(inline_chars, self.processes.run, self.reader.is_cheap)
+        self.records = _records(crawler, options, self.model, self._cache, lambda _: self.learned.note_change(), place)
         records = KeptRecords(self.records, options.wanted, self._page_type_of, has_model=self.model is not None)
         self.learned = learned.Learned(
             templates_file(settings),
@@ -144,6 +160,21 @@ class Crawl:
             grouper = TemplateGrouper() if self.crew is not None else self.learned.open(url)
             self.sites[name] = Site(name, url, grouper)
         return self.sites[name]
+
+    def note_proxy(self, address: str) -> None:
+        """A request goes through this proxy."""
+        with suppress(ValueError):
+            self._proxy_hosts.add(urlsplit(address if "//" in address else f"//{address}").hostname or "")
+
+    def is_proxy(self, host: str) -> bool:
+        """Whether it is the host of a proxy of the user's."""
+        return host in self._proxy_hosts or (self.proxies is not None and host in self.proxies.hosts)
+
+    def note_refused_name(self, name: str, reason: str) -> None:
+        """The resolver has refused a name, and has no way to say why."""
+        if len(self.refused_names) >= _MAX_REFUSED_NAMES:
+            del self.refused_names[next(iter(self.refused_names))]
+        self.refused_names[name] = reason
 
     def led_sites(self) -> list[Site]:
         """Those that this worker learns."""
@@ -171,6 +202,8 @@ class Crawl:
             self.crew.desk.retire()
         await self.records.close()
         self.reader.close()
+        self.names.close()
+        self.processes.close()
         await self.learned.close()
         if self._asker is not None:
             await self._asker.close()
@@ -222,7 +255,7 @@ class Crawl:
             self.learned.note_change()
 
 
-def _admission(options: ExploreOptions) -> Admission:
+def _admission(options: ExploreOptions, addresses: AddressGuard) -> Admission:
     scope = Scope(
         options.urls,
         allow=options.allow,
@@ -232,8 +265,8 @@ def _admission(options: ExploreOptions) -> Admission:
     )
     traps = TrapGuard(datetime.now(UTC).date())
     if isinstance(options, MapOptions):
-        return MapAdmission(scope, traps, MapRules(options.max_urls, options.match, options.depth))
-    return Admission(scope, traps)
+        return MapAdmission(scope, traps, MapRules(options.max_urls, options.match, options.depth), addresses)
+    return Admission(scope, traps, addresses)
 
 
 def _pressure(crawler: Crawler, waiting: int | None = None) -> str | None:
@@ -259,12 +292,13 @@ def _pressure(crawler: Crawler, waiting: int | None = None) -> str | None:
     return "idle" if waiting is None or under_way <= waiting + sum(one.held for one in others) else None
 
 
-def _records(
+def _records(  # noqa: PLR0913, PLR0917 - what a crawl decides
     crawler: Crawler,
     options: ExploreOptions,
     model: Model | None,
     cache: AnswerStore | None,
     on_learned: Callable[[Learner], None],
+    place: Place,
 ) -> Records:
     settings, stats = crawler.settings, crawler.stats
     assert stats is not None
@@ -299,7 +333,8 @@ def _records(
         wanted=options.wanted,
         on_learned=on_learned,
         count=lambda name, value: stats.inc_value(f"llmcrawler/records/{name}", value),
-        single=SingleRecords(teacher, lesson.budget_tokens) if singletons else None,
+        single=SingleRecords(teacher, lesson.budget_tokens, place) if singletons else None,
+        place=place,
     )
 
 

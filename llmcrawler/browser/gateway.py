@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from llmcrawler.urls import AddressGuard
+from llmcrawler.urls import AddressGuard, place_of
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +26,7 @@ _STATUS = re.compile(rb"HTTP/1\.. (\d{3})")
 _LENGTH = re.compile(rb"(?im)^content-length: *(\d+)")
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-Look = Callable[[str], Awaitable[list[str]]]
+Look = Callable[[str], Awaitable[Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +35,14 @@ class Upstream:
 
     address: str
     authorization: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The way out of a page: its proxy, if any, and the private host and port that it comes from and may go to."""
+
+    upstream: Upstream | None = None
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,38 +59,40 @@ class _CannotReach(Exception):
         self.failure = Failure(kind, message)
 
 
-async def look_up(host: str) -> list[str]:
-    found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(place[4][0]) for place in found))
-
-
 class Gateway:
-    """One port for each upstream proxy, and one for none. `guard` None: everything is allowed."""
+    """Has a port for each way out that a page may have. `guard` None: everything is allowed.
 
-    def __init__(self, guard: AddressGuard | None, *, timeout_seconds: float, look: Look = look_up) -> None:
+    `look` gives the addresses of a name, none where it is unknown. `checks_proxied`: names are looked up and judged
+    here also where a proxy looks them up.
+    """
+
+    def __init__(
+        self, guard: AddressGuard | None, *, timeout_seconds: float, look: Look, checks_proxied: bool = True
+    ) -> None:
         self._guard = guard
         self._timeout_seconds = timeout_seconds
         self._look = look
-        self._servers: dict[Upstream | None, asyncio.Server] = {}
+        self._checks_proxied = checks_proxied
+        self._servers: dict[Way, asyncio.Server] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._failures: dict[str, Failure] = {}
 
-    async def port(self, upstream: Upstream | None) -> int:
-        if upstream not in self._servers:
+    async def port(self, way: Way) -> int:
+        if way not in self._servers:
 
             def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                task = asyncio.ensure_future(self._serve(reader, writer, upstream))
+                task = asyncio.ensure_future(self._serve(reader, writer, way))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
 
             server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=_MAX_HEAD_BYTES)
-            self._servers.setdefault(upstream, server)
-        port: int = self._servers[upstream].sockets[0].getsockname()[1]
+            self._servers.setdefault(way, server)
+        port: int = self._servers[way].sockets[0].getsockname()[1]
         return port
 
-    def failure(self, host: str) -> Failure | None:
-        """Why the latest connection to a host failed, if it did."""
-        return self._failures.get(host.strip("[]").lower())
+    def failure(self, url: str) -> Failure | None:
+        """Why the latest connection to the host and port of a url failed, if it did."""
+        return self._failures.get(place_of(url))
 
     async def close(self) -> None:
         for server in self._servers.values():
@@ -92,7 +101,7 @@ class Gateway:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: Upstream | None) -> None:
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: Way) -> None:
         try:
             await self._answer(reader, writer, way)
         except _CannotReach as error:
@@ -104,36 +113,48 @@ class Gateway:
             with suppress(OSError):
                 await writer.wait_closed()
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: Upstream | None) -> None:
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: Way) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         method, target, _ = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ", 2)
         is_tunnel = method == "CONNECT"
         parts = urlsplit(f"//{target}" if is_tunnel else target)
         host, port = (parts.hostname or "").lower(), parts.port or (443 if is_tunnel else 80)
+        place = place_of(f"//{target}" if is_tunnel else target)
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 far = await self._connect(host, port, way, is_tunnel=is_tunnel)
+        except _CannotReach as error:
+            self._note(place, error.failure)
+            raise
         except TimeoutError:
-            raise self._fail(host, "timeout", f"no connection to {host} in {self._timeout_seconds:g} s") from None
-        self._failures.pop(host, None)
+            late = _CannotReach("timeout", f"no connection to {host} in {self._timeout_seconds:g} s")
+            self._note(place, late.failure)
+            raise late from None
+        self._failures.pop(place, None)
         try:
             if is_tunnel:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
                 await _relay((reader, writer), far)
             else:
-                await _pass_on(head, target, (reader, writer), far, way)
+                await _pass_on(head, target, (reader, writer), far, way.upstream)
         finally:
             far[1].close()
             with suppress(OSError):
                 await far[1].wait_closed()
 
-    async def _connect(self, host: str, port: int, way: Upstream | None, *, is_tunnel: bool) -> Streams:
-        refusal = self._guard.reason_to_refuse(host) if self._guard is not None else None
+    async def _connect(self, host: str, port: int, way: Way, *, is_tunnel: bool) -> Streams:
+        name = f"[{host}]" if ":" in host else host
+        place = place_of(f"//{name}:{port}")
+        refusal = self._guard.reason_to_refuse_place(place, way.place) if self._guard is not None else None
         if refusal is not None:
-            raise self._fail(host, "private_address", refusal)
-        addresses = await self._addresses(host, is_needed=way is None)
-        if way is not None:
-            return await self._connect_through(way, host, port, is_tunnel=is_tunnel)
+            raise _CannotReach("private_address", refusal)
+        if way.upstream is not None:
+            if self._checks_proxied:
+                await self._judged(host)
+            return await self._connect_through(way.upstream, name, port, is_tunnel=is_tunnel)
+        addresses = await self._judged(host)
+        if not addresses:
+            raise _CannotReach("dns", f"{host}: no address is known")
         error: OSError | None = None
         for address in addresses:
             try:
@@ -141,23 +162,20 @@ class Gateway:
             except OSError as failure:
                 error = failure
         kind = "refused" if isinstance(error, ConnectionRefusedError) else "connection"
-        raise self._fail(host, kind, f"{host}:{port}: {error}")
+        raise _CannotReach(kind, f"{host}:{port}: {error}")
 
-    async def _addresses(self, host: str, *, is_needed: bool) -> list[str]:
-        """Those of a host, all of which must be allowed: which of them is taken should not be a matter of luck."""
-        try:
-            addresses = await self._look(host)
-        except (OSError, UnicodeError) as error:
-            if not is_needed:  # where all traffic goes through a proxy, there may be no name service at all
-                return []
-            raise self._fail(host, "dns", f"{host}: {error}") from None
+    async def _judged(self, host: str) -> Sequence[str]:
+        """The addresses of a host, all of which must be allowed: which of them is taken should not be a matter of luck.
+        None are known where all traffic goes through a proxy and there is no name service.
+        """
+        addresses = await self._look(host)
         for address in addresses:
             refusal = self._guard.reason_to_refuse_address(address, host) if self._guard is not None else None
             if refusal is not None:
-                raise self._fail(host, "private_address", refusal)
+                raise _CannotReach("private_address", refusal)
         return addresses
 
-    async def _connect_through(self, way: Upstream, host: str, port: int, *, is_tunnel: bool) -> Streams:
+    async def _connect_through(self, way: Upstream, name: str, port: int, *, is_tunnel: bool) -> Streams:
         proxy = urlsplit(way.address)
         is_tls = proxy.scheme == "https"
         try:
@@ -168,25 +186,22 @@ class Gateway:
                 limit=_MAX_HEAD_BYTES,
             )
         except OSError as error:
-            raise self._fail(host, "refused", f"the proxy: {error}") from None
+            raise _CannotReach("refused", f"the proxy: {error}") from None
         if not is_tunnel:
             return reader, writer
-        name = f"[{host}]" if ":" in host else host
         ask = f"CONNECT {name}:{port} HTTP/1.1\r\nHost: {name}:{port}\r\n".encode()
         writer.write(ask + _authorization(way) + b"\r\n")
         answer = await reader.readuntil(b"\r\n\r\n")
         found = _STATUS.match(answer)
         if found is None or found[1] != b"200":
             writer.close()
-            raise self._fail(host, "proxy", str({"status": int(found[1])} if found else "no HTTP"))
+            raise _CannotReach("proxy", str({"status": int(found[1])} if found else "no HTTP"))
         return reader, writer
 
-    def _fail(self, host: str, kind: str, message: str) -> _CannotReach:
+    def _note(self, place: str, failure: Failure) -> None:
         if len(self._failures) > 1000:
             self._failures.clear()
-        error = _CannotReach(kind, message)
-        self._failures[host] = error.failure
-        return error
+        self._failures[place] = failure
 
 
 def _authorization(way: Upstream) -> bytes:

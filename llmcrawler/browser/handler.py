@@ -24,12 +24,13 @@ from scrapy.exceptions import (
     DownloadTimeoutError,
 )
 from scrapy.http import Headers, HtmlResponse, Response
+from scrapy.responsetypes import responsetypes
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler  # type: ignore[import-untyped]
 
 from llmcrawler.browser.executable import INSTALL, system_browser
 from llmcrawler.browser.gate import HostGate
-from llmcrawler.browser.gateway import Failure, Gateway, Upstream
+from llmcrawler.browser.gateway import Failure, Gateway, Upstream, Way
 from llmcrawler.browser.traffic import Traffic
 from llmcrawler.browser.viewing import View, ViewRules, view
 from llmcrawler.downloader import PoliteDownloader
@@ -83,7 +84,12 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
         )
         guard = self._crawl.addresses if self._crawl.options.urls else None
         self._guard = guard
-        self._gateway = Gateway(guard, timeout_seconds=settings.getfloat("DOWNLOAD_TIMEOUT"))
+        self._gateway = Gateway(
+            guard,
+            timeout_seconds=settings.getfloat("DOWNLOAD_TIMEOUT"),
+            look=self._crawl.names.addresses,
+            checks_proxied=self._crawl.checks_names,
+        )
         self._turns = ContextTurns(settings.getint("RENDER_CONTEXT_PAGES"))
         self._gate = HostGate(self._room)
         self._starting: asyncio.Task[None] | None = None
@@ -129,9 +135,9 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
 
     async def _render(self, request: Request, traffic: Traffic, seconds: float) -> Response | None:
         """None: it is a download, and none of the browser's business."""
-        upstream = _upstream(request)
+        place = "" if self._guard is None else self._guard.private_place_of(request.url)
         agent = (request.headers.get(b"User-Agent") or b"").decode("latin-1")
-        port = await self._gateway.port(upstream)
+        port = await self._gateway.port(Way(_upstream(request), place))
         name = self._turns.enter(f"{port} {agent}")
         inner = self._inner(request, traffic, name, port, seconds)
         work = asyncio.ensure_future(self._download_request(inner))
@@ -178,6 +184,16 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
             _TRAFFIC: traffic,
         }
         return request.replace(meta=meta)
+
+    async def _download_request_with_page(self, request: Request, page: Page, spider: Spider) -> Response:
+        """In place of scrapy-playwright's, which encodes the page again with whatever codec of Python's it names."""
+        answer, _download = await self._get_response_and_download(request, page, spider)
+        headers = Headers(await answer.all_headers() if answer is not None else None)
+        headers.pop("Content-Encoding", None)
+        await self._apply_page_methods(page, request, spider)
+        body = b"" if _VIEW in request.meta else (await page.content()).encode("utf-8", "replace")
+        kind = responsetypes.from_args(headers=headers, url=page.url, body=body)
+        return kind(page.url, answer.status if answer is not None else 200, headers, body)
 
     async def _apply_page_methods(self, page: Page, request: Request, spider: Spider) -> None:  # noqa: ARG002 (its)
         """Where scrapy-playwright works on a page that has come."""
@@ -226,7 +242,7 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
 
     def _traffic_of(self, request: Request) -> Traffic:
         rules = TrafficRules(
-            refuse_host=lambda host: None if self._guard is None else self._guard.reason_to_refuse(host),
+            refuse_url=lambda url, source: None if self._guard is None else self._guard.reason_to_refuse(url, source),
             is_forbidden=self._is_forbidden,
         )
         headers = {
@@ -258,7 +274,7 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
 
     def _failed(self, request: Request) -> Exception | None:
         """The failure that the gateway has seen, as Scrapy would say it."""
-        failure = self._gateway.failure(urlparse_cached(request).hostname or "")
+        failure = self._gateway.failure(request.url)
         return None if failure is None else _exception_of(failure, request)
 
     # -- the browser --------------------------------------------------------------------------------------------------

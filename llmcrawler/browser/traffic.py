@@ -52,6 +52,7 @@ class Traffic:
         self._headers = headers
         self._count = count
         self._held: dict[str, tuple[str, asyncio.TimerHandle]] = {}
+        self._hops: dict[str, str] = {}  # where requests on their way went last, to tell what redirects them
         self._tasks: set[asyncio.Task[None]] = set()
         self._session: CDPSession | None = None
         self._main_frame = ""
@@ -109,6 +110,7 @@ class Traffic:
             self.refused = (response["status"], {name.title(): value for name, value in response["headers"].items()})
 
     def _note_end(self, event: dict[str, Any]) -> None:
+        self._hops.pop(event["requestId"], None)
         self._release(event["requestId"])
 
     # -- decisions ----------------------------------------------------------------------------------------------------
@@ -117,7 +119,7 @@ class Traffic:
         request, request_id = event["request"], event.get("networkId") or event["requestId"]
         kind = event.get("resourceType", "Other")
         is_page = kind == "Document" and event.get("frameId") == self._main_frame
-        ask = Ask(request["url"], kind, request["method"], is_page)
+        ask = Ask(request["url"], kind, request["method"], is_page, self._hops.get(request_id, self._url))
         self._release(request_id)  # where it was redirected from is done with
         try:
             reason = self._rules.reason_to_block(ask, probing=self.probing)
@@ -137,6 +139,7 @@ class Traffic:
         await self._gate.enter(host)
         timer = asyncio.get_running_loop().call_later(_HOLD_SECONDS, self._release, request_id)
         self._held[request_id] = (host, timer)
+        self._hops[request_id] = ask.url
         options: dict[str, Any] = {}
         if ask.is_page:
             self._documents += 1

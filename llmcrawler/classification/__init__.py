@@ -8,6 +8,7 @@ from llmcrawler.classification.asking import (
     answer_to_json,
     call_tokens,
     page_key,
+    site_of,
     tokens_of,
 )
 from llmcrawler.classification.classifier import Classifier, Regrouping, Splitter
@@ -41,5 +42,6 @@ __all__ = [
     "describe_page",
     "load_page_types",
     "page_key",
+    "site_of",
     "tokens_of",
 ]

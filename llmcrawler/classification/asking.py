@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from llmcrawler.classification.doubts import Doubts
 from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.prompt import (
     TASK,
@@ -19,6 +20,7 @@ from llmcrawler.classification.prompt import (
 from llmcrawler.classification.small_model import prompt_for
 from llmcrawler.errors import BadAnswer, BudgetSpent, LLMError
 from llmcrawler.llm import AskLLM, cache_key, estimate_tokens
+from llmcrawler.urls import site_name
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +30,8 @@ PageView = Mapping[str, Any]
 # Tokens of one entry of an answer, with room for spaces and for long labels.
 _ANSWER_TOKENS_PER_PAGE = 40
 _ANSWER_TOKENS_AROUND = 60
+_UNSURE = 0.5
+_NOT_CONFIRMED = "the model says the same of all pages of a batch, and something else of single ones"
 
 
 class PageAsker(Protocol):
@@ -37,7 +41,11 @@ class PageAsker(Protocol):
 
 
 class ClassifyWorker:
-    """A Batcher's worker. `on_shown` hears how many pages each call shows."""
+    """A Batcher's worker. `on_shown` hears how many pages each call shows.
+
+    An answer that says the same of pages which rules are sure to be something else is only taken when two of these
+    pages get that label alone too: one page of a batch may have told the model what to say of all.
+    """
 
     def __init__(
         self,
@@ -51,9 +59,57 @@ class ClassifyWorker:
         self._page_types = page_types
         self._prompt: Prompt = prompt_for(page_types, small_model=small_model)
         self._on_shown = on_shown
+        self._doubts = Doubts(page_types)
+        # What rules are sure not to be, and the model calls so all the same, by site: once a site is enough.
+        self._confirmed_labels: set[tuple[str, str]] = set()
 
     async def __call__(self, pages: Sequence[PageView]) -> Mapping[int, Answer | Exception]:
-        """Answers by position; BadAnswer in the place of one that is missing or wrong. Raises as `AskLLM` does."""
+        """Answers by position; BadAnswer for one that is missing, wrong or not confirmed. Raises as `AskLLM` does."""
+        answers = await self._answers(pages)
+        good = {place: answer for place, answer in answers.items() if isinstance(answer, Answer)}
+        doubted = self._doubts.about(pages, good)
+        if not doubted:
+            return answers
+        label = good[doubted[0]].label
+        if label == self._page_types.fallback:
+            # Rules have no signs of it, and so are often wrong about it: not worth a call, and not much trust.
+            unsure = {place: Answer(label, min(good[place].confidence, _UNSURE)) for place in doubted}
+            return {**answers, **unsure}
+        return await self._confirmed(pages, answers, label, {doubted[0], doubted[-1]})
+
+    async def _confirmed(
+        self, pages: Sequence[PageView], answers: Mapping[int, Answer | Exception], label: str, samples: set[int]
+    ) -> Mapping[int, Answer | Exception]:
+        """The answers, if the samples get this label alone too; else without those that have it."""
+        site = site_of(pages[0])
+        if (site, label) in self._confirmed_labels:
+            return answers
+        alone = {place: await self._alone(pages[place]) for place in samples}
+        if all(isinstance(answer, Answer) and answer.label == label for answer in alone.values()):
+            self._confirmed_labels.add((site, label))
+            return answers
+        refused = {
+            place: BadAnswer(_NOT_CONFIRMED)
+            for place, answer in answers.items()
+            if isinstance(answer, Answer) and answer.label == label
+        }
+        logger.warning(
+            "The model called %d of %d pages of %s %s, but not those of them that it was asked about alone: one of the "
+            "pages may have told it to. They are asked about again, in other company",
+            len(refused),
+            len(pages),
+            site,
+            label,
+        )
+        return {**answers, **refused, **alone}
+
+    async def _alone(self, page: PageView) -> Answer | Exception:
+        try:
+            return (await self._answers([page]))[0]
+        except LLMError:
+            return BadAnswer(_NOT_CONFIRMED)
+
+    async def _answers(self, pages: Sequence[PageView]) -> Mapping[int, Answer | Exception]:
         prompt = self._prompt
         document = classify_document(self._page_types, [prompt.shorten(page) for page in pages])
         ids = [page["id"] for page in document["pages"]]
@@ -97,8 +153,16 @@ def tokens_of(page: PageView) -> int:
     return estimate_tokens(json.dumps(page, ensure_ascii=False))
 
 
+def site_of(page: PageView) -> str:
+    """Pages of one site only share a call, so that what a page says can reach no other site's verdicts."""
+    return site_name(page["url"])
+
+
 def page_key(model: str, page_types: PageTypes, *, small_model: bool = False) -> Callable[[PageView], str]:
-    """The cache key of a page: a change of the model, the prompt, the labels or of what is shown asks anew."""
+    """The cache key of a page: a change of the model, the prompt, the labels or of what is shown asks anew.
+
+    The url is among what is shown, so an answer serves its own site only.
+    """
     prompt = prompt_for(page_types, small_model=small_model)
     labels = [[one.name, one.description] for one in page_types]
     return lambda page: cache_key(model, prompt.version, labels, dict(prompt.shorten(page)))

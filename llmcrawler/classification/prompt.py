@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from llmcrawler.urls import route_of
 TASK = "classify"
 
 # Part of the cache's key: raise it with every change of what the model is told or shown.
-PROMPT_VERSION = "classify-1"
+PROMPT_VERSION = "classify-2"
 
 # Constant, so that providers cache it. Short, as it is paid for in every call.
 SYSTEM = """\
@@ -41,14 +40,15 @@ _HEADINGS_CHARS = 220
 _HEADING_CHARS = 60
 _BEGIN_CHARS = 500
 _MIDDLE_CHARS = 200
+_MAX_TEXT_CHARS = 100_000  # so far the middle of a long text is looked for
 
 _HEADING = re.compile(r"^#{1,6}\s+(.+)$", re.MULTILINE)
-_MARKDOWN_TARGET = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
+_MARKDOWN_TARGET = re.compile(r"!?\[([^\]\[\n]*+)\]\([^()\n]*+\)")
 _MARKS = re.compile(r"[#*_`|>]+|-{3,}")
 _SPACES = re.compile(r"\s+")
 
 # Cue of the content layer -> the word that the model reads.
-_COUNTS = {
+COUNTS = {
     "word_count": "words",
     "link_count": "links",
     "images": "images",
@@ -91,14 +91,14 @@ def describe_page(question: Question) -> dict[str, Any]:
     """What the model is shown of a page, without an id. The same page gives the same description."""
     metadata = question.content.metadata
     headings = _headings(question.text)
-    text = _plain(question.text)
+    text = _plain(question.text[:_MAX_TEXT_CHARS])
     shown: dict[str, Any] = {
         "url": question.url.partition("#")[0] + route_of(question.url),
         "title": _cut(_squeeze(question.title), _TITLE_CHARS),
         "description": _cut(_squeeze(metadata.get("description", "")), _DESCRIPTION_CHARS),
         "headings": headings,
         "text": _begin_and_middle(text),
-        "counts": {word: int(count) for cue, word in _COUNTS.items() if (count := question.content.cues.get(cue))},
+        "counts": {word: int(count) for cue, word in COUNTS.items() if (count := question.content.cues.get(cue))},
     }
     return {name: value for name, value in shown.items() if value or name in ("url", "title", "text")}
 
@@ -178,9 +178,9 @@ def _fault(entry: Mapping[str, Any], names: set[str]) -> str:
     label, confidence = entry.get("label"), entry.get("confidence")
     if not isinstance(label, str) or label not in names:
         return f"{str(label)[:80]!r} is none of the labels"
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not math.isfinite(confidence):
+    if isinstance(confidence, bool) or not isinstance(confidence, int | float):
         return "the confidence is no number"
-    return "" if 0 <= confidence <= 1 else f"the confidence {confidence} is not within 0 and 1"
+    return "" if 0 <= confidence <= 1 else "the confidence is not within 0 and 1"
 
 
 def _headings(markdown: str) -> list[str]:

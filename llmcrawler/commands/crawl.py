@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import gc
 import logging
+from typing import Self
 
 from scrapy import Spider
 from scrapy.commands.crawl import Command as CrawlCommand
@@ -52,11 +53,32 @@ class Command(CrawlCommand):
         except JobBusy as busy:
             self.exitcode = _refused(busy)
             return
-        crawling = self.crawler_process.crawl(crawler, **opts.spargs)
-        _collect_less_often()
-        self.crawler_process.start()
+        with _ErrorCount() as errors:
+            crawling = self.crawler_process.crawl(crawler, **opts.spargs)
+            _collect_less_often()
+            self.crawler_process.start()
         failed = self.crawler_process.bootstrap_failed
-        self.exitcode = _failed_start(crawling) if failed else _exit_status(crawler, errors_share(crawler.settings))
+        self.exitcode = _failed_start(crawling) if failed else _exit_status(crawler, errors.count)
+
+
+class _ErrorCount(logging.Handler):
+    """Counts the log's errors until nothing more is done. Scrapy's own counter knows nothing of those before the spider
+    is opened and from when it is closed on, nor of any where LOG_LEVEL hides them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.count = 0
+
+    def emit(self, _record: logging.LogRecord) -> None:
+        self.count += 1
+
+    def __enter__(self) -> Self:
+        logging.root.addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logging.root.removeHandler(self)
 
 
 def _collect_less_often() -> None:
@@ -67,9 +89,10 @@ def _collect_less_often() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
-def _exit_status(crawler: Crawler, max_errors_share: float) -> ExitStatus:
+def _exit_status(crawler: Crawler, logged_errors: int) -> ExitStatus:
     assert crawler.stats is not None
-    verdict = judge(crawler.stats.get_stats(), max_errors_share)
+    stats = {**crawler.stats.get_stats(), "log_count/ERROR": logged_errors}
+    verdict = judge(stats, errors_share(crawler.settings))
     level = logging.INFO if verdict.status is ExitStatus.FINISHED else logging.WARNING
     logger.log(level, "Exit status %(exit_status)d: %(why)s", {"exit_status": int(verdict.status), "why": verdict.why})
     return verdict.status

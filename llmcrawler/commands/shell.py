@@ -12,8 +12,8 @@ from scrapy.http import TextResponse
 
 from llmcrawler import json_log
 from llmcrawler.configuration import templates_file
-from llmcrawler.content import decoded
 from llmcrawler.errors import ConfigError
+from llmcrawler.middlewares.encodings import page_text
 from llmcrawler.recall import Recall
 
 _HELP = """\
@@ -56,7 +56,7 @@ def _functions(recall: Recall, variables: dict[str, Any]) -> dict[str, Any]:
         chosen = variables.get("response") if response is None else response
         if not isinstance(chosen, TextResponse):
             raise TypeError("there is no response with a text: fetch(url) one")
-        return decoded(chosen.body, chosen.text), chosen.url
+        return page_text(chosen), chosen.url
 
     def record(response: Any = None) -> dict[str, Any] | None:
         return recall.record(*page(response))

@@ -1,18 +1,25 @@
 """HTML to main text as Markdown, links, metadata, structured data and cues; one parse a page."""
 
 from .boilerplate import Boilerplate
-from .decoding import decoded
+from .cost import is_cheap
+from .decoding import decode, decode_page, encoding_of
 from .outline import Outline, read_outline
 from .page import read_page
 from .reader import PageReader
 from .selection import content_hash, main_blocks, main_text
+from .sniffing import is_binary, looks_like_html
 
 __all__ = [
     "Boilerplate",
     "Outline",
     "PageReader",
     "content_hash",
-    "decoded",
+    "decode",
+    "decode_page",
+    "encoding_of",
+    "is_binary",
+    "is_cheap",
+    "looks_like_html",
     "main_blocks",
     "main_text",
     "read_outline",

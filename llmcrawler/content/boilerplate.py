@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 from llmcrawler.items import TextBlock
 
 _MIN_PAGES: Final = 3
 _SHARE: Final = 0.3
+_MAX_OBSERVED: Final = 1_000  # at each end of a page
 
 
 class Boilerplate:
@@ -26,14 +27,21 @@ class Boilerplate:
         # key -> pages that show it, number of pages seen before the first of them
         self._seen: OrderedDict[int, tuple[int, int]] = OrderedDict()
 
-    def observe(self, blocks: Iterable[TextBlock]) -> None:
-        """Count the blocks of one page, each key once."""
-        for key in {block.key for block in blocks}:
+    def observe(self, blocks: Sequence[TextBlock]) -> None:
+        """Count the blocks of one page, each key once. Of a very long page those at its ends, where a site repeats
+        itself: else a single page would make the others be forgotten.
+        """
+        for key in self._observed(blocks):
             count, first = self._seen.pop(key, (0, self._pages))
             self._seen[key] = (count + 1, first)
         self._pages += 1
         while len(self._seen) > self._max_keys:
             self._seen.popitem(last=False)
+
+    def _observed(self, blocks: Sequence[TextBlock]) -> set[int]:
+        if len(blocks) > 2 * _MAX_OBSERVED:
+            blocks = [*blocks[:_MAX_OBSERVED], *blocks[-_MAX_OBSERVED:]]
+        return {block.key for block in blocks}
 
     def is_repeated(self, key: int) -> bool:
         """Whether the block is on enough pages to be the site's and not the page's."""

@@ -14,8 +14,9 @@ from typing import Final
 from .hints import HINTS
 from .segments import Segments
 
+# A number without a currency matches too, with empty groups: so it is not looked at again from each of its digits.
 _PRICE: Final = re.compile(
-    r"(?:[$€£¥₹₽]|\b(?:USD|EUR|GBP|CHF)\b) ?\d[\d.,]*|\d[\d.,]* ?(?:[€£₽]|(?:zł|kr|Kč|USD|EUR|GBP|CHF)\b)"
+    r"([$€£¥₹₽]|\b(?:USD|EUR|GBP|CHF)\b) ?\d[\d.,]*+|\d[\d.,]*+( ?(?:[€£₽]|(?:zł|kr|Kč|USD|EUR|GBP|CHF)\b))?+"
 )
 # Without one of these there is no price: a plain search is far cheaper than the pattern.
 _CURRENCIES: Final = ("$", "€", "£", "¥", "₹", "₽", "USD", "EUR", "GBP", "CHF", "zł", "kr", "Kč")
@@ -34,7 +35,8 @@ def _prices(texts: list[str]) -> int:
     present = [currency for currency in _CURRENCIES if currency in everything]
     if not present:
         return 0
-    return sum(len(_PRICE.findall(text)) for text in texts if any(currency in text for currency in present))
+    priced = [text for text in texts if any(currency in text for currency in present)]
+    return sum(bool(before or behind) for text in priced for before, behind in _PRICE.findall(text))
 
 
 def _names_cart(source: str) -> bool:

@@ -20,6 +20,9 @@ MAX_ELEMENTS = 5_000
 MAX_FEATURES = 2_000
 _MAX_TOKEN_CHARS = 32
 _MAX_TOKENS = 12
+_MAX_CLASSES_CHARS = 4_000
+_KEPT_CHARS = 1_000  # so that the caches cannot grow to the size of many pages
+_MAX_TAG_CHARS = 100
 
 _SKIPPED_TAGS = frozenset({"head", "script", "style", "svg", "noscript", "template", "br", "wbr", "source", "path"})
 _FIELD_TAGS = frozenset({"input", "select", "textarea", "button"})
@@ -86,7 +89,8 @@ def _elements(page: list[Token]) -> list[tuple[int, str, Sequence[str]]]:
             found.append((0, "", ["html." + token for token in _tokens(_classes(source))]))
             labels.append("")
         else:
-            label, more = _element(tag, source) if source else (tag, ())
+            name = tag[:_MAX_TAG_CHARS]
+            label, more = _element(name, source) if source else (name, ())
             found.append((len(labels), labels[-1] + ">" + label, more))
             if tag not in VOID:
                 labels.append(label)
@@ -99,7 +103,7 @@ def _element(tag: str, source: str) -> tuple[str, Sequence[str]]:
     if tag == "body":
         label, more = "body", (*more, *["body." + token for token in _tokens(_classes(source))])
     if tag in _HINTING_TAGS or "itemtype=" in source or "itemprop=" in source:
-        more = (*more, *_kept_hints(tag, source))
+        more = (*more, *_hints(tag, source))
     return label, more
 
 
@@ -109,16 +113,20 @@ def _classes(source: str) -> str:
     else:
         match = _CLASS.search(source)
         found = match[1] if match else ""
-    return plain(found)
+    return plain(found[:_MAX_CLASSES_CHARS])
+
+
+def _hints(tag: str, source: str) -> list[str]:
+    return _kept_hints(tag, source) if len(source) <= _KEPT_CHARS else _read_hints(tag, source)
 
 
 @lru_cache(maxsize=4096)
 def _kept_hints(tag: str, source: str) -> list[str]:
-    return _hints(tag, attributes(source))
+    return _read_hints(tag, source)
 
 
-def _hints(tag: str, found: dict[str, str]) -> list[str]:
-    hints = []
+def _read_hints(tag: str, source: str) -> list[str]:
+    found, hints = attributes(source), []
     if tag == "form":
         hints.append("form:" + (found.get("method") or "get").lower()[:8])
     elif tag in _FIELD_TAGS and (name := found.get("name")):

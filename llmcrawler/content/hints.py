@@ -28,6 +28,7 @@ HINTS: Final = (
     r"faq|accordion|collapse|tab|panel|toggle",
 )
 _HINT_RE: Final = re.compile("|".join(f"({hint})" for hint in HINTS))
+_KEPT_CHARS: Final = 500  # so that the caches cannot grow to the size of many pages
 _NAMES: Final = re.compile(r' (?:class|id|role|itemprop)="([^"]*+)"')
 
 
@@ -35,9 +36,17 @@ def part_names(attribute_source: str) -> str:
     return " ".join(_NAMES.findall(attribute_source))
 
 
-@lru_cache(maxsize=16384)
 def hint_bits(attribute_source: str) -> int:
     """Which HINTS the names in an element's attributes give."""
+    return _kept_bits(attribute_source) if len(attribute_source) <= _KEPT_CHARS else _bits(attribute_source)
+
+
+@lru_cache(maxsize=16384)
+def _kept_bits(attribute_source: str) -> int:
+    return _bits(attribute_source)
+
+
+def _bits(attribute_source: str) -> int:
     bits = 0
     for name in part_names(attribute_source).lower()[:200].split():
         bits |= _name_bits(name)

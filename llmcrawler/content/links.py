@@ -13,7 +13,14 @@ from .segments import Segments
 
 _OTHER_SCHEMES: Final = ("javascript:", "mailto:", "tel:", "data:", "about:", "blob:", "ftp:", "sms:", "whatsapp:")
 _PARTS: Final = frozenset(("nav", "header", "footer", "aside", "main", "article"))
+_PATH: Final = re.compile(r"[^?#]*")
 _DIGITS: Final = re.compile(r"\d+")
+# Twice what a crawl takes, as an address can shrink. Longer ones are data; and joined to a long base, each of ten
+# thousand links would be as long as that.
+_MAX_URL_CHARS: Final = 4200
+_MAX_LINKS: Final = 10_000  # of one page
+_MAX_TEXT_CHARS: Final = 1000
+_MAX_PLACE_CHARS: Final = 300
 _DROPPED: Final = {ord(char): None for char in "\t\r\n"}
 
 
@@ -22,7 +29,7 @@ class Resolver:
 
     def __init__(self, url: str, base: str = "") -> None:
         self.base = url
-        if base:
+        if base and len(base) <= _MAX_URL_CHARS:
             self.base = self._join(base) or url
         try:
             parts = urlsplit(self.base)
@@ -33,6 +40,8 @@ class Resolver:
 
     def __call__(self, reference: str) -> str:
         """The absolute url, or "" when the reference leads to none that can be fetched over http(s)."""
+        if len(reference) > _MAX_URL_CHARS:
+            return ""
         found = self._known.get(reference)
         if found is None:
             found = self._known[reference] = self._resolve(reference.strip().translate(_DROPPED))
@@ -41,6 +50,10 @@ class Resolver:
     def _resolve(self, reference: str) -> str:
         if reference.lower().startswith(_OTHER_SCHEMES):
             return ""
+        if "\\" in reference:  # browsers take it for a slash, but behind the path
+            path = _PATH.match(reference)
+            assert path is not None  # it may be empty
+            reference = path[0].replace("\\", "/") + reference[path.end() :]
         plain = "/." not in reference
         if plain and self._root and reference.startswith("/") and not reference.startswith(("//", "/\\")):
             return self._root + reference
@@ -53,7 +66,8 @@ class Resolver:
             joined = urljoin(self.base, reference)
         except ValueError:
             return ""
-        return joined if joined.startswith(("http://", "https://")) else ""
+        is_page = joined.startswith(("http://", "https://")) and len(joined) <= _MAX_URL_CHARS
+        return joined if is_page else ""
 
 
 def resolve_links(page: Segments, resolve: Resolver) -> tuple[Link, ...]:
@@ -64,24 +78,39 @@ def resolve_links(page: Segments, resolve: Resolver) -> tuple[Link, ...]:
             continue
         url = resolve(reference).partition("#")[0]
         if url and (url not in texts or not texts[url][0]):
-            texts[url] = text, container
+            texts[url] = text[:_MAX_TEXT_CHARS], container
+            if len(texts) >= _MAX_LINKS:
+                break
     places: dict[int, str] = {}
+    parts: dict[int, str] = {}
     links = []
     for url, (text, container) in texts.items():
         place = places.get(container)
         if place is None:
-            place = places[container] = _place(page, container)
+            place = places[container] = _place(page, container, parts)
         links.append(Link(url, text, place))
     return tuple(links)
 
 
-def _place(page: Segments, container: int) -> str:
+def _place(page: Segments, container: int, parts: dict[int, str]) -> str:
     """Names of the container, of what it is in, and of the part of the page (nav, main, ...). Digits count things."""
     names = [page.signatures[container]]
     above = page.parents[container]
     if above != container:
         names.append(page.signatures[above])
-    while page.parents[above] != above and TAGS[page.tags[above]] not in _PARTS:
-        above = page.parents[above]
-    names.append(TAGS[page.tags[above]])
-    return _DIGITS.sub("0", " < ".join(names))
+    names.append(_part(page, above, parts))
+    return _DIGITS.sub("0", " < ".join(names))[:_MAX_PLACE_CHARS]
+
+
+def _part(page: Segments, container: int, parts: dict[int, str]) -> str:
+    """`parts`: those of the containers that were asked for, and of all above them."""
+    passed = []
+    while (part := parts.get(container)) is None:
+        passed.append(container)
+        above, tag = page.parents[container], TAGS[page.tags[container]]
+        if above == container or tag in _PARTS:
+            part = tag
+            break
+        container = above
+    parts.update(dict.fromkeys(passed, part))
+    return part

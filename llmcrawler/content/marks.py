@@ -11,10 +11,12 @@ OPEN, CLOSE = "\x00", "\x01"  # each stands before the signs that it opens or cl
 CELL = "\x02"  # the end of a cell in a row of a table
 LINK, TARGET, LINK_END = "\x03", "\x04", "\x05"  # around a link's text and its address
 
+MARKS: Final = "\x00\x01\x02\x03\x04\x05"
 _MARK: Final = re.compile(r"[\x00-\x05]")
-_EMPTY_MARK: Final = re.compile(r"\x00(\*\*|\*|`)\s*\x01\1")
+_EMPTY_MARK: Final = re.compile(r"\x00(\*\*|\*|`)\s*+\x01\1")
 _OPEN_MARK: Final = re.compile(r"\x00(\*\*|\*|`)(\s*)")
-_CLOSE_MARK: Final = re.compile(r"(\s*)\x01(\*\*|\*|`)")
+# Begins where white space begins, and nowhere within it: else a long run would be looked through from each place of it.
+_CLOSE_MARK: Final = re.compile(r"(?<!\s)(\s*+)\x01(\*\*|\*|`)")
 _LINK: Final = re.compile(r"\x03([^\x03\x04\x05]*)\x04([^\x05]*)\x05")
 _LEFT_OVER: Final = re.compile(r"\x03|\x04[^\x05]*\x05")
 

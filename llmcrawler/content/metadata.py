@@ -23,6 +23,8 @@ _NAMES: Final = (
     ("generator", ("generator",)),
 )
 _REFRESH: Final = re.compile(r"^\s*[\d.]+\s*[;,]\s*(?:url\s*=\s*)?['\"]?([^'\"]+)", re.IGNORECASE)
+_MAX_CONTENT_CHARS: Final = 20_000
+_MAX_LANG_CHARS: Final = 40
 _LANG: Final = re.compile(r"^[a-zA-Z]{2,3}(?:[-_][a-zA-Z0-9]{2,8})*$")
 
 
@@ -32,7 +34,7 @@ def metas(page: Segments) -> dict[str, str]:
     for tag, attributes in page.metas:
         if tag == "meta":
             name = (attributes.get("property") or attributes.get("name") or attributes.get("itemprop") or "").lower()
-            content = " ".join(attributes.get("content", "").split())
+            content = " ".join(attributes.get("content", "")[:_MAX_CONTENT_CHARS].split())
             if name and content:
                 found.setdefault(name, content)
     return found
@@ -73,6 +75,6 @@ def language(page: Segments, known: dict[str, str]) -> str:
         *headers,
         known.get("og:locale", ""),
     ):
-        if _LANG.match(value.strip()):
+        if len(value) <= _MAX_LANG_CHARS and _LANG.match(value.strip()):
             return value.strip().replace("_", "-")
     return ""

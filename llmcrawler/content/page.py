@@ -21,10 +21,22 @@ from .structured import json_ld, microdata, open_graph_product
 
 _LINK_TARGET: Final = re.compile(r"\]\(([^()\s]+)\)")
 _MAX_TITLE_CHARS: Final = 500
+# Longer than any book. To write one line of the feed with a multiple of that would hold up all other pages.
+_MAX_TEXT_CHARS: Final = 2_000_000
+_KEPT_CHARS: Final = 500
+
+
+def _key(text: str) -> int:
+    """Of short texts it is kept, as the pages of one site repeat their blocks."""
+    return _kept_key(text) if len(text) <= _KEPT_CHARS else _hash(text)
 
 
 @lru_cache(maxsize=16384)
-def _key(text: str) -> int:
+def _kept_key(text: str) -> int:
+    return _hash(text)
+
+
+def _hash(text: str) -> int:
     return int.from_bytes(blake2b(text.lower().encode("utf-8", "replace"), digest_size=8).digest(), "big")
 
 
@@ -32,16 +44,16 @@ def _text_blocks(page: Segments, resolve: Resolver) -> tuple[TextBlock, ...]:
     def absolute(match: re.Match[str]) -> str:
         return f"]({resolve(match[1]) or match[1]})"
 
-    return tuple(
-        TextBlock(
-            _LINK_TARGET.sub(absolute, block.markdown) if "](" in block.markdown else block.markdown,
-            block.words,
-            score,
-            # A heading and the menu's link to it share their words, not their key.
-            _key(f"{block.tag} {block.text}"),
-        )
-        for block, score in zip(page.blocks, score_blocks(page), strict=True)
-    )
+    found = []
+    left = _MAX_TEXT_CHARS
+    for block, score in zip(page.blocks, score_blocks(page), strict=True):
+        markdown = _LINK_TARGET.sub(absolute, block.markdown) if "](" in block.markdown else block.markdown
+        # A heading and the menu's link to it share their words, not their key.
+        found.append(TextBlock(markdown[:left], block.words, score, _key(f"{block.tag} {block.text}")))
+        left -= len(markdown)
+        if left <= 0:
+            break
+    return tuple(found)
 
 
 def read_page(html: str, url: str) -> PageContent:

@@ -1,68 +1,67 @@
-"""Reads pages without holding up the event loop: an ordinary page here, a very large one in another process."""
+"""Reads pages without holding up the event loop: an ordinary page here, one that may cost much in another process."""
 
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
-import os
-import threading
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import wait
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
 
+from llmcrawler.bounded_processes import BoundedProcesses
+from llmcrawler.content.cost import is_cheap
 from llmcrawler.content.page import read_page
-from llmcrawler.errors import ContentError
 from llmcrawler.items import PageContent
 
-_MAX_SECONDS = 30.0
+T = TypeVar("T")
+
+# Of processor time. Ten times what an ordinary page of the size takes.
+_SECONDS: Final = 2.0
+_SECONDS_PER_CHAR: Final = 4e-6
+_MAX_KEPT: Final = 1_000
+_MODULES: Final = ("llmcrawler.content", "llmcrawler.rendering", "llmcrawler.urls")
 
 
 class PageReader:
-    """`inline_chars`: the longest page that is read in this process, where it holds up everything else meanwhile."""
+    """`inline_chars`: the longest page that may be read in this process, where all else waits meanwhile."""
 
     def __init__(self, inline_chars: int) -> None:
         self._inline_chars = inline_chars
-        self._pool: ProcessPoolExecutor | None = None
-        self._turn = asyncio.Lock()
+        self.processes = BoundedProcesses(_MODULES)
+        self._cheap: dict[int, bool] = {}  # by the hash of a page, which is worked out once for each string
+
+    def is_cheap(self, html: str) -> bool:
+        """Each stage of a page asks for it."""
+        if len(html) > self._inline_chars:
+            return False
+        key = hash(html)
+        if key not in self._cheap:
+            if len(self._cheap) >= _MAX_KEPT:
+                del self._cheap[next(iter(self._cheap))]
+            self._cheap[key] = is_cheap(html)
+        return self._cheap[key]
 
     async def read(self, html: str, url: str) -> PageContent:
-        if len(html) <= self._inline_chars:
-            return read_page(html, url)
-        async with self._turn:  # so that the time a page waits for the worker is not held against it
-            return await self._read_apart(html, url)
+        """See `read_page`."""
+        return await self.apply(read_page, html, url, url=url)
 
-    async def _read_apart(self, html: str, url: str) -> PageContent:
-        if self._pool is None:
-            # Spawned, not forked: a fork would copy the reactor's threads' locks in whatever state they are.
-            context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_end_with_parent)
-        pool = self._pool
-        try:
-            async with asyncio.timeout(_MAX_SECONDS):
-                return await asyncio.get_running_loop().run_in_executor(pool, read_page, html, url)
-        except TimeoutError:
-            self.close()
-            raise ContentError(f"reading this page of {len(html)} characters took over {_MAX_SECONDS:g} s") from None
-        except BrokenProcessPool as error:
-            if self._pool is pool:
-                self._pool = None  # the next large page gets a fresh one
-            raise ContentError(f"the process that read this page of {len(html)} characters died") from error
+    async def apply(self, function: Callable[..., T], html: str, *arguments: Any, url: str) -> T:
+        """What a function of a page's text returns; see `BoundedProcesses.run` for what it has to be. It is called here
+        if the page is cheap. Raises ContentError where it takes too long or too much memory.
+        """
+        if self.is_cheap(html):
+            result = function(html, *arguments)
+            await asyncio.sleep(0)  # what is next may take as long: all else goes on in between
+            return result
+        seconds = _SECONDS + _SECONDS_PER_CHAR * len(html)
+        return await self.processes.run(function, html, *arguments, seconds=seconds, share=site_of(url))
 
     def close(self) -> None:
-        if self._pool is not None:
-            for process in list((self._pool._processes or {}).values()):
-                process.kill()  # it may be in a loop of the parser's; nothing else would end it
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = None
+        self.processes.close()
 
 
-def _end_with_parent() -> None:
-    """A pool's worker outlives a killed parent, as it holds both ends of its queue; a thread waits for the parent."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        wait([parent.sentinel])
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+def site_of(url: str) -> str:
+    """On whose behalf a page is read: no site's pages take the time of the others'."""
+    try:
+        return urlsplit(url).netloc
+    except ValueError:
+        return ""

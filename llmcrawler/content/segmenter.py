@@ -22,6 +22,8 @@ _HIDDEN: Final = re.compile(
 )
 # Elements deeper than this are taken as one container.
 _MAX_DEPTH: Final = 400
+_MAX_TITLE_CHARS: Final = 2000
+_MAX_TAG_CHARS: Final = 40  # of a container's name; that of a custom element may have a million
 
 
 class Segmenter:
@@ -85,7 +87,7 @@ class Segmenter:
                 if tag in CONTROLS:
                     out.controls.append((tag, source))
                 elif tag == "title":
-                    out.title = out.title or " ".join(plain(text).split())
+                    out.title = out.title or " ".join(plain(text[:_MAX_TITLE_CHARS]).split())
                 elif tag == "html":
                     out.html_attributes = attributes(source)
             if text and skip_until < 0:
@@ -152,7 +154,8 @@ class Segmenter:
         out.parents.append(self._container)
         out.tags.append(TAG_IDS.get(tag, 0))
         out.hints.append(hint_bits(source) if source else 0)
-        out.signatures.append(tag + source[:60] if source.startswith(" class=") else tag)
+        name = tag[:_MAX_TAG_CHARS]
+        out.signatures.append(name + source[:60] if source.startswith(" class=") else name)
         self._container = len(out.tags) - 1
 
     def _item(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from llmcrawler.items import TextBlock
@@ -14,6 +14,8 @@ from .boilerplate import Boilerplate
 # A repeated block must reach the page's limit with its score to this power: what the page itself holds for surely
 # main (a label of a product table) stays, what it doubts goes.
 _REPEATED_POWER: Final = 3
+_PIECE_CHARS: Final = 100_000
+_SPACE: Final = re.compile(r"\s")
 _LIST_ITEM: Final = re.compile(r"\s*(?:> )*(?:- |\d+\. )")
 
 
@@ -86,4 +88,22 @@ def _join(parts: list[str]) -> str:
 
 def content_hash(text: str) -> str:
     """SHA-256 in hex of the text with white space folded: the same words are the same content."""
-    return hashlib.sha256(" ".join(text.split()).encode("utf-8", "replace")).hexdigest()
+    digest = hashlib.sha256()
+    between = b""
+    # In pieces: a call into C on megabytes of text would hold up all threads.
+    for piece in _pieces(text):
+        folded = " ".join(piece.split()).encode("utf-8", "replace")
+        if folded:
+            digest.update(between + folded)
+            between = b" "
+    return digest.hexdigest()
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Cut at white space."""
+    start = 0
+    while start < len(text):
+        space = _SPACE.search(text, start + _PIECE_CHARS)
+        end = len(text) if space is None else space.start()
+        yield text[start:end]
+        start = end

@@ -9,12 +9,19 @@ from typing import Any, Final
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 _WRAPPING: Final = re.compile(
-    r"^\s*(?:<!--|//\s*<!\[CDATA\[|/\*\s*<!\[CDATA\[\s*\*/|<!\[CDATA\[)+|(?:-->|//\s*\]\]>|/\*\s*\]\]>\s*\*/|\]\]>)\s*;?\s*$"
+    r"\A\s*+(?:<!--|//\s*+<!\[CDATA\[|/\*\s*+<!\[CDATA\[\s*+\*/|<!\[CDATA\[)++"
+    r"|(?:-->|//\s*+\]\]>|/\*\s*+\]\]>\s*+\*/|\]\]>)\s*+;?+\s*+\Z"
 )
-_STRING_OR_COMMA: Final = re.compile(r'("(?:[^"\\]++|\\.)*+")|,(?=\s*[}\]])|/\*.*?\*/', re.DOTALL)
+_STRING_OR_COMMA: Final = re.compile(r'("(?:[^"\\]++|\\.?)*+(?:"|\Z))|,(?=\s*+[}\]])|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _MAX_OBJECTS: Final = 200
 _MAX_DEPTH: Final = 12
-_MAX_ITEMS: Final = 2000
+_MAX_NESTING: Final = 24
+_MAX_SCRIPT_VALUES: Final = 1_000  # after each other in one script
+_MAX_NAMES: Final = 20  # of one element
+_MAX_NAME_CHARS: Final = 200
+_MAX_ITEMS: Final = 2000  # elements that are looked at for one item
+_MAX_VALUES: Final = 20_000  # of all objects of a page
+_MAX_CHARS: Final = 500_000
 
 
 def json_ld(scripts: list[str]) -> list[dict[str, Any]]:
@@ -23,7 +30,38 @@ def json_ld(scripts: list[str]) -> list[dict[str, Any]]:
     for script in scripts:
         for value in _values(script):
             _flatten(value, found)
-    return found[:_MAX_OBJECTS]
+    return _Room().fitting(found)
+
+
+class _Room:
+    """How much a page's data may still hold. A page can nest its values deeper than Python can walk, and repeat one
+    text in each of ten thousand elements around it.
+    """
+
+    def __init__(self) -> None:
+        self.values = _MAX_VALUES
+        self.chars = _MAX_CHARS
+
+    def fitting(self, objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [self._cut(one, 0) for one in objects[:_MAX_OBJECTS] if self.values > 0 and self.chars > 0]
+
+    def text(self, text: str) -> str:
+        text = text[: max(0, self.chars)]
+        self.chars -= len(text)
+        return text
+
+    def _cut(self, value: Any, depth: int) -> Any:
+        self.values -= 1
+        if isinstance(value, str):
+            return self.text(value)
+        if not isinstance(value, dict | list):
+            return value
+        if depth >= _MAX_NESTING:
+            return None
+        if isinstance(value, list):
+            return [self._cut(one, depth + 1) for one in value[: max(0, self.values)]]
+        named = list(value.items())[: max(0, self.values)]
+        return {self.text(name): self._cut(one, depth + 1) for name, one in named}
 
 
 def _values(script: str) -> list[Any]:
@@ -31,9 +69,10 @@ def _values(script: str) -> list[Any]:
     text = _WRAPPING.sub("", script).strip()
     decoder = json.JSONDecoder(strict=False)
     for candidate in (text, _STRING_OR_COMMA.sub(lambda match: match[1] or "", text)):
-        values, position = [], 0
+        values: list[Any] = []
+        position = 0
         try:
-            while position < len(candidate):
+            while position < len(candidate) and len(values) < _MAX_SCRIPT_VALUES:
                 value, position = decoder.raw_decode(candidate, position)
                 values.append(value)
                 while position < len(candidate) and candidate[position] in " \t\r\n;,":
@@ -47,15 +86,17 @@ def _values(script: str) -> list[Any]:
 
 
 def _flatten(value: Any, found: list[dict[str, Any]]) -> None:
-    waiting = [value]
-    while waiting and len(found) < _MAX_OBJECTS:
-        current = waiting.pop(0)
+    waiting = [value]  # the next one last
+    for _ in range(_MAX_VALUES):
+        if not waiting or len(found) >= _MAX_OBJECTS:
+            return
+        current = waiting.pop()
         if isinstance(current, list):
-            waiting[:0] = current
+            waiting += reversed(current[:_MAX_VALUES])
         elif isinstance(current, dict):
             graph = current.get("@graph")
             if isinstance(graph, list | dict):
-                waiting.insert(0, graph)
+                waiting.append(graph)
             if "@type" in current:
                 found.append(current)
 
@@ -63,33 +104,37 @@ def _flatten(value: Any, found: list[dict[str, Any]]) -> None:
 def microdata(tree: LexborHTMLParser) -> list[dict[str, Any]]:
     """Top-level microdata items (HTML standard, section 5), nested ones as values; a repeated property is a list."""
     found = []
+    room = _Room()
     for node in tree.css("[itemscope]:not([itemprop])")[:_MAX_OBJECTS]:
-        item = _item(node, 0)
+        item = _item(node, 0, room)
         if len(item) > 1:
             found.append(item)
     return found
 
 
-def _item(scope: LexborNode, depth: int) -> dict[str, Any]:
-    types = [kind.rstrip("/").rsplit("/", 1)[-1] for kind in (scope.attributes.get("itemtype") or "").split()]
+def _item(scope: LexborNode, depth: int, room: _Room) -> dict[str, Any]:
+    kinds = (scope.attributes.get("itemtype") or "").split()[:_MAX_NAMES]
+    types = [kind.rstrip("/").rsplit("/", 1)[-1][:_MAX_NAME_CHARS] for kind in kinds]
     item: dict[str, Any] = {"@type": types[0] if len(types) == 1 else types or "Thing"}
     waiting = [scope.child]
     seen = 0
-    while waiting and seen < _MAX_ITEMS:
+    while waiting and seen < _MAX_ITEMS and room.values > 0 and room.chars > 0:
         node = waiting.pop()
         if node is None:
             continue
         seen += 1
+        room.values -= 1
         waiting.append(node.next)
         if not node.is_element_node:
             continue
         attributes = node.attributes
         nested = "itemscope" in attributes
-        names = (attributes.get("itemprop") or "").split()
+        names = (attributes.get("itemprop") or "").split()[:_MAX_NAMES]
         if names:
-            value = _item(node, depth + 1) if nested and depth < _MAX_DEPTH else _value(node, attributes)
+            inner = nested and depth < _MAX_DEPTH
+            value = _item(node, depth + 1, room) if inner else room.text(_value(node, attributes))
             for name in names:
-                _add(item, name, value)
+                _add(item, name[:_MAX_NAME_CHARS], value)
         if not nested:
             waiting.append(node.child)
     return item

@@ -13,9 +13,10 @@ from typing import IO, Any, Self
 from scrapy.crawler import Crawler
 from scrapy.exporters import CsvItemExporter
 
+from llmcrawler.errors import ConfigError
 from llmcrawler.exporters.lines import item_columns, line_of
 from llmcrawler.feeds.columns import columns_of
-from llmcrawler.feeds.table import RECORD, FlatTable
+from llmcrawler.feeds.table import RECORD, FlatTable, neutral
 from llmcrawler.feeds.values import as_json, clean
 from llmcrawler.items import Page
 
@@ -27,10 +28,13 @@ class PagesCsvExporter(CsvItemExporter):
     end. They do not where the columns are given, by the `fields` of the feed or by the file that is added to.
     """
 
-    def __init__(self, file: Any, *, waiting_folder: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, file: Any, *, waiting_folder: str | None = None, neutralises: bool = True, **kwargs: Any
+    ) -> None:
         columns = _columns_there(file) if kwargs.get("fields_to_export") is None else None
         kwargs.setdefault("errors", "replace")  # an encoding of the user's may lack a page's letters
         super().__init__(file, **kwargs)
+        self._neutralises = neutralises
         self._table: FlatTable | None = None
         self._waiting: IO[str] | None = None
         self._missing: set[str] = set()
@@ -42,7 +46,8 @@ class PagesCsvExporter(CsvItemExporter):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, file: Any, **kwargs: Any) -> Self:
-        return cls(file, waiting_folder=crawler.settings["FEED_TEMPDIR"], **kwargs)
+        neutralises = crawler.settings.getbool("CSV_NEUTRALISE_FORMULAS")
+        return cls(file, waiting_folder=crawler.settings["FEED_TEMPDIR"], neutralises=neutralises, **kwargs)
 
     def export_item(self, item: Any) -> None:
         line = line_of(item)
@@ -51,8 +56,10 @@ class PagesCsvExporter(CsvItemExporter):
         if self._table is None:
             self._table = FlatTable(item_columns(item))
         row = self._table.row_of(line)
+        if self._neutralises:
+            row = {name: neutral(cell) for name, cell in row.items()}
         if self._waiting is not None:
-            self._waiting.write(json.dumps(row) + "\n")
+            self._waiting.write(as_json(row) + "\n")
             return
         if line.get(RECORD) is not None:
             row[RECORD] = as_json(clean(line[RECORD]))  # who names the column gets the whole
@@ -91,4 +98,7 @@ def _columns_there(file: Any) -> list[str] | None:
     if not isinstance(path, str) or not Path(path).is_file() or not Path(path).stat().st_size:
         return None
     with Path(path).open(newline="", encoding="utf-8-sig", errors="replace") as there:
-        return next(csv.reader(there), None)
+        try:
+            return next(csv.reader(there), None)
+        except csv.Error as error:
+            raise ConfigError(f"{path}: it has no line of CSV that could be its header: {error}") from error

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import IO, Any, Self, cast
 
 from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.extensions.feedexport import FileFeedStorage
+from twisted.internet.defer import Deferred
 
 from llmcrawler.feeds.checking import check_addable, is_folder
 from llmcrawler.feeds.folder import NoteFolder
@@ -37,6 +40,13 @@ class JobFileStorage(FileFeedStorage):
         file = super().open(spider)
         self._remember(path, file.fileno())
         return file
+
+    def store(self, file: IO[bytes]) -> Deferred[None] | None:
+        place = None if isinstance(file, NoteFolder) else os.fstat(file.fileno())
+        stored = super().store(file)
+        if place is not None and not place.st_nlink and not Path(self.path).exists():
+            raise FileNotFoundError(errno.ENOENT, "it was removed while it was written", self.path)
+        return stored
 
     def _remember(self, path: Path, file: int) -> None:
         job = crawl_of(self._crawler).job

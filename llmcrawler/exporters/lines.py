@@ -7,14 +7,17 @@ from typing import Any
 from itemadapter import ItemAdapter
 
 from llmcrawler.feeds.columns import Column, columns_of, text_columns
-from llmcrawler.items import Page, Template
+from llmcrawler.items import Line, Template
 
 
 def line_of(item: Any) -> dict[str, Any] | None:
     """The item's fields; None for what is no page, but says something about many. Items of other spiders pass."""
-    if isinstance(item, Page):
-        return item.as_line()
-    return None if isinstance(item, Template) else ItemAdapter(item).asdict()
+    return None if isinstance(item, Template) else plain(item)
+
+
+def plain(item: Any) -> dict[str, Any]:
+    """The item's fields, with plain values in place of dataclasses and other items."""
+    return item.as_line() if isinstance(item, Line) else ItemAdapter(item).asdict()
 
 
 def item_columns(item: Any) -> tuple[Column, ...]:

@@ -1,53 +1,149 @@
-"""Scrapy's feed exports, of which one that cannot be written ends the crawl, in place of an error for each page."""
+"""Scrapy's feed exports, made to tell when a feed is not whole: each feed that fails is named once and counted, the
+others are written on, and the crawl ends.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import re
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
+from weakref import WeakSet
 
-from scrapy import Spider
+from scrapy import Spider, signals
 from scrapy.crawler import Crawler
-from scrapy.extensions.feedexport import FeedExporter, FeedSlot
+from scrapy.exceptions import NotConfigured
+from scrapy.extensions.feedexport import FeedExporter, FeedSlot, StdoutFeedStorage
+from scrapy.utils.defer import ensure_awaitable
 
 from llmcrawler.errors import ConfigError
 
 logger = logging.getLogger(__name__)
 
+_MOST_CHARS = 300  # of what a storage says about its failure
+
 
 class Feeds(FeedExporter):
+    """Counts a feed that is not whole as `feedexport/failed_count/...`, by which the exit status goes. The log's errors
+    are not enough for that: Scrapy's counter of them is gone when the feeds are closed.
+    """
+
     def __init__(self, crawler: Crawler) -> None:
-        super().__init__(crawler)
-        self._has_failed = False
+        try:
+            super().__init__(crawler)
+        except NotConfigured:
+            if not crawler.settings["FEEDS"] and not crawler.settings["FEED_URI"]:
+                raise
+            # Scrapy would crawl without any feed.
+            raise ConfigError("a feed that was asked for cannot be made, the error above says why") from None
+        self._failed: WeakSet[FeedSlot] = WeakSet()
+        self._lacking: WeakSet[FeedSlot] = WeakSet()
         self._closing: asyncio.Future[None] | None = None  # a task that nobody holds may be collected
 
+    def has_failed(self, slot: FeedSlot) -> bool:
+        """Whether its feed, or this batch of it, is not whole."""
+        return slot in self._failed or slot in self._lacking
+
+    def open_spider(self, spider: Spider) -> None:
+        try:
+            super().open_spider(spider)
+            for slot in self.slots:
+                prepare: Callable[[], None] | None = getattr(self.exporters[slot.format], "prepare", None)
+                if prepare is not None:
+                    prepare()
+        except Exception as error:  # noqa: BLE001 - a name with a placeholder that nobody fills, say
+            self._count("unopened")
+            self._tell_and_close("a feed that was asked for", error)
+
     def item_scraped(self, item: Any, spider: Spider) -> None:
-        if self._has_failed:
-            return
-        try:
-            super().item_scraped(item, spider)
-        except (OSError, ConfigError) as error:
-            self._fail(error)
+        slots: list[FeedSlot] = []
+        for slot in self.slots:
+            self.slots = [slot]  # one at a time, so that a feed that fails takes no line from those after it
+            if slot not in self._failed:
+                try:
+                    super().item_scraped(item, spider)
+                except (OSError, ConfigError) as error:
+                    self.fail(slot, error)
+                except Exception:  # noqa: BLE001 - an exporter of the user's may raise anything
+                    self._note_lack(slot, item)
+            slots += self.slots
+        self.slots = slots
 
-    async def _close_slot(self, slot: FeedSlot, spider: Spider) -> None:
-        try:
-            slot.finish_exporting()
-            if slot.file is not None:
-                slot.file.flush()  # Scrapy's own message of a disk that is full is a traceback
-            await super()._close_slot(slot, spider)
-        except (OSError, ConfigError) as error:
-            self._fail(error)
-            if slot.file is not None:
-                with suppress(OSError):  # it has been told already, and closing tries to write again
-                    slot.file.close()
-
-    def _fail(self, error: Exception) -> None:
-        if self._has_failed:
+    def fail(self, slot: FeedSlot, error: Exception) -> None:
+        """Nothing more goes into this feed, and the crawl ends."""
+        if slot in self._failed:
             return
-        self._has_failed = True
-        where = ", ".join(slot.uri for slot in self.slots)
-        logger.error("The feed cannot be written (%s): %s", where, error)
+        if slot not in self._lacking:
+            self._count(type(slot.storage).__name__)
+        self._failed.add(slot)
+        self._tell_and_close(_shown(slot.uri), error)
+
+    async def _close_slot(self, slot: FeedSlot, spider: Spider) -> None:  # noqa: ARG002 (Scrapy's)
+        if not (slot.itemcount or (slot.store_empty and slot.batch_id == 1) or self.has_failed(slot)):
+            return
+        if slot not in self._failed:
+            try:
+                await self._store(slot)
+            except Exception as error:  # noqa: BLE001 - storages raise what their libraries do
+                self.fail(slot, error)
+        if slot in self._failed:
+            _abandon(slot)
+        await self.crawler.signals.send_catch_log_async(signals.feed_slot_closed, slot=slot)
+
+    async def _store(self, slot: FeedSlot) -> None:
+        slot.start_exporting()  # does nothing if that was done for its first item
+        await asyncio.to_thread(slot.finish_exporting)  # some write all of their lines now
+        file = self._get_file(slot)
+        file.flush()
+        await ensure_awaitable(slot.storage.store(file))
+        if slot in self._lacking:
+            return
+        logger.info("Stored %s feed (%d items) in: %s", slot.format, slot.itemcount, _shown(slot.uri))
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value(f"feedexport/success_count/{type(slot.storage).__name__}")
+
+    def _note_lack(self, slot: FeedSlot, item: Any) -> None:
+        """An item that an exporter could not say, by an error in somebody's code. The feed goes on without it."""
+        if slot in self._lacking:
+            return
+        self._lacking.add(slot)
+        self._count(type(slot.storage).__name__)
+        what = getattr(item, "url", None) or type(item).__name__
+        logger.exception("The feed %s lacks %s, and maybe others, for an error in its exporter", _shown(slot.uri), what)
+
+    def _count(self, kind: str) -> None:
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value(f"feedexport/failed_count/{kind}")
+
+    def _tell_and_close(self, feed: str, error: Exception) -> None:
+        logger.error("The feed cannot be written (%s): %s. What was written elsewhere is kept", feed, _cause(error))
         engine = self.crawler.engine
-        if engine is not None and engine.spider is not None:
+        if engine is not None and engine._slot is not None and engine._slot.closing is None:
             self._closing = asyncio.ensure_future(engine.close_spider_async(reason="storage_failed"))
+
+
+def _abandon(slot: FeedSlot) -> None:
+    """Close what is open, without another word: closing tries to write again, and Python does too when it ends."""
+    with suppress(Exception):
+        slot.finish_exporting()
+    with suppress(Exception):
+        file = Feeds._get_file(slot)
+        if isinstance(slot.storage, StdoutFeedStorage):
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, file.fileno())
+            os.close(nothing)
+        else:
+            file.close()
+
+
+def _shown(uri: str) -> str:
+    """Without the password that a url of FTP has."""
+    return re.sub(r"(?<=://)[^/@]*:[^/]*@", "***@", uri)
+
+
+def _cause(error: Exception) -> str:
+    text = " ".join(str(error).split())[:_MOST_CHARS]
+    return text if isinstance(error, (OSError, ConfigError)) and text else f"{type(error).__name__}: {text}"

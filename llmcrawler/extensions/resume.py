@@ -69,7 +69,7 @@ class ResumeExtension:
         """What repeats over a site's pages is no page's own text; the first pages of this run are to profit too."""
         for url, body in await self._job.ledger.bodies(_PAGES_TO_LOOK_AT):
             with suppress(ContentError):
-                content = await self._crawl.reader.read(text_of(body), body.url)
+                content = await self._crawl.reader.read(await asyncio.to_thread(text_of, body), body.url)
                 self._crawl.site_of(url).boilerplate.observe(content.blocks)
 
     def spider_closed(self, reason: str) -> None:

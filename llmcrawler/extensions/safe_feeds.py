@@ -7,8 +7,9 @@ from typing import Any
 
 from scrapy import signals
 from scrapy.crawler import Crawler
-from scrapy.extensions.feedexport import FeedExporter, FeedSlot, FileFeedStorage, StdoutFeedStorage
+from scrapy.extensions.feedexport import FeedSlot, FileFeedStorage, StdoutFeedStorage
 
+from llmcrawler.extensions.feeds import Feeds
 from llmcrawler.items import Page
 
 # In these formats a file is of use as it is at any moment; others are whole when they are closed.
@@ -17,7 +18,7 @@ _LINES = frozenset({"jsonlines", "jsonl", "jl", "csv"})
 
 class SafeFeeds:
     """Which pages' lines are where a death of this process does not reach them: in a file of lines that was flushed, or
-    in a feed that is closed. Made before the FeedExporter, so that it sees in which feeds an item goes.
+    in a feed that is closed. Made before the feeds' extension, so that it sees in which feeds an item goes.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -27,16 +28,13 @@ class SafeFeeds:
         self._keeping: set[str] = set()  # urls whose lines are on their way to Redis
         self._kept: set[str] = set()  # and those that are there
         self._needless: set[str] = set()  # of both, those whose feeds are closed
-        self._failures = 0
         crawler.signals.connect(self._item_scraped, signals.item_scraped)
         crawler.signals.connect(self._feed_slot_closed, signals.feed_slot_closed)
 
     def unsafe(self, urls: Iterable[str]) -> set[str]:
         """Those of these pages whose lines are not safe now; they are to be kept in Redis."""
-        for slot in self._slots.values():
-            if _is_lines(slot) and slot.file is not None and not slot.file.closed:
-                slot.file.flush()
-        unsafe = {url for url in urls if any(not _is_lines(self._slots[at]) for at in self._open.get(url, ()))}
+        flushed = {at for at, slot in self._slots.items() if _is_lines(slot) and self._flush(slot)}
+        unsafe = {url for url in urls if not flushed.issuperset(self._open.get(url, ()))}
         for url in urls:
             if url not in unsafe:
                 self._open.pop(url, None)
@@ -56,7 +54,7 @@ class SafeFeeds:
 
     def write(self, pages: list[Page]) -> None:
         """Lines of others, past the pipelines: they have been through them."""
-        exporter, spider = self._crawler.get_extension(FeedExporter), self._crawler.spider
+        exporter, spider = self._crawler.get_extension(Feeds), self._crawler.spider
         assert spider is not None
         for page in pages:
             self._item_scraped(page)
@@ -67,8 +65,24 @@ class SafeFeeds:
         self.note_kept(urls)  # they are in Redis already
         self._needless.update(url for url in urls if url not in unsafe)
 
+    def _flush(self, slot: FeedSlot) -> bool:
+        """Whether all that went into the feed is where it belongs."""
+        try:
+            if slot.file is not None and not slot.file.closed:
+                slot.file.flush()
+        except OSError as error:
+            self._feeds.fail(slot, error)
+        return not self._feeds.has_failed(slot)
+
+    @property
+    def _feeds(self) -> Feeds:
+        """There is one where there are slots."""
+        feeds = self._crawler.get_extension(Feeds)
+        assert feeds is not None
+        return feeds
+
     def _item_scraped(self, item: Any) -> None:
-        exporter = self._crawler.get_extension(FeedExporter)
+        exporter = self._crawler.get_extension(Feeds)
         if not isinstance(item, Page) or exporter is None:
             return
         slots = [slot for slot in exporter.slots if slot.filter.accepts(item)]
@@ -77,10 +91,7 @@ class SafeFeeds:
 
     def _feed_slot_closed(self, slot: FeedSlot) -> None:
         self._slots.pop(id(slot), None)
-        assert self._crawler.stats is not None
-        stats = self._crawler.stats.get_stats()
-        failures = sum(value for name, value in stats.items() if name.startswith("feedexport/failed_count"))
-        failed, self._failures = failures > self._failures, failures
+        failed = self._feeds.has_failed(slot)
         for url, slots in list(self._open.items()):
             if id(slot) in slots:
                 slots.discard(id(slot))

@@ -133,6 +133,8 @@ class AdaptiveThrottle(AutoThrottle):
         # With a proxy it says nothing of the host.
         if key is None or policy is None or not isinstance(exception, _HOST_FAILURES) or request.meta.get("proxy"):
             return
+        if urlparse_cached(request).hostname in crawl_of(self.crawler).refused_names:
+            return  # by us
         slot = self._downloader.slots.get(key)
         elapsed, _, _ = _since_start(request, slot)
         reason = f"{type(exception).__name__} {exception}".strip()[:200]
@@ -141,19 +143,13 @@ class AdaptiveThrottle(AutoThrottle):
         self._apply(key, policy, slot, decision)
 
     def _robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
-        parser = getattr(robotparser, "rp", None)  # Protego, Scrapy's default
-        if parser is None:
-            return
-        delay = parser.crawl_delay(self._user_agent) or 0.0
-        rate = parser.request_rate(self._user_agent)
-        if rate is not None and rate.requests > 0:
-            delay = max(delay, rate.seconds / rate.requests)
+        delay = robotparser.crawl_delay(self._user_agent) or 0.0
         if delay <= 0:
             return
         key = urlparse_cached(request).netloc
         policy = self._policies.take(key, self._rules)
         slot = self._downloader.slots.get(key)
-        self._apply(key, policy, slot, policy.set_floor(float(delay)))
+        self._apply(key, policy, slot, policy.set_floor(delay))
         if isinstance(slot, PoliteSlot):
             slot.draw_gap()  # the one that runs was drawn before this was known
 

@@ -7,13 +7,13 @@ from llmcrawler.extraction.induction import LessonRules, Teacher
 from llmcrawler.extraction.kept import KeptRecords, read_learners
 from llmcrawler.extraction.learner import Learner, LearnerKey
 from llmcrawler.extraction.model import Extractor, Field, FieldRule, Selector
+from llmcrawler.extraction.place import Place, extract_best
 from llmcrawler.extraction.record_types import RecordTypes
 from llmcrawler.extraction.records import RecordAnswer, RecordQuestion, RecordRules, Records
 from llmcrawler.extraction.schema import Wanted, schema_of
 from llmcrawler.extraction.single import SingleRecords
 from llmcrawler.extraction.teachers import FallbackTeacher, LLMTeacher, StructuredTeacher, lesson_tokens
 from llmcrawler.extraction.validation import Validator
-from llmcrawler.extraction.variants import extract_best
 from llmcrawler.extraction.wanted import load_schema, wanted_fields
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "LearnerKey",
     "LessonRules",
     "PageBlocks",
+    "Place",
     "RecordAnswer",
     "RecordQuestion",
     "RecordRules",

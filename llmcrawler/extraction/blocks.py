@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from hashlib import blake2b
+from itertools import islice
 from typing import Final
 
 from lxml import etree
 
+from llmcrawler.errors import TooCostly
 from llmcrawler.extraction.json_paths import leaves
 from llmcrawler.extraction.queries import Source
 from llmcrawler.extraction.tree import INLINE_TAGS, SILENT_TAGS, fold, parse_tree, text_of
+from llmcrawler.extraction.work import BLOCK_STEPS, LESSON_STEPS, Work
 
 # Attributes that carry data of their own, by tag; "" stands for any tag.
 _DATA_ATTRIBUTES: Final = {
@@ -34,6 +38,7 @@ _SMALL_WHOLE_CHARS: Final = 300
 _TEXT_NODE_CHARS: Final = 200
 _LONG_BLOCK_CHARS: Final = 400
 _MAX_BLOCKS: Final = 3_000
+_MAX_HINT_CHARS: Final = 200
 # Around the text of a block in the document: {"n": 123, "text": "", "in": ""},
 _CHARS_AROUND: Final = 30
 _CHARS_PER_TOKEN: Final = 4
@@ -60,20 +65,35 @@ class Spot:
     json_path: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class BlockList:
+    """The blocks of a page without the page: what is shown of it, and what tells it from others.
+
+    `links` are the numbers of the blocks that are addresses; `labels` the texts of elements that mostly name what
+    stands beside or below them; `paths` the ways from the root to what carries text, as tags and classes, without
+    numbers.
+    """
+
+    blocks: tuple[Block, ...]
+    links: frozenset[int]
+    texts: frozenset[str]
+    labels: frozenset[str]
+    paths: frozenset[str]
+
+
 class PageBlocks:
     """The blocks of a page in document order, the head last, numbered from 1; a page always gives the same numbers."""
 
     def __init__(self, html: str, url: str = "") -> None:
         self.url = url
-        self.source = Source(parse_tree(html))
+        self.source = Source(parse_tree(html), Work(LESSON_STEPS))
         blocks: list[Block] = []
         spots: dict[int, Spot] = {}
-        for text, hint, spot in self._pieces():
-            number = len(blocks) + 1
-            blocks.append(Block(number, text, hint))
-            spots[number] = spot
-            if number >= _MAX_BLOCKS:
-                break
+        with suppress(TooCostly):  # what was found by then is shown
+            for text, hint, spot in islice(self._pieces(Work(BLOCK_STEPS)), _MAX_BLOCKS):
+                number = len(blocks) + 1
+                blocks.append(Block(number, text, hint))
+                spots[number] = spot
         self.blocks: tuple[Block, ...] = tuple(blocks)
         self.spots = spots
 
@@ -81,30 +101,25 @@ class PageBlocks:
     def root(self) -> etree._Element:
         return self.source.root
 
-    @cached_property
-    def texts(self) -> frozenset[str]:
-        return frozenset(block.text for block in self.blocks)
-
-    @cached_property
-    def labels(self) -> frozenset[str]:
-        """Texts of elements that mostly name what stands beside or below them."""
+    def listed(self) -> BlockList:
         elements = ((block.text, self.spots[block.n].element) for block in self.blocks)
-        return frozenset(text for text, element in elements if element is not None and element.tag in _LABEL_TAGS)
-
-    @cached_property
-    def paths(self) -> frozenset[str]:
-        """The ways from the root to what carries text, as tags and classes, without numbers."""
         names: dict[etree._Element, str] = {}
-        return frozenset(_path(spot.element, names) for spot in self.spots.values() if spot.element is not None)
+        return BlockList(
+            self.blocks,
+            frozenset(n for n, spot in self.spots.items() if spot.attribute in ("href", "src")),
+            frozenset(block.text for block in self.blocks),
+            frozenset(text for text, element in elements if element is not None and element.tag in _LABEL_TAGS),
+            frozenset(_path(spot.element, names) for spot in self.spots.values() if spot.element is not None),
+        )
 
-    def _pieces(self) -> Iterator[tuple[str, str, Spot]]:
+    def _pieces(self, work: Work) -> Iterator[tuple[str, str, Spot]]:
         head = self.root.find("head")
         waiting = [node for node in reversed(self.root) if node is not head]
         while waiting:
             element = waiting.pop()
             if not isinstance(element.tag, str) or element.tag in SILENT_TAGS:
                 continue
-            yield from _element_pieces(element)
+            yield from _element_pieces(element, work)
             waiting.extend(reversed(element))
         # Behind the body: what a visitor sees is pointed at before what was written for machines.
         if head is not None:
@@ -122,11 +137,13 @@ def _path(element: etree._Element, names: dict[etree._Element, str]) -> str:
     for node in reversed(line):
         parent = node.getparent()
         own = _DIGITS.sub("", f"{node.tag}.{node.get('class') or ''}")
-        names[node] = own if parent is None else f"{names[parent]} {own}"
+        # A digest: written out, the ways through a page that is nested deeply take more room than all pages.
+        way = own if parent is None else f"{names[parent]} {own}"
+        names[node] = blake2b(way.encode("utf-8", "replace"), digest_size=8).hexdigest()
     return names[element]
 
 
-def repeated_texts(pages: Sequence[PageBlocks]) -> frozenset[str]:
+def repeated_texts(pages: Sequence[BlockList]) -> frozenset[str]:
     """Texts that stand on nearly all pages of a template: its frame and its labels, not a page's own data."""
     counts: dict[str, int] = {}
     for page in pages:
@@ -136,7 +153,7 @@ def repeated_texts(pages: Sequence[PageBlocks]) -> frozenset[str]:
     return frozenset(text for text, count in counts.items() if count >= enough)
 
 
-def shown_blocks(page: PageBlocks, repeated: Collection[str], budget_tokens: int) -> tuple[Block, ...]:
+def shown_blocks(page: BlockList, repeated: Collection[str], budget_tokens: int) -> tuple[Block, ...]:
     """The blocks of a page that fit a budget of tokens (4 characters each), in document order but for the boilerplate,
     which comes last and is left out first. Then go links, and at last long texts lose their ends.
     """
@@ -146,7 +163,7 @@ def shown_blocks(page: PageBlocks, repeated: Collection[str], budget_tokens: int
     kept = [block for block in page.blocks if block.n in own or block.n in beside]
     budget_chars = budget_tokens * _CHARS_PER_TOKEN
     if _chars(kept) > budget_chars:
-        kept = [block for block in kept if page.spots[block.n].attribute not in ("href", "src")]
+        kept = [block for block in kept if block.n not in page.links]
     if _chars(kept) > budget_chars:
         kept = [_shortened(block) for block in kept]
     shown: list[Block] = []
@@ -177,24 +194,24 @@ def _head_pieces(head: etree._Element) -> Iterator[tuple[str, str, Spot]]:
             continue
         name = element.get("property") or element.get("name") or element.get("itemprop") or ""
         content = fold(element.get("content") or "")
-        if name and content and not any(noise in name.lower() for noise in _META_NOISE):
+        if 0 < len(name) <= _MAX_HINT_CHARS and content and not any(noise in name.lower() for noise in _META_NOISE):
             yield content, f"meta {name}", Spot(element, "content")
 
 
-def _element_pieces(element: etree._Element) -> Iterator[tuple[str, str, Spot]]:
+def _element_pieces(element: etree._Element, work: Work) -> Iterator[tuple[str, str, Spot]]:
     for attribute in (*_DATA_ATTRIBUTES.get(str(element.tag), ()), *_DATA_ATTRIBUTES[""]):
         value = fold(element.get(attribute) or "")
         if value and not value.startswith(("#", "javascript:", "data:")):
             yield value, f"{_name(element) or element.tag}@{attribute}", Spot(element, attribute)
     own = own_texts(element)
     children = [child for child in element if isinstance(child.tag, str) and child.tag not in ("br", "wbr")]
-    if not own and not (len(children) > 1 and _is_inline(element)):
+    if not own and not (len(children) > 1 and _is_inline(element, work)):
         return
-    whole = text_of(element)
+    whole = text_of(element, work)
     if not whole or not _says_something(whole):
         return
-    mixed = any(text_of(child) for child in children)
-    if not mixed or _is_inline(element) or len(whole) <= _SMALL_WHOLE_CHARS:
+    mixed = any(text_of(child, work) for child in children)
+    if not mixed or _is_inline(element, work) or len(whole) <= _SMALL_WHOLE_CHARS:
         yield whole, _name(element), Spot(element)
     if mixed or (len(own) > 1 and len(whole) <= _SMALL_WHOLE_CHARS):
         for index, text in enumerate(own, 1):
@@ -208,11 +225,12 @@ def own_texts(element: etree._Element) -> list[str]:
     return [text for text in (fold(node or "") for node in nodes) if text]
 
 
-def _is_inline(element: etree._Element) -> bool:
-    return all(
-        not isinstance(node.tag, str) or node.tag in INLINE_TAGS or node.tag in ("br", "img")
-        for node in element.iterdescendants()
-    )
+def _is_inline(element: etree._Element, work: Work) -> bool:
+    for node in element.iterdescendants():
+        work.charge(1)
+        if isinstance(node.tag, str) and node.tag not in INLINE_TAGS and node.tag not in ("br", "img"):
+            return False
+    return True
 
 
 def _says_something(text: str) -> bool:

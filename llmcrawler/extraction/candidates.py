@@ -15,6 +15,7 @@ from lxml import etree
 from llmcrawler.extraction.blocks import Spot
 from llmcrawler.extraction.labels import is_mostly, label_queries, prefix_queries
 from llmcrawler.extraction.model import Selector
+from llmcrawler.extraction.queries import is_bounded
 from llmcrawler.extraction.signs import CLASS, PATH, anchors, common_signs, joined, near_signs, signs_of, tag_sign
 from llmcrawler.extraction.steps import absolute_path, line_up, steps_down, tags_down
 
@@ -31,9 +32,14 @@ class Candidate:
 
 
 def candidates_for(spots: Sequence[Spot]) -> list[Candidate]:
-    """Selectors for one value, which stands at one spot, or for a list, whose items stand at several."""
+    """Selectors for one value, which stands at one spot, or for a list, whose items stand at several.
+
+    Only such whose work is counted: an element may have any name.
+    """
     found: dict[tuple[str, str | None], Candidate] = {}
     for candidate in _all(spots):
+        if not is_bounded(candidate.selector):
+            continue
         key = (candidate.selector.query, candidate.selector.attribute)
         if key not in found or found[key].prior < candidate.prior:
             found[key] = candidate
@@ -41,7 +47,11 @@ def candidates_for(spots: Sequence[Spot]) -> list[Candidate]:
 
 
 def candidates_within(row: etree._Element, spot: Spot) -> Iterator[Candidate]:
-    """Selectors for a value relative to the element of a repeated group that it stands in."""
+    """Selectors for a value relative to the element of a repeated group that it stands in; as `candidates_for`."""
+    return (one for one in _within(row, spot) if is_bounded(one.selector))
+
+
+def _within(row: etree._Element, spot: Spot) -> Iterator[Candidate]:
     element = spot.element
     assert element is not None
     tail = f"/text()[normalize-space()][{spot.text_index}]" if spot.text_index else ""
@@ -72,7 +82,9 @@ def candidates_within(row: etree._Element, spot: Spot) -> Iterator[Candidate]:
 def started_with(element: etree._Element, prefix: str) -> Iterator[Candidate]:
     """Selectors for what starts with a label."""
     for query, prior in prefix_queries(element, prefix):
-        yield Candidate(Selector(query, "xpath", None, None, LABEL), prior)
+        candidate = Candidate(Selector(query, "xpath", None, None, LABEL), prior)
+        if is_bounded(candidate.selector):
+            yield candidate
 
 
 def _all(spots: Sequence[Spot]) -> Iterator[Candidate]:

@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urljoin
 
+from lxml import etree
+
+from llmcrawler.extraction.evaluation import outermost
 from llmcrawler.extraction.model import Extractor, FieldRule, Selector
-from llmcrawler.extraction.queries import Source, compile_query, nodes_at, texts_at, texts_within
+from llmcrawler.extraction.patterns import compile_pattern
+from llmcrawler.extraction.queries import Source, compile_query, is_bounded, nodes_at, texts_at, texts_within
 from llmcrawler.extraction.schema import assemble
 from llmcrawler.extraction.tree import parse_tree
 from llmcrawler.extraction.values import typed
+
+# What a selector costs before it has found anything.
+_STEPS_A_FIELD: Final = 10
 
 Scalar = str | int | float | bool
 
@@ -44,16 +51,20 @@ class CompiledExtractor:
             (name, rows, [rule for rule in extractor.rules if rule.field.group == name])
             for name, rows in extractor.groups
         ]
-        for selector in [*(one for rule in extractor.rules for one in rule.selectors), *self._row_selectors()]:
-            if selector.language != "json-ld":
-                compile_query(selector.query, selector.language)
+        unknown = [one for one in self._selectors() if not is_bounded(one)]
+        for selector in unknown:
+            compile_query(selector.query, selector.language)
+        for pattern in {one.pattern for one in self._selectors() if one.pattern is not None}:
+            compile_pattern(pattern)
+        # Whether all work on a page is counted, so that no page can make it endless.
+        self.is_bounded = not unknown
 
     def extract(self, html: str, url: str, lang: str = "") -> Extraction:
-        """The record of a page. Never raises on malformed HTML."""
+        """The record of a page. Never raises on malformed HTML; raises TooCostly where it takes too much work."""
         return self.extract_from(Source(parse_tree(html)), url, lang)
 
     def extract_from(self, source: Source, url: str, lang: str = "") -> Extraction:
-        """The same for a page that is parsed already."""
+        """The same for a page that is parsed already. Raises TooCostly where it takes more work than is left."""
         page = _Page(source, _base_url(source, url) if self._has_urls else url, lang)
         values: dict[str, Any] = {}
         for rule in self._rules:
@@ -67,8 +78,9 @@ class CompiledExtractor:
         record = assemble(self.extractor.fields, values)
         return Extraction(record, frozenset(values))
 
-    def _row_selectors(self) -> list[Selector]:
-        return [selector for _, rows in self.extractor.groups for selector in rows]
+    def _selectors(self) -> list[Selector]:
+        in_rules = [one for rule in self.extractor.rules for one in rule.selectors]
+        return in_rules + [selector for _, rows in self.extractor.groups for selector in rows]
 
 
 @lru_cache(maxsize=512)
@@ -100,18 +112,30 @@ def _base_url(source: Source, url: str) -> str:
 
 def _objects(rows: Sequence[Selector], rules: Sequence[FieldRule], page: _Page) -> list[dict[str, Any]]:
     for selector in rows:
-        objects = [_object(element, rules, page) for element in nodes_at(page.source.root, selector)]
+        elements = _rows(selector, rules, page)
+        objects = [_object(element, rules, page) for element in elements]
         objects = [one for one in objects if one]
         if objects:
             return objects
     return []
 
 
+def _rows(selector: Selector, rules: Sequence[FieldRule], page: _Page) -> list[etree._Element]:
+    """The elements that hold one object each."""
+    work = page.source.work
+    rows = [one for one in nodes_at(page.source.root, selector, work) if isinstance(one, etree._Element)]
+    if len(outermost(rows, work)) < len(rows):
+        for row in rows:  # each looks through all that are within it, too
+            work.charge(len(rules) * sum(1 for _ in row.iter()))
+    work.charge(_STEPS_A_FIELD * len(rules) * len(rows))
+    return rows
+
+
 def _object(element: Any, rules: Sequence[FieldRule], page: _Page) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for rule in rules:
         for selector in rule.selectors:
-            values = _typed(texts_within(element, selector), rule, page)
+            values = _typed(texts_within(element, selector, page.source.work), rule, page)
             if values:
                 found[rule.field.name] = values if rule.field.many else values[0]
                 break
@@ -119,5 +143,5 @@ def _object(element: Any, rules: Sequence[FieldRule], page: _Page) -> dict[str, 
 
 
 def _typed(texts: Sequence[str], rule: FieldRule, page: _Page) -> list[Scalar]:
-    values = (typed(text, rule.field.type, base_url=page.url, lang=page.lang) for text in texts)
+    values = (typed(text, rule.field.type, base_url=page.url, lang=page.lang, work=page.source.work) for text in texts)
     return [value for value in values if value is not None]

@@ -10,6 +10,8 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
 from typing import Any, Final
 
+from llmcrawler.extraction.work import INLINE_STEPS, Work
+
 _MAX_CHARS: Final = 60
 _YEARS: Final = range(1000, 2200)
 
@@ -37,6 +39,7 @@ _WRITTEN: Final = re.compile(
     rf"|(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?\.?(?: of)? (?P<month2>{_MONTH})\.?,?) (?P<year>\d{{4}}){_AT}",
     re.IGNORECASE,
 )
+_KNOWN_FORMS: Final = (_ISO_DATE, _ISO_DATETIME, _RFC_2822, _YEAR_FIRST, _YEAR_LAST, _WRITTEN)
 # Languages and locales that write the month first; those of East Asia write no year at the end.
 _MONTH_FIRST: Final = frozenset("en en-us en-ph en-bz fil tl es-us es-pr es-pa".split())
 _YEAR_AT_THE_END_IS_FOREIGN: Final = frozenset("zh ja ko hu mn lt".split())
@@ -50,18 +53,34 @@ _MAX_WORDS: Final = 8
 _MAX_FOREIGN_WORDS: Final = 4
 _CLOCK: Final = re.compile(r"(?<!\d)(?P<hour>\d{1,2})(?P<mark>[:h])(?P<minute>\d{2})(?::(?P<second>\d{2}))?(?!\d)")
 _HALF_DAY: Final = re.compile(r"\d\s*[ap]\.?\s?m\b", re.IGNORECASE)
+_MAX_MOMENTS: Final = 2_000
+# To look up words takes 1 to 20 ms, the first time in a language 100: too long for the event loop.
+_STEPS_OF_WORDS: Final = 2 * INLINE_STEPS
 # Any date and time whose numbers are all different.
 _SAMPLE: Final = datetime(2021, 6, 15, 10, 20, 30)  # noqa: DTZ001 - texts mostly name no zone
 
 
-@lru_cache(maxsize=4096)
-def read_date(text: str, lang: str = "") -> str | None:
+def read_date(text: str, lang: str = "", work: Work | None = None) -> str | None:
     """A date, or a date and time where the text has one; `text` has its white space folded, `lang` is in lower case.
 
-    3/4/2024 is read as `lang` says; without it, it may be March or April, and is None. So is "yesterday".
+    3/4/2024 is read as `lang` says; without it, it may be March or April, and is None. So is "yesterday". Raises
+    TooCostly where the words of a date have to be looked up and `work` has not enough left for that.
     """
+    value, has_words = _in_numbers(text, lang[:_MAX_CHARS])
+    return _lettered(text, lang[:_MAX_CHARS], work) if has_words else value
+
+
+@lru_cache(maxsize=4096)
+def _in_numbers(text: str, lang: str) -> tuple[str | None, bool]:
+    """A date that needs no other words than English months, and whether a text may be one with other words."""
     if len(text) > _MAX_CHARS or not any(map(str.isdigit, text)):
-        return None
+        return None, False
+    if any(form.fullmatch(text) for form in _KNOWN_FORMS):
+        return _in_known_form(text, lang), False
+    return None, _WORD.search(text) is not None
+
+
+def _in_known_form(text: str, lang: str) -> str | None:
     if _ISO_DATE.fullmatch(text):
         return _iso(lambda: datetime.fromisoformat(text), with_time=False)
     if _ISO_DATETIME.fullmatch(text):
@@ -78,13 +97,13 @@ def read_date(text: str, lang: str = "") -> str | None:
     if match:
         month = _MONTHS[(match["month"] or match["month2"])[:3].lower()]
         return _built(match, int(match["year"]), month, int(match["day"] or match["day2"]))
-    return _lettered(text, lang) if _WORD.search(text) else None
+    return None
 
 
 def _iso(read: Callable[[], datetime], *, with_time: bool) -> str | None:
     try:
         value = read()
-    except ValueError:
+    except (ValueError, OverflowError):  # a time zone of thirty digits
         return None
     return value.isoformat() if with_time else value.date().isoformat()
 
@@ -121,7 +140,7 @@ def _month_first(lang: str) -> bool | None:
     return None if not lang or language in _YEAR_AT_THE_END_IS_FOREIGN else lang in _MONTH_FIRST
 
 
-def _lettered(text: str, lang: str) -> str | None:
+def _lettered(text: str, lang: str, work: Work | None) -> str | None:
     """A date with its month in letters, in any language.
 
     dateparser takes half a millisecond, and ten where it finds no date. But texts that differ in their numbers only are
@@ -133,7 +152,7 @@ def _lettered(text: str, lang: str) -> str | None:
     year, day = _full_year(numbers.year[0]), int(numbers.day[0])
     # "1er mars": the letters may go with the day.
     for sample_day in (_SAMPLE.day, day) if text[numbers.day.end() :][:1].isalpha() else (_SAMPLE.day,):
-        moment = _moment(numbers.sampled(text, sample_day), lang)
+        moment = _moment(numbers.sampled(text, sample_day), lang, work)
         if moment is not None and (moment.year, moment.day) == (_SAMPLE.year, sample_day) and year in _YEARS:
             return _iso(partial(numbers.put_into, moment, year, day, text), with_time=numbers.clock is not None)
     return None
@@ -189,9 +208,22 @@ def _full_year(text: str) -> int:
     return year if len(text) > 2 else year + (1900 if year >= 69 else 2000)  # as POSIX has it
 
 
-@lru_cache(maxsize=2048)
-def _moment(text: str, lang: str) -> datetime | None:
+_moments: dict[tuple[str, str], datetime | None] = {}
+
+
+def _moment(text: str, lang: str, work: Work | None) -> datetime | None:
     """What dateparser reads."""
+    key = text, lang
+    if key not in _moments:
+        if work is not None:
+            work.charge(_STEPS_OF_WORDS)
+        if len(_moments) >= _MAX_MOMENTS:
+            _moments.clear()
+        _moments[key] = _looked_up(text, lang)
+    return _moments[key]
+
+
+def _looked_up(text: str, lang: str) -> datetime | None:
     words = len(_LETTERS.findall(text))
     if words > _MAX_WORDS:
         return None

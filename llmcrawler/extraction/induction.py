@@ -6,15 +6,16 @@ import asyncio
 import logging
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from llmcrawler.errors import BadAnswer, BudgetSpent
-from llmcrawler.extraction.blocks import PageBlocks, repeated_texts, shown_blocks
+from llmcrawler.extraction.blocks import BlockList, PageBlocks, repeated_texts, shown_blocks
 from llmcrawler.extraction.ground import Ground
 from llmcrawler.extraction.learning import Learned, learn_field
 from llmcrawler.extraction.model import Extractor, Field, FieldRule
+from llmcrawler.extraction.place import Place
 from llmcrawler.extraction.prompt import Induced, ShownPage
 from llmcrawler.extraction.rows import LearnedGroup, learn_group
 from llmcrawler.extraction.samples import Pointed, Sample
@@ -27,18 +28,23 @@ logger = logging.getLogger(__name__)
 _MORE_SAMPLES = 2
 # So many useless answers, and the lesson is given up.
 _MAX_BAD_ANSWERS = 3
+# Selectors are learned from the first so many characters of a page, and from so many of all pages.
+_MAX_PAGE_CHARS = 1_000_000
+_MAX_CHARS = 8_000_000
 
 
 class LessonPage:
-    """A page kept for learning; its HTML is packed."""
+    """A page kept for learning; its HTML is packed, and cut where a page is longer than any that is learned from."""
 
-    __slots__ = ("_packed", "features", "lang", "title", "url")
+    __slots__ = ("_packed", "chars", "features", "lang", "title", "url")
 
     def __init__(self, url: str, title: str, lang: str, html: str, features: frozenset[str]) -> None:
         self.url = url
         self.title = title
         self.lang = lang
         self.features = features
+        html = html[:_MAX_PAGE_CHARS]
+        self.chars = len(html)
         self._packed = zlib.compress(html.encode("utf-8", "replace"), 1)
 
     @property
@@ -80,11 +86,21 @@ class Lesson:
 class Induction:
     """Learns the extractor of one template. One use."""
 
-    def __init__(self, page_type: str, teacher: Teacher, rules: LessonRules, known_fields: Sequence[Field]) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - what a lesson needs
+        self,
+        page_type: str,
+        teacher: Teacher,
+        rules: LessonRules,
+        known_fields: Sequence[Field],
+        place: Place | None = None,
+        site: str = "",
+    ) -> None:
         self._page_type = page_type
         self._teacher = teacher
         self._rules = rules
         self._known = tuple(known_fields)
+        self._place = place or Place()
+        self._site = site
         self._fields: tuple[Field, ...] = ()
         self._pointed: dict[int, tuple[Pointed, ...]] = {}
         self._calls = 0
@@ -99,20 +115,22 @@ class Induction:
 
     async def run(self, pages: Sequence[LessonPage]) -> Lesson:
         """From the pages of one template. Raises LLMUnavailable or LLMFailed; a model that only talks nonsense
-        raises BadAnswer."""
-        parsed = await asyncio.to_thread(lambda: [PageBlocks(page.html, page.url) for page in pages])
-        repeated = repeated_texts(parsed)
+        raises BadAnswer, and pages that take too long TooCostly."""
+        pages = _within(pages)
+        listed = await self._place.lesson(blocks_of, pages, site=self._site)
+        repeated = repeated_texts(listed)
         shown: set[int] = set()
         # Labels tell more than structure: a row that only some pages have looks like any other row.
-        features = [page.features | blocks.texts for page, blocks in zip(pages, parsed, strict=True)]
-        wanted = spread(features, self._rules.samples)
-        named = [blocks.paths | blocks.labels for blocks in parsed]
+        features = [page.features | blocks.texts for page, blocks in zip(pages, listed, strict=True)]
+        # In a thread, here and below: they compare all texts of all pages.
+        wanted = await asyncio.to_thread(spread, features, self._rules.samples)
+        named = [blocks.paths | blocks.labels for blocks in listed]
         room = min(_MORE_SAMPLES, self._rules.max_samples - len(wanted))
-        wanted += unseen(named, wanted, max(0, room))
+        wanted += await asyncio.to_thread(unseen, named, wanted, max(0, room))
         bad_answers = 0
         while wanted:
             try:
-                shown.update(await self._ask(pages, parsed, repeated, wanted))
+                shown.update(await self._ask(pages, listed, repeated, wanted))
             except BudgetSpent:
                 if self._learned[0]:
                     break  # the first answer has taught something, more would have made it surer
@@ -124,16 +142,16 @@ class Induction:
                         break  # what is known by now is kept
                     raise
                 # Perhaps it was these very pages.
-                wanted = spread(features, len(wanted), {*shown, *wanted}) or wanted
+                wanted = await asyncio.to_thread(spread, features, len(wanted), {*shown, *wanted}) or wanted
                 continue
             if not self._fields:
                 break
-            self._learned = await asyncio.to_thread(self._learn, parsed)
-            wanted = self._wanted_next(features, shown)
+            self._learned = await self._place.lesson(learn, pages, self._pointed, self._fields, site=self._site)
+            wanted = await asyncio.to_thread(self._wanted_next, features, shown)
         return self._lesson(len(shown))
 
     async def _ask(
-        self, pages: Sequence[LessonPage], parsed: Sequence[PageBlocks], repeated: frozenset[str], places: Sequence[int]
+        self, pages: Sequence[LessonPage], listed: Sequence[BlockList], repeated: frozenset[str], places: Sequence[int]
     ) -> list[int]:
         """Asks for some pages; returns those that were answered."""
         asked = [
@@ -141,7 +159,7 @@ class Induction:
                 str(place),
                 pages[place].url,
                 pages[place].title,
-                shown_blocks(parsed[place], repeated, self._rules.budget_tokens),
+                shown_blocks(listed[place], repeated, self._rules.budget_tokens),
             )
             for place in places
         ]
@@ -162,17 +180,6 @@ class Induction:
         for place in answered:
             self._pointed[place] = tuple(answer.values.get(str(place), ()))
         return answered
-
-    def _learn(self, parsed: Sequence[PageBlocks]) -> tuple[list[Learned], list[LearnedGroup]]:
-        samples = [Sample.of(parsed[place], pointed) for place, pointed in sorted(self._pointed.items())]
-        others = [page for place, page in enumerate(parsed) if place not in self._pointed]
-        ground = Ground(samples, others)
-        plain = [learn_field(one, ground) for one in self._fields if not one.group]
-        groups: dict[str, list[Field]] = {}
-        for one in self._fields:
-            if one.group:
-                groups.setdefault(one.group, []).append(one)
-        return plain, [learn_group(name, fields, ground) for name, fields in groups.items()]
 
     def _wanted_next(self, features: Sequence[frozenset[str]], shown: set[int]) -> list[int]:
         """The pages to show next: those on which doubtful selectors differ, else those that vary most."""
@@ -205,3 +212,35 @@ class Induction:
             logger.info("No selector can be trusted for %s of %s pages", ", ".join(abstained), self._page_type)
         extractor = Extractor(self._page_type, tuple(rules), tuple(rows)) if rules else None
         return Lesson(extractor, self._calls, pages_shown, self._dropped, abstained, self._stands_in_for)
+
+
+def blocks_of(pages: Sequence[LessonPage]) -> list[BlockList]:
+    """What stands on the pages."""
+    return [PageBlocks(page.html, page.url).listed() for page in pages]
+
+
+def learn(
+    pages: Sequence[LessonPage], pointed: Mapping[int, Sequence[Pointed]], fields: Sequence[Field]
+) -> tuple[list[Learned], list[LearnedGroup]]:
+    """The rules of the fields and groups. `pointed` is what the model said of those pages that it was shown."""
+    parsed = [PageBlocks(page.html, page.url) for page in pages]
+    samples = [Sample.of(parsed[place], given) for place, given in sorted(pointed.items())]
+    others = [page for place, page in enumerate(parsed) if place not in pointed]
+    ground = Ground(samples, others)
+    plain = [learn_field(one, ground) for one in fields if not one.group]
+    groups: dict[str, list[Field]] = {}
+    for one in fields:
+        if one.group:
+            groups.setdefault(one.group, []).append(one)
+    return plain, [learn_group(name, given, ground) for name, given in groups.items()]
+
+
+def _within(pages: Sequence[LessonPage]) -> list[LessonPage]:
+    """The first pages, which together are no longer than a lesson may be, but two at least."""
+    chars, kept = 0, list[LessonPage]()
+    for page in pages:
+        chars += page.chars
+        if chars > _MAX_CHARS and len(kept) > 1:
+            break
+        kept.append(page)
+    return kept

@@ -9,6 +9,7 @@ from llmcrawler.extraction.tree import fold
 
 _MAX_DEPTH: Final = 6
 _MAX_LEAVES: Final = 300
+_MAX_PATH_CHARS: Final = 200
 # Who publishes and where the page stands in the site: nothing of the thing that the page is about.
 _FRAME_TYPES: Final = frozenset({"WebSite", "SearchAction", "SiteNavigationElement", "WPHeader", "WPFooter"})
 
@@ -21,6 +22,8 @@ def leaves(objects: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str]]:
         if kind in _FRAME_TYPES:
             continue
         for path, value in _walk(one, kind, 0):
+            if len(path) > _MAX_PATH_CHARS:
+                continue
             given += 1
             if given > _MAX_LEAVES:
                 return

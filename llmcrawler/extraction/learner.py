@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 from llmcrawler.extraction.induction import LessonPage
 from llmcrawler.extraction.model import Extractor, Field
-from llmcrawler.extraction.queries import Source
-from llmcrawler.extraction.variants import Match, Variant, best_match
+from llmcrawler.extraction.variants import Variant
 from llmcrawler.items import PageError
 
 # Pages that lack a field, kept to learn from when that turns out to be drift.
@@ -77,9 +76,6 @@ class Learner:
     def fields(self) -> tuple[Field, ...]:
         known = {one.key: one for variant in self.variants for one in variant.extractor.fields}
         return tuple(known.values())
-
-    def match(self, html_source: Source, url: str, lang: str) -> Match | None:
-        return best_match(self.variants, html_source, url, lang)
 
     def tell_all(self, *, look_again: bool) -> None:
         """Wake the held pages."""

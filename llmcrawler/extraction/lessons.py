@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from llmcrawler.errors import BudgetSpent, LLMError, LLMUnavailable, StorageFailed
+from llmcrawler.errors import BudgetSpent, LLMError, LLMUnavailable, StorageFailed, TooCostly
+from llmcrawler.extraction.compiled import Extraction, compile_extractor
 from llmcrawler.extraction.induction import Induction, LessonPage, LessonRules, Teacher
 from llmcrawler.extraction.learner import Learner
 from llmcrawler.extraction.model import Extractor, Field
+from llmcrawler.extraction.place import Place
 from llmcrawler.extraction.schema import Wanted
 from llmcrawler.extraction.variants import Variant
 from llmcrawler.items import PageError
@@ -41,6 +41,7 @@ class Lessons:
         wanted: Wanted | None,
         on_learned: Callable[[Learner], None],
         count: Callable[[str, int], None],
+        place: Place,
     ) -> None:
         self._teacher = teacher
         self._rules = rules
@@ -48,6 +49,7 @@ class Lessons:
         self._wanted = wanted
         self._on_learned = on_learned
         self._count = count
+        self._place = place
 
     async def teach(self, learner: Learner, pages: Sequence[LessonPage]) -> None:
         """The pages that it holds hear of it, whatever comes of it."""
@@ -55,6 +57,9 @@ class Lessons:
             variant = await self._adopted(learner, pages) or await self._induced(learner, pages)
         except LLMError as error:
             self._note_failure(learner, error)
+        except TooCostly as error:
+            learner.gave_up, learner.error = True, PageError("record", error.kind, str(error))
+            logger.warning("Template %s of %s is not learned: %s", learner.key.template, learner.key.site, error)
         except StorageFailed as error:  # the crawl is being closed, and says why
             learner.gave_up, learner.error = True, PageError("record", "storage_failed", str(error))
         except Exception as error:  # a bug of ours must not leave pages waiting for ever
@@ -76,7 +81,7 @@ class Lessons:
             if len(variant.core) >= SAYING_CORE
         ]
         for variant in siblings:
-            extractions = await asyncio.to_thread(_extract_all, variant.extractor, pages)
+            extractions = await self._place.lesson(extract_all, variant.extractor, pages, site=learner.key.site)
             if sum(map(variant.fit, extractions)) >= _ADOPTED_FIT * len(pages):
                 logger.info("Template %s: its pages fit what was learned of another one", learner.key.template)
                 adopted = Variant.measured(variant.extractor, extractions)
@@ -88,7 +93,7 @@ class Lessons:
         learner.lessons += 1
         self._count("lessons", 1)
         known: Sequence[Field] = learner.fields or self._known_fields(learner)
-        induction = Induction(learner.key.page_type, self._teacher, self._rules, known)
+        induction = Induction(learner.key.page_type, self._teacher, self._rules, known, self._place, learner.key.site)
         try:
             lesson = await induction.run(pages)
         finally:
@@ -100,7 +105,7 @@ class Lessons:
             self._count(f"dropped/{reason}", pointers)
         if lesson.extractor is None or not self._is_wanted(lesson.extractor):
             return None
-        extractions = await asyncio.to_thread(_extract_all, lesson.extractor, pages)
+        extractions = await self._place.lesson(extract_all, lesson.extractor, pages, site=learner.key.site)
         variant = Variant.measured(lesson.extractor, extractions)
         if lesson.stands_in_for is not None:
             what = f"{lesson.stands_in_for}; the record is from the page's structured data"
@@ -141,6 +146,7 @@ class Lessons:
         logger.warning("Template %s of %s could not be learned: %s", learner.key.template, learner.key.site, error)
 
 
-def _extract_all(extractor: Extractor, pages: Sequence[LessonPage]) -> list[Any]:
-    variant = Variant(extractor, {})
-    return [variant.compiled.extract(page.html, page.url, page.lang) for page in pages]
+def extract_all(extractor: Extractor, pages: Sequence[LessonPage]) -> list[Extraction]:
+    """What an extractor gives on each of the pages."""
+    compiled = compile_extractor(extractor)
+    return [compiled.extract(page.html, page.url, page.lang) for page in pages]

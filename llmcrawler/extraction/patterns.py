@@ -5,13 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
-from typing import Final
+from typing import Any, Final
+
+import regex  # type: ignore[import-untyped]  # re, with a limit of time
+
+from llmcrawler.errors import TooCostly
+from llmcrawler.extraction.work import Work
 
 _NUMBER: Final = r"[-+]?\d(?:[\d.,' ]*\d)?"
 _MAX_CONTEXT_CHARS: Final = 40
 _MAX_PIECES: Final = 6
-# A value is no part of a longer text; some patterns take quadratic time.
+_MAX_WORD_CHARS: Final = 200
+_STEPS_A_TEXT: Final = 10
+# A value is no part of a longer text; some patterns take quadratic time, and a person's may take any.
 _MAX_TEXT_CHARS: Final = 4_000
+_MAX_SECONDS: Final = 0.02
+# Of a long list so many pairs make patterns, and so many say which is best.
+_MAX_BUILDERS: Final = 40
+_MAX_JUDGES: Final = 200
 
 
 def learn_pattern(pairs: Sequence[tuple[str, str]]) -> str | None:
@@ -22,12 +33,13 @@ def learn_pattern(pairs: Sequence[tuple[str, str]]) -> str | None:
     constant; a number behind the same word; the first number. Most give nothing on a page where what they stand on is
     missing.
     """
+    pairs = [pair for pair in pairs if len(pair[0]) <= _MAX_TEXT_CHARS][:_MAX_JUDGES]
     within = [(text, value) for text, value in pairs if text != value and value in text]
     if not within:
         return None
     options: dict[str, None] = {}
     for build in (_constant_around, *_PIECES, _words_beside, _word_and_number, _number):
-        for text, value in within:
+        for text, value in within[:_MAX_BUILDERS]:
             pattern = build(text, value)
             if pattern is not None:
                 options[pattern] = None
@@ -37,28 +49,43 @@ def learn_pattern(pairs: Sequence[tuple[str, str]]) -> str | None:
 
 
 def _fits(pattern: str, pairs: Sequence[tuple[str, str]]) -> int:
-    return sum(take(pattern, text) == value for text, value in pairs)
+    try:
+        return sum(take(pattern, text) == value for text, value in pairs)
+    except TooCostly:
+        return -1
 
 
 def take(pattern: str, text: str) -> str | None:
-    """What a pattern takes out of a text; None where it does not match."""
-    match = compile_pattern(pattern).search(text) if len(text) <= _MAX_TEXT_CHARS else None
+    """What a pattern takes out of a text; None where it does not match. Raises TooCostly where it takes too long."""
+    if len(text) > _MAX_TEXT_CHARS:
+        return None
+    try:
+        match = compile_pattern(pattern).search(text, timeout=_MAX_SECONDS)
+    except TimeoutError:
+        raise TooCostly(f"the pattern {pattern!r} takes too long on a text of {len(text)} characters") from None
     return match[1].strip() or None if match and match[1] else None
 
 
-def taken(texts: Iterable[str], pattern: str | None) -> list[str]:
-    """What a pattern takes out of texts; all of them where there is none."""
+def taken(texts: Iterable[str], pattern: str | None, work: Work | None = None) -> list[str]:
+    """What a pattern takes out of texts; all of them where there is none. Raises TooCostly."""
     if pattern is None:
         return list(texts)
-    return [value for text in texts if (value := take(pattern, text)) is not None]
+    found = []
+    for text in texts:
+        if work is not None:
+            work.charge(_STEPS_A_TEXT + len(text))
+        value = take(pattern, text)
+        if value is not None:
+            found.append(value)
+    return found
 
 
 @lru_cache(maxsize=4096)
-def compile_pattern(pattern: str) -> re.Pattern[str]:
+def compile_pattern(pattern: str) -> Any:
     """Raises ValueError for what is no regular expression with one group."""
     try:
-        compiled = re.compile(pattern)
-    except re.error as error:
+        compiled = regex.compile(pattern)
+    except regex.error as error:
         raise ValueError(f"not a regular expression: {pattern!r}: {error}") from error
     if compiled.groups != 1:
         raise ValueError(f"{pattern!r} must have one group")
@@ -103,7 +130,7 @@ _PIECES: Final[tuple[Callable[[str, str], str | None], ...]] = tuple(
 
 def _words_beside(text: str, value: str) -> str | None:
     before, after = _cut(text, value)
-    left = re.search(r"\S+\s*$", before)
+    left = re.search(r"\S+\s*$", before[-_MAX_WORD_CHARS:])
     right = re.match(r"\s*\S+", after)
     start = _escape(left[0]) if left else "^"
     end = _escape(right[0]) if right else "$"
@@ -114,7 +141,7 @@ def _word_and_number(text: str, value: str) -> str | None:
     before, after = _cut(text, value)
     if not re.fullmatch(_NUMBER, value):
         return None
-    left, right = re.search(r"[^\W\d]+\W*$", before), re.match(r"\W*[^\W\d]+", after)
+    left, right = re.search(r"[^\W\d]+\W*$", before[-_MAX_WORD_CHARS:]), re.match(r"\W*[^\W\d]+", after)
     if left:
         return f"{_escape(left[0])}({_NUMBER})"
     return f"({_NUMBER}){_escape(right[0])}" if right else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Final
 
 from llmcrawler.errors import BadAnswer, BudgetSpent
@@ -14,10 +15,10 @@ from llmcrawler.extraction.model import FIELD_TYPES, Field, FieldType
 from llmcrawler.extraction.samples import Pointed
 from llmcrawler.extraction.schema import Wanted, reconcile
 from llmcrawler.extraction.tree import fold
-from llmcrawler.extraction.values import fits
+from llmcrawler.extraction.values import fits as value_fits
 
 TASK: Final = "induce"
-PROMPT_VERSION: Final = "induce-2"
+PROMPT_VERSION: Final = "induce-3"
 
 SYSTEM: Final = """\
 You learn how the pages of one template of a web site are built, so that a program can read all others without you.
@@ -49,6 +50,7 @@ Answer in JSON with every id of "pages" once: {"fields": [{"name": "price", "typ
 _TYPES: Final = (*FIELD_TYPES, "list")
 _MAX_FIELDS: Final = 40
 _MAX_BLOCKS_A_VALUE: Final = 200
+_MAX_VALUES_A_PAGE: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ def answer_schema(page_ids: Sequence[str], wanted: Wanted | None) -> dict[str, A
     }
     page = {
         "id": {"type": "string", "enum": list(page_ids)},
-        "values": {"type": "array", "items": strict(value), "maxItems": 400},
+        "values": {"type": "array", "items": strict(value), "maxItems": _MAX_VALUES_A_PAGE},
     }
     return strict(
         {
@@ -177,7 +179,9 @@ def parse_answer(document: Mapping[str, Any], answer: Any, wanted: Wanted | None
         if not isinstance(page_id, str) or page_id not in shown or page_id in values:
             dropped["unknown_page"] += 1
             continue
-        pointed = (_pointed(one, keys, shown[page_id], dropped) for one in _list(page.get("values")))
+        pointed = (
+            _pointed(one, keys, shown[page_id], dropped) for one in _list(page.get("values"))[:_MAX_VALUES_A_PAGE]
+        )
         values[page_id] = tuple(dict.fromkeys(one for one in pointed if one is not None))
     if not values:
         raise BadAnswer("the answer is about none of the pages that were asked for")
@@ -197,7 +201,9 @@ def _pointed(given: Any, keys: Mapping[str, str], texts: Mapping[int, str], drop
     if key is None:
         dropped["unknown_field"] += 1
         return None
-    numbers = [n for n in _list(given.get("blocks")) if isinstance(n, int) and not isinstance(n, bool)]
+    numbers = [
+        n for n in _list(given.get("blocks"))[:_MAX_BLOCKS_A_VALUE] if isinstance(n, int) and not isinstance(n, bool)
+    ]
     blocks = tuple(n for n in dict.fromkeys(numbers) if n in texts)
     dropped["unknown_block"] += len(set(numbers)) - len(blocks)
     if not blocks:
@@ -245,8 +251,11 @@ def _typechecked(
     """Without the blocks that are no values of their field's type. A field that all of its values contradict is a
     string, unless its type is fixed by the user."""
     types = {one.key: one.type for one in fields}
+    fits = cache(value_fits)  # an answer may point at a block as often as it likes
     fitting = {
-        (page, one): _fitting(one, types[one.field], shown[page]) for page, pointed in values.items() for one in pointed
+        (page, one): _fitting(fits, one, types[one.field], shown[page])
+        for page, pointed in values.items()
+        for one in pointed
     }
     counts = Counter(one.field for _, one in fitting)
     bad = Counter(one.field for (_, one), kept in fitting.items() if kept is None)
@@ -261,7 +270,9 @@ def _typechecked(
     )
 
 
-def _fitting(pointed: Pointed, kind: FieldType | None, texts: Mapping[int, str]) -> Pointed | None:
+def _fitting(
+    fits: Callable[[str, FieldType | None], bool], pointed: Pointed, kind: FieldType | None, texts: Mapping[int, str]
+) -> Pointed | None:
     if pointed.quote:
         return pointed if fits(pointed.quote, kind) else None
     blocks = tuple(n for n in pointed.blocks if fits(texts[n], kind))

@@ -8,19 +8,21 @@ from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any
 
+from llmcrawler.errors import TooCostly
+from llmcrawler.extraction.compiled import Extraction
 from llmcrawler.extraction.induction import LessonPage, LessonRules, Teacher
 from llmcrawler.extraction.learner import Held, Learner, LearnerKey
 from llmcrawler.extraction.lessons import SAYING_CORE, Lessons
-from llmcrawler.extraction.queries import Source
+from llmcrawler.extraction.place import Place
 from llmcrawler.extraction.schema import Wanted, completed
-from llmcrawler.extraction.tree import parse_tree
 from llmcrawler.extraction.validation import Validator
-from llmcrawler.extraction.variants import Match
+from llmcrawler.extraction.variants import Match, Variant, best_match
 from llmcrawler.items import PageError
 
 logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.05
+_LONG_LIST = 500  # of rows; more take long to validate
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ class Records:
         on_learned: Callable[[Learner], None] = lambda _learner: None,
         count: Callable[[str, int], None] = lambda _name, _value: None,
         single: Callable[[RecordQuestion], Awaitable[RecordAnswer]] | None = None,
+        place: Place | None = None,
     ) -> None:
         self._rules = rules
         self._record_types = record_types
@@ -87,29 +90,61 @@ class Records:
         self._validator = Validator(wanted.schema) if wanted is not None else None
         self._count = count
         self._single = single
+        self._place = place or Place()
         self._learners: dict[LearnerKey, Learner] = {}
-        self._lessons = Lessons(teacher, rules.lesson, self.learners, wanted=wanted, on_learned=on_learned, count=count)
+        # By id, the templates of the pages whose records are being made elsewhere.
+        self._under_way: dict[str, LearnerKey] = {}
+        self._lessons = Lessons(
+            teacher,
+            rules.lesson,
+            self.learners,
+            wanted=wanted,
+            on_learned=on_learned,
+            count=count,
+            place=self._place,
+        )
         self._poll: asyncio.Task[None] | None = None
 
     async def record_of(self, question: RecordQuestion) -> RecordAnswer:
-        """The page's record. It may wait until its template is learned; no failure of the model raises."""
+        """The page's record. It may wait until its template is learned; no failure of the model raises, and no page
+        that takes too long."""
         if question.page_type not in self._record_types:
             return RecordAnswer()
+        try:
+            return await self._record_of(question)
+        except TooCostly as error:
+            self._count("too_costly", 1)
+            return RecordAnswer(None, PageError("record", error.kind, str(error)))
+
+    async def record_by(self, learner: Learner, html: str, url: str, lang: str) -> dict[str, Any] | None:
+        """What is known of a template makes this record of a page; None where it finds nothing. Raises TooCostly."""
+        match = await self._place.match(list(learner.variants), html, url, lang, learner.key.site)
+        return match.extraction.record if match is not None and match.extraction.present else None
+
+    async def _record_of(self, question: RecordQuestion) -> RecordAnswer:
         template = question.template
         while True:
             learner = self._learner(LearnerKey(question.site, template, question.page_type))
-            match = _match(learner, question)
+            variants = list(learner.variants)
+            match, now = await self._match(variants, question, template)
+            if now != template or learner.variants != variants:
+                template = now  # meanwhile its template was learned, or became part of another one
+                continue
             if match is not None and (match.fits or not self._may_learn(learner)):
-                return self._taken(learner, match, question)
+                return await self._taken(learner, match, question)
             if not self._may_learn(learner):
-                return self._at_home(question) or await self._left(learner, None, question)
+                return await self._at_home(question) or await self._left(learner, None, question)
             held = self._hold(learner, question)
             if not await self._told(learner, held):
-                return self._at_home(question) or await self._left(learner, match, question)
+                return await self._at_home(question) or await self._left(learner, match, question)
             template = held.template
 
     def regroup(self, site: str, aliases: Mapping[str, str], moved: Mapping[str, str]) -> None:
         """Held pages follow their templates. What was learned of a template that is gone goes to its heir."""
+        for url, key in self._under_way.items():
+            if key.site == site:
+                template = moved.get(url, self._resolve(key.template, aliases))
+                self._under_way[url] = LearnerKey(site, template, key.page_type)
         for learner in [one for one in self._learners.values() if one.key.site == site]:
             heir = self._resolve(learner.key.template, aliases)
             for url, held in list(learner.held.items()):
@@ -161,7 +196,7 @@ class Records:
     def _may_learn(self, learner: Learner) -> bool:
         return not learner.gave_up and (learner.is_learning or learner.lessons <= self._rules.max_relearned)
 
-    def _taken(self, learner: Learner, match: Match, question: RecordQuestion) -> RecordAnswer:
+    async def _taken(self, learner: Learner, match: Match, question: RecordQuestion) -> RecordAnswer:
         match.variant.note(match.extraction)
         self._count("fields", len(match.extraction.present))
         self._count("fields_missing", len(match.variant.coverage) - len(match.extraction.present))
@@ -172,45 +207,72 @@ class Records:
             if len(pages) >= self._rules.min_pages and not learner.is_learning:
                 logger.info("Template %s: %s is missing more and more; learning it again", *_named(learner, drifted))
                 self._start(learner, pages)
-        record = self._valid(match.extraction.record) if match.extraction.present else None
+        record = await self._valid(match.extraction.record) if match.extraction.present else None
         return RecordAnswer(record, match.variant.shortcoming)
 
-    def _valid(self, record: dict[str, Any]) -> dict[str, Any] | None:
+    async def _valid(self, record: dict[str, Any]) -> dict[str, Any] | None:
         """With all fields of the user's schema, and without the values that it does not allow."""
         if self._validator is None or self._wanted is None:
             return record
-        cleaned, problems = self._validator.clean(completed(self._wanted.fields, record))
+        whole = completed(self._wanted.fields, record)
+        is_long = any(isinstance(one, list) and len(one) > _LONG_LIST for one in record.values())
+        clean = self._validator.clean
+        cleaned, problems = await asyncio.to_thread(clean, whole) if is_long else clean(whole)
         if problems:
             self._count("invalid_values", len(problems))
         return cleaned
 
-    def _at_home(self, question: RecordQuestion) -> RecordAnswer | None:
+    async def _at_home(self, question: RecordQuestion) -> RecordAnswer | None:
         """The record of a page that no variant of its template fits, by the template of its site that it does fit.
 
         That one has all of its core on the page, and the core says something. It is of the same page type, unless the
         page has its type from its template only: then that was the wrong one.
         """
-        source = Source(parse_tree(question.html))
-        matches = [
-            (learner.key, match)
+        known = [
+            (learner.key, variant)
             for learner in self.learners(question.site)
             if learner.key.page_type == question.page_type or not question.is_sure
-            for match in [learner.match(source, question.url, question.lang)]
-            if match is not None and len(match.variant.core) >= SAYING_CORE and match.variant.fit(match.extraction) == 1
+            for variant in learner.variants
+            if len(variant.core) >= SAYING_CORE
+        ]
+        extractions = await self._extractions([variant for _, variant in known], question) if known else []
+        matches = [
+            (key, Match(variant, extraction))
+            for (key, variant), extraction in zip(known, extractions, strict=True)
+            if variant.fit(extraction) == 1
         ]
         if not matches:
             return None
         home, match = max(matches, key=lambda pair: (len(pair[1].extraction.present), pair[0].template))
-        return RecordAnswer(self._valid(match.extraction.record), match.variant.shortcoming, home)
+        return RecordAnswer(await self._valid(match.extraction.record), match.variant.shortcoming, home)
 
     async def _left(self, learner: Learner, match: Match | None, question: RecordQuestion) -> RecordAnswer:
         """What a page gets whose template could not be learned (or not for such pages)."""
         if match is not None and match.extraction.present:
-            return self._taken(learner, match, question)
+            return await self._taken(learner, match, question)
         if learner.error is None and self._single is not None:
             self._count("singletons", 1)
             return await self._single(question)
         return RecordAnswer(None, learner.error)
+
+    async def _match(
+        self, variants: Sequence[Variant], question: RecordQuestion, template: str
+    ) -> tuple[Match | None, str]:
+        """The page's record, and its template after that. Parsed here, and not before: a page may wait long, and its
+        tree is ten times its HTML."""
+        if not variants:
+            return None, template
+        key = question.id or question.url
+        self._under_way[key] = LearnerKey(question.site, template, question.page_type)
+        try:
+            match = best_match(variants, await self._extractions(variants, question))
+        finally:
+            now = self._under_way.pop(key).template
+        return match, now
+
+    async def _extractions(self, variants: Sequence[Variant], question: RecordQuestion) -> list[Extraction]:
+        extractors = [variant.extractor for variant in variants]
+        return await self._place.extractions(extractors, question.html, question.url, question.lang, question.site)
 
     # -- holding pages --
 
@@ -271,13 +333,6 @@ class Records:
         while template in aliases:
             template = aliases[template]
         return template
-
-
-def _match(learner: Learner, question: RecordQuestion) -> Match | None:
-    """Parsed here, and not before: a page may wait long, and its tree is ten times its HTML."""
-    if not learner.variants:
-        return None
-    return learner.match(Source(parse_tree(question.html)), question.url, question.lang)
 
 
 def _lesson_page(question: RecordQuestion) -> LessonPage:

@@ -20,6 +20,7 @@ from llmcrawler.extraction.model import Field, FieldRule, Selector
 from llmcrawler.extraction.patterns import learn_pattern, taken
 from llmcrawler.extraction.queries import nodes_at, texts_within
 from llmcrawler.extraction.samples import Sample, Value
+from llmcrawler.extraction.work import Work
 
 _MIN_SUPPORT = 0.6
 _MAX_ROWS_TRIED = 40
@@ -43,6 +44,7 @@ class _Row:
 
     element: etree._Element
     values: Mapping[str, Value]
+    work: Work
 
 
 def learn_group(name: str, fields: Sequence[Field], ground: Ground) -> LearnedGroup:
@@ -82,7 +84,7 @@ def _rows(sample: Sample, keys: Sequence[str]) -> list[_Row]:
             rows.setdefault(child, {}).setdefault(key, value)
     if len(rows) < 2 or (len(keys) > 1 and all(len(values) == 1 for values in rows.values())):
         return []
-    return [_Row(element, values) for element, values in rows.items()]
+    return [_Row(element, values, sample.page.source.work) for element, values in rows.items()]
 
 
 def _holder(elements: Sequence[etree._Element]) -> etree._Element | None:
@@ -118,7 +120,7 @@ def _row_selector(found: Sequence[tuple[Sample, list[_Row]]], ground: Ground) ->
         return None
     best = max(scored, key=lambda pair: 4 * pair[0] + pair[1].prior)[1].selector
     pages = [*(sample.page for sample in ground.samples), *ground.others]
-    coverage = sum(bool(nodes_at(page.root, best)) for page in pages) / len(pages)
+    coverage = sum(bool(nodes_at(page.root, best, page.source.work)) for page in pages) / len(pages)
     return replace(best, coverage=round(coverage, 3))
 
 
@@ -129,7 +131,7 @@ def _row_score(candidate: Candidate, found: Sequence[tuple[Sample, list[_Row]]])
     """
     shares = []
     for sample, rows in found:
-        given = nodes_at(sample.page.root, candidate.selector)
+        given = nodes_at(sample.page.root, candidate.selector, sample.page.source.work)
         wanted = {row.element for row in rows}
         parent = rows[0].element.getparent()
         if not wanted <= set(given):
@@ -158,7 +160,7 @@ def _field_rule(field: Field, rows: Sequence[_Row]) -> FieldRule | None:
 
 def _tried_within(selector: Selector, key: str, rows: Sequence[_Row]) -> tuple[Selector, float, float]:
     """The selector with its pattern, the share of the rows on which it is right, and of those on which it speaks."""
-    given = [texts_within(row.element, selector)[:1] for row in rows]
+    given = [texts_within(row.element, selector, row.work)[:1] for row in rows]
     wanted = [row.values[key].text if key in row.values else None for row in rows]
     pairs = [(texts[0], want) for texts, want in zip(given, wanted, strict=True) if texts and want and want in texts[0]]
     pattern = learn_pattern(pairs)

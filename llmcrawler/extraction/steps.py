@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Final
 
 from lxml import etree
+
+# libxml2 takes nearly everything behind a "<" for a tag's name, and does not let itself be asked for all of that.
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 def steps_down(ancestor: etree._Element, element: etree._Element) -> tuple[str, str]:
@@ -14,8 +19,9 @@ def steps_down(ancestor: etree._Element, element: etree._Element) -> tuple[str, 
     for node in line_up(element):
         if node is ancestor:
             break
-        position = 1 + sum(1 for _ in node.itersiblings(str(node.tag), preceding=True))
-        alone = position == 1 and next(node.itersiblings(str(node.tag)), None) is None
+        alike = str(node.tag) if _NAME.fullmatch(str(node.tag)) else "*"  # no selector finds other tags by name
+        position = 1 + sum(1 for _ in node.itersiblings(alike, preceding=True))
+        alone = position == 1 and next(node.itersiblings(alike), None) is None
         css.append(str(node.tag) if alone else f"{node.tag}:nth-of-type({position})")
         xpath.append(str(node.tag) if alone else f"{node.tag}[{position}]")
     return " > ".join(reversed(css)), "/".join(reversed(xpath))

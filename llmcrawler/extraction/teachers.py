@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from llmcrawler.errors import BudgetSpent, LLMUnavailable
 from llmcrawler.extraction.blocks import Block
@@ -82,7 +83,7 @@ class LLMTeacher:
             key = cache_key(await self._model_name(), prompt.version, TASK, document)
             stored = await self._cache.get(key)
             if stored is not None:
-                return parse_answer(document, prompt.read(document, stored), self._wanted)
+                return await self._parsed(document, stored)
         answer = await self._ask(
             TASK,
             prompt.system,
@@ -92,10 +93,16 @@ class LLMTeacher:
             max_answer_tokens=_ANSWER_TOKENS_AROUND + _ANSWER_TOKENS_PER_PAGE * len(pages),
             examples=prompt.examples,
         )
-        induced = parse_answer(document, prompt.read(document, answer), self._wanted)
+        induced = await self._parsed(document, answer)
         if self._cache is not None and not induced.missing:
             await self._cache.put(key, answer)
         return induced
+
+    async def _parsed(self, document: dict[str, Any], answer: Any) -> Induced:
+        """In a thread: each text that the model takes for a date is read as one."""
+        return await asyncio.to_thread(
+            lambda: parse_answer(document, self._prompt.read(document, answer), self._wanted)
+        )
 
 
 def lesson_tokens(wanted: Wanted | None, *, small_model: bool = False) -> int:

@@ -6,7 +6,11 @@ from typing import Final
 
 from lxml import etree
 
+from llmcrawler.extraction.work import Work
+
 _MAX_HTML_CHARS: Final = 6_000_000
+_MANY_PIECES: Final = 1_000
+_STEPS_A_PIECE: Final = 3
 # Words before and after these are one word.
 INLINE_TAGS: Final = frozenset(
     "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark meter nobr output q rp rt ruby s"
@@ -31,11 +35,17 @@ def fold(text: str) -> str:
     return " ".join(text.split())
 
 
-def text_of(element: etree._Element) -> str:
-    """What a visitor reads in an element, white space folded; elements that start a line keep their words apart."""
+def text_of(element: etree._Element, work: Work | None = None) -> str:
+    """What a visitor reads in an element, white space folded; elements that start a line keep their words apart.
+
+    Raises TooCostly where this takes more work than is left.
+    """
+    work = work or Work()
     if len(element) == 0 or element.tag in SILENT_TAGS:
+        work.charge_text(len(element.text or ""))
         return fold(element.text or "")
     pieces: list[str] = []
+    charged = 0
     silent: etree._Element | None = None
     for event, node in etree.iterwalk(element, events=("start", "end", "comment", "pi")):
         apart = " " if isinstance(node.tag, str) and node.tag not in INLINE_TAGS else ""
@@ -50,4 +60,10 @@ def text_of(element: etree._Element) -> str:
             pieces.append(apart)
             if silent is None and node is not element:
                 pieces.append(node.tail or "")
-    return fold("".join(pieces))
+        if len(pieces) > charged + _MANY_PIECES:
+            work.charge(_STEPS_A_PIECE * (len(pieces) - charged))
+            charged = len(pieces)
+    work.charge(_STEPS_A_PIECE * (len(pieces) - charged))
+    text = "".join(pieces)
+    work.charge_text(len(text))
+    return fold(text)

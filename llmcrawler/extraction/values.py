@@ -10,6 +10,7 @@ from llmcrawler.extraction.dates import read_date
 from llmcrawler.extraction.model import FieldType
 from llmcrawler.extraction.numbers import read_number
 from llmcrawler.extraction.tree import fold
+from llmcrawler.extraction.work import Work
 from llmcrawler.urls import MAX_URL_LENGTH
 
 Scalar = str | int | float | bool
@@ -31,6 +32,7 @@ _FALSE: Final = frozenset(
     在庫なし 品切れ 缺货
     """.split()
 )
+_MAX_WORD_CHARS: Final = 200
 _NOT_IN_WORDS: Final = re.compile(r"[\s_\-.!:]+|\([^()]*\)$")
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -39,19 +41,22 @@ _MAIL: Final = re.compile(r"[\w.+-]+@[\w.-]+")
 _HOST_START: Final = re.compile(r"www\.\w|[\w-]+\.(?:com|net|org|edu|gov)(?:/|$)", re.IGNORECASE)
 
 
-def typed(raw: str, field_type: FieldType | None, *, base_url: str = "", lang: str = "") -> Scalar | None:
+def typed(
+    raw: str, field_type: FieldType | None, *, base_url: str = "", lang: str = "", work: Work | None = None
+) -> Scalar | None:
     """The value of a text: dates as ISO 8601, urls absolute, numbers without currency and thousands separators.
 
     A number may have its label or unit around it ("3 left"), not a sentence. A truth value is the whole text ("In stock
     (19)" is one). `lang` is the page's language tag: it tells 3/4/2024 of March from that of April, and 1.299 from
-    1299. An untyped text is a string, its lines kept and the white space in them folded.
+    1299. An untyped text is a string, its lines kept and the white space in them folded. Raises TooCostly as
+    `read_date`.
     """
     text = raw.strip()
     if not text:
         return None
     match field_type:
         case "date":
-            return read_date(fold(text), _tag(lang))
+            return read_date(fold(text), _tag(lang), work)
         case "url":
             return _url(fold(text), base_url)
         case "number":
@@ -82,6 +87,8 @@ def _integer(text: str, lang: str) -> int | None:
 
 
 def _boolean(text: str) -> bool | None:
+    if len(text) > _MAX_WORD_CHARS:
+        return None
     word = text.rsplit("/", 1)[-1] if text.startswith(("http://schema.org/", "https://schema.org/")) else text
     word = _NOT_IN_WORDS.sub("", word.lower())
     if word in _TRUE:

@@ -6,12 +6,9 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import comb
-from typing import Any
 
 from llmcrawler.extraction.compiled import CompiledExtractor, Extraction, compile_extractor
 from llmcrawler.extraction.model import Extractor
-from llmcrawler.extraction.queries import Source
-from llmcrawler.extraction.tree import parse_tree
 from llmcrawler.items import PageError
 
 # A field on so many of the pages a variant was learned on is at its core: a page without most of them is another kind.
@@ -113,18 +110,13 @@ class Match:
         return self.variant.fits(self.extraction)
 
 
-def best_match(variants: Sequence[Variant], source: Source, url: str, lang: str) -> Match | None:
-    """By the variant that finds most, of equals the one whose core the page has; None without any."""
-    matches = [Match(variant, variant.compiled.extract_from(source, url, lang)) for variant in variants]
+def best_match(variants: Sequence[Variant], extractions: Sequence[Extraction]) -> Match | None:
+    """By the variant that finds most, of equals the one whose core the page has; None without any. `extractions` are
+    what each of them gives on the page."""
+    matches = [Match(variant, extraction) for variant, extraction in zip(variants, extractions, strict=True)]
     return max(
         matches, key=lambda match: (len(match.extraction.present), match.variant.fit(match.extraction)), default=None
     )
-
-
-def extract_best(variants: Sequence[Variant], html: str, url: str, lang: str = "") -> dict[str, Any] | None:
-    """A page's record by the variant that fits it best; None where none finds anything."""
-    match = best_match(variants, Source(parse_tree(html)), url, lang)
-    return match.extraction.record if match is not None and match.extraction.present else None
 
 
 def _has_fallen(share: float, present: int, count: int) -> bool:

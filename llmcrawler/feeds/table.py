@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -10,11 +11,23 @@ from llmcrawler.feeds.values import as_json, clean, flatten
 
 RECORD: Final = "record"
 _MAX_FOUND_COLUMNS = 1000
+_MAX_NAME_CHARS = 300
+
+# What spreadsheets take for the beginning of a formula (OWASP, CSV Injection), and what looks so and is a number.
+_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+_NUMBER = re.compile(r"[+-]([0-9][0-9.,]*|\.[0-9]+)([eE][+-]?[0-9]+)?%?")
+
+
+def neutral(cell: Any) -> Any:
+    """The cell with an apostrophe before what a spreadsheet would work out as a formula."""
+    if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
+        return f"'{cell}"
+    return cell
 
 
 class FlatTable:
     """Columns of the item's class come first, the fields of records as they are first seen. Pages may make up names
-    without end: those beyond `max_found` go as JSON into one column, `record`.
+    without end: those beyond `max_found`, and very long ones, go as JSON into one column, `record`.
     """
 
     def __init__(self, columns: Sequence[Column], *, max_found: int = _MAX_FOUND_COLUMNS) -> None:
@@ -52,7 +65,7 @@ class FlatTable:
     def _has_place(self, name: str) -> bool:
         if name in self._base or name in self._found:
             return True
-        if name == RECORD or len(self._found) >= self._max_found:
+        if name == RECORD or len(self._found) >= self._max_found or len(name) > _MAX_NAME_CHARS:
             return False
         self._found[name] = None
         return True

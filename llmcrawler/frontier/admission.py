@@ -11,7 +11,15 @@ from urllib.parse import urlsplit
 
 from llmcrawler.frontier.protocol import UrlTask
 from llmcrawler.frontier.remembered import Remembered
-from llmcrawler.urls import Scope, TrapGuard, dedup_key, normalise_with_route, url_pattern
+from llmcrawler.urls import (
+    AddressGuard,
+    Scope,
+    TrapGuard,
+    dedup_key,
+    normalise_with_route,
+    origin_of,
+    url_pattern,
+)
 
 _MAX_REMEMBERED_LINKS = 200_000
 _MAX_PATTERNS = 50_000
@@ -29,10 +37,11 @@ class Admission:
     a new pattern's first url comes before the hundredth of a known one, however many of those were found earlier.
     """
 
-    def __init__(self, scope: Scope, traps: TrapGuard) -> None:
+    def __init__(self, scope: Scope, traps: TrapGuard, addresses: AddressGuard | None = None) -> None:
         self.scope = scope
         self.refused: Counter[str] = Counter()
         self._traps = traps
+        self._addresses = addresses if addresses is not None and addresses.admits_any else None
         self._pattern_counts: dict[tuple[str, str], int] = {}
         self._remembered = Remembered(_MAX_REMEMBERED_LINKS)
 
@@ -47,6 +56,7 @@ class Admission:
         is asked with the link as it was given and its url.
         """
         tasks = []
+        home = "" if referer is None else f"{origin_of(referer)}/"
         for link in links:
             if link in self._remembered:
                 continue
@@ -56,9 +66,10 @@ class Admission:
                 self.refused["malformed"] += 1
             elif (key := dedup_key(url)) not in self._remembered or key == link:
                 reason = self._reason_to_refuse(url, depth)
-                if reason is None or not reason.startswith(
-                    "too deep"
-                ):  # a shorter way to the same url may be found later
+                if reason is None and referer is not None and not url.startswith(home):
+                    reason = self._reason_by_address(url, referer)
+                # A shorter way to the same url may be found later, or one that is not from outside.
+                if reason is None or not reason.startswith(("too deep", "private host")):
                     self._remembered.add(link)
                     self._remembered.add(key)
                 if reason is None:
@@ -79,6 +90,10 @@ class Admission:
 
     def _reason_to_refuse(self, url: str, depth: int) -> str | None:
         return self.scope.reason_to_refuse(url, depth) or self._traps.reason_to_refuse(url)
+
+    def _reason_by_address(self, url: str, referer: str) -> str | None:
+        """Scope keeps out all private hosts but those that are starts. Those may be asked by their own pages alone."""
+        return None if self._addresses is None else self._addresses.reason_to_refuse(url, referer)
 
     def _task(self, url: str, depth: int, referer: str | None, group: str = "") -> UrlTask:
         host = urlsplit(url).netloc

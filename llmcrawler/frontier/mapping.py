@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from llmcrawler.frontier.admission import Admission
 from llmcrawler.frontier.protocol import UrlTask
 from llmcrawler.items import Found
-from llmcrawler.urls import Listed, Scope, TrapGuard, dedup_key, normalise
+from llmcrawler.urls import AddressGuard, Listed, Scope, TrapGuard, dedup_key, normalise
 
 # Ranks. Pages that no list has come breadth first, and within a depth new shapes of urls first. Pages that a list has
 # are but a test of the lists, and come after all others; what is not looked through at all comes last.
@@ -36,8 +36,8 @@ class MapRules:
 
 
 class MapAdmission(Admission):
-    def __init__(self, scope: Scope, traps: TrapGuard, rules: MapRules) -> None:
-        super().__init__(scope, traps)
+    def __init__(self, scope: Scope, traps: TrapGuard, rules: MapRules, addresses: AddressGuard | None = None) -> None:
+        super().__init__(scope, traps, addresses)
         self._rules = rules
         self._match = re.compile(rules.match) if rules.match else None
         self._count = 0  # urls that match
@@ -70,7 +70,7 @@ class MapAdmission(Admission):
         tasks = []
         for entry in entries:
             url = normalise(entry.url) or normalise(entry.url, address)
-            reason = "malformed" if url is None else self.scope.reason_to_refuse(url, 1)
+            reason = "malformed" if url is None else self._reason_to_refuse_listed(url, address)
             if url is None or (reason is not None and not reason.startswith("no page")):
                 self.refused[str(reason).partition(":")[0]] += 1
             elif self.matches(url):
@@ -83,6 +83,9 @@ class MapAdmission(Admission):
                 found = Found(source, entry.lastmod or None, entry.title or None)
                 tasks.append(replace(task, rank=rank, found=found))
         return tasks
+
+    def _reason_to_refuse_listed(self, url: str, address: str) -> str | None:
+        return self._reason_by_address(url, address) or self.scope.reason_to_refuse(url, 1)
 
     def of_page(self, links: Iterable[str], depth: int, referer: str) -> list[UrlTask]:
         """What a page's links lead to; those that do not match too, as ways."""

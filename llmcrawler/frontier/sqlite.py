@@ -233,7 +233,7 @@ class SqliteFrontier:
         return rows
 
     def _order(self, queue: _Queue, place: _Place) -> tuple[int, int, int]:
-        return FIRST if place[0] <= FIRST else self._ranks.get(queue[1], 0), *place
+        return place[0] if place[0] <= FIRST else self._ranks.get(queue[1], 0), *place
 
     def _move(self, connection: JobConnection, ids: list[int], old: State, new: State) -> None:
         connection.executemany(f"UPDATE urls SET state = {new:d} WHERE id = ?", [(number,) for number in ids])  # noqa: S608 - a constant is put in

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
+from llmcrawler.bounded_json import is_too_much, value_at
 from llmcrawler.errors import BadAnswer
 
-_THOUGHTS = re.compile(r"<think>.*?</think>", re.DOTALL)
+_THOUGHTS_BEGIN, _THOUGHTS_END = "<think>", "</think>"
 _MAX_STARTS = 5
+# A whole string, or one that was cut, or a bracket. What has matched once is not gone over again ("*+").
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
 
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "object": dict,
@@ -29,7 +31,9 @@ def read_answer(text: str, schema: dict[str, Any], *, salvage: bool = False) -> 
     With `salvage`, entries of the answer's lists that are cut or do not fit are left out, and the caller sees to
     what is missing. Raises BadAnswer.
     """
-    text = _THOUGHTS.sub("", text)
+    text = _without_thoughts(text)
+    if is_too_much(text):
+        raise BadAnswer("the answer is far longer than what was asked for")
     problem = "the answer holds no JSON"
     for value in _json_values(text):
         problem = misfit(value, schema)
@@ -109,7 +113,8 @@ def _scalar_misfit(value: Any, schema: dict[str, Any], path: str) -> str:
 
 
 def _pruned(value: Any, schema: dict[str, Any]) -> Any:
-    """`value` without the keys that the schema does not allow, whole numbers as int where the schema says integer."""
+    """`value` without the keys that the schema does not allow, whole numbers as int where the schema says integer, and
+    strings that can be written anywhere."""
     if isinstance(value, dict) and "properties" in schema:
         rules = schema["properties"]
         open_ended = schema.get("additionalProperties", True) is not False
@@ -118,6 +123,9 @@ def _pruned(value: Any, schema: dict[str, Any]) -> Any:
         return [_pruned(entry, schema["items"]) for entry in value]
     if isinstance(value, float) and schema.get("type") == "integer":
         return int(value)
+    if isinstance(value, str) and not value.isascii():
+        # Half a surrogate pair ("\\ud800") is no character that a file or a database takes.
+        return value.encode("utf-8", "replace").decode("utf-8")
     return value
 
 
@@ -129,16 +137,30 @@ def _fitting_part(value: Any, schema: dict[str, Any]) -> Any:
     kept = dict(value)
     for name, part in value.items():
         if isinstance(part, list):
-            rules = properties.get(name, {}).get("items", {})
-            kept[name] = [entry for entry in part if not misfit(entry, rules)]
+            shape = properties.get(name, {})
+            rules = shape.get("items", {})
+            # Of a list that is far too long nothing further is looked at: it is no answer to what was asked.
+            looked_at = part[: 2 * shape.get("maxItems", len(part))]
+            kept[name] = [entry for entry in looked_at if not misfit(entry, rules)]
     if misfit(kept, schema) or not any(isinstance(part, list) and part for part in kept.values()):
         return None
     return _pruned(kept, schema)
 
 
+def _without_thoughts(text: str) -> str:
+    """What a model says beside its thoughts. Thoughts without an end are left in: perhaps the answer is in them."""
+    said, position = [], 0
+    while (begin := text.find(_THOUGHTS_BEGIN, position)) >= 0:
+        end = text.find(_THOUGHTS_END, begin)
+        if end < 0:
+            break
+        said.append(text[position:begin])
+        position = end + len(_THOUGHTS_END)
+    return "".join([*said, text[position:]])
+
+
 def _json_values(text: str) -> Iterator[Any]:
     """The objects (or lists) in `text`, from the first few places where one could start."""
-    decoder = json.JSONDecoder()
     position = 0
     for _ in range(_MAX_STARTS):
         starts = [at for at in (text.find("{", position), text.find("[", position)) if at >= 0]
@@ -146,8 +168,8 @@ def _json_values(text: str) -> Iterator[Any]:
             return
         position = min(starts)
         try:
-            value, position = decoder.raw_decode(text, position)
-        except (ValueError, RecursionError):
+            value, position = value_at(text, position)
+        except ValueError:
             position += 1
         else:
             yield value
@@ -158,24 +180,18 @@ def _complete_part(text: str) -> Any:
     start = max(text.find("{"), 0)
     open_brackets: list[str] = []
     last_whole: int | None = None
-    in_string = escaped = False
-    for at in range(start, len(text)):
-        char = text[at]
-        if in_string:
-            in_string = escaped or char != '"'
-            escaped = char == "\\" and not escaped
-        elif char == '"':
-            in_string = True
-        elif char in "{[":
-            open_brackets.append(char)
-        elif char in "}]" and open_brackets:
+    for found in _STRING_OR_BRACKET.finditer(text, start):
+        mark = found[0]
+        if mark in "{[":
+            open_brackets.append(mark)
+        elif mark in "}]" and open_brackets:
             open_brackets.pop()
             # Only entries of the answer's own lists: a list further down may have lost entries and look whole.
             if open_brackets == ["{", "["]:
-                last_whole = at + 1
+                last_whole = found.end()
     if last_whole is None:
         return None
     try:
-        return json.loads(text[start:last_whole] + "]}")
-    except (ValueError, RecursionError):
+        return value_at(text[start:last_whole] + "]}", 0)[0]
+    except ValueError:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -57,6 +57,8 @@ class Batcher(Generic[Q, A]):
       left out again shares calls of ever smaller size, and is at last asked alone;
     - a useless answer: both halves at once, down to single questions, within `call_bound`.
 
+    Questions of different groups (`group_of`) never share a call: what one holds cannot change the other's answer.
+
     `pressure` is polled while something waits. It returns a reason (a word for the log) to send all that waits at
     once, or None. Must be used within one event loop.
     """
@@ -68,6 +70,7 @@ class Batcher(Generic[Q, A]):
         name: str = "LLM",
         rules: BatchRules | None = None,
         tokens_of: Callable[[Q], int] = lambda _: 0,
+        group_of: Callable[[Q], Hashable] = lambda _: None,
         pressure: Callable[[], str | None] = lambda: None,
         on_batch: Callable[[BatchReport], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
@@ -77,6 +80,7 @@ class Batcher(Generic[Q, A]):
         self._name = name
         self._rules = rules or BatchRules()
         self._tokens_of = tokens_of
+        self._group_of = group_of
         self._pressure = pressure
         self._on_batch = on_batch
         self._clock = clock
@@ -101,7 +105,8 @@ class Batcher(Generic[Q, A]):
         """
         future: asyncio.Future[A] = asyncio.get_running_loop().create_future()
         company = max(1, self._rules.max_questions)
-        entry = Entry(question, self._tokens_of(question), patient, self._clock(), company, future)
+        tokens, group = self._tokens_of(question), self._group_of(question)
+        entry = Entry(question, tokens, patient, self._clock(), company, future, group)
         self._waiting.add(entry)
         self._send_due()
         self._keep_polling()
@@ -134,17 +139,18 @@ class Batcher(Generic[Q, A]):
             # `pressure` is the adapter's: if it breaks, those who wait must hear of it, not hang.
             logger.exception("The %s batches cannot be watched any longer", self._name)
             while self._waiting:
-                for entry in self._waiting.take():
+                for entry in self._waiting.take(self._waiting.oldest()):
                     entry.fail(error)
         finally:
             self._poller = None
 
     def _send_due(self, pressure: str | None = None) -> None:
         while self._waiting and len(self._in_flight) < self._rules.max_in_flight:
-            reason = pressure or self._waiting.reason_to_go(self._clock())
-            if reason is None:
+            due = (self._waiting.oldest(), pressure) if pressure else self._waiting.due(self._clock())
+            if due is None:
                 return
-            self._send(self._waiting.take(), reason)
+            group, reason = due
+            self._send(self._waiting.take(group), reason)
 
     def _send(self, batch: list[Entry[Q, A]], reason: str) -> None:
         for entry in batch:

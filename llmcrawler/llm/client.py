@@ -19,8 +19,9 @@ from llmcrawler.llm.budget import Budget, BudgetLimits, Call
 from llmcrawler.llm.dialect import Ask, Dialect, answer_bound, prompt_estimate
 from llmcrawler.llm.faults import Fault, Redactor, rules_with
 from llmcrawler.llm.limits import Circuit, Rate, RateLimiter
+from llmcrawler.llm.replies import Completion
 from llmcrawler.llm.tokens import estimate_tokens
-from llmcrawler.llm.transport import Completion, OpenAITransport
+from llmcrawler.llm.transport import OpenAITransport
 from llmcrawler.llm.usage import CallReport, Usage
 
 logger = logging.getLogger(__name__)
@@ -218,10 +219,8 @@ class LLMClient:
         self, task: str, answer: Completion, prompt_tokens: int, call: Call, entry: list[float]
     ) -> tuple[int, int]:
         """Tokens of the prompt and of the answer."""
-        # Servers of one's own may count nothing: then the estimate stands.
-        asked = answer.prompt_tokens if answer.prompt_tokens is not None else prompt_tokens
-        said = answer.completion_tokens
-        said = estimate_tokens(answer.text) if said is None else said
+        asked = _plausible(answer.prompt_tokens, prompt_tokens)
+        said = _plausible(answer.completion_tokens, estimate_tokens(answer.text))
         self.usage.answers += 1
         self.usage.count_tokens(task, asked, said, answer.provider_cached_tokens)
         self._rate.settle(entry, asked + said)
@@ -274,6 +273,10 @@ class LLMClient:
             return f"the account of LLM_API_KEY has no credit left at {self.host} {said}; add credit or set another key"
         if fault.status in {401, 403}:
             return f"LLM_API_KEY was refused by {self.host} {said}; set a key that is valid there"
+        if fault.status is not None and 300 <= fault.status < 400:
+            return (
+                f"LLM_BASE_URL leads elsewhere: {self.host} answers with a redirect {said}; set the address it leads to"
+            )
         if "model" in fault.message.lower():
             return f"LLM_MODEL {self._model!r} is not to be had at {self.host} {said}; set one that the server lists"
         return f"LLM_BASE_URL leads to no chat completions at {self.host} {said}; it mostly ends in /v1"
@@ -281,3 +284,10 @@ class LLMClient:
     def _describe(self, fault: Fault) -> str:
         status = f" {fault.status}" if fault.status else ""
         return f"LLM at {self.host}: {fault.kind}{status}: {fault.message}"
+
+
+def _plausible(counted: int | None, estimated: int) -> int:
+    """What a server counted, or the estimate where that is nothing or far too little: some servers count nothing, or
+    only what was not in their cache, and a budget has to end all the same. No text has 16 bytes a token throughout.
+    """
+    return counted if counted is not None and 4 * counted >= estimated else estimated

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmcrawler.llm import faults
+from llmcrawler.llm.control_tokens import without_control_tokens
 from llmcrawler.llm.faults import Fault
 from llmcrawler.llm.tokens import estimate_tokens
 
@@ -37,13 +38,17 @@ class Ask:
         """The examples (user message, answer) stand before the question, so that the prefix is the same every time."""
         turns = [{"role": "system", "content": system}]
         for asked, answered in self.examples:
-            turns += [{"role": "user", "content": asked}, {"role": "assistant", "content": answered}]
+            turns += [
+                {"role": "user", "content": without_control_tokens(asked)},
+                {"role": "assistant", "content": without_control_tokens(answered)},
+            ]
         return [*turns, {"role": "user", "content": self.user_message()}]
 
     def user_message(self) -> str:
         text = json.dumps(self.document, ensure_ascii=False, separators=(",", ":"))
         # Half a surrogate pair, as broken pages hold, can't be sent.
-        return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+        text = text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+        return without_control_tokens(text)
 
 
 class Dialect:
@@ -64,7 +69,7 @@ class Dialect:
         """The body of a chat completion. The system message is the same for all questions of a task."""
         system = ask.system
         if self._format != "json_schema":
-            system += _SCHEMA_IN_WORDS + json.dumps(ask.schema, ensure_ascii=False)
+            system += _SCHEMA_IN_WORDS + without_control_tokens(json.dumps(ask.schema, ensure_ascii=False))
         body: dict[str, Any] = {
             "model": model,
             "messages": ask.messages(system),

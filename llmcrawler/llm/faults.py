@@ -85,7 +85,8 @@ def fault_of_status(
     """Tell the kind of failure from an HTTP answer; `wall_seconds` is Unix time, for a Retry-After date."""
     text = f"{code or ''} {message}"
     # OpenAI answers 429 to an account without credit too, and waiting does not help there.
-    if status in {401, 402, 403, 404} or "insufficient_quota" in text:
+    # A redirect is not followed: the key and the pages are for no other address than the one that the user gave.
+    if status in {401, 402, 403, 404} or 300 <= status < 400 or "insufficient_quota" in text:
         return Fault(REFUSED, message, status)
     if status == 429:
         return Fault(RATE_LIMIT, message, status, retry_after_seconds(headers, wall_seconds))
@@ -114,9 +115,12 @@ def retry_after_seconds(headers: Mapping[str, str], wall_seconds: float) -> floa
         return None
     try:
         moment = parsedate_to_datetime(value)
-    except (ValueError, TypeError):
+        return max(0.0, (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - wall_seconds)
+    except (ValueError, TypeError, OverflowError):
         return None
-    return max(0.0, (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - wall_seconds)
+
+
+_LOOKED_AT_CHARS = 10_000
 
 
 class Redactor:
@@ -131,6 +135,10 @@ class Redactor:
 
     def __call__(self, text: Any, limit: int = 300) -> str:
         clean = str(text)
+        if len(clean) > _LOOKED_AT_CHARS:
+            # The last word may be a part of a key, which nobody would know for one.
+            words = clean[:_LOOKED_AT_CHARS].rsplit(None, 1)
+            clean = words[0] if len(words) > 1 else "…"
         if self._secret:
             clean = clean.replace(self._secret, "***")
         clean = " ".join(self._KEY_LIKE.sub("***", clean).split())

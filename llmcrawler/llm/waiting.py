@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -39,6 +40,7 @@ class Entry(Generic[Q, A]):
     since: float
     company: int
     future: asyncio.Future[A]
+    group: Hashable = None  # only entries of one group share a batch
     asks: int = 0
     # The batch that has to see to it; None while it waits. A batch that ends looks only after its own.
     holder: object | None = None
@@ -52,50 +54,47 @@ class Entry(Generic[Q, A]):
 
 
 class WaitingRoom(Generic[Q, A]):
-    """Keeps the order of arrival. No clock of its own: `now` is given, on the scale of `Entry.since`."""
+    """Keeps the order of arrival, and those apart who may not share a batch: each entry waits in its group's room, and
+    the rules hold for each room by itself. No clock of its own: `now` is given, on the scale of `Entry.since`.
+    """
 
     def __init__(self, rules: BatchRules) -> None:
         self._rules = rules
-        self._entries: dict[Entry[Q, A], None] = {}
-        self._tokens = 0
+        self._rooms: dict[Hashable, dict[Entry[Q, A], None]] = {}
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return sum(map(len, self._rooms.values()))
 
     def __contains__(self, entry: Entry[Q, A]) -> bool:
-        return entry in self._entries
+        return entry in self._rooms.get(entry.group, ())
 
     def add(self, entry: Entry[Q, A]) -> None:
-        self._entries[entry] = None
-        self._tokens += entry.tokens
+        self._rooms.setdefault(entry.group, {})[entry] = None
 
     def discard(self, entry: Entry[Q, A]) -> None:
-        if entry in self._entries:
-            del self._entries[entry]
-            self._tokens -= entry.tokens
+        room = self._rooms.get(entry.group, {})
+        room.pop(entry, None)
+        if not room:
+            self._rooms.pop(entry.group, None)
 
-    def reason_to_go(self, now: float) -> str | None:
-        """full, tokens, waited, patience; or None while waiting still pays."""
-        rules = self._rules
-        if len(self._entries) >= rules.max_questions:
-            return "full"
-        if rules.max_tokens and self._tokens >= rules.max_tokens:
-            return "tokens"
-        if any(not entry.patient and now - entry.since >= rules.wait_seconds for entry in self._entries):
-            return "waited"
-        if any(entry.patient and now - entry.since >= rules.patient_seconds for entry in self._entries):
-            return "patience"
-        return None
+    def due(self, now: float) -> tuple[Hashable, str] | None:
+        """A group whose batch should go, and why (full, tokens, waited, patience); None while waiting still pays."""
+        reasons = ((group, self._reason(room, now)) for group, room in self._rooms.items())
+        return next(((group, reason) for group, reason in reasons if reason is not None), None)
 
-    def take(self) -> list[Entry[Q, A]]:
-        """The next batch, never empty while someone waits: those that were asked before, then the urgent, then the
-        patient, as many as fit the limits. One question over the token limit goes alone.
+    def oldest(self) -> Hashable:
+        """The group that has waited longest; somebody must be waiting."""
+        return min(self._rooms, key=lambda group: min(entry.since for entry in self._rooms[group]))
+
+    def take(self, group: Hashable) -> list[Entry[Q, A]]:
+        """The group's next batch, never empty while one of it waits: those that were asked before, then the urgent,
+        then the patient, as many as fit the limits. One question over the token limit goes alone.
         """
         batch: list[Entry[Q, A]] = []
         tokens = 0
         company = self._rules.max_questions
         token_limit = self._rules.max_tokens or float("inf")
-        for entry in sorted(self._entries, key=lambda entry: (-entry.asks, entry.patient, entry.since)):
+        for entry in sorted(self._rooms[group], key=lambda entry: (-entry.asks, entry.patient, entry.since)):
             fits = len(batch) < min(company, entry.company) and tokens + entry.tokens <= token_limit
             if fits or not batch:
                 batch.append(entry)
@@ -104,3 +103,15 @@ class WaitingRoom(Generic[Q, A]):
         for entry in batch:
             self.discard(entry)
         return batch
+
+    def _reason(self, room: Collection[Entry[Q, A]], now: float) -> str | None:
+        rules = self._rules
+        if len(room) >= rules.max_questions:
+            return "full"
+        if rules.max_tokens and sum(entry.tokens for entry in room) >= rules.max_tokens:
+            return "tokens"
+        if any(not entry.patient and now - entry.since >= rules.wait_seconds for entry in room):
+            return "waited"
+        if any(entry.patient and now - entry.since >= rules.patient_seconds for entry in room):
+            return "patience"
+        return None

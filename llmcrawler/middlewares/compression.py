@@ -3,18 +3,53 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.http import Response
+from scrapy.utils._compression import _DecompressionMaxSizeExceeded
 
-_INLINE_BYTES = 64 * 1024  # what takes about a millisecond
+from llmcrawler.middlewares.refusals import RequestRefused
+
+# What takes a millisecond or two. Both count: 40 bytes of brotli unpack to 20 MB, and 64 kB of gzip may be 3,000 files
+# of nothing, which take longer than as much text.
+_INLINE_PACKED_BYTES: Final = 32 * 1024
+_INLINE_BYTES: Final = 512 * 1024
+_MAX_CODINGS: Final = 5  # as curl has it; a file that unpacks to itself could be unpacked for each of 40,000 of them
 
 
 class CompressionMiddleware(HttpCompressionMiddleware):
     """Scrapy's, in a thread where the body is large: a sitemap of 50 MB would take a third of a second, a bomb too."""
 
+    def __init__(self, *, crawler: Crawler) -> None:
+        super().__init__(crawler=crawler)
+        self._small = _SmallBodies(crawler=crawler)
+
     async def process_response(self, request: Request, response: Response) -> Request | Response:  # type: ignore[override]
-        if len(response.body) <= _INLINE_BYTES or not response.headers.get("Content-Encoding"):
-            return super().process_response(request, response)
+        codings = response.headers.getlist("Content-Encoding")
+        if not codings:
+            return response
+        if sum(one.count(b",") + 1 for one in codings) > _MAX_CODINGS:
+            raise RequestRefused("body", f"the body is encoded more than {_MAX_CODINGS} times")
+        if len(response.body) <= _INLINE_PACKED_BYTES:
+            try:
+                return self._small.process_response(request, response)
+            except _Large:
+                pass
         return await asyncio.to_thread(super().process_response, request, response)
+
+
+class _Large(Exception):
+    """The body takes longer to unpack than the event loop may be held."""
+
+
+class _SmallBodies(HttpCompressionMiddleware):
+    def _handle_encoding(self, body: bytes, content_encoding: list[bytes], max_size: int) -> tuple[bytes, list[bytes]]:
+        if 0 < max_size <= _INLINE_BYTES:
+            return super()._handle_encoding(body, content_encoding, max_size)
+        try:
+            return super()._handle_encoding(body, content_encoding, _INLINE_BYTES)
+        except _DecompressionMaxSizeExceeded as error:
+            raise _Large from error

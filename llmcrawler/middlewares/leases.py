@@ -14,6 +14,7 @@ from scrapy.http import Response
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import Lease
 from llmcrawler.items import Line, Page, PageError
+from llmcrawler.middlewares.addresses import FOUND_AT
 from llmcrawler.middlewares.backoff import PUT_BACKS
 from llmcrawler.scheduler import LEASE, FrontierScheduler, scheduler_of
 
@@ -38,6 +39,8 @@ class LeaseMiddleware:
         lease = _lease_of(response)
         has_page = continues = False
         async for output in result:
+            if isinstance(output, Request) and LEASE not in output.meta:  # of a spider of the user's
+                output.meta[FOUND_AT] = response.url
             has_page = has_page or (isinstance(output, Line) and lease is not None and output.id == lease.url)
             continues = continues or (isinstance(output, Request) and output.meta.get(LEASE) is lease)
             yield output

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import socket
 from typing import Self
 
 from scrapy import Request, exceptions, signals
@@ -31,7 +30,6 @@ SUSPECTS = "proxies_suspected"  # meta: those that may be banned; a subset
 _IN_USE = "_proxy_in_use"
 _OWN_TIMEOUT = "_timeout_without_proxy"
 _LOOK_SECONDS = 0.25  # between two looks at whether a proxy has rested
-_LOOKUP_SECONDS = 10.0
 _CERTAIN = (exceptions.DownloadConnectionRefusedError, exceptions.CannotResolveHostError, ConnectError)
 _GATEWAY = (502, 504)
 _TUNNEL_STATUS = re.compile(r"'status': (\d{3})")
@@ -49,8 +47,6 @@ class ProxyMiddleware:
         self._crawl = crawl
         self._pool = pool
         self._trial_seconds = crawler.settings.getfloat("PROXY_TRIAL_SECONDS")
-        self._checks_names = bool(crawl.options.urls) and crawler.settings.getbool("PROXY_CHECK_NAMES")
-        self._names: dict[str, str | None] = {}
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -65,8 +61,6 @@ class ProxyMiddleware:
         meta, url = request.meta, urlparse_cached(request)
         if url.scheme not in ("http", "https") or ("proxy" in meta and not meta.get("_scheme_proxy")):
             return
-        if self._checks_names:
-            await self._check_name(url.hostname or "")
         taken = await self._take(request)
         request.headers.pop(b"Proxy-Authorization", None)
         for name in ("_scheme_proxy", "_auth_proxy"):  # Scrapy's, from the environment
@@ -160,24 +154,6 @@ class ProxyMiddleware:
             # Scrapy's own error repeats what the proxy said, which may be anything.
             raise RequestRefused("proxy", f"the last proxy asked, {label}, gave {reason}")
         return again
-
-    async def _check_name(self, host: str) -> None:
-        """The proxy looks names up, where our resolver sees nothing of it. So we look, too. A name that is unknown here
-        passes: where all traffic goes through a proxy, there may be no name service at all.
-        """
-        if host not in self._names:
-            loop = asyncio.get_running_loop()
-            try:
-                async with asyncio.timeout(_LOOKUP_SECONDS):
-                    found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-            except (OSError, TimeoutError, UnicodeError):
-                found = []
-            guard = self._crawl.addresses
-            refusals = [guard.reason_to_refuse_address(str(place[4][0]), host) for place in found]
-            self._names[host] = next(filter(None, refusals), None)
-        refusal = self._names[host]
-        if refusal is not None:
-            raise RequestRefused("private_address", refusal)
 
 
 def switched(crawler: Crawler, request: Request, label: str, kind: str, reason: str) -> Request | None:

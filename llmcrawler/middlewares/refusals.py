@@ -7,7 +7,7 @@ from scrapy.exceptions import IgnoreRequest
 
 class RequestRefused(IgnoreRequest):
     """`kind` is the page error's: robots, redirect_loop, redirect_offsite, redirect_seen, private_address, no_proxy,
-    proxy or validation.
+    proxy, validation or body.
     """
 
     def __init__(self, kind: str, message: str, url: str | None = None) -> None:

@@ -5,23 +5,34 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from functools import partial
 
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
-from scrapy.exceptions import IgnoreRequest
+from scrapy.exceptions import DownloadCancelledError, IgnoreRequest
 from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 from scrapy.robotstxt import RobotParser
 from scrapy.utils.httpobj import urlparse_cached
-from twisted.internet.defer import Deferred
+from scrapy.utils.misc import build_from_crawler
 
 from llmcrawler.downloader import HostRests
 from llmcrawler.middlewares.backoff import REFUSAL_STATUSES
 from llmcrawler.middlewares.refusals import RequestRefused
+from llmcrawler.robots import MAX_BYTES
+from llmcrawler.wiring import crawl_of
 
 _MAX_REFUSALS = 3  # of a robots.txt, before its host counts as one that has none
-_META = {"dont_obey_robotstxt": True, "max_retry_times": 1}  # one that hangs holds up the whole host
+# More is fetched than is read (RFC 9309, 2.5), so that a file which is too long is cut and not lost.
+_MAX_FETCHED_BYTES = 20 * 2**20
+_META = {
+    "dont_obey_robotstxt": True,
+    "max_retry_times": 1,  # one that hangs holds up the whole host
+    "download_maxsize": _MAX_FETCHED_BYTES,
+}
+_INLINE_BYTES = 16 * 1024  # what is parsed in some milliseconds
+_FORBIDS_ALL = b"User-agent: *\nDisallow: /"
 
 logger = logging.getLogger(__name__)
 
@@ -35,37 +46,57 @@ class RobotsMiddleware(RobotsTxtMiddleware):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._fetches: dict[str, asyncio.Task[RobotParser | None]] = {}
+        self._kept = crawl_of(crawler).robots
+        self._fetches: dict[str, asyncio.Task[RobotParser]] = {}
         self._refusals: Counter[str] = Counter()
 
-    async def robot_parser(self, request: Request) -> RobotParser | None:
+    async def robot_parser(self, request: Request) -> RobotParser:
         netloc = urlparse_cached(request).netloc
+        kept = self._kept.get(netloc)
+        if kept is not None:
+            return kept
         if netloc not in self._fetches:
-            self._fetches[netloc] = asyncio.ensure_future(self._fetch(request, netloc))
+            fetch = self._fetches[netloc] = asyncio.ensure_future(self._fetch(request, netloc))
+            fetch.add_done_callback(lambda _: self._fetches.pop(netloc))
         return await asyncio.shield(self._fetches[netloc])
 
-    async def _fetch(self, request: Request, netloc: str) -> RobotParser | None:
-        """None, which allows all, when there is no robots.txt to be had: the pages will show what is wrong."""
+    async def _fetch(self, request: Request, netloc: str) -> RobotParser:
+        """Nothing is forbidden when there is no robots.txt to be had: the pages will show what is wrong."""
         url = f"{urlparse_cached(request).scheme}://{netloc}/robots.txt"
-        # Scrapy's own parsing hands its result to those who wait for this; nobody does.
-        self._parsers[netloc] = Deferred()
         assert self.crawler.engine is not None
         try:
             response = await self.crawler.engine.download_async(
                 Request(url, priority=self.DOWNLOAD_PRIORITY, meta=dict(_META), callback=NO_CALLBACK)
             )
             self._check_refusal(response, netloc)
-            await self._parse_robots(response, netloc, request)
+            self._stats.inc_value("robotstxt/response_count")
+            self._stats.inc_value(f"robotstxt/response_status_count/{response.status}")
+            parser = await self._parse(response.body)
+            await self.crawler.signals.send_catch_log_async(
+                signal=signals.robots_parsed, robotparser=parser, request=request
+            )
         except HostRests:
-            del self._fetches[netloc]  # the pages go back; the next one that comes asks again
-            raise
+            raise  # the pages go back; the next one that comes asks again
         except Exception as error:  # noqa: BLE001 (whatever a download may raise)
-            logger.warning("%s cannot be had, so nothing is forbidden: %s", url, error)
-            self._robots_error(error, netloc)
+            parser = await self._without_file(url, error)
         finally:
             self._stats.inc_value("robotstxt/request_count")
-        parser = self._parsers[netloc]
-        return None if isinstance(parser, Deferred) else parser
+        self._kept.keep(netloc, parser, getattr(parser, "size_bytes", MAX_BYTES))
+        return parser
+
+    async def _parse(self, body: bytes) -> RobotParser:
+        parse = partial(build_from_crawler, self._parserimpl, self.crawler, body)
+        parser: RobotParser = parse() if len(body) <= _INLINE_BYTES else await asyncio.to_thread(parse)
+        return parser
+
+    async def _without_file(self, url: str, error: Exception) -> RobotParser:
+        """Too long a file, such as one that unpacks to gigabytes, is there, and forbids what nobody can read."""
+        if not isinstance(error, IgnoreRequest):
+            self._stats.inc_value(f"robotstxt/exception_count/{type(error)}")
+        is_too_long = "MAXSIZE" in str(error) or isinstance(error, DownloadCancelledError)
+        means = "everything is forbidden" if is_too_long else "nothing is forbidden"
+        logger.warning("%s cannot be had, so %s: %s", url, means, error)
+        return await self._parse(_FORBIDS_ALL if is_too_long else b"")
 
     def _check_refusal(self, response: Response, netloc: str) -> None:
         """A host that has no time now has no time for its pages either: they wait, some times."""

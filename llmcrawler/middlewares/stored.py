@@ -7,10 +7,10 @@ from typing import Self
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
-from scrapy.http import Headers, Response, TextResponse
+from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 
-from llmcrawler.content import decoded
+from llmcrawler.content import decode_page
 from llmcrawler.frontier import Lease
 from llmcrawler.scheduler import LEASE
 from llmcrawler.storage import Ledger, StoredBody, StoredPage
@@ -69,9 +69,8 @@ def response_of(stored: StoredBody) -> Response:
 
 
 def text_of(stored: StoredBody) -> str:
-    response = response_of(stored)
-    assert isinstance(response, TextResponse)  # it was, when it was stored
-    return decoded(response.body, response.text)
+    assert stored.body is not None
+    return decode_page(stored.body, stored.header("content-type"))
 
 
 def body_of(response: Response, fetched_at: str) -> StoredBody:

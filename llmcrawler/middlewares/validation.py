@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Self
@@ -15,9 +16,12 @@ from scrapy.http.request import NO_CALLBACK
 
 from llmcrawler.configuration import load_validator
 from llmcrawler.errors import NotThePage
+from llmcrawler.middlewares.encodings import page_text
 from llmcrawler.middlewares.proxies import LABEL, SUSPECTS, switched
 from llmcrawler.middlewares.refusals import RequestRefused
 from llmcrawler.wiring import Crawl, crawl_of
+
+_INLINE_BYTES = 64 * 1024  # what takes some milliseconds
 
 Validator = Callable[[Response], Any]
 
@@ -62,7 +66,7 @@ class ValidationMiddleware:
 
     async def _reason(self, request: Request, response: Response) -> str | None:
         if self._crawl.proxies is not None and isinstance(response, TextResponse):
-            reason = self._crawl.bans.of_text(response.text)
+            reason = await self._ban_of(response)
             if reason is not None:
                 return reason
         if not self._is_page(request) or not 200 <= response.status < 300:  # an error page is known for what it is
@@ -77,6 +81,12 @@ class ValidationMiddleware:
         except Exception as error:  # the user's code; some of its errors would pass for errors of the body
             raise ValidatorBroke(f"validate_response raised {type(error).__name__}: {error}") from error
         return None
+
+    async def _ban_of(self, response: TextResponse) -> str | None:
+        bans = self._crawl.bans
+        if len(response.body) <= _INLINE_BYTES:
+            return bans.of_text(page_text(response))
+        return await asyncio.to_thread(lambda: bans.of_text(page_text(response)))
 
     def _is_page(self, request: Request) -> bool:
         """Neither robots.txt nor a sitemap is one; a spider that uses no frontier may have its pages without leases."""

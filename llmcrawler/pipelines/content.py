@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
 from llmcrawler.content import content_hash, main_text
-from llmcrawler.items import Page, PageError
+from llmcrawler.items import Page, PageError, TextBlock
 from llmcrawler.pipelines.stage import Stage
+
+_LONG_BLOCKS = 2_000
+_LONG_CHARS = 200_000
+
+
+def is_long(blocks: Sequence[TextBlock]) -> bool:
+    """Whether the page's text is more than some milliseconds of work."""
+    return len(blocks) > _LONG_BLOCKS or sum(len(block.markdown) for block in blocks) > _LONG_CHARS
 
 
 class ContentPipeline(Stage):
@@ -16,8 +26,12 @@ class ContentPipeline(Stage):
         assert page.content is not None
         boilerplate = self._crawl.site_of(page.url).boilerplate
         boilerplate.observe(page.content.blocks)
-        page.text = main_text(page.content.blocks, boilerplate)
-        page.content_hash = content_hash(page.text)
+        if is_long(page.content.blocks):
+            page.text = await asyncio.to_thread(main_text, page.content.blocks, boilerplate)
+            page.content_hash = await asyncio.to_thread(content_hash, page.text)
+        else:
+            page.text = main_text(page.content.blocks, boilerplate)
+            page.content_hash = content_hash(page.text)
         page.title = page.content.title or None
         page.lang = page.content.lang or None
         # The largest parts of a page that may wait for long from here on, and nobody asks for them any more.

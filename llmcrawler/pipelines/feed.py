@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import fields, replace
+from typing import Any, Self, get_args
 
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import StatsCollector
 
-from llmcrawler.feeds.values import clean
-from llmcrawler.items import Line, Page
+from llmcrawler.feeds.values import clean, clean_text
+from llmcrawler.items import Line, Page, PageError, Template
 from llmcrawler.reporting import count_line
 
 
@@ -27,12 +28,11 @@ class FeedPipeline:
             count_line(self._stats.inc_value, item.depth, item.error)
         if isinstance(item, Page):
             item.content = item.html = None
-            # Half a surrogate pair, of an escape in a page's JSON-LD say, would cost the page its line in a feed.
-            for name in ("title", "record", "results", "key", "meta"):
-                setattr(item, name, clean(getattr(item, name)))
             if not self._with_text:
                 item.text = None
             self._count(item)
+        if isinstance(item, Line | Template):
+            _clean_fields(item)
         return item
 
     def _count(self, page: Page) -> None:
@@ -45,3 +45,16 @@ class FeedPipeline:
             self._stats.inc_value(f"llmcrawler/changes/{page.change}")
         if page.error is not None:
             self._stats.inc_value(f"llmcrawler/errors/{page.error.stage}/{page.error.kind}")
+
+
+def _clean_fields(item: Line | Template) -> None:
+    """Half a surrogate pair, of an escape in a page's JSON-LD say, would cost the item its line in a feed."""
+    for name in _FIELDS[type(item)]:
+        value = getattr(item, name)
+        if isinstance(value, PageError):
+            setattr(item, name, replace(value, message=clean_text(value.message)))
+        elif value is not None:
+            setattr(item, name, clean(value))
+
+
+_FIELDS = {item_class: tuple(one.name for one in fields(item_class)) for item_class in (*get_args(Line), Template)}

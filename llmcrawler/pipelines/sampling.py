@@ -84,5 +84,5 @@ class SamplingPipeline(ClassifyPipeline):
 
 
 def _block_tokens(html: str, url: str, budget_tokens: int) -> int:
-    blocks = shown_blocks(PageBlocks(html, url), (), budget_tokens)
+    blocks = shown_blocks(PageBlocks(html, url).listed(), (), budget_tokens)
     return estimate_tokens(json.dumps([asdict(block) for block in blocks], ensure_ascii=False))

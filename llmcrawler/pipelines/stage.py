@@ -78,6 +78,7 @@ class Stage(ABC):
         timeout = asyncio.timeout(self._timeout_seconds or None)
         try:
             async with timeout:
+                await asyncio.sleep(0)  # the stage before may have taken long: all else goes on in between
                 error = await self.run(page)
             if self._crawl.crew is not None:
                 self._crawl.crew.check()  # what was found out while its Redis went is not worth a line

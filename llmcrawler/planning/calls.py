@@ -116,12 +116,12 @@ class _Play:
 
     def _send_due(self) -> None:
         while self._room and len(self._answers) < self._rules.max_in_flight:
-            if self._room.reason_to_go(self._now) is None:
+            if self._room.due(self._now) is None:
                 return
             self._send()
 
     def _send(self) -> None:
-        batch = [entry.question for entry in self._room.take()]
+        batch = [entry.question for entry in self._room.take(self._room.oldest())]
         tokens = sum(visitor.tokens for visitor in batch)
         asked = self._asked
         self._asked = replace(

@@ -67,7 +67,9 @@ def parse_proxy(text: str, country: str = ANYWHERE) -> Proxy:
         host, _, port = place.rpartition(":")
     else:
         host, port, username, password = _parts(place)
-    if not _HOST.match(host) or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+    # int() of thousands of digits is an error of its own.
+    is_port = port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) < 65536
+    if not _HOST.match(host) or not is_port:
         shown = place if place.count(":") <= 1 else "a value that may hold a password"
         raise ConfigError(f"{shown!r} is no proxy with host and port: {_FORMS}")
     return Proxy(scheme, host.lower(), int(port), username, password, country)

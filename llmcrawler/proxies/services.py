@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import json
 import logging
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from llmcrawler.bounded_json import loads
 from llmcrawler.errors import ConfigError, NoProxy
 from llmcrawler.proxies.proxy import ANYWHERE, Proxy, parse_country, parse_proxy
 
@@ -17,6 +19,11 @@ _TIMEOUT_SECONDS = 20.0
 _ATTEMPTS = 3
 _PAUSE_SECONDS = 1.0
 _MAX_PAGES = 100  # of a list that comes in pages
+# The longest lists that services give have some thousand proxies, of at most 1 kB each.
+_MAX_PROXIES = 20_000
+_MAX_BYTES = 8 * 2**20
+_MAX_VALUES = 400_000
+_MAX_LINE_CHARS = 1_000
 
 
 class Webshare:
@@ -38,13 +45,10 @@ class Webshare:
             answer = await self._api.ask("GET", "/api/v2/proxy/list/", query | {"page": str(page)})
             entries = self._api.entries(answer, "results")
             proxies += [
-                Proxy(
-                    "http",
-                    str(entry["proxy_address"]),
-                    int(entry["port"]),
-                    str(entry.get("username") or ""),
-                    str(entry.get("password") or ""),
-                    _country(entry.get("country_code")),
+                replace(
+                    self._api.proxy(_place(entry, "proxy_address"), _country(entry.get("country_code"))),
+                    username=_text(entry.get("username")),
+                    password=_text(entry.get("password")),
                 )
                 for entry in entries
                 if entry.get("proxy_address") and entry.get("port") and entry.get("valid") is not False
@@ -74,7 +78,7 @@ class Proxyscrape:
             query = {"auth": self._key, "type": "getproxies", "protocol": "http", "format": "normal", "status": "all"}
             path = "/v2/account/datacenter_shared/proxy-list"
             text = await self._api.ask_text("GET", path, query | {"country[]": country.lower()})
-            proxies += self._api.lines(text.split(), ANYWHERE if country == "all" else country)
+            proxies += await self._api.lines(text.split(), ANYWHERE if country == "all" else country)
         return proxies
 
     async def _free(self) -> Sequence[Proxy]:
@@ -82,12 +86,12 @@ class Proxyscrape:
         if self._countries:
             query["country"] = ",".join(self._countries).lower()
         entries = self._api.entries(await self._api.ask("GET", "/v4/free-proxy-list/get", query), "proxies")
-        proxies: list[Proxy] = []
-        for entry in entries:
-            where = entry.get("ip_data")
-            country = _country(where.get("countryCode") if isinstance(where, dict) else None)
-            proxies += self._api.lines([str(entry.get("proxy") or f"{entry.get('ip')}:{entry.get('port')}")], country)
-        return proxies
+        return await asyncio.to_thread(lambda: [self._listed(entry) for entry in entries])
+
+    def _listed(self, entry: dict[str, Any]) -> Proxy:
+        where = entry.get("ip_data")
+        country = _country(where.get("countryCode") if isinstance(where, dict) else None)
+        return self._api.proxy(entry.get("proxy") or _place(entry, "ip"), country)
 
 
 class IPRoyal:
@@ -121,7 +125,7 @@ class IPRoyal:
             answer = await self._api.ask("POST", "/v1/access/generate-proxy-list", body=body)
             if not isinstance(answer, list):
                 raise NoProxy("IPRoyal's API gives no list of proxies")
-            proxies += self._api.lines([str(line) for line in answer], country)
+            proxies += await self._api.lines(answer, country)
         return proxies
 
 
@@ -137,28 +141,36 @@ class _Api:
     async def ask(
         self, method: str, path: str, query: dict[str, str] | None = None, body: dict[str, Any] | None = None
     ) -> Any:
-        text = await self.ask_text(method, path, query, body)
+        answer = await self._ask(method, path, query, body)
         try:
-            return json.loads(text)
-        except json.JSONDecodeError:
-            raise NoProxy(f"{self._name}'s API does not answer with JSON") from None
+            # In a thread: a long list takes longer than a crawl should wait for.
+            return await asyncio.to_thread(loads, answer, _MAX_VALUES)
+        except ValueError:
+            raise NoProxy(f"{self._name}'s API does not answer with JSON, or with far too much") from None
 
-    async def ask_text(
-        self, method: str, path: str, query: dict[str, str] | None = None, body: dict[str, Any] | None = None
-    ) -> str:
+    async def ask_text(self, method: str, path: str, query: dict[str, str] | None = None) -> str:
+        return (await self._ask(method, path, query, None)).decode("utf-8", "replace")
+
+    async def _ask(self, method: str, path: str, query: dict[str, str] | None, body: dict[str, Any] | None) -> bytes:
         httpx = await load_http_client()
+        from llmcrawler.api_client import APIClient, TooLargeError  # noqa: PLC0415 - imported in a thread by now
+
         fault = ""
-        async with httpx.AsyncClient(
-            timeout=_TIMEOUT_SECONDS, headers=self._headers, **direct(self._base_url)
+        async with APIClient(
+            max_bytes=_MAX_BYTES, timeout=_TIMEOUT_SECONDS, headers=self._headers, **direct(self._base_url)
         ) as client:
             for attempt in range(_ATTEMPTS):
                 if attempt:
                     await asyncio.sleep(_PAUSE_SECONDS * attempt)
                 try:
-                    answer = await client.request(method, self._base_url + path, params=query, json=body)
-                except httpx.HTTPError as error:
+                    # The client's timeout is for each read: a server that trickles would never reach it.
+                    async with asyncio.timeout(_TIMEOUT_SECONDS):
+                        answer = await client.request(method, self._base_url + path, params=query, json=body)
+                except (httpx.HTTPError, TimeoutError) as error:
                     fault = f"cannot be reached ({type(error).__name__})"
                     continue
+                except TooLargeError as error:
+                    raise NoProxy(f"{self._name}'s API gives no list of proxies: {error}") from None
                 if answer.status_code in (401, 403):
                     raise NoProxy(
                         f"{self._name} refuses the key (status {answer.status_code}): see {self._key_setting}"
@@ -168,26 +180,36 @@ class _Api:
                     continue
                 if answer.status_code != 200:
                     raise NoProxy(f"{self._name}'s API answers with status {answer.status_code}")
-                return str(answer.text)
+                return answer.content
         raise NoProxy(f"{self._name}'s API {fault}, {_ATTEMPTS} times")
 
     def entries(self, answer: Any, name: str) -> list[dict[str, Any]]:
         found = answer.get(name) if isinstance(answer, dict) else None
         if not isinstance(found, list):
             raise NoProxy(f"{self._name}'s API gives no list of proxies")
+        self._check_count(found)
         return [entry for entry in found if isinstance(entry, dict)]
 
-    def lines(self, texts: Iterable[str], country: str) -> list[Proxy]:
+    async def lines(self, texts: Sequence[Any], country: str) -> list[Proxy]:
+        self._check_count(texts)
+        return await asyncio.to_thread(lambda: [self.proxy(text, country) for text in texts])
+
+    def proxy(self, text: Any, country: str) -> Proxy:
         try:
-            return [parse_proxy(text, country) for text in texts]
+            return parse_proxy(_text(text), country)
         except ConfigError:
             # An error page in place of a list; its text may repeat the key.
             raise NoProxy(f"{self._name}'s API gives something else than proxies") from None
 
+    def _check_count(self, entries: Sequence[Any]) -> None:
+        if len(entries) > _MAX_PROXIES:
+            raise NoProxy(f"{self._name}'s API gives {len(entries):,} proxies at once: {_MAX_PROXIES:,} are the most")
+
 
 async def load_http_client() -> Any:
     """httpx2, imported in a thread and where it is needed: it takes 0.2 s, which a crawl without it need not pay."""
-    package = await asyncio.to_thread(importlib.import_module, "httpx2")
+    await asyncio.to_thread(importlib.import_module, "llmcrawler.api_client")
+    package = sys.modules["httpx2"]
     for name in ("httpx2", "httpcore2"):
         logger = logging.getLogger(name)
         # At INFO it writes the address of each request, and some addresses hold a key.
@@ -202,8 +224,18 @@ def direct(url: str) -> dict[str, bool]:
     return {"trust_env": False} if host in {"localhost", "::1"} or host.startswith("127.") else {}
 
 
+def _text(value: object) -> str:
+    """What is no text is none; half a surrogate pair can stand in no header."""
+    return value[:_MAX_LINE_CHARS].encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else ""
+
+
+def _place(entry: dict[str, Any], host: str) -> str:
+    port = entry.get("port")
+    return f"{_text(entry.get(host))}:{port if isinstance(port, int) else _text(port)}"
+
+
 def _country(code: object) -> str:
     try:
-        return parse_country(str(code or ANYWHERE))
+        return parse_country(code if isinstance(code, str) and code else ANYWHERE)
     except ConfigError:
         return ANYWHERE

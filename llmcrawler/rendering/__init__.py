@@ -3,7 +3,7 @@
 from .choice import ALWAYS, AUTO, MODES, NEVER, RenderChoice
 from .contexts import ContextTurns
 from .links import LINKS_HEADER, found_links, links_header
-from .signs import Signs, read_signs
+from .signs import Signs, may_have_signs, read_signs
 
 __all__ = [
     "ALWAYS",
@@ -18,6 +18,7 @@ __all__ = [
     "Signs",
     "found_links",
     "links_header",
+    "may_have_signs",
     "read_signs",
 ]
 

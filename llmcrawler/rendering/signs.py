@@ -28,10 +28,14 @@ _WAITS: Final = re.compile(
 )
 _FETCHES: Final = re.compile(r"\bfetch\s*\(|XMLHttpRequest|\baxios\b|\.getJSON\b|\$\.(?:get|ajax|post)\b")
 _LEAVES: Final = re.compile(r"location(?:\.href)?\s*=[^=]|location\.(?:replace|assign)\s*\(")
+# What stands in quotes, or between a # and a quote. The quote that ends one may begin the next.
+_NAMED: Final = re.compile(r"['\"#]([^'\"#]{2,100}+)(?=['\"])")
 _MAX_SCRIPT_CHARS: Final = 200_000
+_MAX_SCRIPTS: Final = 500
 
 SHELL_WORDS: Final = 25  # a title and "Loading, please wait" are fewer; any page that says something has more
 THIN_WORDS: Final = 60
+_FULL_CHARS: Final = 20_000  # or with so long a text, of however few words
 _FULL_WORDS: Final = 150  # whatever else may come, a page with so much outside of its menus is not looked at closely
 
 
@@ -76,11 +80,14 @@ class Signs:
         return self.is_hollow or (self.own_words <= THIN_WORDS and (self.asks or self.waits))
 
 
-def read_signs(html: str, *, is_rendered: bool = False) -> Signs:
-    """One lexbor parse. Pages without scripts need no browser, and do not pay for it; one that was rendered is read all
-    the same.
-    """
-    if not is_rendered and _SCRIPT.search(html) is None:
+def may_have_signs(html: str, *, is_rendered: bool = False) -> bool:
+    """Pages without scripts need no browser, and do not pay for it; one that was rendered is read all the same."""
+    return is_rendered or _SCRIPT.search(html) is not None
+
+
+def read_signs(html: str, is_rendered: bool = False) -> Signs:
+    """One lexbor parse."""
+    if not may_have_signs(html, is_rendered=is_rendered):
         return Signs()
     tree = parse(html)
     sources = _scripts(tree)
@@ -94,8 +101,9 @@ def read_signs(html: str, *, is_rendered: bool = False) -> Signs:
     words, links = len(_text(body).split()), len(tree.css("a[href]"))
     for node in tree.css(_AROUND):
         node.decompose()
-    own = _text(body).split()
-    if len(own) > _FULL_WORDS:
+    own_text = _text(body)
+    own = own_text.split()
+    if len(own) > _FULL_WORDS or len(own_text) > _FULL_CHARS:
         return Signs(words, len(own), links, len(sources), asks=asks)
     empty = _empty_elements(body)
     return Signs(
@@ -114,7 +122,7 @@ def _scripts(tree: LexborHTMLParser) -> list[str]:
     """The sources of the scripts that run, "" for those of files."""
     return [
         node.text()[:_MAX_SCRIPT_CHARS]
-        for node in tree.css("script")
+        for node in tree.css("script")[:_MAX_SCRIPTS]
         if _RUNS.fullmatch((node.attributes.get("type") or "").strip())
     ]
 
@@ -151,5 +159,5 @@ def _is_hollow(tree: LexborHTMLParser, empty: list[LexborNode], sources: list[st
     if mains and not any(_text(node).strip() or node.css_first(_HOLDS_SOMETHING) for node in mains):
         return True
     filling = " ".join(source for source in sources if _FETCHES.search(source))
-    ids = [node.attributes.get("id") or "" for node in empty] if filling else []
-    return any(len(name) > 1 and re.search(rf"['\"#]{re.escape(name)}['\"]", filling) for name in ids)
+    named = set(_NAMED.findall(filling))
+    return bool(named) and any((node.attributes.get("id") or "") in named for node in empty)

@@ -15,19 +15,24 @@ _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """`kind` is the resource type of the DevTools protocol. `is_page`: the page itself is to be another one."""
+    """`kind` is the resource type of the DevTools protocol. `is_page`: the page itself is to be another one. `source`:
+    the url of the page that asks, or of what redirects here.
+    """
 
     url: str
     kind: str
     method: str = "GET"
     is_page: bool = False
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TrafficRules:
-    """`refuse_host`: a reason not to touch a host; `is_forbidden`: whether a robots.txt that is known forbids a url."""
+    """`refuse_url`: a reason not to go to a url from a source; `is_forbidden`: whether a robots.txt that is known
+    forbids a url.
+    """
 
-    refuse_host: Callable[[str], str | None]
+    refuse_url: Callable[[str, str], str | None]
     is_forbidden: Callable[[str], bool]
 
     def reason_to_block(self, ask: Ask, *, probing: bool = False) -> str | None:
@@ -41,7 +46,7 @@ class TrafficRules:
             return "kind"
         if ask.kind == "Other" and (parts.path.lower().endswith(_PICTURES) or "manifest" in parts.path):
             return "kind"  # the tab's icon
-        if self.refuse_host(parts.hostname or "") is not None:
+        if self.refuse_url(ask.url, ask.source) is not None:
             return "private_address"
         if probing and ask.method not in _READS:
             return "probing"

@@ -14,6 +14,7 @@ BUDGET_REACHED: Final = "llmcrawler/llm/budget_reached"
 
 _LINES, _FAILED_LINES = "llmcrawler/lines", "llmcrawler/lines_failed"
 _WITHOUT_LLM = "llmcrawler/lines_without_llm"  # as the budget was spent
+_FAILED_FEEDS = "feedexport/failed_count/"  # and the kind of storage
 _START_LINES, _FAILED_START_LINES = "llmcrawler/start_lines", "llmcrawler/start_lines_failed"
 
 # Reasons to close that are an end as it was asked for. CLOSESPIDER_* limits are the user's own wish.
@@ -64,7 +65,9 @@ def judge(stats: Mapping[str, Any], max_errors_share: float, reason: str | None 
     reason = reason or stats.get("finish_reason")
     lines, failed = stats.get(_LINES, 0), stats.get(_FAILED_LINES, 0)
     starts = stats.get(_START_LINES, 0)
-    # A failed page is a line of the feed and no error of the log; a feed that could not be stored is one.
+    if any(value and name.startswith(_FAILED_FEEDS) for name, value in stats.items()):
+        return Verdict(ExitStatus.ERROR, "a feed could not be written, see the log")
+    # A failed page is a line of the feed and no error of the log.
     if stats.get("llmcrawler/internal_errors") or stats.get("log_count/ERROR") or stats.get("log_count/CRITICAL"):
         return Verdict(ExitStatus.ERROR, "there were errors beside those of pages, see the log")
     if reason not in _GOOD_REASONS:

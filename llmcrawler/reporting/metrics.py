@@ -45,6 +45,7 @@ _COUNTERS: Final = (
     _Rule("llmcrawler/decided_by/*", "decisions", "counter", "Pages by what decided their type", ("decided_by",)),
     _Rule("llmcrawler/stages/*/*", "stage_runs", "counter", "Runs of stages", ("stage", "status")),
     _Rule("llmcrawler/internal_errors", "internal_errors", "counter", "Exceptions in the crawler's own code"),
+    _Rule("llmcrawler/loop/holds", "loop_holds", "counter", "Turns of the event loop over LOOP_WATCHDOG_MS"),
     _Rule("log_count/*", "log_messages", "counter", "Lines of the log", ("level",)),
     _Rule("downloader/request_count", "requests", "counter", "Requests that went out, repeats included"),
     _Rule("downloader/response_bytes", "response_bytes", "counter", "Bytes of the answers"),
@@ -71,6 +72,7 @@ _GAUGES: Final = (
         "llmcrawler/throttle/host/*/latency_p95", "host_latency_p95_seconds", "gauge", "Its 95th percentile", ("host",)
     ),
     _Rule("llmcrawler/throttle/host/*/refused_share", "host_refused_share", "gauge", "Share of 429 and 503", ("host",)),
+    _Rule("llmcrawler/loop/max_hold_seconds", "loop_hold_seconds_max", "gauge", "The longest turn of the event loop"),
     _Rule("memusage/max", "memory_max_bytes", "gauge", "Most memory that the crawl has had"),
 )
 _RULES: Final = tuple((rule, rule.expression()) for rule in _COUNTERS + _GAUGES)

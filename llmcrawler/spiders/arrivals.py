@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,12 +14,12 @@ from scrapy import Request
 from scrapy.http import Response, TextResponse
 
 from llmcrawler.changes import CHANGED, GONE, GONE_STATUSES, NEW, UNCHANGED, Version, says_the_same
-from llmcrawler.content import content_hash, decoded, main_text
-from llmcrawler.errors import ContentError
-from llmcrawler.extraction import extract_best
+from llmcrawler.content import content_hash, main_text
+from llmcrawler.errors import ContentError, TooCostly
 from llmcrawler.frontier import Lease
 from llmcrawler.items import Page, PageError, StageRun
 from llmcrawler.middlewares.backoff import PUT_BACKS
+from llmcrawler.middlewares.encodings import page_text
 from llmcrawler.middlewares.stored import STORED_PAGE, body_of, text_of
 from llmcrawler.storage import StoredPage
 from llmcrawler.storage.ledger import STAGES, body_hash
@@ -29,15 +29,33 @@ NOT_MODIFIED = 304
 # A page that was read takes twenty times the memory of its body until its links are in the frontier. When pages come in
 # faster than that, they wait as bodies.
 _READ_AT_ONCE = 4
+# What is read in another process waits for that apart, so that it is not in the way of the others.
+_COSTLY_AT_ONCE = 16
+_LARGE_AT_ONCE = 4
+_LARGE_BYTES = 256 * 2**10
+# A longer page is not kept for its record: it may wait long for a verdict, and beside many others.
+_KEPT_CHARS = 2_000_000
 
 
 class Arrivals:
     def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
         self._places = asyncio.Semaphore(_READ_AT_ONCE)
+        self._costly_places = asyncio.Semaphore(_COSTLY_AT_ONCE)
+        self._large_places = asyncio.Semaphore(_LARGE_AT_ONCE)
 
     @asynccontextmanager
-    async def page_of(self, lease: Lease, response: TextResponse) -> AsyncIterator[Page]:
+    async def html_of(self, response: TextResponse) -> AsyncIterator[str]:
+        """The text of a page, for who reads it. Few large ones are there at a time."""
+        if len(response.body) <= _LARGE_BYTES:
+            yield page_text(response)
+            return
+        with self._arriving():
+            async with self._large_places:
+                yield await asyncio.to_thread(page_text, response)
+
+    @asynccontextmanager
+    async def page_of(self, lease: Lease, response: TextResponse, html: str) -> AsyncIterator[Page]:
         """The page, for who looks into its content, which is None where the stages have nothing to do: it cannot be
         read, or has not changed. With a JOBDIR the body is safe from here on.
         """
@@ -50,19 +68,28 @@ class Arrivals:
         _place(page, lease, response)
         if is_new:
             await self._keep_body(page, response, NEW if self._crawl.options.refresh else None)
-        async with self._place_to_read():
+        async with self._place_to_read(response, html):
             if before is None or is_new or is_restored:
-                await self._read(page, response)
+                await self._read(page, response, html)
             else:
-                page = await self._compared(page, response, before)
+                page = await self._compared(page, response, html, before)
             yield page
 
     @asynccontextmanager
-    async def _place_to_read(self) -> AsyncIterator[None]:
+    async def _place_to_read(self, response: TextResponse, html: str) -> AsyncIterator[None]:
+        if len(response.body) > _LARGE_BYTES:  # it has one, see html_of
+            yield
+            return
+        places = self._places if self._crawl.reader.is_cheap(html) else self._costly_places
+        with self._arriving():
+            async with places:
+                yield
+
+    @contextmanager
+    def _arriving(self) -> Iterator[None]:
         self._crawl.arriving += 1
         try:
-            async with self._places:
-                yield
+            yield
         finally:
             self._crawl.arriving -= 1
 
@@ -91,16 +118,16 @@ class Arrivals:
         assert self._crawl.ledger is not None
         await self._crawl.ledger.note_unchanged(page.id)
 
-    async def _compared(self, page: Page, response: TextResponse, before: StoredPage) -> Page:
+    async def _compared(self, page: Page, response: TextResponse, html: str, before: StoredPage) -> Page:
         """A page that is known from before, in a crawl that refreshes."""
         assert before.body is not None
         was_fine = before.line is not None and before.line.get("error") is None
-        if before.body.digest == body_hash(response.body) and was_fine:
+        if before.body.digest == await _hash_of(response.body) and was_fine:
             assert before.line is not None
             page = self._unchanged(page, before.line)
             await self.note_unchanged(page)
             return page
-        await self._read(page, response)
+        await self._read(page, response, html)
         same = page.content is not None and await self._says_the_same(page, before)
         page.change = UNCHANGED if same else CHANGED
         if before.line is not None and before.line["status"] in GONE_STATUSES:  # who took it out when it was gone
@@ -131,9 +158,10 @@ class Arrivals:
         boilerplate = self._crawl.site_of(page.url).boilerplate
         line = before.line or {}
         if before.body.body is None:  # STORE_BODIES is off: what is left to compare with
-            return line.get("content_hash") == content_hash(main_text(page.content.blocks, boilerplate))
+            text = await asyncio.to_thread(main_text, page.content.blocks, boilerplate)
+            return bool(line.get("content_hash") == await asyncio.to_thread(content_hash, text))
         try:
-            html = text_of(before.body)
+            html = await asyncio.to_thread(text_of, before.body)
             old = Version(html, await self._crawl.reader.read(html, before.body.url))
         except ContentError:
             return False
@@ -142,12 +170,16 @@ class Arrivals:
             self._crawl.records.learner_of(site.name, site.grouper.resolve(template), page_type) if template else None
         )
 
-        def record_of(version: Version) -> dict[str, Any] | None:
+        async def record_of(version: Version) -> dict[str, Any] | None:
             if learner is None:
                 return None
-            return extract_best(learner.variants, version.html, page.final_url or page.url, version.content.lang)
+            url = page.final_url or page.url
+            return await self._crawl.records.record_by(learner, version.html, url, version.content.lang)
 
-        return says_the_same(old, Version(page.html or "", page.content), boilerplate, record_of)
+        try:
+            return await says_the_same(old, Version(page.html or "", page.content), boilerplate, record_of)
+        except TooCostly:
+            return False
 
     async def _keep_body(self, page: Page, response: TextResponse, change: str | None) -> None:
         page.change = change
@@ -160,11 +192,11 @@ class Arrivals:
         body = replace(body_of(response, page.fetched_at), change=change)
         await self._crawl.ledger.keep_body(page.id, body, page.stages["fetch"])
 
-    async def _read(self, page: Page, response: TextResponse) -> None:
+    async def _read(self, page: Page, response: TextResponse, html: str) -> None:
         await self._crawl.frontier.start(page.id)
         try:
-            page.html = decoded(response.body, response.text)
-            page.content = await self._crawl.reader.read(page.html, response.url)
+            page.content = await self._crawl.reader.read(html, response.url)
+            page.html = html if len(html) <= _KEPT_CHARS else None
         except ContentError as error:
             page.error = PageError("content", "unreadable", str(error))
         self._crawl.frontier.survive(page.id)
@@ -174,6 +206,10 @@ def add_facts(page: Page, response: Response) -> None:
     page.final_url = response.url if response.url != page.url else None
     page.latency_seconds = round(response.meta.get("download_latency", 0.0), 4)
     page.fetched_at = now()
+
+
+async def _hash_of(body: bytes) -> bytes:
+    return body_hash(body) if len(body) <= _LARGE_BYTES else await asyncio.to_thread(body_hash, body)
 
 
 def now() -> str:

@@ -81,7 +81,7 @@ class FrontierSpider(Spider):
         yield self._line_of_failure(error_page(lease, kind, message, request=request), lease, failure)
 
     @abstractmethod
-    def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
+    async def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
         """A robots.txt names lists of its site."""
 
     @abstractmethod

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable
 from functools import cached_property
 from typing import Any
-from urllib.parse import urlsplit
 
 from scrapy import Request
 from scrapy.http import Response, TextResponse
@@ -21,9 +20,7 @@ from llmcrawler.spiders.arrivals import Arrivals, add_facts, now
 from llmcrawler.spiders.base import FrontierSpider
 from llmcrawler.spiders.failures import response_fault
 from llmcrawler.spiders.rendering import Rendering
-from llmcrawler.urls import Sitemap, route_of
-
-_LINKS_AT_ONCE = 200
+from llmcrawler.urls import Sitemap, in_turns, route_of
 
 
 class ExploreSpider(FrontierSpider):
@@ -61,22 +58,22 @@ class ExploreSpider(FrontierSpider):
             yield page
         else:
             assert isinstance(response, TextResponse)  # response_fault saw to it
-            again = self._rendering.again(lease, response)
-            if again is not None:
-                yield again
-                return
-            async with self._arrivals.page_of(lease, response) as page:
-                if page.content is not None:
-                    links = [*page.content.links, *self._rendering.more_links(lease, response)]
-                    await self._follow(links, page.depth + 1, response.url, of=page.url)
-                    self._rendering.note_shell(page, response)
+            async with self._arrivals.html_of(response) as html:
+                again = await self._rendering.again(lease, response, html)
+                if again is not None:
+                    yield again
+                    return
+                async with self._arrivals.page_of(lease, response, html) as page:
+                    if page.content is not None:
+                        links = [*page.content.links, *self._rendering.more_links(lease, response)]
+                        await self._follow(links, page.depth + 1, response.url, of=page.url)
+                        await self._rendering.note_shell(page, response, html)
             yield page
 
-    def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
-        """Sitemaps are a source of links; and what a rendered page asks for is held to robots.txt too."""
-        self.crawl.robots[urlsplit(request.url).netloc] = robotparser
+    async def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
+        """Sitemaps are a source of links."""
         if self.options.depth != 0:
-            self._lists.ask_named(robotparser, request.url)
+            await self._lists.ask_named(robotparser, request.url)
 
     async def _queue_given(self) -> None:
         await self._scheduler().add(self.crawl.admission.given(self.options.urls))
@@ -91,24 +88,24 @@ class ExploreSpider(FrontierSpider):
         return page
 
     async def _take_list(self, found: Sitemap, _kind: str, address: str) -> str:
-        await self._follow([Link(listed.url, place="sitemap") for listed in found.urls], 1, address)
+        listed = (Link(one.url, place="sitemap") for one in found.urls)
+        await self._follow(listed, 1, address)
         return f"{len(found.urls):,} urls"
 
     def _wants_lists(self) -> bool:
         return self._scheduler().frontier.counts().queued <= 10 * self.options.max_pages
 
-    async def _follow(self, links: Sequence[Link], depth: int, referer: str, of: str | None = None) -> None:
+    async def _follow(self, links: Iterable[Link], depth: int, referer: str, of: str | None = None) -> None:
         """`of`: the leased url whose page has the links."""
         pursuit = self.crawl.pursuit
         found = []
-        # A sitemap has up to 50,000 links; the event loop is never held for more than some milliseconds of them.
-        for start in range(0, len(links), _LINKS_AT_ONCE):
-            some = {link.url: link for link in links[start : start + _LINKS_AT_ONCE]}
+        for turn, part in enumerate(in_turns(links, lambda link: len(link.url))):
+            if turn:
+                await asyncio.sleep(0)
+            some = {link.url: link for link in part}
             group_of = ungrouped if pursuit is None else pursuit.goal.grouping(some)
             tasks = self.crawl.admission.admit(some, depth, referer, group_of)
             found += tasks
             await self._scheduler().add(tasks)
-            if start:
-                await asyncio.sleep(0)
         if pursuit is not None and of is not None:
             pursuit.note_links(of, found)

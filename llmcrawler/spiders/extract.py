@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable
 from itertools import islice
 from typing import ClassVar
 from urllib.parse import urlsplit
@@ -54,7 +54,7 @@ class ExtractSpider(ExploreSpider):
             meta={name: value for name, value in meta.items() if value is not None},
         )
 
-    async def _follow(self, links: Sequence[Link], depth: int, referer: str, of: str | None = None) -> None:
+    async def _follow(self, links: Iterable[Link], depth: int, referer: str, of: str | None = None) -> None:
         """Not a link."""
 
     async def _room(self) -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import zlib
 
 from scrapy import exceptions
+from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.http import HtmlResponse, Response
 from scrapy.utils.response import response_status_message
+from twisted.internet import error as network
 
+from llmcrawler.content import is_binary
+from llmcrawler.errors import ProtocolFault
 from llmcrawler.middlewares.backoff import PUT_BACKS
 from llmcrawler.middlewares.refusals import RequestRefused
 
@@ -19,6 +23,10 @@ _KINDS: tuple[tuple[type[BaseException], str], ...] = (
     (exceptions.DownloadCancelledError, "too_large"),
     (exceptions.UnsupportedURLSchemeError, "scheme"),
     (exceptions.DownloadFailedError, "connection"),
+    (network.ConnectError, "connection"),
+    (network.ConnectionClosed, "connection"),
+    (TunnelError, "proxy"),
+    (ProtocolFault, "protocol"),
     (exceptions.IgnoreRequest, "ignored"),
 )
 # A header that names another compression or another encoding than the body has; brotli and zstd are optional packages.
@@ -60,7 +68,7 @@ def response_fault(response: Response) -> tuple[str, str] | None:
         still = f", still after {put_backs} times that it was put back" if put_backs else ""
         return f"http_{response.status}", response_status_message(response.status) + still
     # Scrapy chose the class by the header, and looked into the body only where that says nothing.
-    if not isinstance(response, HtmlResponse) or b"\x00" in response.body[:1024]:
+    if not isinstance(response, HtmlResponse) or is_binary(response.body):
         content_type = (response.headers.get("Content-Type") or b"unknown").decode("latin-1")[:80]
         return "not_html", f"not a web page: {content_type}"
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from scrapy import Request
@@ -13,13 +13,23 @@ from scrapy.http import Response
 from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
+from llmcrawler.errors import ContentError
+from llmcrawler.middlewares.addresses import FOUND_AT
 from llmcrawler.spiders.failures import failure_kind
-from llmcrawler.urls import Sitemap, normalise, parse_llms_txt, parse_sitemap
+from llmcrawler.urls import Sitemap, normalise, origin_of, parse_llms_txt, parse_sitemap
+from llmcrawler.wiring import crawl_of
 
 logger = logging.getLogger(__name__)
 
 SITEMAP, FEED, LLMS_TXT = "sitemap", "feed", "llms.txt"
 _MAX_BYTES = 50 * 2**20  # sitemaps.org
+# A larger one is read in another process.
+_SMALL_BYTES = 64 * 2**10
+_PARSE_SECONDS, _PARSE_SECONDS_PER_BYTE = 3.0, 1e-6
+_MAX_NAMED = 2000  # of the addresses that one list names are looked at
+_NAMED_AT_ONCE = 100  # in some milliseconds
+_MAX_SHOWN = 200
+_MAX_TOLD = 5  # private addresses among the lists, in the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +44,8 @@ class ListLimits:
 class SiteLists:
     """`take` gets what a list says, its kind and its address. `wants_more` is asked before a list is asked for.
 
-    Each file is asked for once, retried once, and leaves a line in the log.
+    Each file is asked for once, retried once, and leaves a line in the log. Those beyond the limits are counted where
+    they are named, and neither remembered nor logged one by one.
     """
 
     def __init__(
@@ -50,21 +61,24 @@ class SiteLists:
         self._limits = limits
         self._seen: set[str] = set()
         self._feeds = 0
+        self._has_told_of_limit = False
+        self._refusals = 0
         self.pending = 0
 
     def ask(self, base: str, url: str, *, kind: str = SITEMAP, level: int = 0, is_guess: bool = False) -> None:
         """`is_guess`: nothing says that there is such a file."""
+        if self._is_full() or (kind == FEED and self._feeds >= self._limits.feeds) or not self._wants_more():
+            return
         target = normalise(url, base)
-        if target is None or target in self._seen or not self._wants_more():
+        if target is None or target in self._seen:
             return
-        if level > self._limits.levels or len(self._seen) >= self._limits.files:
-            limit = "nested too deep" if level > self._limits.levels else f"over {self._limits.files} files"
-            logger.warning("List %s is not read: %s", target, limit)
+        refusal = crawl_of(self._crawler).addresses.reason_to_refuse(target, base)
+        if refusal is not None:  # it is not remembered: the host's own pages may still ask for it
+            if self._refusals < _MAX_TOLD:
+                logger.warning("List %s is not read: %s", target[:_MAX_SHOWN], refusal[:_MAX_SHOWN])
+            self._refusals += 1
             return
-        if kind == FEED:
-            self._feeds += 1
-            if self._feeds > self._limits.feeds:
-                return
+        self._feeds += kind == FEED
         self._seen.add(target)
         self.pending += 1
         assert self._crawler.engine is not None
@@ -75,15 +89,46 @@ class SiteLists:
                 errback=self._failed,
                 cb_kwargs={"kind": kind, "level": level, "is_guess": is_guess},
                 # It is large, and may hang.
-                meta={"max_retry_times": 1, "autothrottle_dont_adjust_delay": True, "download_maxsize": _MAX_BYTES},
+                meta={
+                    "max_retry_times": 1,
+                    "autothrottle_dont_adjust_delay": True,
+                    "download_maxsize": _MAX_BYTES,
+                    FOUND_AT: base,
+                },
                 dont_filter=True,
             )
         )
 
-    def ask_named(self, robotparser: RobotParser, base: str) -> None:
+    async def ask_named(self, robotparser: RobotParser, base: str) -> None:
         """For those that the robots.txt at `base` names."""
-        for url in getattr(getattr(robotparser, "rp", None), "sitemaps", ()):
-            self.ask(base, str(url))
+        passed_over = await self._ask_all(base, getattr(robotparser, "sitemaps", ()), 0)
+        if passed_over:
+            logger.warning("robots.txt of %s: %s", origin_of(base), passed_over)
+
+    async def _ask_all(self, base: str, urls: Sequence[str], level: int) -> str:
+        """Returns in words how many of them are passed over, "" when none is."""
+        if not urls or not self._wants_more():
+            return ""
+        if level > self._limits.levels:
+            return f"{len(urls):,} lists are nested too deep, and not read, such as {urls[0][:_MAX_SHOWN]}"
+        looked_at = 0
+        while looked_at < min(len(urls), _MAX_NAMED) and len(self._seen) < self._limits.files:
+            self.ask(base, urls[looked_at], level=level)
+            looked_at += 1
+            if looked_at % _NAMED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        if looked_at == len(urls):
+            return ""
+        example = urls[looked_at][:_MAX_SHOWN]
+        return f"{len(urls) - looked_at:,} lists over {self._limits.files} are not read, such as {example}"
+
+    def _is_full(self) -> bool:
+        if len(self._seen) < self._limits.files:
+            return False
+        if not self._has_told_of_limit:
+            self._has_told_of_limit = True
+            logger.warning("No more than %d lists are read", self._limits.files)
+        return True
 
     async def _parse(self, response: Response, kind: str, level: int, is_guess: bool) -> None:
         try:
@@ -96,21 +141,27 @@ class SiteLists:
 
     async def _read(self, response: Response, kind: str, level: int, is_guess: bool) -> None:
         parse = parse_llms_txt if kind == LLMS_TXT else parse_sitemap
-        found = await asyncio.to_thread(parse, response.body)
+        found = await self._parsed(parse, response)
         if found.is_feed:
             kind = FEED
-        words = await self._take(found, kind, response.url) if found.urls else "no urls"
-        logger.log(
-            _level(is_guess or not found.fault),
-            "List %s (%s): %s%s%s",
-            response.url,
-            kind,
-            words,
-            f", {len(found.sitemaps)} more lists" if found.sitemaps else "",
-            f"; {found.fault}" if found.fault else "",
-        )
-        for url in found.sitemaps:
-            self.ask(response.url, url, level=level + 1)
+        words = [await self._take(found, kind, response.url) if found.urls else "no urls"]
+        if found.sitemaps:
+            words[0] += f", {len(found.sitemaps):,} more lists"
+        passed_over = await self._ask_all(response.url, found.sitemaps, level + 1)
+        words += filter(None, (passed_over, found.fault))
+        is_expected = is_guess or not (found.fault or passed_over)
+        logger.log(_level(is_expected), "List %s (%s): %s", response.url, kind, "; ".join(words))
+
+    async def _parsed(self, parse: Callable[[bytes], Sitemap], response: Response) -> Sitemap:
+        body = response.body
+        if len(body) <= _SMALL_BYTES:
+            return await asyncio.to_thread(parse, body)
+        processes = crawl_of(self._crawler).reader.processes
+        seconds = _PARSE_SECONDS + len(body) * _PARSE_SECONDS_PER_BYTE
+        try:
+            return await processes.run(parse, body, seconds=seconds, share=origin_of(response.url))
+        except ContentError as error:
+            return Sitemap(fault=str(error))
 
     def _failed(self, failure: Failure) -> None:
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper

@@ -14,20 +14,20 @@ from scrapy.utils.response import get_meta_refresh
 from twisted.python.failure import Failure
 
 from llmcrawler.arguments import MapOptions
-from llmcrawler.content import Outline, decoded, read_outline
-from llmcrawler.frontier import Lease, MapAdmission
+from llmcrawler.content import Outline, read_outline
+from llmcrawler.frontier import Lease, MapAdmission, UrlTask
 from llmcrawler.items import Page, Url
 from llmcrawler.map_scheduler import MapScheduler, line_of_task
+from llmcrawler.middlewares.encodings import head_of, page_text
 from llmcrawler.middlewares.leases import error_page
 from llmcrawler.scheduler import LEASE
 from llmcrawler.spiders.base import FrontierSpider
 from llmcrawler.spiders.failures import response_fault
 from llmcrawler.spiders.lists import FEED, LLMS_TXT, ListLimits
-from llmcrawler.urls import Sitemap, normalise, origin_of
+from llmcrawler.urls import Sitemap, in_turns, normalise, origin_of
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_LISTED_AT_ONCE = 500
-_INLINE_CHARS = 200_000
+_INLINE_BYTES = 256 * 2**10
 _OWN_STAGES = ("content.ContentPipeline", "classify.ClassifyPipeline", "record.RecordPipeline", "feed.FeedPipeline")
 
 
@@ -76,7 +76,7 @@ class MapSpider(FrontierSpider):
         fault = response_fault(response)
         if target is not None:
             line.final_url = target
-            if lease.task.depth == 0:
+            if lease.task.depth == 0 and self.crawl.addresses.reason_to_refuse(target, response.url) is None:
                 self.admission.scope.widen(target)
             await self._follow(lease, [target], lease.task.depth, lease.url)
         elif fault is not None:
@@ -97,9 +97,9 @@ class MapSpider(FrontierSpider):
         line.status = page.status
         return line
 
-    def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
+    async def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
         if self._open_site(request.url):
-            self._lists.ask_named(robotparser, request.url)
+            await self._lists.ask_named(robotparser, request.url)
 
     async def _queue_given(self) -> None:
         await self._scheduler().add(self.admission.of_start(self.options.urls))
@@ -127,8 +127,8 @@ class MapSpider(FrontierSpider):
 
     async def _take_list(self, found: Sitemap, kind: str, address: str) -> str:
         new = there = 0
-        for start in range(0, len(found.urls), _LISTED_AT_ONCE):
-            tasks = self.admission.of_list(found.urls[start : start + _LISTED_AT_ONCE], kind, address)
+        for some in in_turns(found.urls, lambda listed: len(listed.url)):
+            tasks = self.admission.of_list(some, kind, address)
             there += len(tasks)
             new += await self.admission.add(tasks, self._scheduler().add)
             await asyncio.sleep(0)
@@ -138,10 +138,11 @@ class MapSpider(FrontierSpider):
         return self.admission.room > 0
 
     async def _outline(self, response: TextResponse) -> Outline:
-        html = decoded(response.body, response.text)
-        if len(html) <= _INLINE_CHARS:
-            return read_outline(html, response.url)
-        return await asyncio.to_thread(read_outline, html, response.url)
+        if len(response.body) <= _INLINE_BYTES:
+            html = page_text(response)
+        else:
+            html = await asyncio.to_thread(page_text, response)
+        return await self.crawl.reader.apply(read_outline, html, response.url, url=response.url)
 
     async def _look_through(self, outline: Outline, lease: Lease, url: str) -> None:
         if self.options.depth == 0:
@@ -153,7 +154,11 @@ class MapSpider(FrontierSpider):
         await self._follow(lease, outline.links, lease.task.depth + 1, url)
 
     async def _follow(self, lease: Lease, links: Iterable[str], depth: int, referer: str) -> None:
-        tasks = self.admission.of_page(links, depth, referer)
+        tasks: list[UrlTask] = []
+        for turn, some in enumerate(in_turns(links, len)):
+            if turn:
+                await asyncio.sleep(0)
+            tasks += self.admission.of_page(some, depth, referer)
         self.admission.note_links(lease.task, tasks)
         await self.admission.add(tasks, self._scheduler().add)
 
@@ -172,6 +177,9 @@ def _redirect_target(response: Response) -> str | None:
     if response.status in _REDIRECTS and location is not None:
         return normalise(location.decode("utf-8", "replace"), response.url)
     if isinstance(response, TextResponse) and response.status == 200:
-        _seconds, target = get_meta_refresh(response)
+        try:
+            _seconds, target = get_meta_refresh(head_of(response))
+        except ValueError:  # it leads to no url at all
+            return None
         return normalise(target, response.url) if target else None
     return None

@@ -7,10 +7,10 @@ from typing import Any
 from scrapy import Request
 from scrapy.http import Response, TextResponse
 
-from llmcrawler.content import decoded
+from llmcrawler.errors import ContentError
 from llmcrawler.frontier import Lease
 from llmcrawler.items import Link, Page, PageError
-from llmcrawler.rendering import LINKS_HEADER, NEVER, RENDER, RENDERED, Signs, found_links, read_signs
+from llmcrawler.rendering import LINKS_HEADER, NEVER, RENDER, RENDERED, Signs, found_links, may_have_signs, read_signs
 from llmcrawler.rendering.signs import THIN_WORDS
 from llmcrawler.wiring import Crawl
 
@@ -24,26 +24,26 @@ _OF_THE_RESPONSE = ("download_latency",)
 class Rendering:
     def __init__(self, crawl: Crawl) -> None:
         self._choice = crawl.rendering
+        self._reader = crawl.reader
 
     def meta_of(self, lease: Lease) -> dict[str, Any]:
         """Of a request that is made for a lease."""
         goes_straight = not lease.is_stored and _is_get(lease) and self._choice.goes_straight(lease.task.address)
         return dict(_BY_BROWSER) if goes_straight else {}
 
-    def again(self, lease: Lease, response: TextResponse) -> Request | None:
+    async def again(self, lease: Lease, response: TextResponse, html: str) -> Request | None:
         """The request for the browser, where the page needs it and did not come from there."""
         assert response.request is not None
         if self._choice.mode == NEVER or lease.is_stored or not _is_get(lease):
             return None
         raw: Signs | None = response.meta.get(_RAW)
-        html = decoded(response.body, response.text)
         if RENDERED in response.flags:
             if raw is not None:
-                self._choice.note(lease.task.address, raw, read_signs(html, is_rendered=True))
+                self._choice.note(lease.task.address, raw, await self._signs(html, response.url, is_rendered=True))
             return None
         if RENDER in response.meta:  # there is no browser
             return None
-        signs = read_signs(html)
+        signs = await self._signs(html, response.url)
         if not self._choice.wants(lease.task.address, signs):
             return None
         # A page does not refer to itself.
@@ -57,17 +57,26 @@ class Rendering:
             return []
         return [Link(url) for url in found_links((response.headers.get(LINKS_HEADER) or b"").decode("latin-1"))]
 
-    def note_shell(self, page: Page, response: Response) -> None:
+    async def note_shell(self, page: Page, response: Response, html: str) -> None:
         """A page with nothing in it but scripts has not been read: that is an error, and nothing to be classified."""
         assert page.content is not None
         if page.content.cues.get("word_count", 0) > THIN_WORDS or page.error is not None:
             return
         is_rendered = RENDERED in response.flags
-        signs = read_signs(page.html or "", is_rendered=is_rendered)
+        signs = await self._signs(html, response.url, is_rendered=is_rendered)
         if signs.is_blank if is_rendered else signs.is_shell:
             page.error = PageError("content", "empty_shell", self._why(is_rendered=is_rendered))
             page.title, page.lang = page.content.title or None, page.content.lang or None
             page.content = None
+
+    async def _signs(self, html: str, url: str, *, is_rendered: bool = False) -> Signs:
+        """None where they cannot be read: what is wrong with the page is said where its content is read."""
+        if not may_have_signs(html, is_rendered=is_rendered):
+            return Signs()
+        try:
+            return await self._reader.apply(read_signs, html, is_rendered, url=url)
+        except ContentError:
+            return Signs()
 
     def _why(self, *, is_rendered: bool) -> str:
         if is_rendered:

@@ -9,6 +9,7 @@ from contextlib import closing
 from enum import IntEnum
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 from llmcrawler.errors import ConfigError
 from llmcrawler.storage.keys import JobConnection
@@ -21,6 +22,7 @@ _HEADER = b"SQLite format 3\0"
 _Stamp = tuple[tuple[int, ...], ...]
 _PACKED = "SELECT line FROM pages WHERE line IS NOT NULL UNION ALL SELECT body FROM bodies WHERE body IS NOT NULL"
 _QUICK_CHECK_BYTES = 200 * 2**20  # a second or two; beyond that damage shows when the crawl comes across it
+AGAIN: Final = -2  # the rank of urls that an earlier run had: they go out before all others
 
 
 class State(IntEnum):

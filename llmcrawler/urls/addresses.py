@@ -5,6 +5,8 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable
+from functools import lru_cache
+from urllib.parse import urlsplit
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -22,6 +24,9 @@ _PRIVATE_SUFFIXES = (
 )
 # RFC 6052: the last 32 bits are an IPv4 address that a gateway connects to.
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+# What Python 3.11 takes for public: site-local (RFC 3879), documentation (RFC 9637), IETF assignments (RFC 6890) and
+# the relays of 6to4 (RFC 7526).
+_MORE_PRIVATE = tuple(map(ipaddress.ip_network, ("fec0::/10", "3fff::/20", "192.0.0.0/24", "192.88.99.0/24")))
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
 
 
@@ -75,7 +80,8 @@ def is_private_address(address: str | Address) -> bool:
             return True
         if inner is not None:
             return is_private_address(inner)
-    return not ip.is_global or ip.is_multicast or ip.is_reserved
+    is_known = ip.is_global and not ip.is_multicast and not ip.is_reserved
+    return not is_known or any(ip.version == network.version and ip in network for network in _MORE_PRIVATE)
 
 
 def is_private_host(host: str) -> bool:
@@ -88,22 +94,84 @@ def is_private_host(host: str) -> bool:
 
 
 class AddressGuard:
-    """Keeps a crawl off private hosts, but for those the user named as a start: they, and only they, are admitted."""
+    """Keeps a crawl off private hosts, but for those that the user named as starts.
 
-    def __init__(self, start_hosts: Iterable[str]) -> None:
-        self._admitted = {_fold(host) for host in start_hosts if is_private_host(host)}
+    A private start opens its own host and port, and only to itself: the user may send requests there, and so may its
+    own pages. No page of another place, public or private, may lead there. Ports 80 and 443 of a host are one place,
+    as sites move their visitors from http to https.
+    """
 
-    def reason_to_refuse(self, host: str) -> str | None:
-        """Judge a host as it stands in a url, without its port."""
-        if _fold(host) in self._admitted or not is_private_host(host):
+    def __init__(self, start_urls: Iterable[str]) -> None:
+        self._admitted = {place_of(url) for url in start_urls if is_private_host(_host_and_port(url)[0])}
+        self._hosts = {_fold(_host_and_port(f"//{place}")[0]) for place in self._admitted}
+
+    @property
+    def admits_any(self) -> bool:
+        """Whether a start is private."""
+        return bool(self._admitted)
+
+    def private_place_of(self, url: str) -> str:
+        """The private place that the page at `url` may ask; "" for a page of the public web, which may ask none."""
+        place = place_of(url)
+        return place if place in self._admitted else ""
+
+    def reason_to_refuse(self, url: str, source: str | None = None) -> str | None:
+        """Judge a url by its host as it is written. `source` is the url of the page, list or redirect that leads there;
+        None: the user does.
+        """
+        host, port = _host_and_port(url)
+        if not is_private_host(host):
             return None
-        return f"private host: {host}"
+        place = _place(host, port)
+        return self.reason_to_refuse_place(place, place if source is None else place_of(source))
+
+    def reason_to_refuse_place(self, place: str, source: str) -> str | None:
+        """Judge a place for a request of another place."""
+        if place and not is_private_host(_host_and_port(f"//{place}")[0]):
+            return None
+        if place not in self._admitted:
+            return f"private host: {place}"
+        return None if place == source else f"private host: {place} is a start, and open to its own pages only"
 
     def reason_to_refuse_address(self, address: str | Address, host: str) -> str | None:
-        """Judge the address that `host` resolved to, or that the connection was made to."""
-        if not is_private_address(address) or _fold(host) in self._admitted:
+        """Judge the address that `host` resolved to, or that the connection was made to. Its url has been judged."""
+        if not is_private_address(address):
+            return None
+        # Clouds hand out credentials at link-local addresses: nobody means these by a name.
+        if _fold(host) in self._hosts and (_parse_address(host) is not None or not _is_link_local(address)):
             return None
         return f"private address: {host} is {address}"
+
+
+def place_of(url: str) -> str:
+    """Host and port of an absolute url; the host alone for ports 80 and 443. "" when it has no host."""
+    return _place(*_host_and_port(url))
+
+
+def _place(host: str, port: int) -> str:
+    name = _fold(host)
+    if not name:
+        return ""
+    name = f"[{name}]" if ":" in name else name
+    return name if port in (80, 443) else f"{name}:{port}"
+
+
+@lru_cache(maxsize=1024)
+def _host_and_port(url: str) -> tuple[str, int]:
+    """("", 0) for what is no url of a host."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return "", 0
+    return host, port or (443 if parts.scheme in ("https", "wss") else 80)
+
+
+def _is_link_local(address: str | Address) -> bool:
+    ip = _parse_address(address) if isinstance(address, str) else address
+    if isinstance(ip, ipaddress.IPv6Address):
+        return ip.is_link_local if ip.ipv4_mapped is None else ip.ipv4_mapped.is_link_local
+    return ip is not None and ip.is_link_local
 
 
 def _fold(host: str) -> str:

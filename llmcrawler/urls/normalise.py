@@ -66,6 +66,7 @@ _CANONICAL = re.compile(
     rf"(?:\?((?:[{_QUERY_CHARACTERS}]++|{_ESCAPED})++))?+"
 )
 _ABSOLUTE = re.compile(r"(https?):[/\\]+([^/\\?#]*)([^?#]*)(?:\?([^#]*))?(?:#.*)?", re.IGNORECASE | re.DOTALL)
+_LOGIN = re.compile(r"^((?:[A-Za-z][A-Za-z0-9+.-]*:)?[/\\]*)[^/\\?#]*@")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 _LINE_BREAKS = str.maketrans("", "", "\t\r\n")
@@ -86,6 +87,23 @@ def normalise(url: str, base: str | None = None) -> str | None:
         url = joined
     # Long urls stay out of the cache: it would hold hundreds of megabytes of them.
     return _cached(url) if len(url) <= 512 else _normalise_absolute(url)
+
+
+def with_plain_origin(url: str) -> str | None:
+    """Give an absolute url with its scheme, host and port as `normalise` spells them, without user and password, and
+    all else as it is: what a server sends a visitor to. None when it is no http(s) url of a possible host.
+    """
+    match = _ABSOLUTE.fullmatch(url)
+    if match is None:
+        return None
+    scheme = match[1].lower()
+    origin = _normalise_authority(scheme, match[2]) if len(match[2]) <= MAX_URL_LENGTH else None
+    return None if origin is None else f"{scheme}://{origin}{url[match.end(2) :]}"
+
+
+def without_login(text: str) -> str:
+    """Take user and password out of what was meant for a url, to show it."""
+    return _LOGIN.sub(r"\1", text)
 
 
 def dedup_key(url: str) -> str:

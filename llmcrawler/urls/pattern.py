@@ -68,7 +68,7 @@ def _value(value: str) -> str:
         return "{n}"
     if _DATE.fullmatch(value):
         return "{date}"
-    return "{id}" if _is_code(value) else "{slug}"
+    return "{id}" if is_code(value) else "{slug}"
 
 
 @lru_cache(maxsize=4096)
@@ -99,7 +99,7 @@ def _stem(text: str, is_last: bool) -> str:
     return text if _WORDS.fullmatch(text) and len(text) <= _LONGEST_LITERAL and not is_title else "{slug}"
 
 
-def _is_code(text: str) -> bool:
+def is_code(text: str) -> bool:
     """Tell a UUID, a hash, or a code in which digits and letters mix, from words with a number in them."""
     if len(text) < 6:
         return False

@@ -1,6 +1,6 @@
 """Lists of urls that a site publishes: sitemaps of all kinds and feeds.
 
-robots.txt names them; Protego's `RobotFileParser.sitemaps` reads those lines.
+robots.txt names them; llmcrawler.robots reads those lines.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from email.utils import parsedate_to_datetime
 
 from lxml import etree
 
+from llmcrawler.content.decoding import decode, pieces, shown_encoding, xml_encoding_of
+
 # sitemaps.org allows 50 MB and 50,000 urls a file; a zip bomb ends here. Files with more urls are not rare.
 MAX_BODY_BYTES = 50 * 1024 * 1024
 MAX_URLS = 200_000
@@ -22,21 +24,25 @@ MAX_URLS = 200_000
 _GZIP_MAGIC = b"\x1f\x8b"
 _URL = re.compile(r"https?://[^\s<>\"']+", re.IGNORECASE)
 # With its end. Pictures and films have addresses too.
+# Each part of it gives nothing back (*+) or is bounded, so that it takes linear time for any text.
 _LOC = re.compile(
-    r"<(?!image:|video:)(?:[\w-]+:)?(?:loc|link)\b[^>]*>\s*(?:<!\[CDATA\[)?\s*([^<\]]+)(?=(?:\]\]>\s*)?</)",
+    r"<(?!image:|video:)(?:[\w-]{1,40}:)?(?:loc|link)\b[^<>]{0,1000}>\s*+(?:<!\[CDATA\[\s*+)?([^<\]]{1,4000}+)(?=(?:\]\]>\s*+)?</)",
     re.IGNORECASE,
 )
-_DECLARED = re.compile(rb"""\A<\?xml[^>]*\bencoding\s*=\s*["']([\w.:-]+)["'][^>]*>""", re.IGNORECASE)
-_DECLARATION = re.compile(r"\A\ufeff?<\?xml[^>]*>", re.IGNORECASE)
+_LONGEST_LOC = 8_000  # characters
+_INDEX = re.compile(r"<(?:[\w-]{1,40}:)?sitemapindex\b", re.IGNORECASE)
+_DECLARATION = re.compile(r"\A\s*<\?xml[^>]*>", re.IGNORECASE)
 _AMPERSAND = "\ue000"  # stands for one where libxml2 would lose it
 _ROOT = re.compile(r"<(?:[\w-]+:)?(?:urlset|sitemapindex|rss|feed|rdf)\b", re.IGNORECASE)
 _START = re.compile(rf"<\?xml\b|{_ROOT.pattern}", re.IGNORECASE)
 _WEB_PAGE = re.compile(r"<!doctype html|<html\b", re.IGNORECASE)
 _SITEMAP_FILE = re.compile(r"sitemap[^/?]*\.xml(?:\.gz)?$", re.IGNORECASE)
-_BOMS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _XHTML = "http://www.w3.org/1999/xhtml"
 _MAX_TEXT = 500  # characters of a title or a date
+_MAX_FIELD = 5_000  # characters of an element's text that are looked at
 _HEAD_BYTES = 2000
+_FED_CHARS = 65_536
+_MAX_IDLE_ELEMENTS = 100_000  # between two entries; they stand in memory until the next one
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +102,45 @@ def parse_sitemap(body: bytes) -> Sitemap:
         found.blame("it is larger than 50 MB: the rest is left out")
     body, fault = _unpack(body[:MAX_BODY_BYTES])
     found.blame(fault)
-    body = body.lstrip(b"\x00\t\r\n ")
-    bom_encoding = next((encoding for bom, encoding in _BOMS.items() if body.startswith(bom)), "")
-    head = body[:_HEAD_BYTES].decode(bom_encoding or "latin-1", "replace").lstrip("\ufeff \t\r\n")
-    start = head.find("<?xml") if head.startswith("<") else _start_of_root(head)
-    if start > 0 and not bom_encoding:  # behind what the server says of its own troubles
-        body, head = body[start:], head[start:]
+    source = _source_of(body)
+    head = next(source.texts())[:_HEAD_BYTES].lstrip("\x00 \t\r\n")
     if not head.startswith("<"):
-        _read_lines(body.decode(bom_encoding or "utf-8", "replace"), found)
+        _read_lines(source, found)
     elif _WEB_PAGE.search(head) and not _ROOT.search(head):  # often an error page under the sitemap's address
         found.blame("it is a web page")
     else:
-        _read_xml(body, found)
+        _read_xml(source, found)
     return found.as_sitemap()
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A file, and the encoding that we decided on: libxml2 would take any that the file names and iconv knows."""
+
+    body: bytes
+    encoding: str
+
+    def texts(self) -> Iterator[str]:
+        """Of all the file, in parts."""
+        return pieces(self.body, self.encoding, MAX_BODY_BYTES)
+
+    def xml(self) -> Iterator[str]:
+        """The same from the root on, as a declaration would contradict the encoding in which it is passed on."""
+        texts = self.texts()
+        yield _DECLARATION.sub("", next(texts).lstrip("\x00 \t\r\n"))
+        yield from texts
+
+
+def _source_of(body: bytes) -> _Source:
+    shown = shown_encoding(body)
+    if shown is not None:
+        return _Source(body, shown)
+    body = body.lstrip(b"\x00\t\r\n ")
+    head = body[:_HEAD_BYTES].decode("latin-1")
+    start = head.find("<?xml") if head.startswith("<") else _start_of_root(head)
+    if start > 0:  # behind what the server says of its own troubles
+        body = body[start:]
+    return _Source(body, xml_encoding_of(body, MAX_BODY_BYTES))
 
 
 def _start_of_root(head: str) -> int:
@@ -143,61 +175,67 @@ def _unpack(body: bytes) -> tuple[bytes, str]:
     return body, fault
 
 
-def _read_xml(body: bytes, found: _Reading) -> None:
+def _read_xml(source: _Source, found: _Reading) -> None:
     """First to the letter, which tells what is wrong; then, where something is, as far as it goes."""
     try:
-        _pull(body, found, recover=False)
+        _pull(source.xml(), found, recover=False)
     except etree.XMLSyntaxError as error:
         found.blame(f"its XML is malformed: {str(error)[:_MAX_TEXT]}")
     else:
         if found.urls or found.sitemaps:
             return
-    _read_malformed(_text_of(body), found)
+    _read_malformed(source, found)
 
 
-def _read_malformed(text: str, found: _Reading) -> None:
+def _read_malformed(source: _Source, found: _Reading) -> None:
     """The recovering parser drops all entities from the first fault on, and what is not closed."""
-    plain = _DECLARATION.sub("", text).replace("&", _AMPERSAND)
     with suppress(etree.XMLSyntaxError):  # past recovery: keep what was read so far
-        _pull(plain.encode("utf-8", "replace"), found, recover=True)
+        _pull((text.replace("&", _AMPERSAND) for text in source.xml()), found, recover=True)
     last = next(reversed(found.urls), None)
-    if last is not None and html.unescape(text).endswith(last):  # half an address is none
+    end = decode(source.body[-4 * _MAX_FIELD :], source.encoding)
+    if last is not None and html.unescape(end).endswith(last):  # half an address is none
         del found.urls[last]
     if not found.is_feed:
-        _scan(text, found)
+        _scan(source.texts(), found)
 
 
-def _text_of(body: bytes) -> str:
-    """In the encoding that it says, if that is true."""
-    bom = next((encoding for bom, encoding in _BOMS.items() if body.startswith(bom)), "")
-    declared = _DECLARED.match(body)
-    for encoding in (bom, declared[1].decode("ascii") if declared else "", "utf-8"):
-        with suppress(UnicodeDecodeError, LookupError):
-            if encoding:
-                return body.decode(encoding)
-    return body.decode("utf-8" if bom else "cp1252", "replace")
-
-
-def _pull(body: bytes, found: _Reading, *, recover: bool) -> None:
+def _pull(texts: Iterator[str], found: _Reading, *, recover: bool) -> None:
     parser = etree.XMLPullParser(
         events=("end",), recover=recover, resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False
     )
-    for start in range(0, len(body), 65536):
-        parser.feed(body[start : start + 65536])
-        _collect(parser, found)
+    idle, is_open = 0, False
+    for part in _parts(texts):
+        opened, closed = part.rfind("<"), part.rfind(">")
+        if is_open and closed < 0:  # libxml2 takes 70 bytes for each of its own
+            found.blame("it has a tag that does not end: the rest is left out")
+            return
+        is_open = opened > closed
+        parser.feed(part.encode("utf-8", "replace"))
+        idle = _collect(parser, found, idle)
+        if idle > _MAX_IDLE_ELEMENTS:
+            found.blame("it holds too much that is no entry: the rest is left out")
+            return
         if found.is_full:
             return
     parser.close()
-    _collect(parser, found)
+    _collect(parser, found, idle)
 
 
-def _collect(parser: etree.XMLPullParser, found: _Reading) -> None:
+def _parts(texts: Iterator[str]) -> Iterator[str]:
+    for text in texts:
+        yield from (text[start : start + _FED_CHARS] for start in range(0, len(text), _FED_CHARS))
+
+
+def _collect(parser: etree.XMLPullParser, found: _Reading, idle: int) -> int:
+    """Take the entries that have come; gives how many elements came after the last one, `idle` of them before."""
     for _, element in parser.read_events():
         if not isinstance(element, etree._Element) or not isinstance(element.tag, str):  # a comment
             continue
         name = element.tag.rpartition("}")[2].lower()
+        idle += 1
         if name not in ("url", "sitemap", "item", "entry"):
             continue
+        idle = 0
         listed = _read_entry(element)
         found.is_feed = found.is_feed or name in ("item", "entry")
         if listed.url and (name == "sitemap" or (name == "url" and _SITEMAP_FILE.search(listed.url))):
@@ -211,6 +249,7 @@ def _collect(parser: etree.XMLPullParser, found: _Reading) -> None:
         # Entries that were read are let go, so 50,000 of them never stand in memory.
         while parent is not None and element.getprevious() is not None:
             del parent[0]
+    return idle
 
 
 def _read_entry(element: etree._Element) -> Listed:
@@ -218,7 +257,7 @@ def _read_entry(element: etree._Element) -> Listed:
     address = modified = title = ""
     for child in element.iterchildren("*"):
         name = child.tag.rpartition("}")[2].lower()
-        text = _plain(child.text or "").strip()
+        text = _plain((child.text or "")[:_MAX_FIELD]).strip()
         if name == "loc" and not address:
             address = text
         elif name == "link" and not address and child.get("rel", "alternate") == "alternate":
@@ -229,7 +268,7 @@ def _read_entry(element: etree._Element) -> Listed:
         elif name == "title" and not title:
             title = text
         elif name == "news" and not title:
-            title = _plain(child.findtext("{*}title") or "").strip()
+            title = _plain((child.findtext("{*}title") or "")[:_MAX_FIELD]).strip()
         elif name == "guid" and not address and child.get("isPermaLink", "true") == "true" and _URL.fullmatch(text):
             address = text
     if address.startswith("&"):  # an entity that was not resolved
@@ -255,24 +294,43 @@ def _iso(date: str) -> str:
         return date
 
 
-def _read_lines(text: str, found: _Reading) -> None:
-    for line in text.splitlines():
-        if _URL.fullmatch(line := line.strip("\ufeff \t")):
-            found.urls.setdefault(line, Listed(line))
+def _read_lines(source: _Source, found: _Reading) -> None:
+    rest = ""
+    for text in source.texts():
+        *lines, rest = (rest + text.replace("\r", "\n")).split("\n")
+        _take_lines(lines, found)
+        rest = rest[:_MAX_FIELD]  # a line without an end is no address
+        if found.is_full:
+            return
+    _take_lines([rest], found)
+
+
+def _take_lines(lines: list[str], found: _Reading) -> None:
+    for line in filter(None, lines):
+        address = line.strip("\ufeff \t")
+        if _URL.fullmatch(address):
+            found.urls.setdefault(address, Listed(address))
             if found.is_full:
                 return
 
 
-def _scan(text: str, found: _Reading) -> None:
+def _scan(texts: Iterator[str], found: _Reading) -> None:
     """Find addresses in what no XML parser reads."""
-    is_index = re.search(r"<(?:[\w-]+:)?sitemapindex\b", text, re.IGNORECASE)
-    for match in _LOC.finditer(text):
-        address = html.unescape(match[1]).strip()
-        if found.is_full:
-            return
-        if not _URL.match(address) or address in found.sitemaps:
-            continue
-        if is_index:
-            found.sitemaps.setdefault(address)
-        else:
-            found.urls.setdefault(address, Listed(address))
+    is_index = False
+    rest = ""
+    for text in texts:
+        window = rest + text
+        is_index = is_index or _INDEX.search(window) is not None
+        end = 0
+        for match in _LOC.finditer(window):
+            end = match.end()
+            address = html.unescape(match[1]).strip()
+            if found.is_full:
+                return
+            if not _URL.match(address) or address in found.sitemaps:
+                continue
+            if is_index:
+                found.sitemaps.setdefault(address)
+            else:
+                found.urls.setdefault(address, Listed(address))
+        rest = window[max(end, len(window) - _LONGEST_LOC) :]

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 from urllib.parse import urlencode
 
 from llmcrawler.errors import ConfigError
-from llmcrawler.urls.normalise import normalise
+from llmcrawler.urls.normalise import normalise, without_login
 from llmcrawler.urls.routes import normalise_with_route
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
@@ -144,7 +144,8 @@ def _url(given: Any, spell: Callable[[str], str | None] = normalise) -> str:
     text = given.strip() if isinstance(given, str) else ""
     url = spell(text if _SCHEME.match(text) else f"https://{text}") if text else None
     if url is None:
-        raise ValueError(f"url={_shown(given)} is not an http or https url")
+        shown = without_login(given.strip()) if isinstance(given, str) else given
+        raise ValueError(f"url={_shown(shown)} is not an http or https url")
     return url
 
 

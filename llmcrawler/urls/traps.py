@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import date
 
+from llmcrawler.urls.path_sessions import PathSessions
 from llmcrawler.urls.pattern import url_pattern
 
 _REPEATED = re.compile(r"((?:/[^/]+){1,4}?)\1\1(?=/|$)")
@@ -30,6 +31,8 @@ _SESSION_KEY = re.compile(
     r"|csrf\w*|xsrf\w*)",
     re.IGNORECASE,
 )
+_MAX_PARAMETERS = 100  # that are looked at one by one
+_LONGEST_KEY = 64  # that can say what a parameter is for; some of these patterns try each place of a longer one
 _CODE = re.compile(r"(?=\D*\d)[0-9A-Za-z_-]{16,}")
 # Only with a joint between year and month: 203011 is a product's number more often than a month.
 _DATE_END = re.compile(r"/((?:19|20)\d\d)[/-](0?[1-9]|1[0-2])(?:[/-]\d\d?)?/?$")
@@ -67,6 +70,7 @@ class _Combinations:
 
     admitted: int = 0
     is_exhausted: bool = False
+    size: int = 0  # values that are remembered
     values: dict[str, set[int] | None] = field(default_factory=dict)
 
     def observe(self, parts: list[tuple[str, str]]) -> int:
@@ -74,9 +78,12 @@ class _Combinations:
         for name, value in parts[:20]:
             known = self.values.setdefault(name, set()) if len(self.values) < 40 else self.values.get(name)
             if known is not None:
+                before = len(known)
                 known.add(hash(value))
+                self.size += len(known) - before
                 if len(known) > 4000:
                     self.values[name] = None
+                    self.size -= len(known)
         return max((2**62 if known is None else len(known) for known in self.values.values()), default=0)
 
 
@@ -89,18 +96,21 @@ class TrapGuard:
         self._limits = limits or TrapLimits()
         self._counts: dict[int, int] = {}  # by the hash of what is counted: the words would take ten times the memory
         self._combinations: dict[tuple[str, str], _Combinations] = {}
-        self._exhausted: dict[str, int] = {}  # facet searches, by host
+        self._values = 0  # in all combinations
+        self._path_sessions = PathSessions(self._count, self._limits.sessions)
 
     def reason_to_refuse(self, url: str) -> str | None:
         """Count the url; the trap that it belongs to and that is exhausted, else None."""
         address, _, query = url.partition("?")
         host_end = address.find("/", address.find("://") + 3)
         host, path = address[:host_end], address[host_end:]
-        parameters = [(key, value) for key, _, value in (part.partition("=") for part in query.split("&")) if key]
+        parts = query.split("&", _MAX_PARAMETERS)
+        parameters = [(key, value) for key, _, value in (part.partition("=") for part in parts) if key]
         return (
             self._growing_path(host, path)
             or self._calendar(host, path, parameters)
             or (self._session(address, parameters) if parameters else None)
+            or self._path_sessions.reason_to_refuse(host, path, query)
             or self._lists(host, path, parameters)
         )
 
@@ -140,13 +150,13 @@ class TrapGuard:
 
     def _session(self, address: str, parameters: list[tuple[str, str]]) -> str | None:
         """The same url with an ever-changing code."""
-        codes = [(key, value) for key, value in parameters if _CODE.fullmatch(value) and not _PAGE_KEY.fullmatch(key)]
+        codes = [(key, value) for key, value in parameters if _CODE.fullmatch(value) and not _says(_PAGE_KEY, key)]
         if not codes:
             return None
         rest = [parameter for parameter in parameters if parameter not in codes]
         # A code under an unknown name may be what names the page, unless a number beside it does so.
-        named = [key for key, _ in codes if _SESSION_KEY.fullmatch(key)]
-        if not named and not any(value.isdigit() and not _PAGE_KEY.fullmatch(key) for key, value in rest):
+        named = [key for key, _ in codes if _says(_SESSION_KEY, key)]
+        if not named and not any(value.isdigit() and not _says(_PAGE_KEY, key) for key, value in rest):
             return None
         limit = self._limits.sessions if named and rest else self._limits.sessions * 10
         if self._count("session", address, *(f"{key}={value}" for key, value in sorted(rest))) > limit:
@@ -157,7 +167,7 @@ class TrapGuard:
         """Sort orders, pages and facets of lists. A list is what is left without its order and its page."""
         pattern = url_pattern(f"{host}{path}")
         sorts = [(key, value) for key, value in parameters if _is_sort(key, value)]
-        pages = [(key, value) for key, value in parameters if _PAGE_KEY.fullmatch(key) and (key, value) not in sorts]
+        pages = [(key, value) for key, value in parameters if _says(_PAGE_KEY, key) and (key, value) not in sorts]
         if len(parameters) == 1 and parameters[0][0] == "p":  # WordPress's ?p=123 is a post
             pages = []
         rest = sorted(parameter for parameter in parameters if parameter not in sorts and parameter not in pages)
@@ -174,13 +184,13 @@ class TrapGuard:
 
     def _facets(self, host: str, pattern: str, parameters: list[tuple[str, str]], *, is_new: bool) -> str | None:
         combinations = self._combinations_of(host, pattern)
-        values = combinations.observe(parameters)
+        values = self._observe(combinations, parameters)
         # A host with facets on one list has them on all, so the next ones get less.
-        limit = max(20, self._limits.facets // (1 + self._exhausted.get(host, 0)))
+        limit = max(20, self._limits.facets // (1 + self._counts.get(hash(("exhausted", host)), 0)))
         if combinations.admitted >= limit and combinations.admitted >= 4 * values:
             if not combinations.is_exhausted:
                 combinations.is_exhausted = True
-                self._exhausted[host] = self._exhausted.get(host, 0) + 1
+                self._count("exhausted", host)
             return "trap: facets"
         combinations.admitted += is_new
         return None
@@ -191,7 +201,7 @@ class TrapGuard:
         if len(segments) < 4 or "{n}" in pattern or "{id}" in pattern or "{date}" in pattern:
             return None
         combinations = self._combinations_of(host, f"/{segments[0]}/*")
-        values = combinations.observe([(str(place), segment) for place, segment in enumerate(segments)])
+        values = self._observe(combinations, [(str(place), segment) for place, segment in enumerate(segments)])
         if combinations.admitted >= self._limits.path_facets and combinations.admitted >= 10 * values:
             return "trap: facets in the path"
         combinations.admitted += 1
@@ -202,19 +212,34 @@ class TrapGuard:
         found = self._combinations.pop(key, None) or _Combinations()
         self._combinations[key] = found
         if len(self._combinations) > self._limits.remembered // 50:
-            del self._combinations[next(iter(self._combinations))]
+            self._forget_oldest()
         return found
+
+    def _observe(self, combinations: _Combinations, parts: list[tuple[str, str]]) -> int:
+        before = combinations.size
+        values = combinations.observe(parts)
+        self._values += combinations.size - before
+        while self._values > 4 * self._limits.remembered and len(self._combinations) > 1:
+            self._forget_oldest()
+        return values
+
+    def _forget_oldest(self) -> None:
+        self._values -= self._combinations.pop(next(iter(self._combinations))).size
+
+
+def _says(meaning: re.Pattern[str], key: str) -> bool:
+    return len(key) <= _LONGEST_KEY and meaning.fullmatch(key) is not None
 
 
 def _is_sort(key: str, value: str) -> bool:
     """An order number or a page's own view is no sort order, so the value has a say."""
     if key == "C" and ";O=" in value:  # Apache's folders: ?C=M;O=A
         return True
-    if not _SORT_KEY.fullmatch(key):
+    if not _says(_SORT_KEY, key):
         return False
     if key.lower() in ("view", "mode", "display", "layout"):
         return value.lower() in _VIEWS
-    return not value.isdigit() or _COUNT_KEY.fullmatch(key) is not None
+    return not value.isdigit() or _says(_COUNT_KEY, key)
 
 
 def _date_of(path: str, parameters: list[tuple[str, str]]) -> tuple[int, int] | None:
@@ -224,12 +249,13 @@ def _date_of(path: str, parameters: list[tuple[str, str]]) -> tuple[int, int] | 
         return int(match[1]), int(match[2])
     year = month = None
     for key, value in parameters:
-        if _YEAR_KEY.fullmatch(key) and re.fullmatch(r"[12]\d{3}", value):
+        if _says(_YEAR_KEY, key) and re.fullmatch(r"[12]\d{3}", value):
             year = int(value)
-        elif _MONTH_KEY.fullmatch(key) and re.fullmatch(r"\d\d?", value):
+        elif _says(_MONTH_KEY, key) and re.fullmatch(r"\d\d?", value):
             month = min(int(value), 12)
-        elif (_DATE_KEY if "-" in value else _PLAIN_DATE_KEY).fullmatch(key) and (
-            match := _DATE_VALUE.fullmatch(value)
-        ) is not None:
+        elif (
+            _says(_DATE_KEY if "-" in value else _PLAIN_DATE_KEY, key)
+            and (match := _DATE_VALUE.fullmatch(value)) is not None
+        ):
             return int(match[1]), int(match[2])
     return (year, month) if year is not None and month is not None else None

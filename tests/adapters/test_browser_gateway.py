@@ -9,9 +9,9 @@ import pytest
 
 from llmcrawler.browser.executable import system_browser
 from llmcrawler.browser.gate import HostGate
-from llmcrawler.browser.gateway import Gateway, Upstream
+from llmcrawler.browser.gateway import Gateway, Upstream, Way
 from llmcrawler.errors import ConfigError
-from llmcrawler.urls import AddressGuard
+from llmcrawler.urls import AddressGuard, place_of
 from tests.servers.mock_site import MockSite
 
 
@@ -24,7 +24,8 @@ async def ask(port: int, text: str) -> str:
 
 
 async def looked_up(host: str) -> list[str]:
-    return {"inside.example": ["10.0.0.7"], "both.example": ["93.184.216.34", "127.0.0.1"]}.get(host, [host])
+    known = {"inside.example": ["10.0.0.7"], "both.example": ["93.184.216.34", "127.0.0.1"], "unknown.example": []}
+    return known.get(host, [host])
 
 
 @pytest.fixture
@@ -33,13 +34,20 @@ async def site():
         yield site
 
 
-def gateway(*start_hosts: str) -> Gateway:
-    return Gateway(AddressGuard(start_hosts), timeout_seconds=5, look=looked_up)
+def gateway(*start_urls: str) -> Gateway:
+    return Gateway(AddressGuard(start_urls), timeout_seconds=5, look=looked_up)
+
+
+def way_of(url: str) -> Way:
+    """Of a page of a private start."""
+    return Way(place=place_of(url))
 
 
 async def test_what_the_crawl_may_ask_is_passed_on_and_the_connection_ends(site):
-    way = gateway("127.0.0.1")
-    answer = await ask(await way.port(None), f"GET {site.url('/about/')} HTTP/1.1\nHost: x\nProxy-Connection: x\n\n")
+    way = gateway(site.url())
+    answer = await ask(
+        await way.port(way_of(site.url())), f"GET {site.url('/about/')} HTTP/1.1\nHost: x\nProxy-Connection: x\n\n"
+    )
     await way.close()
     assert answer.startswith("HTTP/1.1 200")
     assert "connection: close" in answer.lower()
@@ -48,8 +56,8 @@ async def test_what_the_crawl_may_ask_is_passed_on_and_the_connection_ends(site)
 
 
 async def test_a_tunnel_carries_bytes(site):
-    way = gateway("127.0.0.1")
-    port = await way.port(None)
+    way = gateway(site.url())
+    port = await way.port(way_of(site.url()))
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     host = site.origin.partition("//")[2]
     writer.write(f"CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
@@ -63,24 +71,60 @@ async def test_a_tunnel_carries_bytes(site):
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "2130706433", "inside.example", "both.example"])
 @pytest.mark.parametrize("method", ["CONNECT", "GET"])
 async def test_a_public_crawl_reaches_no_private_address_by_any_name(site, host, method):
-    way = gateway("shop.example")
+    way = gateway("http://shop.example/")
     place = f"{host}:{site.origin.rpartition(':')[2]}"
     target = place if method == "CONNECT" else f"http://{place}/"
-    assert await ask(await way.port(None), f"{method} {target} HTTP/1.1\nHost: {place}\n\n") == ""
+    assert await ask(await way.port(Way()), f"{method} {target} HTTP/1.1\nHost: {place}\n\n") == ""
     await way.close()
     assert not site.measures.hits
-    failure = way.failure(host)
+    failure = way.failure(f"http://{place}/")
     assert failure is not None
     assert failure.kind == "private_address"
 
 
 async def test_why_a_host_could_not_be_reached_is_known(unused_port):
-    way = gateway("127.0.0.1")
-    await ask(await way.port(None), f"GET http://127.0.0.1:{unused_port}/ HTTP/1.1\nHost: x\n\n")
-    failure = way.failure("127.0.0.1")
+    url = f"http://127.0.0.1:{unused_port}/"
+    way = gateway(url)
+    await ask(await way.port(way_of(url)), f"GET {url} HTTP/1.1\nHost: x\n\n")
+    await ask(await way.port(Way()), "CONNECT unknown.example:443 HTTP/1.1\nHost: x\n\n")
+    failures = way.failure(url), way.failure("https://unknown.example/")
     await way.close()
+    assert [failure.kind for failure in failures if failure is not None] == ["refused", "dns"]
+
+
+@pytest.mark.parametrize("method", ["CONNECT", "GET", "POST"])
+async def test_a_private_start_is_reached_from_its_own_pages_alone(site, method):
+    port = int(site.origin.rpartition(":")[2])
+    way = gateway("http://127.0.0.1:1/", site.url(), "http://shop.example/")
+    for source in (Way(), way_of("http://127.0.0.1:1/")):
+        place = f"127.0.0.1:{port}"
+        target = place if method == "CONNECT" else f"http://{place}/"
+        assert await ask(await way.port(source), f"{method} {target} HTTP/1.1\nHost: {place}\n\n") == ""
+    await way.close()
+    assert not site.measures.hits
+    failure = way.failure(site.url())
     assert failure is not None
-    assert failure.kind == "refused"
+    assert failure.kind == "private_address"
+
+
+async def test_names_that_a_proxy_looks_up_are_judged_unless_the_user_says_otherwise():
+    asked = []
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append((await reader.readuntil(b"\r\n\r\n")).split()[1])
+        writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(proxy, "127.0.0.1", 0)
+    upstream = Way(Upstream(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
+    for checks in (True, False):
+        guard = AddressGuard(["http://shop.example/"])
+        way = Gateway(guard, timeout_seconds=5, look=looked_up, checks_proxied=checks)
+        for host in ("inside.example", "unknown.example"):
+            await ask(await way.port(upstream), f"GET http://{host}/ HTTP/1.1\nHost: {host}\n\n")
+        await way.close()
+    server.close()
+    assert asked == [b"http://unknown.example/", b"http://inside.example/", b"http://unknown.example/"]
 
 
 async def test_a_proxy_is_asked_with_its_credentials(site):
@@ -92,11 +136,12 @@ async def test_a_proxy_is_asked_with_its_credentials(site):
         writer.close()
 
     server = await asyncio.start_server(proxy, "127.0.0.1", 0)
-    way = gateway("shop.example")
-    port = await way.port(Upstream(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", b"Basic eDp5"))
+    way = gateway("http://shop.example/")
+    proxy_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    port = await way.port(Way(Upstream(proxy_url, b"Basic eDp5")))
     answer = await ask(port, "GET http://93.184.216.34/a HTTP/1.1\nHost: 93.184.216.34\n\n")
     await ask(port, "CONNECT 93.184.216.34:443 HTTP/1.1\nHost: 93.184.216.34:443\n\n")
-    failure = way.failure("93.184.216.34")
+    failure = way.failure("https://93.184.216.34/")
     await way.close()
     server.close()
     assert answer.startswith("HTTP/1.1 407")

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import csv
 import errno
+import functools
 import io
 import json
+import marshal
+import pickle
+import subprocess
+import sys
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pyarrow.parquet as pq
 import pytest
 import yaml
 from langchain_core.documents import Document
+from lxml import etree
+from scrapy.statscollectors import MemoryStatsCollector
+from scrapy.utils.misc import load_object
 from scrapy.utils.project import get_project_settings
+from scrapy.utils.test import get_crawler
 
 from llmcrawler.arguments import ExploreOptions
 from llmcrawler.checking import check
@@ -24,10 +34,23 @@ from llmcrawler.exporters.csv import PagesCsvExporter
 from llmcrawler.exporters.documents import DocumentsExporter
 from llmcrawler.exporters.markdown import MarkdownExporter
 from llmcrawler.exporters.parquet import ParquetExporter
+from llmcrawler.exporters.plain import PagesMarshalExporter, PagesPickleExporter
+from llmcrawler.exporters.xml import PagesXmlExporter
 from llmcrawler.feeds.folder import NoteFolder
-from llmcrawler.items import Page, PageError, Template
+from llmcrawler.items import Page, PageError, Template, Url
+from llmcrawler.pipelines.feed import FeedPipeline
 
 SITE = "https://a.test"
+
+
+@dataclass
+class Found:
+    url: str
+    source: str
+    priority: float | None = None
+    kind: str = "url"
+
+
 PAGES = [
     Page(url=f"{SITE}/Lamp", status=200, title="Lamp", text="# Lamp", confidence=1, record={"price": 10, "in": ["x"]}),
     Page(url=f"{SITE}/lamp", status=200, title="a\ud800b", text="half \udc00 pair", record={"price": "ten", "in": "y"}),
@@ -46,7 +69,7 @@ WITH_TEXT = [page.url for page in PAGES if page.text]
 
 def exported(exporter_class, items=(*PAGES, TEMPLATE), file=None, **options):
     file = file or io.BytesIO()
-    exporter = exporter_class(file, encoding="utf-8", indent=0, **{"fields_to_export": None, **options})
+    exporter = exporter_class(file, **{"encoding": "utf-8", "indent": 0, "fields_to_export": None, **options})
     exporter.start_exporting()
     for item in items:
         exporter.export_item(item)
@@ -132,7 +155,7 @@ def test_csv_has_a_column_for_each_field_of_any_record():
     )
     assert (rows[5]["error.kind"], rows[5]["error.attempts"], rows[0]["error.kind"]) == ("http_404", "2", "")
     assert json.loads(rows[6]["results"]) == {"words": {"a": 1}, "n": 2}
-    assert rows[2]["text"] == PAGES[2].text
+    assert rows[2]["text"] == f"'{PAGES[2].text}"  # a spreadsheet would take it for a formula
 
 
 def test_csv_has_the_columns_that_were_asked_for_without_waiting():
@@ -155,6 +178,123 @@ def test_csv_that_is_added_to_keeps_its_header_and_says_what_it_has_no_column_fo
     assert "no column for record.price.eur" in caplog.text
 
 
+FORMULAS = (
+    '=HYPERLINK("http://evil.test")',
+    *("+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "\uff1d1", "-", "+49 30 1"),
+)
+PLAIN = ("-5", "+3.2", "-1e5", "-1,234.50", "-.5", "-12%", "5-3", "a=b", "", "'=1", "{=}")
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_what_a_spreadsheet_would_work_out_is_text_in_csv(is_on):
+    pages = [Page(url=SITE, title=title, record={"name": title, "amount": -5}) for title in (*FORMULAS, *PLAIN)]
+    rows = rows_of(exported(PagesCsvExporter, pages, neutralises=is_on).getvalue())
+    shown = [f"'{text}" if is_on else text for text in FORMULAS] + list(PLAIN)
+    assert [row["title"] for row in rows] == [row["record.name"] for row in rows] == shown
+    assert {row["record.amount"] for row in rows} == {"-5"}
+
+
+def test_csv_that_is_added_to_needs_a_header(tmp_path):
+    path = tmp_path / "pages.csv"
+    path.write_text('"' + "x" * 200_000)
+    with path.open("ab") as file, pytest.raises(ConfigError, match="no line of CSV"):
+        PagesCsvExporter(file)
+
+
+LINES = (
+    *PAGES,
+    Page(
+        url=f"{SITE}/names",
+        text="a\x00b\x0b\ufffe\U0010ffff\r\n]]><&\x85",
+        record={
+            "$schema": 1,
+            "": 2,
+            "a b": {"x:y": 3},
+            "1st": [4, [5]],
+            "xml": 6,
+            "field": 7,
+            "é": 8,
+            'q"<&\n\x01': None,
+        },
+        change="changed",
+        results={"ok": True},
+    ),
+    TEMPLATE,
+    Template("t2", schema={"$schema": "x", "properties": {"": {}}}, selectors=[{"xpath": "//a[. = '<']"}]),
+    Url(url=f"{SITE}/x", title="\x07"),
+    {"url": "u", "found": [Found(SITE, "sitemap")]},
+)
+
+
+def read_xml(element) -> object:
+    """What the rule says that was written."""
+    if not len(element):
+        return element.text or ""
+    parts = [
+        (part.get("name") if part.tag == "field" and "name" in part.attrib else part.tag, part) for part in element
+    ]
+    if all(name == "value" for name, _part in parts):
+        return [read_xml(part) for _name, part in parts]
+    return {name: read_xml(part) for name, part in parts}
+
+
+@pytest.mark.parametrize("indent", [None, 0, 3])
+@pytest.mark.parametrize("encoding", ["utf-8", "iso-8859-1", "utf-16"])
+@pytest.mark.parametrize("parse", [etree.fromstring, ElementTree.fromstring])
+def test_xml_is_well_formed_and_says_what_was_there(parse, encoding, indent):
+    root = parse(exported(PagesXmlExporter, LINES, encoding=encoding, indent=indent).getvalue())
+    items = [read_xml(item) for item in root]
+    assert (root.tag, {item.tag for item in root}, len(items)) == ("items", {"item"}, len(LINES))
+    names = items[len(PAGES)]
+    if not indent:
+        assert names["text"] == "a\ufffdb\ufffd\ufffd\U0010ffff\r\n]]><&\x85"
+    assert {name: value for name, value in names["record"].items() if name != "a b"} == {
+        "$schema": "1",
+        "": "2",
+        "1st": ["4", ["5"]],
+        "xml": "6",
+        "field": "7",
+        "é": "8",
+        'q"<&\n\ufffd': "",
+    }
+    assert names["record"]["a b"] == {"x:y": "3"}
+    assert names["results"] == {"ok": "true"}
+    assert names["status"] == ""
+    gone = items[[page.url for page in PAGES].index(f"{SITE}/gone")]
+    assert gone["error"] == {"stage": "fetch", "kind": "http_404", "message": "404 Not Found", "attempts": "2"}
+    assert items[-3]["schema"] == {"$schema": "x", "properties": {"": ""}}
+    assert items[-1]["found"] == [{"url": SITE, "source": "sitemap", "priority": "", "kind": "url"}]
+
+
+def test_python_formats_hold_plain_values():
+    pages = [PAGES[0], PAGES[5]]
+    lines = [page.as_line() for page in pages]
+    for exporter_class, load in ((PagesPickleExporter, pickle.load), (PagesMarshalExporter, marshal.load)):
+        file = exported(exporter_class, pages)
+        file.seek(0)
+        assert [load(file) for _page in pages] == lines
+
+
+DEEP = functools.reduce(lambda inner, _: {"a": [inner]}, range(5_000), 1)
+
+
+@pytest.mark.parametrize(
+    "name", ["csv", "documents", "json", "jsonlines", "markdown", "marshal", "parquet", "pickle", "xml"]
+)
+def test_no_form_minds_how_deep_a_page_nests_its_values(name):
+    """As it stands in a page's JSON-LD, or in what a stage of the user's found."""
+    page = Page(url=f"{SITE}/\ud800", text="text", record={"deep": DEEP}, results={"n": float("nan"), "b": 1 << 20_000})
+    page.error = PageError("fetch", "odd", "said \udcff")
+    FeedPipeline(MemoryStatsCollector(get_crawler()), with_text=True).process_item(page)
+    exporter_class = load_object(get_project_settings().getwithbase("FEED_EXPORTERS")[name])
+    data = exported(exporter_class, [page]).getvalue()
+    assert data
+    if name == "jsonlines":
+        line = json.loads(data, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+        assert (line["url"], line["error"]["message"]) == (f"{SITE}/\ufffd", "said \ufffd")
+        assert line["results"] == {"n": None, "b": None}
+
+
 @pytest.mark.parametrize("items", [(), (TEMPLATE,), (Page(url=SITE),)])
 def test_feeds_without_a_page_can_be_read(items):
     pages = sum(isinstance(item, Page) for item in items)
@@ -164,14 +304,6 @@ def test_feeds_without_a_page_can_be_read(items):
     assert exported(PagesCsvExporter, items).getvalue().startswith(b"url,kind,")
     with zipfile.ZipFile(exported(MarkdownExporter, items)) as archive:
         assert archive.namelist() == ["index.jsonl", "index.md"]
-
-
-@dataclass
-class Found:
-    url: str
-    source: str
-    priority: float | None = None
-    kind: str = "url"
 
 
 @pytest.mark.parametrize("item", [Found(SITE, "sitemap", 0.5), {"url": SITE, "source": "sitemap", "priority": 0.5}])
@@ -218,3 +350,16 @@ def test_a_library_that_is_missing_is_named_before_the_first_request(monkeypatch
         check(settings, ExploreOptions(urls=(SITE,)), "explore")
     settings.set("FEEDS", {"pages.jsonl": {"format": "documents"}})
     check(settings, ExploreOptions(urls=(SITE,)), "explore")
+
+
+def test_what_parquet_needs_is_loaded_before_its_first_row():
+    """In a process of its own, where nothing else has loaded it."""
+    code = (
+        "import sys, io; from llmcrawler.exporters.parquet import ParquetExporter as P;"
+        "from llmcrawler.items import Page;"
+        "P.prepare(); before = set(sys.modules); one = P(io.BytesIO()); one.export_item(Page(url='http://a.test/'));"
+        "one.finish_exporting();"
+        "print([name for name in set(sys.modules) - before if name.split('.')[0] in ('pandas', 'pyarrow', 'numpy')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,7 +1,5 @@
 """What a proxy does to a request, and that it is no way around the check of private addresses."""
 
-import asyncio
-import socket
 from types import SimpleNamespace
 
 import pytest
@@ -32,15 +30,6 @@ def crawler_of(url: str = URL, **settings):
 
 def proxy_of(url: str = URL, **settings) -> ProxyMiddleware:
     return ProxyMiddleware.from_crawler(crawler_of(url, **settings))
-
-
-def names(monkeypatch, found: dict[str, list[str]]) -> None:
-    async def getaddrinfo(host, _port, **_options):
-        if host not in found:
-            raise socket.gaierror(socket.EAI_NONAME, "unknown")
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0)) for address in found[host]]
-
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
 
 
 def test_without_proxies_nothing_stands_in_the_way():
@@ -139,40 +128,6 @@ async def test_a_country_without_proxies_refuses_its_request_only():
     with pytest.raises(RequestRefused, match="no proxy in IT") as refused:
         await middleware.process_request(Request(URL, meta={"proxy_country": "IT"}))
     assert refused.value.kind == "no_proxy"
-
-
-@pytest.mark.parametrize(
-    ("addresses", "is_refused"),
-    [
-        ({"rebind.example": ["10.0.0.7"]}, True),
-        ({"rebind.example": ["93.184.215.14", "::1"]}, True),
-        ({"rebind.example": ["93.184.215.14"]}, False),
-        ({}, False),  # no name service here; the proxy has one
-    ],
-)
-async def test_a_name_of_a_private_address_is_refused_though_the_proxy_looks_it_up(monkeypatch, addresses, is_refused):
-    names(monkeypatch, addresses)
-    middleware, request = proxy_of(PROXY_CHECK_NAMES=True), Request("http://rebind.example/x")
-    if not is_refused:
-        await middleware.process_request(request)
-        assert "proxy" in request.meta
-        return
-    with pytest.raises(RequestRefused) as refused:
-        await middleware.process_request(request)
-    assert refused.value.kind == "private_address"
-
-
-async def test_the_proxys_own_machine_is_no_target(monkeypatch):
-    names(monkeypatch, {"gate.example": ["192.168.1.1"]})
-    with pytest.raises(RequestRefused):
-        await proxy_of(PROXY_CHECK_NAMES=True).process_request(Request("http://gate.example:8080/admin"))
-
-
-async def test_a_start_host_may_be_private_through_a_proxy_too(monkeypatch):
-    names(monkeypatch, {"wiki.corp": ["10.1.2.3"]})
-    middleware = proxy_of("http://wiki.corp/", PROXY_CHECK_NAMES=True)
-    await middleware.process_request(request := Request("http://wiki.corp/page"))
-    assert "proxy" in request.meta
 
 
 async def test_a_users_proxy_may_have_a_private_address_and_other_names_may_not():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,7 +19,7 @@ class Exporter:
     """Feeds in files, and what Scrapy's FeedExporter does with them."""
 
     def __init__(self, folder: Any, formats: list[str]) -> None:
-        self.stats: dict[str, int] = {}
+        self.failed: list[Any] = []
         self.slots = []
         for name in formats:
             storage = FileFeedStorage(str(folder / f"pages.{name}"))
@@ -31,9 +32,14 @@ class Exporter:
             get_extension=lambda _cls: self,
             spider=object(),
             signals=SimpleNamespace(connect=lambda _handler, _signal: None),
-            stats=SimpleNamespace(get_stats=lambda: self.stats),
         )
         self.feeds = SafeFeeds(self.crawler)
+
+    def fail(self, slot: Any, _error: Exception) -> None:
+        self.failed.append(slot)
+
+    def has_failed(self, slot: Any) -> bool:
+        return slot in self.failed
 
     def item_scraped(self, _item: Page, _spider: Any = None) -> None:
         for slot in self.slots:
@@ -47,7 +53,7 @@ class Exporter:
         slot = self.slots.pop(number)
         slot.file.close()
         if fails:
-            self.stats["feedexport/failed_count/S3FeedStorage"] = 1
+            self.failed.append(slot)
         self.feeds._feed_slot_closed(slot)
 
 
@@ -94,6 +100,28 @@ def test_a_line_of_a_feed_that_could_not_be_stored_stays(exporter):
     exporter.feeds.note_kept(exporter.feeds.unsafe([URL]))
     exporter.close(0, fails=True)
     assert exporter.feeds.take_safe() == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("exporter", [["jsonlines", "csv"]], indirect=True)
+def test_a_line_that_a_full_disk_did_not_take_is_kept(exporter):
+    exporter.slots[1].file.close()
+    exporter.slots[1].file = full = Path("/dev/full").open("wb")  # noqa: SIM115 - as a storage does
+    exporter.scrape()
+    assert exporter.feeds.unsafe([URL]) == {URL}
+    assert exporter.failed == [exporter.slots[1]]
+    with pytest.raises(OSError, match="No space left"):
+        full.close()
+
+
+@pytest.mark.parametrize("exporter", [["json", "json"]], indirect=True)
+def test_a_feed_that_was_stored_is_not_taken_for_one_that_failed_before_it_was(exporter):
+    exporter.scrape()
+    exporter.feeds.note_kept(exporter.feeds.unsafe([URL]))
+    exporter.failed.append(object())  # another batch, whose storing is not at its end
+    exporter.close(0)
+    exporter.close(0)
+    assert exporter.feeds.take_safe() == [URL]
 
 
 @pytest.mark.parametrize("exporter", [["jsonlines"]], indirect=True)

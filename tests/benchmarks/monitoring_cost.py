@@ -1,4 +1,5 @@
-"""What it costs to be watched: CPU seconds of a crawl with metrics, traces and JSON logs, over those of one without.
+"""What it costs to be watched: CPU seconds of a crawl with metrics, traces, JSON logs or the loop's watchdog, over
+those of one without.
 
     python -m tests.benchmarks.monitoring_cost [--pages 800] [--runs 3]
 
@@ -22,6 +23,7 @@ WAYS = {
     "metrics": ("METRICS_TEXTFILE={folder}/crawl.prom",),
     "traces": ("TRACES=tests.e2e.spans_in_file.SpansInFile",),
     "json log": ("LOG_FORMAT=json",),
+    "watchdog": ("LOOP_WATCHDOG_MS=50",),
 }
 
 

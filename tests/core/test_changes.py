@@ -19,7 +19,7 @@ def version(**changes: str) -> Version:
     return Version(html, read_page(html, "http://a.test/lamp"))
 
 
-def price_of(one: Version) -> dict[str, str]:
+async def price_of(one: Version) -> dict[str, str]:
     return {"price": one.html.split("class=price>")[1].split("<")[0]}
 
 
@@ -34,9 +34,9 @@ def price_of(one: Version) -> dict[str, str]:
         ({"price": "13.00"}, False),
     ],
 )
-def test_a_change_is_what_a_reader_of_the_page_would_tell(changes, is_same):
+async def test_a_change_is_what_a_reader_of_the_page_would_tell(changes, is_same):
     boilerplate = Boilerplate()
     for n in range(6):  # the menu is that of the whole site, by now
         others = {**changes, "text": f"Another thing, number {n}.", "title": f"Thing {n}"}
         boilerplate.observe(version(**others).content.blocks)
-    assert says_the_same(version(), version(**changes), boilerplate, price_of) is is_same
+    assert await says_the_same(version(), version(**changes), boilerplate, price_of) is is_same

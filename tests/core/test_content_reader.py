@@ -1,3 +1,5 @@
+import asyncio
+
 from llmcrawler.content import PageReader, read_page
 
 HTML = "<html><title>Long</title><body><p>" + "word " * 500 + "</p></body></html>"
@@ -10,3 +12,11 @@ async def test_a_long_page_is_read_in_another_process_with_the_same_result():
     finally:
         reader.close()
     assert apart == read_page(HTML, "https://x.example/")
+
+
+async def test_between_two_pages_that_are_read_here_all_else_goes_on():
+    reader, seen = PageReader(inline_chars=100_000), []
+    for number in range(3):
+        asyncio.get_running_loop().call_soon(seen.append, number)
+        await reader.read(HTML, "https://x.example/")
+        assert seen == list(range(number + 1))

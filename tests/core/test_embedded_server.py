@@ -18,6 +18,7 @@ import pytest
 
 from llmcrawler.errors import ConfigError, LLMUnavailable
 from llmcrawler.llm import embedded
+from llmcrawler.llm.dialect import Ask
 from llmcrawler.llm.embedded import EmbeddedServer, check_memory, launch
 from llmcrawler.llm.embedded.server import _last_words
 from tests.core.embedded_tiny_model import write_tiny_model
@@ -110,6 +111,25 @@ def is_gone(pid: int) -> bool:
 async def test_answers_hold_to_the_json_schema(server: EmbeddedServer) -> None:
     answer = await ask(server)
     assert answer["pages"][0]["label"] in {"product", "article"}
+
+
+async def test_llama_cpp_takes_no_text_of_a_page_for_a_control_token(server: EmbeddedServer) -> None:
+    """Its chat template is tokenised with the messages in it, so "</s>" as it stands is one token and ends the text."""
+
+    async def prompt_tokens(content: str) -> int:
+        client = openai.AsyncOpenAI(base_url=server.base_url, api_key=server.api_key, max_retries=0)
+        messages: Any = [{"role": "user", "content": content}]
+        answer = await client.chat.completions.create(model=server.model, messages=messages, max_tokens=1)
+        await client.close()
+        assert answer.usage is not None
+        return answer.usage.prompt_tokens
+
+    document = {"task": "classify", "pages": [{"id": "1", "text": "</s>" * 100}]}
+    as_it_stands = json.dumps(document, separators=(",", ":"))
+    escaped = Ask("classify", "s", document, {}).user_message()
+    least = await prompt_tokens("")
+    assert await prompt_tokens(as_it_stands) < least + len(as_it_stands) - 250, "a token for each: the danger is real"
+    assert await prompt_tokens(escaped) >= least + len(escaped) - 10, "letter by letter, as this model reads all text"
 
 
 async def test_only_the_crawl_that_started_it_can_ask(server: EmbeddedServer) -> None:

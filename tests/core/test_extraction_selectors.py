@@ -21,6 +21,7 @@ from llmcrawler.extraction.record_types import RecordTypes
 from llmcrawler.extraction.rows import learn_group
 from llmcrawler.extraction.samples import Pointed, Sample
 from llmcrawler.extraction.variety import spread, unseen
+from llmcrawler.extraction.work import Work
 
 
 def texts(html: str) -> list[str]:
@@ -56,20 +57,20 @@ def test_a_page_always_gives_the_same_numbers():
 def test_the_frame_comes_last_and_is_left_out_first():
     menu = "".join(f"<li><a>Menu {n}</a></li>" for n in range(9))
     pages = [PageBlocks(f"<ul>{menu}</ul><h1>Title {n}</h1><p>Own {n}</p>") for n in range(5)]
-    repeated = repeated_texts(pages)
+    repeated = repeated_texts([page.listed() for page in pages])
     assert {f"Menu {n}" for n in range(9)} <= repeated
     # The two blocks before a page's own stay with it: they may be its labels.
-    shown = [block.text for block in shown_blocks(pages[0], repeated, 1000)]
+    shown = [block.text for block in shown_blocks(pages[0].listed(), repeated, 1000)]
     assert shown[:4] == ["Menu 7", "Menu 8", "Title 0", "Own 0"]
     assert {f"Menu {n}" for n in range(7)} <= set(shown[4:])
-    few = [block.text for block in shown_blocks(pages[0], repeated, 45)]
+    few = [block.text for block in shown_blocks(pages[0].listed(), repeated, 45)]
     assert shown[:4] == few[:4]
     assert len(few) < len(shown)
 
 
 def test_long_texts_lose_their_ends_when_the_budget_is_short():
     page = PageBlocks(f"<p>{'word ' * 2000}</p><p>{'more ' * 2000}</p>")
-    shown = shown_blocks(page, (), 300)
+    shown = shown_blocks(page.listed(), (), 300)
     assert sum(len(block.text) for block in shown) < 1300
     assert all(block.text.endswith("…") for block in shown)
 
@@ -85,7 +86,7 @@ def test_every_candidate_gives_the_value_on_its_own_page(text):
     block = next(block for block in page.blocks if block.text == text)
     candidates = candidates_for([page.spots[block.n]])
     assert candidates
-    exact = [one for one in candidates if text in texts_within(page.root, one.selector)]
+    exact = [one for one in candidates if text in texts_within(page.root, one.selector, Work())]
     assert len(exact) == len(candidates) or text == "978"  # the paragraph around it is a candidate too
     assert len(exact) >= 3
 
@@ -112,7 +113,7 @@ def test_selectors_can_be_pasted_into_a_shell():
         for one in candidates_for([page.spots[block.n]]):
             run = parsel.css if one.selector.language == "css" else parsel.xpath
             found = run(one.selector.query)
-            assert len(found) == len(nodes_at(page.root, one.selector)), one.selector
+            assert len(found) == len(nodes_at(page.root, one.selector, Work())), one.selector
 
 
 @pytest.mark.parametrize(

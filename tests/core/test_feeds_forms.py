@@ -20,7 +20,7 @@ from llmcrawler.feeds.front_matter import front_matter
 from llmcrawler.feeds.names import file_name
 from llmcrawler.feeds.notes import note_of
 from llmcrawler.feeds.table import FlatTable
-from llmcrawler.feeds.values import clean, flatten
+from llmcrawler.feeds.values import MAX_DEPTH, clean, flatten
 from llmcrawler.items import Page
 
 TEXT = st.text(st.characters(codec=None), max_size=20)  # lone surrogates and control characters too
@@ -71,6 +71,8 @@ def test_what_json_cannot_say_becomes_what_it_can(value, cleaned):
     [
         ({"a": {"b": 1, "c": ["x", {"d": None}]}}, {"r.a.b": 1, "r.a.c": '["x", {"d": null}]'}),
         ({"a.b": 1, "a": {"b": 2}}, {"r.a.b": 1, "r.a.b_": 2}),
+        ({"a.b": 1, "a": {"b": 2, "b_": 3}}, {"r.a.b": 1, "r.a.b_": 2, "r.a.b__": 3}),
+        ({"x" * 250: {"y": {"z": 1}}}, {"r." + "x" * 250: '{"y": {"z": 1}}'}),
         ({}, {}),
         ("text", {"r": "text"}),
         (None, {"r": None}),
@@ -180,6 +182,38 @@ def test_a_cell_has_the_type_of_its_column_or_is_refused(kind, value, cell):
             fitted(Column("c", kind), value)
     else:
         assert fitted(Column("c", kind), value) == cell
+
+
+def test_names_that_collide_cost_no_more_than_others():
+    """The same name in 2**12 ways: looking through all of its namesakes would take eight million steps."""
+
+    def split(parts: list[str]) -> dict[str, object]:
+        found = {".".join(parts): 1}
+        for at in range(1, len(parts)):
+            found[".".join(parts[:at])] = split(parts[at:])
+        return found
+
+    flat = flatten("r", split(list("abcdefghijklm")))
+    assert len(flat) == 2**12
+    assert max(map(len, flat)) < 40
+
+
+def test_values_are_cut_at_a_depth():
+    value: object = 1
+    for _level in range(100_000):
+        value = {"a": value}
+    cleaned = clean({"deep": value, "list": [1]})
+    assert cleaned["list"] == [1]
+    depth = 0
+    while isinstance(cleaned, dict):
+        cleaned, depth = cleaned.get("deep", cleaned.get("a")), depth + 1
+    assert (cleaned, depth) == (None, MAX_DEPTH)
+
+
+def test_a_name_of_a_record_that_no_header_should_hold_goes_into_the_rest():
+    table = FlatTable(columns_of(Page))
+    row = table.row_of(Page(url="u", record={"n" * 1000: 1, "a": 2}).as_line())
+    assert (row["record.a"], row["record"]) == (2, json.dumps({"n" * 1000: 1}))
 
 
 def test_a_table_has_the_record_columns_of_all_its_rows_and_loses_none_beyond_its_width():

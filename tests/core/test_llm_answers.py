@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from typing import Any
 
 import pytest
@@ -125,3 +126,53 @@ def test_a_whole_number_is_given_as_one() -> None:
 def test_what_is_read_of_any_text_fits_the_schema(text: str) -> None:
     with contextlib.suppress(BadAnswer):
         assert misfit(read_answer(text, SCHEMA, salvage=True), SCHEMA) == ""
+
+
+ENTRIES = {"type": "object", "properties": {"pages": {"type": "array", "items": ENTRY, "maxItems": 4}}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>" * 140_000,
+        "<think>a</think>" * 60_000,
+        '{"pages": [' + '{"id": "1"},' * 100_000 + "0]}",
+        '{"pages": [' + "0," * 400_000 + "0]}",
+        '{"pages": [' + '{"id": "1", "label": "a"},' * 4_000 + "0]}",
+        "{" + '"' * 900_000,
+        '{"' + '\\"' * 450_000,
+        '{"' + "\\" * 900_001,
+        '{"a":' * 200_000,
+        "[" * 1_000_000,
+        "[[[[[" + "1.2345678901234567e-300," * 40_000,
+        "[" + "9" * 1_000_000 + "]",
+        "{" + " " * 1_000_000,
+    ],
+    ids=lambda text: text[:12],
+)
+def test_the_longest_answers_are_read_in_no_time_or_refused(text: str) -> None:
+    """Under the code before, the first of these took minutes. 5 s is far more than any may take, on any machine."""
+    before = time.process_time()
+    with pytest.raises(BadAnswer):
+        read_answer(text, ENTRIES, salvage=True)
+    assert time.process_time() - before < 5
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "9" * 5_000, "1" + "0" * 30, "1e999", "true"])
+def test_a_number_that_is_none_fits_nowhere(number: str) -> None:
+    schema = {"properties": {"n": {"type": "number", "minimum": 0, "maximum": 1}}}
+    with pytest.raises(BadAnswer):
+        read_answer(f'{{"n": {number}}}', schema)
+
+
+def test_half_a_surrogate_pair_in_an_answer_can_be_written_to_a_file() -> None:
+    answer = read_answer('{"name": "caf\\u00e9 \\ud800", "names": ["\\udfff"]}', {"properties": NAMES})
+    assert answer == {"name": "caf\xe9 ?", "names": ["?"]}
+
+
+def test_brackets_and_quotes_in_strings_of_a_cut_answer_close_nothing() -> None:
+    cut = '{"pages": [{"id": "a\\\\\\"}]", "label": "a"}, {"id": "2", "label": "b"}, {"id": "}]'
+    assert [page["id"] for page in read_answer(cut, SCHEMA, salvage=True)["pages"]] == ['a\\"}]', "2"]
+
+
+NAMES = {"name": {"type": "string"}, "names": {"type": "array", "items": {"type": "string"}}}

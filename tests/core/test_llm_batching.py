@@ -355,3 +355,45 @@ async def test_every_batch_says_in_one_line_what_became_of_it(caplog: pytest.Log
         (4, 3, "partial"),
         (1, 1, "ok"),
     ]
+
+
+def tens(question: int) -> int:
+    return question // 10
+
+
+async def test_questions_of_two_groups_share_no_call() -> None:
+    crawl = Crawl(Worker(), group_of=tens)
+    tasks = crawl.submit(11, 21, 12, 22, 13, 23)
+    await crawl.time.settle()
+    assert crawl.worker.asked == [], "neither group is full"
+    tasks += crawl.submit(24, 25)
+    await crawl.time.settle()
+    assert crawl.worker.asked == [[21, 22, 23, 24]]
+    assert await crawl.outcomes(tasks) == [2 * n for n in (11, 21, 12, 22, 13, 23, 24, 25)]
+    assert crawl.worker.asked == [[21, 22, 23, 24], [11, 12, 13], [25]]
+
+
+async def test_pressure_sends_every_group_the_oldest_first() -> None:
+    crawl = Crawl(Worker(), group_of=tens, rules={"wait_seconds": 60.0})
+    tasks = crawl.submit(31)
+    await crawl.time.tick()
+    tasks += crawl.submit(11, 21)
+    await crawl.time.tick()
+    crawl.pressure = "idle"
+    assert await crawl.outcomes(tasks + crawl.submit(32)) == [62, 22, 42, 64]
+    assert crawl.worker.asked == [[31, 32], [11], [21]]
+
+
+async def test_what_is_asked_again_stays_in_its_group() -> None:
+    for spoil in (leave_out(11, 21, times=3), poison(11)):
+        crawl = Crawl(Worker(spoil), group_of=tens)
+        await crawl.outcomes(crawl.submit(11, 12, 13, 21, 22, 23, 31))
+        assert all(len(set(map(tens, asked))) == 1 for asked in crawl.worker.asked)
+
+
+async def test_many_groups_of_few_questions_cost_one_call_each() -> None:
+    crawl = Crawl(Worker(), group_of=tens, rules={"max_questions": 20})
+    tasks = [task for group in range(64) for task in crawl.submit(*range(10 * group, 10 * group + 3))]
+    await crawl.outcomes(tasks)
+    assert len(crawl.worker.asked) == 64
+    assert (crawl.batcher.waiting_count, crawl.batcher.in_flight_count) == (0, 0)

@@ -1,5 +1,6 @@
 """The services' APIs, as local servers that speak them over HTTP."""
 
+import contextlib
 import json
 import logging
 from contextlib import asynccontextmanager
@@ -186,3 +187,76 @@ async def test_an_api_that_is_not_there_is_told():
     settings = {"PROXY_PROVIDER": "proxyscrape", "PROXY_API_URL": "http://127.0.0.1:9"}
     with pytest.raises(NoProxy, match="cannot be reached"):
         await resolve_proxies(settings, {"PROXY_PROXYSCRAPE_KEY": KEY}).load()
+
+
+def nested(depth):
+    return b"[" * depth + b"]" * depth
+
+
+HOSTILE = {
+    "nested": nested(500_000),
+    "nested a little too deep": nested(990),
+    "nested entries": b'{"results": [{"proxy_address": ' + nested(900) + b', "port": 1}]}',
+    "entries of anything": b'{"results": [1, null, {"proxy_address": {"a": 1}, "port": [1]}]}',
+    "a port that is none": b'{"results": [{"proxy_address": "a.b", "port": "many"}]}',
+    "a long port": b'{"results": [{"proxy_address": "a", "port": "%s"}], "proxies": []}' % (b"9" * 5_000),
+    "a host that is a path": b'{"results": [{"proxy_address": "a/../b c", "port": 1}]}',
+    "a million lines": b"10.0.0.1:80\n" * 1_000_000,
+    "thirty thousand lines": b"10.0.0.1:80\n" * 30_000,
+    "many values": b'{"results": [' + b"[]," * 1_000_000 + b"0]}",
+    "garbage": bytes(range(256)) * 100,
+    "one long line": b"a" * 1_000_000,
+}
+
+
+@pytest.mark.parametrize("service", PATHS)
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
+async def test_whatever_a_service_sends_is_an_error_that_names_it(service, body):
+    async def answer(_request):
+        return web.Response(body=body, content_type="text/html", charset="punycode")
+
+    async with api(*PATHS[service], answer) as url:
+        settings = {"PROXY_PROVIDER": service, "PROXY_API_URL": url, "PROXY_IPROYAL_LOGIN": "me:password-7"}
+        with pytest.raises(NoProxy) as error:
+            await resolve_proxies(settings, {f"PROXY_{service.upper()}_KEY": KEY}).load()
+    assert "API gives" in str(error.value) or "does not answer with JSON" in str(error.value)
+    assert len(str(error.value)) < 200
+
+
+@pytest.mark.parametrize("service", PATHS)
+async def test_an_answer_of_a_service_is_bounded_and_no_redirect_is_followed(service):
+    followed = []
+
+    async def elsewhere(request):
+        followed.append(request)
+
+    async def endless(request):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        with contextlib.suppress(ConnectionError):
+            for _ in range(3_200):
+                await response.write(b"a" * 65_536)
+        return response
+
+    async def moved(_request):
+        raise web.HTTPTemporaryRedirect(f"{url}/elsewhere")
+
+    async with api("*", "/elsewhere", elsewhere) as url:
+        for handler, said in ((endless, "more than 8,388,608 bytes"), (moved, "status 307")):
+            async with api(*PATHS[service], handler) as service_url:
+                settings = {"PROXY_PROVIDER": service, "PROXY_API_URL": service_url, "PROXY_IPROYAL_LOGIN": "me:pw"}
+                with pytest.raises(NoProxy, match=said):
+                    await resolve_proxies(settings, {f"PROXY_{service.upper()}_KEY": KEY}).load()
+    assert not followed
+
+
+async def test_half_a_surrogate_pair_in_a_login_can_be_sent_and_hidden():
+    async def entry(_request):
+        one = {"proxy_address": "10.0.0.1", "port": 80, "username": "me\ud800", "password": "p\udfff"}
+        return web.json_response({"next": None, "results": [one]})
+
+    async with api("GET", "/api/v2/proxy/list/", entry) as url:
+        settings = {"PROXY_PROVIDER": "webshare", "PROXY_WEBSHARE_KEY": KEY, "PROXY_API_URL": url}
+        (proxy,) = await resolve_proxies(settings, {}).load()
+    assert proxy.authorization
+    assert proxy.hide("p? said") == "*** said"

@@ -6,6 +6,7 @@ from llmcrawler.rendering import ALWAYS, AUTO, NEVER, RenderChoice, found_links,
 from llmcrawler.rendering.choice import has_gained
 from llmcrawler.rendering.contexts import ContextTurns
 from llmcrawler.rendering.traffic import Ask, TrafficRules
+from llmcrawler.urls import AddressGuard
 
 SCRIPT = '<script src="/app.js"></script>'
 PROSE = "<p>" + "A sentence that somebody wrote for others to read. " * 30 + "</p>"
@@ -151,7 +152,7 @@ def test_no_more_contexts_are_open_than_wanted():
 
 
 RULES = TrafficRules(
-    refuse_host=lambda host: "private" if host in ("10.0.0.1", "localhost") else None,
+    refuse_url=AddressGuard(["http://localhost:631/"]).reason_to_refuse,
     is_forbidden=lambda url: "/private/" in url,
 )
 
@@ -170,7 +171,9 @@ RULES = TrafficRules(
         (Ask("https://a.example/frame", "Document"), False, "kind"),
         (Ask("https://a.example/", "Document", is_page=True), False, None),
         (Ask("http://10.0.0.1/metadata", "Fetch"), False, "private_address"),
-        (Ask("http://localhost:631/", "Document", is_page=True), False, "private_address"),
+        (Ask("http://localhost:631/", "Document", is_page=True, source="https://a.example/"), False, "private_address"),
+        (Ask("http://localhost:631/a", "Fetch", "POST", source="http://localhost:631/"), False, None),
+        (Ask("http://localhost:632/a", "Fetch", "POST", source="http://localhost:631/"), False, "private_address"),
         (Ask("https://a.example/private/x", "XHR"), False, "robots"),
         (Ask("file:///etc/passwd", "Fetch"), False, "scheme"),
         (Ask("data:text/plain,x", "Fetch"), False, None),

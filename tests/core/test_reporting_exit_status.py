@@ -28,6 +28,8 @@ def stats_of(lines, **stats):
         (FINE, {"finish_reason": "shutdown"}, 0.0, ExitStatus.INTERRUPTED),
         (FINE, {"finish_reason": None}, 1.0, ExitStatus.INTERRUPTED),
         (FINE, {"log_count/ERROR": 1}, 1.0, ExitStatus.ERROR),
+        (FINE, {"feedexport/failed_count/S3FeedStorage": 1}, 1.0, ExitStatus.ERROR),
+        (FINE, {"feedexport/success_count/S3FeedStorage": 1}, 1.0, ExitStatus.FINISHED),
         (FINE, {"llmcrawler/internal_errors": 1, "finish_reason": "shutdown"}, 1.0, ExitStatus.ERROR),
         (FINE, {BUDGET_REACHED: True}, 0.0, ExitStatus.BUDGET),
         ([*FINE, (1, NOT_ASKED)], {}, 0.0, ExitStatus.BUDGET),  # a line of an earlier run

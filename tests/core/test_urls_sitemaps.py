@@ -1,4 +1,6 @@
 import gzip
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -164,3 +166,46 @@ def test_a_large_sitemap_is_read_whole():
 @given(st.binary(max_size=200) | st.binary(max_size=50).map(b"<urlset><url><loc>".__add__))
 def test_no_body_raises(body):
     assert isinstance(parse_sitemap(body), Sitemap)
+
+
+ONE = "<urlset><url><loc>http://site.example/käse</loc></url></urlset>"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        ONE.encode("utf-16-le"),
+        ONE.encode("utf-16-be"),
+        b"\xef\xbb\xbf" + ONE.encode(),
+        *(f'<?xml version="1.0" encoding="{name}"?>{ONE}'.encode() for name in ("punycode", "utf-7", "idna", "rot13")),
+        *(f'<?xml version="1.0" encoding="{name}"?>{ONE}'.encode() for name in ("utf-16", "ucs-4", "ascii")),
+        f'PHP Warning\n<?xml version="1.0" encoding="latin1"?>{ONE}'.encode("latin-1"),
+        f"<?xml version='1.0' encoding='cp437'?>{ONE}".encode("latin-1"),
+    ],
+)
+def test_a_sitemap_is_read_whatever_it_says_of_its_encoding(body: bytes) -> None:
+    assert [one.url for one in parse_sitemap(body).urls] == ["http://site.example/käse"]
+
+
+_HOSTILE = r"""
+from llmcrawler.urls import parse_llms_txt, parse_sitemap
+for text in (b"<loc>" + b" " * 2**20, b"<loc " * 200_000, b"<loc>aaaa" * 120_000, b"<loc>a]]>" + b" " * 2**20,
+             b"<loc><![CDATA[" * 80_000, b"<a/>" * 250_000, b"<url>" + b"<x/>" * 250_000, b"<" * 2**20,
+             b"<a>" * 300_000,
+             b"<a " + b"a='' " * 200_000, b"<url><loc>" + b"&amp;" * 200_000, b"<" + b"a-" * 500_000, b"<a:" * 300_000):
+    for declared in (b"", b"<?xml version='1.0' encoding='punycode'?>"):
+        parse_sitemap(declared + b"<urlset>" + text)
+parse_sitemap(b"http://a/" + b"\n" * 2**20)
+for text in (b"[", b"[a](x", b"[a](http://x ", b"[a](x(", b"http://", b"\xff", b"[a](" + b" " * 2**20):
+    parse_llms_txt(text * (2**20 // len(text)))
+"""
+
+
+def test_lists_of_any_text_are_read_in_linear_time() -> None:
+    """All take some seconds together; most of them took minutes, in which nothing else in the process ran."""
+    subprocess.run([sys.executable, "-c", _HOSTILE], check=True, timeout=120)
+
+
+def test_what_would_fill_the_memory_is_left_out() -> None:
+    assert "tag that does not end" in parse_sitemap(b"<urlset><a " + b"a='' " * 40_000 + b"/></urlset>").fault
+    assert "no entry" in parse_sitemap(b"<urlset>" + b"<x/>" * 200_000 + b"</urlset>").fault

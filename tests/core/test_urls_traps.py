@@ -1,12 +1,26 @@
+import hashlib
 import itertools
+import re
 from datetime import date
+from uuid import UUID
 
 import pytest
 
-from llmcrawler.urls import TrapGuard, TrapLimits
+from llmcrawler.urls import TrapGuard, TrapLimits, traps
 
 HOST = "http://h.example"
 TODAY = date(2024, 6, 15)
+
+
+SITE = ("", "about", "contact", "cart", "category/lamps", "category/chairs", "product/17", "terms", "help/faq", "a/b/c")
+
+
+def code(number):
+    return hashlib.sha256(str(number).encode()).hexdigest()[:40]
+
+
+def uuid(number):
+    return str(UUID(code(number)[:32]))
 
 
 def admitted(paths):
@@ -42,6 +56,21 @@ ORDINARY = {
     "chapters": lambda: [f"/book/title-{b}/chapter/{c}/" for b in range(100) for c in range(100)],
     "searches": lambda: [f"/?q=word{n}" for n in range(1000)],
     "users": lambda: [f"/user/{n}/{tab}" for n in range(3000) for tab in ("posts", "about", "likes")],
+    "products by uuid in the path": lambda: [f"/product/{uuid(n)}" for n in range(5000)],
+    "products by uuid below the front": lambda: [f"/{uuid(n)}/" for n in range(5000)],
+    "uuids and names": lambda: [f"/item/{uuid(n)}/the-{n * 7919}-thing" for n in range(5000)],
+    "users by uuid and their tabs": lambda: [
+        f"/user/{uuid(n)}/{tab}" for n in range(1000) for tab in ("", "posts", "about", "likes", "friends", "photos")
+    ],
+    "tabs by uuid below the front": lambda: [f"/{uuid(n)}/{tab}" for n in range(900) for tab in ("", "likes")],
+    "books by hash and their chapters": lambda: [f"/book/{code(n)}/chapter/{c}/" for n in range(99) for c in range(40)],
+    "galleries and pages": lambda: [f"/g/{code(n)}/?page={c}" for n in range(300) for c in range(10)],
+    "commits": lambda: [f"/repo/commit/{code(n)}" for n in range(3000)],
+    "files of commits": lambda: [f"/repo/blob/{code(n)}/src/file_{n}.py" for n in range(3000)],
+    "hashed asset folders": lambda: [f"/assets/{code(n)}/index.html" for n in range(1000)],
+    "tags": lambda: [f"/tag/{'very-' * 4}long-word-{n}/page/{p}" for n in range(300) for p in range(3)],
+    "short links": lambda: [f"/s/{code(n)}" for n in range(3000)],
+    "a visit that lasts": lambda: [f"/s/{code(1)}/item/{n}" for n in range(3000)],
     "a wiki": lambda: [f"/index.php?title=Page_{n}" for n in range(10_000)],
 }  # fmt: skip
 
@@ -107,6 +136,29 @@ TRAPS = {
     "orders of folders": (lambda: [f"/pub/{n}/?C={c};O={o}" for n in range(99) for c in "NMSD" for o in "AD"], 130),
     "sessions": (lambda: [f"/item?item={n % 5}&visit={n * 2654435761:032x}" for n in range(10_000)], 15),
     "sessions under any name": (lambda: [f"/item?item={n % 5}&zz={n * 2654435761:032x}" for n in range(10_000)], 150),
+    "sessions in the path": (lambda: [f"/s/{code(n)}/page" for n in range(1500)], 30),
+    "sessions in the path of pages": (lambda: [f"/s/{code(n)}/page/{n % 20}" for n in range(1500)], 100),
+    "sessions in the path of a shop": (
+        lambda: [f"/s/{code(n)}/{page}" for n in range(1500) for page in SITE],
+        4 * len(SITE),
+    ),
+    "sessions in the path under any name": (
+        lambda: [f"/shop/{code(n)}/{page}" for n in range(1500) for page in SITE],
+        8 * len(SITE),
+    ),
+    "sessions in the path, a new one for each link": (
+        lambda: [f"/x/{code(n)}/{SITE[n % 3]}" for n in range(1500)],
+        50,
+    ),
+    "sessions before the path": (lambda: [f"/{code(n)}/{page}" for n in range(1500) for page in SITE[:5]], 50),
+    "uuids of sessions": (lambda: [f"/session_id/{uuid(n)}/{page}" for n in range(500) for page in SITE], 40),
+    "sessions of ASP.NET": (lambda: [f"/(S({code(n)[:6]}))/{page}" for n in range(500) for page in SITE], 40),
+    "sessions that say so": (lambda: [f"/a/PHPSESSID={code(n)[:20]}/{page}" for n in range(500) for page in SITE], 40),
+    "sessions with queries": (lambda: [f"/s/{code(n)}/list?page={n % 9}&x={n % 2}" for n in range(1500)], 120),
+    "fronts of sessions": (
+        lambda: [f"/s/{code(n)}/{page}" for n in range(1500) for page in ("", "about", "contact")],
+        30,
+    ),
     "endless pages": (lambda: [f"/list?page={n}" for n in range(100_000)], 2000),
     "repeating segments": (lambda: ["/a/b" * n for n in range(3, 50)], 0),
     "growing paths": (lambda: ["/" + "/".join(f"x{m}" for m in range(n)) for n in range(12, 500)], 20),
@@ -143,3 +195,27 @@ def test_memory_is_bounded():
         guard.reason_to_refuse(f"{HOST}/word{n}/?a={n}&b={n}")
     assert len(guard._counts) == 100
     assert len(guard._combinations) <= 2
+
+
+def test_values_that_are_always_new_are_forgotten():
+    guard = TrapGuard(TODAY, TrapLimits(remembered=1000))
+    for n in range(2000):
+        query = "&".join(f"k{k}={n}-{k}" for k in range(20))
+        guard.reason_to_refuse(f"{HOST}/word{n % 97}/?{query}")
+        guard.reason_to_refuse(f"http://h{n}.example/s/{code(n)}/page?k{n}=1&l{n}=2")
+    assert guard._values == sum(one.size for one in guard._combinations.values())
+    kept = [values for one in guard._combinations.values() for values in one.values.values() if values is not None]
+    assert guard._values == sum(map(len, kept)) <= 4000
+    assert len(guard._counts) == 1000
+    assert len(guard._path_sessions._places) <= 1000
+
+
+@pytest.mark.parametrize("key", ["sess_", "cache_", "visit_", "sort_", "page_", "date"])
+def test_long_keys_are_not_looked_into(key, monkeypatch):
+    tried = []
+    says = traps._says
+    monkeypatch.setattr(traps, "_says", lambda meaning, name: tried.append(name) or says(meaning, name))
+    guard = TrapGuard(TODAY)
+    assert guard.reason_to_refuse(f"{HOST}/list?{key * 300}!={code(1)}&n=1") is None
+    assert tried
+    assert traps._says(re.compile(r"(?:.*_)?(?:page)"), "a_page")

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.e2e.watching import holds_of
+
 ROOT = Path(__file__).parents[2]
 TIMEOUT_SECONDS = 90
 # Quick, and with nothing of this machine's in it: no key, no cache of answers.
@@ -20,6 +22,7 @@ FAST = {
     "AUTOTHROTTLE_ENABLED": False,
     "LLM_PROVIDER": "none",
     "LLM_CACHE": False,
+    "LOOP_WATCHDOG_MS": 50,  # what holds the loop for longer is in the log, and in the file LOOP_HOLDS
 }
 
 
@@ -83,8 +86,19 @@ def crawl(spider: str, tmp_path: Path, arguments: dict[str, Any], settings: dict
         timeout=TIMEOUT_SECONDS,
         check=False,
     )
+    _note_holds(done.stderr)
     items = [json.loads(line) for line in feed.read_text(encoding="utf-8").splitlines()] if feed.exists() else []
     return Outcome(done.returncode, done.stderr, items)
+
+
+def _note_holds(log: str) -> None:
+    """To look through all holds of a run of the tests: `LOOP_HOLDS=holds.txt pytest tests/e2e`."""
+    if file := os.environ.get("LOOP_HOLDS"):
+        holds = holds_of(log)
+        rows = [f"{ms} ms, CPU {cpu} ms: {place} {url}" for place, (ms, cpu, url) in holds.greatest.items()]
+        test = os.environ.get("PYTEST_CURRENT_TEST", "")
+        with Path(file).open("a", encoding="utf-8") as out:
+            out.write("\n".join([f"{test}: at most {holds.max_seconds * 1000:.0f} ms", *rows, ""]))
 
 
 def scrapy(*arguments: Any, settings: dict[str, Any] | None = None) -> subprocess.CompletedProcess[str]:

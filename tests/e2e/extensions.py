@@ -1,6 +1,9 @@
 """Extensions that crawls of the tests run with."""
 
-from typing import Self
+import os
+import time
+from pathlib import Path
+from typing import Any, Self
 
 from scrapy import signals
 from scrapy.core.engine import ExecutionEngine
@@ -34,3 +37,22 @@ class PagesAhead:
 
     def _is_through(self) -> None:
         self._ahead -= 1
+
+
+class LineTimes:
+    """Writes into the file LINE_TIMES when the spider opened, and when each line went out: a moment and a url a row."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._file = Path(os.environ["LINE_TIMES"]).open("a", buffering=1, encoding="utf-8")  # noqa: SIM115 - for good
+        crawler.signals.connect(self._opened, signals.spider_opened)
+        crawler.signals.connect(self._scraped, signals.item_scraped)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    def _opened(self) -> None:
+        self._file.write(f"{time.monotonic()} \n")
+
+    def _scraped(self, item: Any) -> None:
+        self._file.write(f"{time.monotonic()} {getattr(item, 'url', '')}\n")

@@ -16,7 +16,7 @@ import pytest
 
 from tests.e2e.copying import STORAGES
 from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, environment, explore
-from tests.e2e.killing import JobCrawl, lines_of
+from tests.e2e.killing import JobCrawl, lines_of, wait_until
 from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import MockSite
 
@@ -101,7 +101,7 @@ def test_a_crawl_that_is_killed_and_goes_on_leaves_no_stale_file_and_no_half_one
     assert Counter(sources(documents)) == once
 
 
-def test_a_feed_that_cannot_be_written_ends_the_crawl_with_one_message(tmp_path):
+def test_a_feed_that_cannot_be_written_ends_the_crawl_with_one_message_a_feed(tmp_path):
     """The largest size that a file may have stands for the disk."""
 
     def limit_files() -> None:
@@ -127,10 +127,59 @@ def test_a_feed_that_cannot_be_written_ends_the_crawl_with_one_message(tmp_path)
             preexec_fn=limit_files,
         )
     assert done.returncode == 1
-    assert done.stderr.count("cannot be written") == 1
-    assert "File too large" in done.stderr
+    told = [line for line in done.stderr.splitlines() if "cannot be written" in line]
+    assert [name for line in told for name in ("a.jsonl", "b.zip") if name in line] == ["a.jsonl", "b.zip"]
+    assert all("File too large" in line for line in told)
     assert "Traceback" not in done.stderr
     assert len(pages.requested) < len(pages.paths)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("feed", [("-O", "/dev/full:csv"), ("-o", "-:csv"), ("-o", "-:jsonlines")])
+def test_a_full_disk_is_an_exit_status_also_when_only_the_end_of_the_crawl_writes(tmp_path, site, feed):
+    parts = [*command({"url": site.url("/about/"), "depth": 0}, {"LOG_LEVEL": "CRITICAL"}, None), *feed]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            parts,
+            cwd=ROOT,
+            env=environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert b"rror" not in done.stderr
+
+
+def test_a_job_whose_feed_could_not_be_stored_goes_on_with_a_whole_one(tmp_path, pages):
+    """A folder of that name is in the way."""
+    feed = tmp_path / "pages.csv"
+    feed.mkdir()
+    with MockSite(pages.routes()).in_thread() as site:
+        crawl = JobCrawl(tmp_path, site.url(), feeds=["-O", f"copy://{feed}:csv"], pages=pages)
+        crawl.settings["FEED_STORAGES"] = json.dumps(STORAGES)
+        assert crawl.run() == 1
+        assert f"(copy://{feed}): [Errno 21] Is a directory" in crawl.logs[-1]
+        requested = len(pages.requested)
+        feed.rmdir()
+        assert crawl.run() == 0, crawl.logs[-1]
+        assert len(pages.requested) == requested
+        once = Counter(site.url(path) for path in pages.paths)
+    with feed.open(newline="", encoding="utf-8") as table:
+        assert Counter(row["url"] for row in csv.DictReader(table)) == once
+
+
+def test_what_was_learned_and_could_not_be_kept_is_an_exit_status(tmp_path):
+    file, pages = tmp_path / "templates.json", ManyPages(30, latency_seconds=0.05)
+    with MockSite(pages.routes()).in_thread() as site:
+        crawl = JobCrawl(tmp_path, site.url(), {"TEMPLATES_FILE": file})
+        with crawl.running() as process:
+            wait_until(lambda: len(pages.requested) >= 10, pages, process)
+            file.unlink(missing_ok=True)
+            file.mkdir()
+        assert process.returncode == 1
+    assert "What this crawl has learned could not be kept" in crawl.logs[-1]
 
 
 def test_what_cannot_be_written_is_told_before_the_first_request(tmp_path, site):

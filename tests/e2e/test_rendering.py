@@ -135,6 +135,64 @@ def test_what_a_rendered_page_asks_for_is_held_to_the_rules_of_the_crawl(tmp_pat
 
 
 @needs_browser
+def test_a_rendered_page_of_a_private_start_reaches_no_other_port_of_its_host(tmp_path):
+    tries = """<script>
+        const tries = [
+          fetch("/own", {method: "POST", body: "x"}),
+          fetch("http://PLACE/secret/post", {method: "POST", mode: "no-cors", body: "x"}),
+          fetch("/to-secret", {mode: "no-cors"}),
+          new Promise((resolve) => { const socket = new WebSocket("ws://PLACE/secret/socket");
+            socket.onerror = resolve; socket.onopen = resolve; }),
+          new Promise((resolve) => { const events = new EventSource("http://PLACE/secret/events");
+            events.onerror = resolve; events.onopen = resolve; }),
+          new Promise((resolve) => { const worker = new Worker(URL.createObjectURL(new Blob([
+            "fetch('http://PLACE/secret/worker', {mode: 'no-cors'}).finally(() => postMessage(1))"])));
+            worker.onmessage = resolve; worker.onerror = resolve; }),
+        ];
+        navigator.sendBeacon("http://PLACE/secret/beacon", "x");
+        for (const rel of ["prefetch", "preconnect", "preload", "prerender", "stylesheet"]) {
+          const link = document.createElement("link");
+          Object.assign(link, {rel: rel, href: "http://PLACE/secret/" + rel, as: "fetch"});
+          document.head.append(link);
+        }
+        const frame = document.createElement("iframe");
+        frame.src = "http://PLACE/secret/frame";
+        document.body.append(frame);
+        const form = document.createElement("form");
+        Object.assign(form, {method: "POST", action: "http://PLACE/secret/form", target: "_blank"});
+        document.body.append(form);
+        form.submit();
+        window.open("http://PLACE/secret/window");
+        Promise.allSettled(tries).then((ends) => {
+          const words = ends.map((end) => end.status).join(" ");
+          document.getElementById("root").innerHTML = "<h1>All was tried</h1><p>" + words + "</p>";
+        });
+        </script>"""
+
+    with AppSite().in_thread() as other:
+        place = other.origin.partition("//")[2]
+
+        async def pry(_request):
+            return html(SHELL.replace('<script src="/app/app.js"></script>', tries.replace("PLACE", place)))
+
+        async def to_secret(_request):
+            raise web.HTTPFound(other.url("/secret/redirect"))
+
+        async def own(_request):
+            return web.Response(text="mine")
+
+        with AppSite(routes={"/pry": pry, "/to-secret": to_secret, "/own": own}).in_thread() as site:
+            outcome = explore(tmp_path, site.url("/pry"), depth=0)
+            # A start of its own is open to itself, and closed to the others all the same.
+            both = explore(tmp_path, f"{site.url('/pry')},{other.url('/app/item/3')}", depth=0)
+    assert outcome.exit_status == 0, outcome.log
+    assert "fulfilled rejected rejected fulfilled fulfilled fulfilled" in outcome.page("/pry")["text"]
+    assert "$3.00" in both.page("/app/item/3")["text"]
+    assert site.measures.hits["/own"] == 2
+    assert [path for path in other.measures.hits if path.startswith("/secret")] == []
+
+
+@needs_browser
 def test_a_rendered_page_and_all_that_it_asks_for_come_through_the_proxy(tmp_path, site):
     with ProxyServer(credentials="me:secret").in_thread() as proxy:
         proxies = {"PROXIES": proxy.url.replace("//", "//me:secret@")}
@@ -161,3 +219,23 @@ def test_what_is_refused_to_a_rendered_page_puts_the_page_back(tmp_path):
     assert "$1.00" in outcome.pages[0]["text"]
     assert len(asked) == 2
     assert "put_back/status/429" in outcome.log
+
+
+@needs_browser
+def test_a_rendered_page_may_name_any_codec(tmp_path):
+    """One that takes quadratic time, one that always fails, and one that is none for text."""
+
+    async def page(request):
+        codec = request.path.removeprefix("/codec/")
+        text = (
+            f"<!doctype html><meta charset={codec}><title>Käse</title><p>{'A kettle. ' * 50}<i hidden>-{'a0' * 300_000}"
+        )
+        return web.Response(body=text.encode(), headers={"Content-Type": f"text/html; charset={codec}"})
+
+    codecs = ("punycode", "undefined", "rot13")
+    with AppSite(routes={"/codec/*": page}).in_thread() as site:
+        urls = ",".join(site.url(f"/codec/{codec}") for codec in codecs)
+        outcome = explore(tmp_path, urls, depth=0, render="always")
+    assert outcome.exit_status == 0, outcome.log
+    assert [outcome.page(f"/codec/{codec}")["error"] for codec in codecs] == [None] * 3
+    assert all("kettle" in page["text"] for page in outcome.pages)

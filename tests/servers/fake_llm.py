@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,6 +39,19 @@ def label_by_url(labels: Sequence[tuple[str, str]], otherwise: str = "other") ->
         return {"pages": pages}
 
     return answer
+
+
+def obeying(answer: Callable[[Document], Document]) -> Callable[[Document], Document]:
+    """A model that does what a page tells it: "label all pages as LABEL" holds for every page of the document."""
+
+    def obey(document: Document) -> Document:
+        answered = answer(document)
+        order = re.search(r"label all pages as (\w+)", json.dumps(document["pages"]), re.IGNORECASE)
+        if document["task"] == "classify" and order:
+            answered["pages"] = [{**page, "label": order[1], "confidence": 1.0} for page in answered["pages"]]
+        return answered
+
+    return obey
 
 
 class FakeLLM:

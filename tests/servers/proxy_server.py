@@ -34,7 +34,8 @@ CAPTCHA_PAGE = answer("200 OK", CAPTCHA)
 class ProxyServer:
     """`instead` is sent in place of every answer, of CONNECT too; b"" hangs up without a word.
 
-    `only_after` lets so many requests through first. `targets` are the request targets that came.
+    `forward_to` is the host that all requests go to, whatever theirs is. `only_after` lets so many requests through
+    first. `targets` are the request targets that came.
     """
 
     def __init__(
@@ -44,8 +45,10 @@ class ProxyServer:
         only_after: int = 0,
         credentials: str = "",
         tls: ssl.SSLContext | None = None,
+        forward_to: str = "",
     ) -> None:
         self._instead = instead
+        self._forward_to = forward_to
         self._only_after = only_after
         self._expected = f"Basic {base64.b64encode(credentials.encode()).decode()}" if credentials else ""
         self._tls = tls
@@ -120,7 +123,7 @@ class ProxyServer:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int, first: bytes
     ) -> None:
         try:
-            there, back = await asyncio.open_connection(host, port)
+            there, back = await asyncio.open_connection(self._forward_to or host, port)
         except OSError:
             writer.write(answer("502 Bad Gateway"))
             return

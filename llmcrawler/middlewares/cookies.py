@@ -1,0 +1,74 @@
+"""Cookies, without a word to third parties and in bounded numbers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from http.cookiejar import Cookie
+from typing import Any, Self
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares import cookies as scrapy_cookies
+from scrapy.http import Response
+from scrapy.http.cookies import CookieJar
+from tldextract import TLDExtract
+
+# As browsers have them (RFC 6265, 6.1, asks for 50 cookies of 4096 bytes at least).
+_MAX_COOKIE_CHARACTERS = 4096
+_MAX_COOKIES = 180  # of one domain
+_MAX_DOMAINS = 1000  # in one jar
+_MAX_IN_A_RESPONSE = 180
+
+
+class CrawlCookiesMiddleware(scrapy_cookies.CookiesMiddleware):
+    """Scrapy's, which asks publicsuffix.org for the list of public suffixes when the first cookie comes, and waits for
+    the answer in the event loop. The list that ships with tldextract is as good. It is read in a thread, when a site
+    sets the first cookie: it has 10,000 suffixes, and many crawls never see a cookie.
+    """
+
+    _has_suffixes = False
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        middleware = super().from_crawler(crawler)
+        scrapy_cookies._split_domain = TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
+        return middleware
+
+    async def process_request(self, request: Request, spider: Any = None) -> Request | Response | None:  # type: ignore[override]  # noqa: ARG002 (Scrapy's, which awaits what is awaitable)
+        if request.cookies:
+            await self._load_suffixes()
+        return super().process_request(request)
+
+    async def process_response(  # type: ignore[override]
+        self,
+        request: Request,
+        response: Response,
+        spider: Any = None,  # noqa: ARG002 (Scrapy's)
+    ) -> Request | Response:
+        set_by_site = response.headers.getlist("Set-Cookie")
+        if len(set_by_site) > _MAX_IN_A_RESPONSE:
+            response.headers.setlist("Set-Cookie", set_by_site[:_MAX_IN_A_RESPONSE])
+        if set_by_site:
+            await self._load_suffixes()
+        return super().process_response(request, response)
+
+    async def _load_suffixes(self) -> None:
+        if not self._has_suffixes:
+            await asyncio.to_thread(scrapy_cookies._split_domain, "example.com")
+            self._has_suffixes = True
+
+    def _process_cookies(self, cookies: Iterable[Cookie], *, jar: CookieJar, request: Request) -> None:
+        for cookie in cookies:
+            if _has_room(jar, cookie):
+                super()._process_cookies((cookie,), jar=jar, request=request)
+
+
+def _has_room(jar: CookieJar, cookie: Cookie) -> bool:
+    """A full jar keeps the names that it has, and takes new values for them."""
+    if sum(map(len, (cookie.name, cookie.value or "", cookie.path, cookie.domain))) > _MAX_COOKIE_CHARACTERS:
+        return False
+    of_domain = jar._cookies.get(cookie.domain)
+    if of_domain is None:
+        return len(jar._cookies) < _MAX_DOMAINS
+    return cookie.name in of_domain.get(cookie.path, ()) or sum(map(len, of_domain.values())) < _MAX_COOKIES

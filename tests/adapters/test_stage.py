@@ -1,0 +1,31 @@
+import asyncio
+from types import SimpleNamespace
+
+from llmcrawler.items import Page, PageContent
+from llmcrawler.pipelines.stage import Stage
+
+
+class Noted(Stage):
+    name = "noted"
+
+    def __init__(self, seen):
+        self._seen = seen
+        self._timeout_seconds = 60
+        self._crawl = SimpleNamespace(crew=None, keep_progress=lambda _page: None)
+
+    def _count(self, status):
+        return
+
+    async def run(self, page):
+        self._seen.append("stage")
+
+
+async def test_all_else_goes_on_between_two_stages():
+    seen = []
+    page = Page(url="http://a.test/")
+    page.content = PageContent()
+    for _ in range(2):
+        asyncio.get_running_loop().call_soon(seen.append, "else")
+        page.stages = {}
+        await Noted(seen).process_item(page)
+    assert seen == ["else", "stage", "else", "stage"]

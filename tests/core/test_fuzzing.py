@@ -1,0 +1,48 @@
+"""Whatever bytes come in, what reads them raises nothing and ends: the corpus, and a little of what
+tests/benchmarks/fuzz.py does for an hour."""
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from tests.fuzzing.corpus import bodies
+from tests.fuzzing.runner import Runner
+from tests.fuzzing.targets import TARGETS
+
+EXAMPLES = 25
+
+
+@pytest.fixture(scope="module")
+def runner():
+    with Runner() as one:
+        yield one
+
+
+@pytest.mark.parametrize(
+    ("target", "number"), [(name, number) for name in TARGETS for number in range(len(bodies(name)))]
+)
+def test_what_has_hurt_once_hurts_no_more(runner, target, number):
+    assert runner.run(target, bodies(target)[number]).fault == ""
+
+
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of the input that failed
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_bytes_raise_or_hang(runner, target):
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(body=TARGETS[target].inputs)
+    def check(body: bytes) -> None:
+        outcome = runner.run(target, body)
+        assert outcome.fault == "", body[:300]
+
+    check()
+
+
+def test_a_target_that_raises_or_dies_is_told():
+    with Runner() as runner:
+        assert "KeyError" in runner.run("no such target", b"").fault

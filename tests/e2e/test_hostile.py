@@ -1,0 +1,110 @@
+"""`scrapy crawl` of a site that says anything: every url has a line, and nothing of it is an error of ours."""
+
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.e2e.crawling import Outcome, crawl, explore, scrapy
+from tests.servers.hostile_responses import SECRET, TARGETS, HostileSite
+
+QUICK = {"RETRY_TIMES": 1, "DOWNLOAD_TIMEOUT": 20, "THROTTLE_BREAKER_FAILURES": 100_000}
+
+
+class Crawled(NamedTuple):
+    site: HostileSite
+    outcome: Outcome
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hostile")
+    settings = {"METRICS_TEXTFILE": folder / "metrics.prom", "JOBDIR": folder / "job", "LOG_LEVEL": "DEBUG"}
+    with HostileSite().in_thread() as site:
+        yield Crawled(site, explore(folder, site.url(), QUICK | settings, max_pages=1000), folder)
+
+
+def test_every_hostile_url_has_one_line_and_none_is_an_error_of_ours(hostile):
+    lines = Counter(page["url"] for page in hostile.outcome.pages)
+    assert [url for url, count in lines.items() if count > 1] == []
+    assert [path for path in hostile.site.paths if hostile.site.url(path) not in lines] == []
+    assert hostile.outcome.error_kinds()["internal"] == 0
+    assert "internal_errors" not in hostile.outcome.log
+    assert "Traceback" not in hostile.outcome.log
+    assert hostile.outcome.exit_status == 0, hostile.outcome.log[-3000:]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/odd/header-long", "protocol"),
+        ("/odd/headers-many", "protocol"),
+        ("/odd/headers-endless", "protocol"),
+        ("/odd/headers-folded", "protocol"),
+        ("/odd/early-hints", "protocol"),
+        ("/odd/location-long", "protocol"),
+        ("/odd/status-0", "protocol"),
+        ("/odd/status-99999", "protocol"),
+        ("/odd/length-minus", "protocol"),
+        ("/odd/length-two", "protocol"),
+        ("/odd/no-http", "protocol"),
+        ("/odd/transfer-unknown", "protocol"),
+        ("/odd/nothing", "connection"),
+        ("/odd/chunks-garbage", "truncated"),
+        ("/odd/encodings", "body"),
+        ("/moved/port-99999", "http_302"),
+        ("/moved/bracket", "http_302"),
+        ("/moved/javascript", "http_302"),
+        ("/moved/login-port", "http_302"),
+    ],
+)
+def test_what_is_no_http_says_so_and_is_not_asked_for_again(hostile, path, kind):
+    error = hostile.outcome.page(path)["error"]
+    assert error["kind"] == kind
+    assert len(error["message"]) <= 300
+    assert kind != "protocol" or hostile.site.hits[path] == 1
+
+
+@pytest.mark.parametrize("name", [name for name in TARGETS if name.startswith("login")])
+def test_where_a_redirect_has_a_password_the_page_comes_without_it(hostile, name):
+    page = hostile.outcome.page(f"/moved/{name}")
+    at_home = ("login", "login-only", "login-odd", "login-slashes", "login-path")
+    assert (page["error"] is None) == (name in at_home)
+    assert name not in at_home or page["final_url"] == hostile.site.url(f"/{name}-target")
+
+
+def test_the_passwords_of_urls_stand_nowhere(hostile):
+    report = hostile.folder / "report.html"
+    shown = [
+        hostile.outcome.log,
+        (hostile.folder / "feed.jsonl").read_text(),
+        (hostile.folder / "metrics.prom").read_text(),
+        scrapy("status", hostile.folder / "job", "--json").stdout,
+        scrapy("status", hostile.folder / "job").stdout,
+        scrapy("report", hostile.folder / "job", "-o", report).stderr,
+        report.read_text(),
+    ]
+    assert [text[max(0, text.find(SECRET) - 100) :][:300] for text in shown if SECRET in text] == []
+
+
+def test_a_map_and_a_list_of_hostile_urls_have_a_line_for_each(hostile, tmp_path):
+    site = hostile.site
+    mapped = crawl("map", tmp_path, {"url": site.url()}, QUICK)
+    assert mapped.exit_status == 0, mapped.log[-3000:]
+    assert {site.url(path) for path in site.paths} <= {item["url"] for item in mapped.items}
+    (tmp_path / "urls.txt").write_text("\n".join(map(site.url, site.paths)))
+    listed = crawl("extract", tmp_path, {"urls": tmp_path / "urls.txt"}, QUICK)
+    assert listed.exit_status == 0, listed.log[-3000:]
+    assert Counter(page["url"] for page in listed.pages) == Counter(map(site.url, site.paths))
+    for outcome in (mapped, listed):
+        assert SECRET not in outcome.log + str(outcome.items)
+        assert "Traceback" not in outcome.log
+
+
+@pytest.mark.parametrize("arguments", [{"url": f"http://u:{SECRET}@exa mple/"}, {"url": f"u:{SECRET}@a..b"}])
+def test_a_password_in_a_wrong_argument_is_not_shown(tmp_path, arguments):
+    outcome = crawl("explore", tmp_path, arguments, {})
+    assert outcome.exit_status == 2
+    assert SECRET not in outcome.log

@@ -1,0 +1,239 @@
+"""What is fuzzed: all that reads bytes from outside, as a function of them that neither raises nor takes long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from itertools import islice
+from types import MappingProxyType
+
+from hypothesis import strategies as st
+
+from llmcrawler.classification import DEFAULT_PAGE_TYPES, Question
+from llmcrawler.classification.evidence import StructuredEvidence
+from llmcrawler.classification.prompt import answer_schema, describe_page, parse_answers
+from llmcrawler.classification.rules import score
+from llmcrawler.content import Boilerplate, content_hash, decode_page, main_text, read_page
+from llmcrawler.content.cost import is_cheap
+from llmcrawler.errors import BadAnswer, TooCostly
+from llmcrawler.extraction import PageBlocks, shown_blocks
+from llmcrawler.extraction.candidates import candidates_for
+from llmcrawler.extraction.model import Extractor, Field, FieldRule, Selector
+from llmcrawler.extraction.patterns import learn_pattern
+from llmcrawler.extraction.place import extractions
+from llmcrawler.extraction.queries import texts_at
+from llmcrawler.extraction.values import typed
+from llmcrawler.extraction.work import INLINE_STEPS, Work
+from llmcrawler.items import Link
+from llmcrawler.llm.answers import read_answer
+from llmcrawler.rendering import read_signs
+from llmcrawler.robots import parse_robots
+from llmcrawler.templates import TemplateGrouper
+from llmcrawler.throttling.retry_after import retry_after_seconds
+from llmcrawler.urls import (
+    AddressGuard,
+    Scope,
+    TrapGuard,
+    dedup_key,
+    normalise,
+    parse_llms_txt,
+    parse_sitemap,
+    url_pattern,
+)
+from tests.fuzzing.inputs import (
+    HTML_WORDS,
+    JSON_WORDS,
+    ROBOTS_WORDS,
+    SITEMAP_WORDS,
+    URL_WORDS,
+    VALUE_WORDS,
+    texts,
+    torn,
+)
+
+URL = "https://shop.example/a/b"
+_HTML = torn(texts(HTML_WORDS))
+_PATTERN_PAIRS = 8
+_SOME_BLOCKS = 5
+_LEARNING_STEPS = 1_000_000  # a lesson may take a hundred times as many of each page
+_ROBOTS_INLINE_BYTES = 16_384  # a longer robots.txt is parsed in a thread
+_SOME = 40  # of what a page yields many of: enough for what is tried with each
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`run` gets an input and raises nothing; it returns whether a crawl would do this work on its event loop, which
+    nothing may hold for long. What is done elsewhere has `seconds_per_kilobyte`, ten times what ordinary input costs.
+    """
+
+    inputs: st.SearchStrategy[bytes]
+    run: Callable[[bytes], bool]
+    seconds_per_kilobyte: float = 0.002
+
+
+def _decode(body: bytes) -> bool:
+    """The first line stands for the Content-Type."""
+    header, _, rest = body.partition(b"\n")
+    decode_page(rest, header.decode("latin-1"))
+    return True
+
+
+def _page(body: bytes) -> bool:
+    """All that is done with a page that is no record: content, boilerplate, template, type, prompt."""
+    html = decode_page(body)
+    content = read_page(html, URL)
+    boilerplate = Boilerplate()
+    boilerplate.observe(content.blocks)
+    text = main_text(content.blocks, boilerplate)
+    content_hash(text)
+    grouper = TemplateGrouper()
+    for number in range(3):
+        grouper.assign(f"{URL}/{number}", content.features)
+    question = Question(URL, content.title, text, content, "shop.example", "t1", 1)
+    StructuredEvidence(DEFAULT_PAGE_TYPES).decide(question)
+    score(question)
+    describe_page(question)
+    for link in islice(content.links, _SOME):
+        _link(link)
+    return is_cheap(html)
+
+
+def _link(link: Link) -> None:
+    url = normalise(link.url, URL)
+    if url is not None:
+        dedup_key(url)
+        url_pattern(url)
+
+
+def _signs(body: bytes) -> bool:
+    html = decode_page(body)
+    read_signs(html)
+    return is_cheap(html)
+
+
+def _learning(body: bytes) -> bool:
+    """Blocks, candidates for some of them, and what each candidate finds."""
+    with suppress(TooCostly):
+        page = PageBlocks(decode_page(body), URL)
+        page.source.work = Work(_LEARNING_STEPS)
+        _learn(page)
+    return False
+
+
+def _learn(page: PageBlocks) -> None:
+    shown_blocks(page.listed(), frozenset(), 3_000)
+    texts_of_blocks = []
+    for block in page.blocks[:: 1 + len(page.blocks) // _SOME_BLOCKS]:
+        for candidate in candidates_for([page.spots[block.n]])[:_SOME]:
+            given = texts_at(page.source, candidate.selector)
+            if given:
+                texts_of_blocks.append((given[0], block.text))
+    learn_pattern(texts_of_blocks[:_PATTERN_PAIRS])
+
+
+_SELECTORS = (
+    Selector('//th[normalize-space()="UPC"]/following-sibling::td[1]', "xpath"),
+    Selector('//dt[normalize-space()="Name"]/following-sibling::dd[1]/a', "xpath"),
+    Selector('//text()[normalize-space()="UPC"]/following-sibling::td[1]', "xpath"),
+    Selector('//b[normalize-space()="x"]/following-sibling::text()[normalize-space()][1]', "xpath"),
+    Selector('//div[starts-with(normalize-space(), "UPC")]', "xpath"),
+    Selector('//text()[starts-with(normalize-space(), "UPC")]', "xpath"),
+    Selector("div.price", "css"),
+    Selector("div div p b", "css"),
+    Selector("table tr:nth-of-type(3) > td:nth-of-type(2)", "css"),
+    Selector("img", "css", "src"),
+    Selector("Product.offers.price", "json-ld"),
+    Selector("body div", "css", None, r"^(?:.*, )?((?:(?!, ).)+), (?:(?!, ).)+$"),
+    Selector("body div", "css", None, r"\d[\d.,]*(.+?)\d[\d.,]*$"),
+)
+_EXTRACTOR = Extractor(
+    "product",
+    tuple(FieldRule(Field(f"f{number}", many=number % 2 == 0), (one,)) for number, one in enumerate(_SELECTORS)),
+)
+
+
+def _record(body: bytes) -> bool:
+    html = decode_page(body)
+    if not is_cheap(html):
+        return False
+    with suppress(TooCostly):  # then a process goes on with it
+        extractions([_EXTRACTOR], html, URL, "en", INLINE_STEPS)
+    return True
+
+
+def _record_apart(body: bytes) -> bool:
+    with suppress(TooCostly):
+        extractions([_EXTRACTOR], decode_page(body), URL, "en")
+    return False
+
+
+def _sitemap(body: bytes) -> bool:
+    parse_sitemap(body)
+    parse_llms_txt(body)
+    return False
+
+
+def _robots(body: bytes) -> bool:
+    robots = parse_robots(body, "llmcrawler")
+    for path in ("/", "/a1?b=%3F&c=d", "/" + "a" * 2_000, "/é/" + "a/" * 500, "/robots.txt"):
+        robots.allows(f"https://shop.example{path}")
+    return len(body) <= _ROBOTS_INLINE_BYTES
+
+
+_SCHEMA = answer_schema(DEFAULT_PAGE_TYPES, ["1", "2"])
+_DOCUMENT = {"labels": [{"name": one.name} for one in DEFAULT_PAGE_TYPES], "pages": [{"id": "1"}, {"id": "2"}]}
+
+
+def _answer(body: bytes) -> bool:
+    text = body.decode("utf-8", "replace")
+    for salvage in (False, True):
+        with suppress(BadAnswer):
+            parse_answers(_DOCUMENT, read_answer(text, _SCHEMA, salvage=salvage))
+    return True
+
+
+def _url(body: bytes) -> bool:
+    traps = TrapGuard(date(2026, 1, 1))
+    scope = Scope([URL])
+    guard = AddressGuard(["shop.example"])
+    for line in body.decode("utf-8", "replace").split("\n")[:_SOME]:
+        for url in (normalise(line), normalise(line, URL)):
+            if url is not None:
+                dedup_key(url)
+                url_pattern(url)
+                traps.reason_to_refuse(url)
+                scope.reason_to_refuse(url, 1)
+        guard.reason_to_refuse(line[:300])
+    return True
+
+
+def _value(body: bytes) -> bool:
+    text = body.decode("utf-8", "replace")
+    for kind in ("string", "integer", "number", "boolean", "date", "url"):
+        typed(text, kind, base_url=URL, lang="en")
+    return False  # dates in words are read elsewhere: to load what reads the first one takes half a second
+
+
+def _header(body: bytes) -> bool:
+    retry_after_seconds(body.decode("latin-1"), datetime(2026, 1, 1, tzinfo=UTC))
+    return True
+
+
+TARGETS: Mapping[str, Target] = MappingProxyType(
+    {
+        "decoding": Target(st.one_of(_HTML, st.binary(max_size=4_000)), _decode),
+        "page": Target(_HTML, _page, 0.006),
+        "signs": Target(_HTML, _signs),
+        "learning": Target(_HTML, _learning, 0.05),
+        "record": Target(_HTML, _record),
+        "record_apart": Target(_HTML, _record_apart, 0.05),
+        "sitemap": Target(torn(texts(SITEMAP_WORDS)), _sitemap),
+        "robots": Target(torn(texts(ROBOTS_WORDS)), _robots),
+        "answer": Target(torn(texts(JSON_WORDS)), _answer),
+        "url": Target(torn(texts(URL_WORDS)), _url, 0.004),
+        "value": Target(torn(texts(VALUE_WORDS, 8_000)), _value, 0.02),
+        "header": Target(torn(texts(VALUE_WORDS, 2_000)), _header),
+    }
+)
