@@ -184,7 +184,9 @@ def line_of(line: dict[str, Any]) -> Line:
 
 @dataclass
 class Template:
-    """A group of pages that one template of the site made, and what is known of it."""
+    """A group of pages that one template of the site made, and what is known of it. `aliases` are ids that were merged
+    into this one after page lines with them had been written.
+    """
 
     template: str
     kind: str = "template"
@@ -195,3 +197,4 @@ class Template:
     schema: dict[str, Any] | None = None
     selectors: list[dict[str, Any]] = field(default_factory=list)
     llm_calls: int = 0
+    aliases: list[str] = field(default_factory=list)

@@ -85,6 +85,7 @@ class ClassifyPipeline(Stage):
                     url_pattern=group.url_pattern,
                     page_count=group.page_count,
                     examples=list(group.examples),
+                    aliases=list(group.aliases),
                 )
                 self._add_learned(site.name, template)
                 await self._crawler.engine.scraper.start_itemproc_async(template, response=None)

@@ -267,7 +267,8 @@ class TemplateGrouper:
     def _group(self, template: str, page_count: int) -> Group:
         examples = self._groups.counts[template].examples
         urls = {*self._reservoir.members(template), *examples}
-        return Group(template, page_count, common_pattern(sorted(urls)), tuple(examples))
+        aliases = self._groups.aliases_of(template)
+        return Group(template, page_count, common_pattern(sorted(urls)), tuple(examples), aliases)
 
     def _by_rule(self, template: str, sample: Sample) -> str:
         """Among groups that a split has parted, what parted them decides, not the whole page."""

@@ -9,6 +9,7 @@ from typing import Any, Self
 from llmcrawler.urls import relative_url
 
 EXAMPLES = 5
+MAX_ALIASES = 1000  # of one site, the newest; a recurring crawl adds a few each time
 
 
 @dataclass(slots=True)
@@ -53,6 +54,10 @@ class Groups:
         heir.examples = [*heir.examples, *gone.examples][:EXAMPLES]
         self._aliases[old] = new
 
+    def aliases_of(self, template: str) -> tuple[str, ...]:
+        """The ids that were merged into this one, in the order of their issue: earlier lines of a feed may name them."""
+        return tuple(sorted((one for one in self._aliases if self.resolve(one) == template), key=self._number))
+
     def move(self, url: str, old: str, now: str, *, is_here: bool, is_sampled: bool) -> None:
         """One page, from group to group. `is_here`: the present crawl has seen it."""
         source, target = self.counts[old], self.counts[now]
@@ -71,7 +76,9 @@ class Groups:
             template: [one.pages, one.sampled, [relative_url(url) for url in one.examples]]
             for template, one in self.in_order()
         }
-        return {"prefix": self.prefix, "issued": self.issued, "groups": counts}
+        newest = sorted(self._aliases, key=self._number)[-MAX_ALIASES:]
+        aliases = {alias: self.resolve(alias) for alias in newest}
+        return {"prefix": self.prefix, "issued": self.issued, "groups": counts, "aliases": aliases}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], origin: str) -> Self:
@@ -80,10 +87,17 @@ class Groups:
         groups.issued = int(value["issued"])
         for template, (pages, sampled, examples) in value["groups"].items():
             groups.counts[template] = GroupCounts(int(pages), 0, int(sampled), [origin + path for path in examples])
-        if max((int(template.removeprefix(groups.prefix)) for template in groups.counts), default=0) > groups.issued:
+        aliases = value.get("aliases", {})  # files of earlier versions have none
+        groups._aliases = {alias: heir for alias, heir in aliases.items() if heir in groups.counts}
+        if groups._aliases.keys() & groups.counts.keys():
+            raise ValueError("not the state of a grouping: a template is an alias, too")
+        if max((groups._number(template) for template in {*groups.counts, *groups._aliases}), default=0) > groups.issued:
             raise ValueError(f"not the state of a grouping: only {groups.issued} ids issued")
         return groups
 
     def in_order(self) -> list[tuple[str, GroupCounts]]:
         """In that of their appearance."""
-        return sorted(self.counts.items(), key=lambda item: int(item[0][len(self.prefix) :]))
+        return sorted(self.counts.items(), key=lambda item: self._number(item[0]))
+
+    def _number(self, template: str) -> int:
+        return int(template.removeprefix(self.prefix))

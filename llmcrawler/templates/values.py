@@ -91,3 +91,4 @@ class Group:
     page_count: int
     url_pattern: str
     examples: tuple[str, ...]
+    aliases: tuple[str, ...] = ()  # ids that were merged into this one

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import zlib
 
 import pytest
@@ -54,6 +55,18 @@ def test_new_pages_go_where_they_would_have_gone_in_the_first_crawl() -> None:
             known.rivals,
         )
         assert new.similarity == known.similarity
+
+
+def test_an_id_that_was_ever_given_to_a_page_is_that_of_a_group_or_an_alias_of_one() -> None:
+    grouper, rng = TemplateGrouper(), random.Random(0)
+    half = [(url, frozenset(one for one in features if rng.random() < 0.6)) for url, features in pages(300)]
+    given = set(feed(grouper, half))
+    ids = {group.template for group in grouper.learned_groups()}
+    assert given - ids  # some groups were merged
+    for now in (grouper, again(grouper)):
+        groups = now.learned_groups()
+        assert given <= {name for group in groups for name in (group.template, *group.aliases)}
+        assert all(now.resolve(alias) == group.template for group in groups for alias in group.aliases)
 
 
 def test_counts_shown_are_of_the_present_crawl_and_those_kept_are_of_all() -> None:
@@ -184,6 +197,9 @@ def test_pages_of_a_short_crawl_are_recognised_though_nothing_was_clustered() ->
         lambda value: value["clustering"].update(weights="AAA"),
         lambda value: value["clustering"].update(names=["one"]),
         lambda value: value["known"].update(templates=["t404"]),
+        lambda value: value.update(aliases=["t1"]),
+        lambda value: value["aliases"].update({"t999": "t1"}),
+        lambda value: value["aliases"].update({"t1": "t2"}),
     ],
 )
 def test_what_is_no_state_is_a_value_error(spoil) -> None:

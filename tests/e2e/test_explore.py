@@ -58,7 +58,7 @@ def test_every_page_has_one_line_with_its_type_for_a_few_calls(tmp_path, site):
 
 def test_a_page_line_tells_what_a_person_wants_to_know(tmp_path, site):
     outcome = explore(tmp_path, site.url())
-    page = [page for page in outcome.pages if "/product/" in page["url"]][-1]  # templates of early lines may be joined
+    page = [page for page in outcome.pages if "/product/" in page["url"]][-1]
     assert page["status"] == 200
     assert page["depth"] >= 1
     assert page["referer"].startswith(site.url())
@@ -67,8 +67,14 @@ def test_a_page_line_tells_what_a_person_wants_to_know(tmp_path, site):
     assert len(page["content_hash"]) == 64
     assert page["latency_seconds"] >= 0
     assert page["fetched_at"].startswith("20")
-    assert page["template"] in {template["template"] for template in outcome.templates}
     assert "content" not in page
+
+
+def test_every_page_line_names_a_template_line_by_its_id_or_an_alias(tmp_path, site):
+    outcome = explore(tmp_path, site.url())
+    ids = [name for template in outcome.templates for name in (template["template"], *template["aliases"])]
+    assert len(ids) == len(set(ids))
+    assert {page["template"] for page in outcome.pages if page["template"]} <= set(ids)
 
 
 def test_templates_stand_at_the_end_with_their_examples(tmp_path, site):
