@@ -36,7 +36,9 @@ _HUGE_TAG: Final = re.compile(rf"<[A-Za-z][^\t\n\f\r />]{{0,100}}+(?:{_ATTRIBUTE
 def is_cheap(html: str) -> bool:
     """Whether reading the page takes some 30 ms and 20 MB at most; told in a few microseconds for each kilobyte."""
     tags = html.count("<")
-    if tags > _MAX_TAGS or tags - html.count("</") > _MAX_STARTED or _HUGE_TAG.search(html) is not None:
+    if tags > _MAX_TAGS or (tags > _MAX_STARTED and tags - html.count("</") > _MAX_STARTED):
+        return False
+    if _HUGE_TAG.search(html) is not None:
         return False
     return tags <= _FEW_TAGS or tags * _left_open(html) <= _MAX_REPEATED
 

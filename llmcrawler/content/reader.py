@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ T = TypeVar("T")
 _SECONDS: Final = 2.0
 _SECONDS_PER_CHAR: Final = 4e-6
 _MAX_KEPT: Final = 1_000
+_TURN_SECONDS: Final = 0.005
 _MODULES: Final = ("llmcrawler.content", "llmcrawler.rendering", "llmcrawler.urls")
 
 
@@ -30,7 +32,7 @@ class PageReader:
         self._cheap: dict[int, bool] = {}  # by the hash of a page, which is worked out once for each string
 
     def is_cheap(self, html: str) -> bool:
-        """Each stage of a page asks for it."""
+        """Whether the page is read in this process. Each of its stages asks for it."""
         if len(html) > self._inline_chars:
             return False
         key = hash(html)
@@ -49,8 +51,10 @@ class PageReader:
         if the page is cheap. Raises ContentError where it takes too long or too much memory.
         """
         if self.is_cheap(html):
+            started = time.perf_counter()
             result = function(html, *arguments)
-            await asyncio.sleep(0)  # what is next may take as long: all else goes on in between
+            if time.perf_counter() - started > _TURN_SECONDS:
+                await asyncio.sleep(0)  # what is next may take as long: all else goes on in between
             return result
         seconds = _SECONDS + _SECONDS_PER_CHAR * len(html)
         return await self.processes.run(function, html, *arguments, seconds=seconds, share=site_of(url))

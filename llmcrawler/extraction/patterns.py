@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from typing import Any, Final
 
-import regex  # type: ignore[import-untyped]  # re, with a limit of time
-
 from llmcrawler.errors import TooCostly
 from llmcrawler.extraction.work import Work
 
@@ -83,6 +81,8 @@ def taken(texts: Iterable[str], pattern: str | None, work: Work | None = None) -
 @lru_cache(maxsize=4096)
 def compile_pattern(pattern: str) -> Any:
     """Raises ValueError for what is no regular expression with one group."""
+    import regex  # type: ignore[import-untyped]  # noqa: PLC0415 - re, with a limit of time; most crawls begin without
+
     try:
         compiled = regex.compile(pattern)
     except regex.error as error:

@@ -89,7 +89,9 @@ def may_refresh(response: Response) -> bool:
 
     An attribute's value may be written with character references, its name may not.
     """
-    head = response.body[:_META_REFRESH_BYTES].replace(b"\x00", b"").lower()
+    head = response.body[:_META_REFRESH_BYTES].lower()
+    if b"\x00" in head:  # as in UTF-16
+        head = head.replace(b"\x00", b"")
     return b"http-equiv" in head and (b"refresh" in head or b"&#" in head)
 
 

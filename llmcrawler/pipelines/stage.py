@@ -19,6 +19,8 @@ from llmcrawler.wiring import Crawl, crawl_of
 
 SUCCESS, FAILED, SKIPPED = "success", "failed", "skipped"
 
+_TURN_SECONDS = 0.005
+
 logger = logging.getLogger(__name__)
 
 
@@ -78,8 +80,10 @@ class Stage(ABC):
         timeout = asyncio.timeout(self._timeout_seconds or None)
         try:
             async with timeout:
-                await asyncio.sleep(0)  # the stage before may have taken long: all else goes on in between
+                started = time.monotonic()
                 error = await self.run(page)
+                if time.monotonic() - started > _TURN_SECONDS:
+                    await asyncio.sleep(0)  # the next stage may take as long: all else goes on in between
             if self._crawl.crew is not None:
                 self._crawl.crew.check()  # what was found out while its Redis went is not worth a line
             return error

@@ -82,13 +82,12 @@ class Signs:
 
 def may_have_signs(html: str, *, is_rendered: bool = False) -> bool:
     """Pages without scripts need no browser, and do not pay for it; one that was rendered is read all the same."""
-    return is_rendered or _SCRIPT.search(html) is not None
+    # Most pages have one in lower case: a plain search takes a hundredth of the pattern's time.
+    return is_rendered or "<script" in html or _SCRIPT.search(html) is not None
 
 
 def read_signs(html: str, is_rendered: bool = False) -> Signs:
-    """One lexbor parse."""
-    if not may_have_signs(html, is_rendered=is_rendered):
-        return Signs()
+    """One lexbor parse; see `may_have_signs`."""
     tree = parse(html)
     sources = _scripts(tree)
     if not sources and not is_rendered:

@@ -84,6 +84,7 @@ def is_private_address(address: str | Address) -> bool:
     return not is_known or any(ip.version == network.version and ip in network for network in _MORE_PRIVATE)
 
 
+@lru_cache(maxsize=1024)
 def is_private_host(host: str) -> bool:
     """Tell by the name alone. A public name may still resolve to a private address: check that one as well."""
     host = host.strip("[]").rstrip(".").lower()
@@ -123,12 +124,15 @@ class AddressGuard:
         if not is_private_host(host):
             return None
         place = _place(host, port)
-        return self.reason_to_refuse_place(place, place if source is None else place_of(source))
+        return self._reason_to_refuse_private(place, place if source is None else place_of(source))
 
     def reason_to_refuse_place(self, place: str, source: str) -> str | None:
         """Judge a place for a request of another place."""
         if place and not is_private_host(_host_and_port(f"//{place}")[0]):
             return None
+        return self._reason_to_refuse_private(place, source)
+
+    def _reason_to_refuse_private(self, place: str, source: str) -> str | None:
         if place not in self._admitted:
             return f"private host: {place}"
         return None if place == source else f"private host: {place} is a start, and open to its own pages only"
@@ -148,6 +152,7 @@ def place_of(url: str) -> str:
     return _place(*_host_and_port(url))
 
 
+@lru_cache(maxsize=1024)
 def _place(host: str, port: int) -> str:
     name = _fold(host)
     if not name:
