@@ -18,6 +18,7 @@ from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 
 from llmcrawler import learned
+from llmcrawler.allocator import give_large_blocks_back
 from llmcrawler.arguments import ExploreOptions, MapOptions
 from llmcrawler.asking import PageAsking
 from llmcrawler.bounded_processes import BoundedProcesses
@@ -102,6 +103,7 @@ class Crawl:
     """The core's objects of one crawl. `crawler` is asked for its stats and, while it runs, for its engine."""
 
     def __init__(self, crawler: Crawler, options: ExploreOptions) -> None:
+        give_large_blocks_back()
         settings = crawler.settings
         self.options = options
         self.addresses = AddressGuard(options.urls)

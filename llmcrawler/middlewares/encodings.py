@@ -10,6 +10,7 @@ from scrapy.http import HtmlResponse, JsonResponse, Response, TextResponse, XmlR
 from llmcrawler.content import decode, encoding_of, looks_like_html
 
 _INLINE_BYTES = 64 * 1024  # what takes about a millisecond
+_KEPT_BYTES = 1024 * 1024
 _META_REFRESH_BYTES = 4 * 4096  # Scrapy looks for one in the first 4096 characters
 
 
@@ -80,8 +81,12 @@ def content_type_of(response: Response) -> str | None:
 
 
 def page_text(response: Response) -> str:
-    """Of the first 6,000,000 bytes; decoded once for all who ask."""
-    return response.text if isinstance(response, _Decoded) else decode(response.body, _encoding_of(response))
+    """Of the first 6,000,000 bytes; decoded once for all who ask, but for a large one: the response is kept for as long
+    as its page is on its way, and its text may take four times the memory of its body.
+    """
+    if isinstance(response, _Decoded) and (response._cached_ubody is not None or len(response.body) <= _KEPT_BYTES):
+        return response.text
+    return decode(response.body, _encoding_of(response))
 
 
 def may_refresh(response: Response) -> bool:

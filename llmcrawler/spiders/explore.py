@@ -68,6 +68,7 @@ class ExploreSpider(FrontierSpider):
                         links = [*page.content.links, *self._rendering.more_links(lease, response)]
                         await self._follow(links, page.depth + 1, response.url, of=page.url)
                         await self._rendering.note_shell(page, response, html)
+            del html  # of a large page it is much, and the page may wait long for a verdict
             yield page
 
     async def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:

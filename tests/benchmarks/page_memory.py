@@ -20,6 +20,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from tests.e2e.crawling import ROOT, command, environment
@@ -74,6 +75,11 @@ def _endless() -> Iterator[bytes]:
         yield b"%x\r\n%s\r\n" % (60_000, b"word " * 12_000)
 
 
+def _random() -> bytes:
+    """What no compression makes smaller, and no parser takes for tags."""
+    return Random(1).randbytes(_SIZE - MEGABYTE).replace(b"<", b"x")
+
+
 def _numbered(row: str, size: int = _SIZE) -> str:
     return "".join(row.format(n=n) for n in range(size // len(row.format(n=100_000))))
 
@@ -86,6 +92,21 @@ def _graph(size: int = _SIZE) -> str:
 
 _DEEP_JSON = f'<script type="application/ld+json">{"[" * 9_000_000}{"]" * 9_000_000}</script>'
 _SITEMAP = "<urlset>{rows}</urlset>"
+
+
+def listed(path: str, make: Callable[[], Answer], body_bytes: int = _SIZE) -> Kind:
+    """A list that robots.txt names."""
+    return Kind(
+        {"/robots.txt": lambda: Answer(f"Sitemap: {path}\n".encode(), content_type="text/plain"), path: make},
+        body_bytes=body_bytes,
+        arguments=_LISTED,
+    )
+
+
+def _sitemap(size: int) -> bytes:
+    return _SITEMAP.format(rows=_numbered("<url><loc>/x{n}</loc></url>", size)).encode()
+
+
 _LISTED = {"depth": 1, "max_pages": 20}
 
 KINDS: Mapping[str, Kind] = {
@@ -135,36 +156,30 @@ KINDS: Mapping[str, Kind] = {
             document(filled("word "), '<meta http-equiv="refresh" content="0; url=/small">').encode()
         )
     ),
-    "sitemap": Kind(
-        {"/sitemap.xml": lambda: Answer(_SITEMAP.format(rows=_numbered("<url><loc>/x{n}</loc></url>")).encode())},
-        arguments=_LISTED,
+    "sitemap": listed("/sitemap.xml", lambda: Answer(_sitemap(_SIZE), content_type="text/xml")),
+    "sitemap-50": listed(
+        "/sitemap.xml", lambda: Answer(_sitemap(48 * MEGABYTE), content_type="text/xml"), 48 * MEGABYTE
     ),
-    "sitemap-50": Kind(
-        {
-            "/sitemap.xml": lambda: Answer(
-                _SITEMAP.format(rows=_numbered("<url><loc>/x{n}</loc></url>", 48 * MEGABYTE)).encode()
-            )
-        },
-        body_bytes=48 * MEGABYTE,
-        arguments=_LISTED,
+    "sitemap-gz": listed(
+        "/sitemap.xml.gz",
+        lambda: Answer(gzip.compress(_sitemap(48 * MEGABYTE)), content_type="application/gzip"),
+        48 * MEGABYTE,
     ),
-    "sitemap-gz": Kind(
-        {
-            "/sitemap.xml": lambda: Answer(
-                gzip.compress(_SITEMAP.format(rows=_numbered("<url><loc>/x{n}</loc></url>", 48 * MEGABYTE)).encode()),
-                content_type="application/gzip",
-            )
-        },
-        body_bytes=48 * MEGABYTE,
-        arguments=_LISTED,
+    "feed-rss": listed(
+        "/feed.xml",
+        lambda: Answer(
+            f"<rss><channel>{_numbered('<item><link>/x{n}</link></item>')}</channel></rss>".encode(),
+            content_type="text/xml",
+        ),
     ),
     "robots": Kind(
         {"/robots.txt": lambda: Answer(b"User-agent: *\n" + filled("Disallow: /no\n").encode(), content_type="text/plain")},
     ),
-    "llms-txt": Kind(
-        {"/llms.txt": lambda: Answer(_numbered("- [a](/x{n})\n").encode(), content_type="text/plain")},
-        arguments=_LISTED,
-    ),
+    "llms-txt": listed("/llms.txt", lambda: Answer(_numbered("- [a](/x{n})\n").encode(), content_type="text/plain")),
+    "random": answered(lambda: Answer(document("").encode() + _random(), content_type="text/html; charset=latin-1")),
+    "short-words": page(lambda: filled("я ")),
+    "letters": page(lambda: filled("\U0001f600 ")),
+    "tokens": page(lambda: _numbered("<p class=c{n}><i>a</i></p>", 400_000)),
     **{
         f"feed-{kind}": page(lambda: filled("<p>Some words, and more.</p>"), feed=f"feed.{kind}")
         for kind in ("csv", "xml", "json", "parquet", "zip")
