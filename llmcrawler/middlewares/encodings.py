@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from scrapy import Request
 from scrapy.http import HtmlResponse, JsonResponse, Response, TextResponse, XmlResponse
@@ -67,11 +68,17 @@ def decoded(response: Response) -> Response:
     Scrapy takes it for a file where it has a zero byte, as all of UTF-16 has.
     """
     if type(response) in (Response, TextResponse) and _has_no_type(response) and looks_like_html(response.body):
-        response = response.replace(cls=HtmlResponse)
+        response = _as(HtmlResponse, response)
     if not isinstance(response, TextResponse):
         return response
     kind = _KINDS.get(type(response))  # a class of the user's own stays
-    return response.replace(cls=kind, encoding=encoding_of(response.body, content_type_of(response)))
+    return _as(kind or type(response), response, encoding=encoding_of(response.body, content_type_of(response)))
+
+
+def _as(kind: type[Response], response: Response, **fields: Any) -> Response:
+    """`response.replace` would ask for the encoding that is replaced, and decode the whole body to guess it."""
+    kept = {name: getattr(response, name) for name in response.attributes if name != "encoding"}
+    return kind(**{**kept, **fields})
 
 
 def content_type_of(response: Response) -> str | None:

@@ -227,8 +227,8 @@ def growth_of(
             urls = ",".join(f"{origin}/{number}" for number in range(pages))
             kind = Kind(kind.paths, kind.body_bytes, {"depth": 0, "max_pages": pages}, kind.settings, kind.feed)
         status, memory, log = crawl(urls, kind, {"DOWNLOAD_TIMEOUT": 120, **settings, **more}, folder)
-        held = re.findall(r"held the event loop for (\d+) ms", log)
-        said = f"exit {status}, holds {max(map(int, held), default=0)} ms, helpers {max(memory.children.values(), default=0) / MEGABYTE:.0f} MB"
+        held = re.findall(r"held the event loop for \d+ ms \(CPU (\d+)", log)
+        said = f"exit {status}, holds of CPU {max(map(int, held), default=0)} ms, helpers {max(memory.children.values(), default=0) / MEGABYTE:.0f} MB"
         feed = folder / kind.feed
         if feed.suffix == ".jsonl" and feed.exists():
             lines = [json.loads(line) for line in feed.read_text(encoding="utf-8").splitlines()]
