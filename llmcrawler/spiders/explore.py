@@ -106,7 +106,8 @@ class ExploreSpider(FrontierSpider):
             some = {link.url: link for link in part}
             group_of = ungrouped if pursuit is None else pursuit.goal.grouping(some)
             tasks = self.crawl.admission.admit(some, depth, referer, group_of)
-            found += tasks
+            if pursuit is not None:
+                found += tasks
             await self._scheduler().add(tasks)
         if pursuit is not None and of is not None:
             pursuit.note_links(of, found)

@@ -91,7 +91,10 @@ class Groups:
         groups._aliases = {alias: heir for alias, heir in aliases.items() if heir in groups.counts}
         if groups._aliases.keys() & groups.counts.keys():
             raise ValueError("not the state of a grouping: a template is an alias, too")
-        if max((groups._number(template) for template in {*groups.counts, *groups._aliases}), default=0) > groups.issued:
+        if (
+            max((groups._number(template) for template in {*groups.counts, *groups._aliases}), default=0)
+            > groups.issued
+        ):
             raise ValueError(f"not the state of a grouping: only {groups.issued} ids issued")
         return groups
 

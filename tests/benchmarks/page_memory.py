@@ -1,6 +1,7 @@
 """How much the process of a crawl grows for one large page of each kind, or for many of them at once.
 
-    python -m tests.benchmarks.page_memory [--only REGEX] [--runs 1] [--setting NAME=VALUE ...] [--jobdir] [--at-once 30]
+    python -m tests.benchmarks.page_memory [--only REGEX] [--runs 1] [--setting NAME=VALUE ...] [--jobdir]
+                                           [--at-once 30]
 
 One line for each kind: its body in MB, by how much the peak of the crawl's own process is above that of a crawl of one
 small page, and whether that is at most 64 MB beyond the body. The processes that read costly pages are not counted.
@@ -25,7 +26,6 @@ from typing import Any
 
 from tests.e2e.crawling import ROOT, command, environment
 from tests.e2e.watching import Memory
-from tests.servers.fake_llm import FakeLLM
 from tests.servers.hostile_server import Answer, HostileServer, Visit
 from tests.servers.hostile_site import document
 
@@ -145,16 +145,10 @@ KINDS: Mapping[str, Kind] = {
     "no-type": answered(lambda: Answer(document(filled("word ")).encode(), content_type="")),
     "not-found": answered(lambda: Answer(document(filled("word ")).encode(), status="404 Not Found")),
     "redirect": Kind(
-        {
-            "/": lambda: Answer(
-                document(filled("word ")).encode(), status="302 Found", headers=[("Location", "/small")]
-            )
-        }
+        {"/": lambda: Answer(document(filled("word ")).encode(), status="302 Found", headers=[("Location", "/small")])}
     ),
     "refresh": answered(
-        lambda: Answer(
-            document(filled("word "), '<meta http-equiv="refresh" content="0; url=/small">').encode()
-        )
+        lambda: Answer(document(filled("word "), '<meta http-equiv="refresh" content="0; url=/small">').encode())
     ),
     "sitemap": listed("/sitemap.xml", lambda: Answer(_sitemap(_SIZE), content_type="text/xml")),
     "sitemap-50": listed(
@@ -173,7 +167,11 @@ KINDS: Mapping[str, Kind] = {
         ),
     ),
     "robots": Kind(
-        {"/robots.txt": lambda: Answer(b"User-agent: *\n" + filled("Disallow: /no\n").encode(), content_type="text/plain")},
+        {
+            "/robots.txt": lambda: Answer(
+                b"User-agent: *\n" + filled("Disallow: /no\n").encode(), content_type="text/plain"
+            )
+        },
     ),
     "llms-txt": listed("/llms.txt", lambda: Answer(_numbered("- [a](/x{n})\n").encode(), content_type="text/plain")),
     "random": answered(lambda: Answer(document("").encode() + _random(), content_type="text/html; charset=latin-1")),
@@ -207,7 +205,9 @@ def serving(kind: Kind) -> Iterator[str]:
 def crawl(urls: str, kind: Kind, settings: Mapping[str, Any], folder: Path) -> tuple[int, Memory, str]:
     """Peaks of one crawl in a process of its own, and its log."""
     memory = Memory()
-    parts = command({"url": urls, "render": "never", **kind.arguments}, {**kind.settings, **settings}, folder / kind.feed)
+    parts = command(
+        {"url": urls, "render": "never", **kind.arguments}, {**kind.settings, **settings}, folder / kind.feed
+    )
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(parts, cwd=ROOT, env=environment(), stdout=log, stderr=log)
         with process, memory.watching(process.pid):
@@ -215,9 +215,7 @@ def crawl(urls: str, kind: Kind, settings: Mapping[str, Any], folder: Path) -> t
     return process.returncode, memory, (folder / "log").read_text(encoding="utf-8", errors="replace")
 
 
-def growth_of(
-    kind: Kind, settings: Mapping[str, Any], *, has_jobdir: bool, pages: int = 1
-) -> tuple[int, str]:
+def growth_of(kind: Kind, settings: Mapping[str, Any], *, has_jobdir: bool, pages: int = 1) -> tuple[int, str]:
     """Bytes of the peak of the process, and what the crawl said of its pages."""
     with tempfile.TemporaryDirectory() as name, serving(kind) as origin:
         folder = Path(name)
@@ -228,7 +226,8 @@ def growth_of(
             kind = Kind(kind.paths, kind.body_bytes, {"depth": 0, "max_pages": pages}, kind.settings, kind.feed)
         status, memory, log = crawl(urls, kind, {"DOWNLOAD_TIMEOUT": 120, **settings, **more}, folder)
         held = re.findall(r"held the event loop for \d+ ms \(CPU (\d+)", log)
-        said = f"exit {status}, holds of CPU {max(map(int, held), default=0)} ms, helpers {max(memory.children.values(), default=0) / MEGABYTE:.0f} MB"
+        said = f"exit {status}, holds of CPU {max(map(int, held), default=0)} ms"
+        said += f", helpers {max(memory.children.values(), default=0) / MEGABYTE:.0f} MB"
         feed = folder / kind.feed
         if feed.suffix == ".jsonl" and feed.exists():
             lines = [json.loads(line) for line in feed.read_text(encoding="utf-8").splitlines()]
