@@ -110,6 +110,7 @@ def _sitemap(size: int) -> bytes:
 _LISTED = {"depth": 1, "max_pages": 20}
 
 KINDS: Mapping[str, Kind] = {
+    "small": page(lambda: "<p>Small.</p>", body_bytes=0),
     "text-node": page(lambda: filled("word ")),
     "one-word": page(lambda: filled("x")),
     "two-words-million": page(lambda: filled("word ", 2_100_000), body_bytes=2_100_000),
