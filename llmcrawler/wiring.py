@@ -298,7 +298,10 @@ def _pressure(crawler: Crawler, waiting: int | None = None) -> str | None:
 
 def _bytes_there(crawler: Crawler) -> int:
     """Of the bodies whose pages are not through."""
-    slot = None if crawler.engine is None else crawler.engine.scraper.slot
+    try:
+        slot = None if crawler.engine is None else crawler.engine.scraper.slot
+    except RuntimeError:  # it has none yet
+        return 0
     return 0 if slot is None else slot.active_size
 
 

@@ -16,6 +16,7 @@ class Flow:
         self.intake = intake
         self.received = 0
         self.is_paused = False
+        self.resumed = asyncio.Event()
 
     def pause(self) -> None:
         assert not self.is_paused
@@ -24,6 +25,7 @@ class Flow:
     def resume(self) -> None:
         assert self.is_paused
         self.is_paused = False
+        self.resumed.set()
 
     def take(self, megabytes: int) -> None:
         assert not self.is_paused
@@ -71,8 +73,7 @@ async def test_bodies_that_are_there_take_room_until_their_pages_are_through(cra
     flow.take(2)
     assert flow.is_paused
     crawl.there = 0
-    while flow.is_paused:
-        await asyncio.sleep(0.01)
+    await flow.resumed.wait()
     flow.take(18)
     assert not flow.is_paused
 
