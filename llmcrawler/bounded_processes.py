@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar, cast
 
-from llmcrawler.bounded_worker import DIED, DONE, OUT_OF_MEMORY, RAISED, TOO_MUCH
+from llmcrawler.bounded_worker import DIED, DONE, OUT_OF_MEMORY, RAISED, TOO_MUCH, Buffer, packed
 from llmcrawler.errors import ContentError
 
 P = ParamSpec("P")
@@ -67,10 +67,11 @@ class _Process:
             )
         self._connection = Connection(ours.detach())
 
-    def ask(self, work: bytes) -> bytes:
-        """Blocks until the answer is here: to be called in a thread."""
+    def ask(self, work: list[Buffer]) -> bytes:
+        """Blocks until the answer is here: to be called in a thread. Takes the parts of the work out of the list."""
         try:
-            self._connection.send_bytes(work)
+            while work:
+                self._connection.send_bytes(work.pop(0))
             return self._connection.recv_bytes()
         except (OSError, EOFError):
             self.works = False
@@ -131,7 +132,7 @@ class BoundedProcesses:
         down; the next piece of work gets a fresh process then. What the function raises is raised here.
         """
         seconds = max(min(_LEAST_SECONDS, seconds), seconds / 2 ** min(self._faults[share], 20))
-        work = await asyncio.to_thread(pickle.dumps, (seconds, function, arguments), pickle.HIGHEST_PROTOCOL)
+        work = await asyncio.to_thread(packed, seconds, function, arguments)
         async with self._process(share) as process:
             started = asyncio.get_running_loop().time()
             try:
@@ -220,7 +221,7 @@ class BoundedProcesses:
             one.turn.set_result(found)
 
 
-def _ask(process: _Process, work: bytes) -> tuple[bytes, object]:
+def _ask(process: _Process, work: list[Buffer]) -> tuple[bytes, object]:
     """In a thread: unpickling many values goes step by step there, so the event loop is not held."""
     answer = process.ask(work)
     kind, rest = answer[:1], memoryview(answer)[1:]

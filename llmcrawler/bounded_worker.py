@@ -15,19 +15,56 @@ import pickle
 import resource
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 # The first byte of an answer.
 DONE, RAISED, DIED, OUT_OF_MEMORY, TOO_MUCH = b"=", b"!", b"x", b"m", b"+"
 
 _LEAVES, _WORN = 0, 3  # exit statuses of a worker: nobody is there any more; it has grown, a fresh one is to go on
 _WORN_BYTES = 192 * 2**20
+_PROTOCOL = 5
 _NICENESS = 5  # the crawl goes first where there are fewer processors than processes
 # Time by the clock for each second of processor time: others may use the processor too.
 _PATIENCE = 5.0
 _PATIENCE_SECONDS = 20.0
+
+
+Buffer = bytes | memoryview
+# A longer argument goes beside the pickled ones, which would be copies of it.
+_BESIDE_BYTES = 64 * 1024
+
+
+def packed(seconds: float, function: Callable[..., Any], arguments: Sequence[Any]) -> list[Buffer]:
+    """A piece of work for the other process, in the parts in which it is sent. Long arguments are not copied, but for
+    text, which is there once as UTF-8.
+    """
+    beside: list[Buffer] = []
+
+    def take(buffer: pickle.PickleBuffer) -> None:
+        beside.append(buffer.raw())
+
+    apart = [_apart(one) for one in arguments]
+    head = pickle.dumps((seconds, function, apart), _PROTOCOL, buffer_callback=take)
+    return [bytes([len(beside)]) + head, *beside]
+
+
+class _Text:
+    """A long text on its way. Python would keep its UTF-8 for as long as the text, and copy it twice."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __reduce__(self) -> tuple[Callable[..., str], tuple[pickle.PickleBuffer, str, str]]:
+        return str, (pickle.PickleBuffer(self._text.encode("utf-8", "surrogatepass")), "utf-8", "surrogatepass")
+
+
+def _apart(argument: Any) -> Any:
+    if isinstance(argument, bytes) and len(argument) > _BESIDE_BYTES:
+        return pickle.PickleBuffer(argument)
+    return _Text(argument) if isinstance(argument, str) and len(argument) > _BESIDE_BYTES else argument
 
 
 def supervise(descriptor: int, memory_bytes: int, result_bytes: int, modules: Sequence[str]) -> None:
@@ -64,10 +101,11 @@ def _work(connection: Connection, memory_bytes: int, result_bytes: int) -> int:
     while True:
         try:
             work = connection.recv_bytes()
+            beside = [connection.recv_bytes() for _ in range(work[0])]
         except (EOFError, OSError):
             return _LEAVES
-        answer = _answer(work, result_bytes)
-        del work
+        answer = _answer(work, beside, result_bytes)
+        del work, beside
         with contextlib.suppress(BrokenPipeError, ConnectionError):
             connection.send_bytes(answer)
         del answer
@@ -75,9 +113,9 @@ def _work(connection: Connection, memory_bytes: int, result_bytes: int) -> int:
             return _WORN
 
 
-def _answer(work: bytes, result_bytes: int) -> bytes:
+def _answer(work: bytes, beside: list[bytes], result_bytes: int) -> bytes:
     try:
-        seconds, function, arguments = pickle.loads(work)  # noqa: S301 - from the crawl
+        seconds, function, arguments = pickle.loads(memoryview(work)[1:], buffers=beside)  # noqa: S301 - from the crawl
         _limit_time(seconds)
         answer = DONE + pickle.dumps(function(*arguments), pickle.HIGHEST_PROTOCOL)
     except MemoryError:

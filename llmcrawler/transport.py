@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from scrapy import Request, exceptions
 from scrapy.core.downloader.handlers.http11 import (
@@ -13,12 +15,17 @@ from scrapy.core.downloader.handlers.http11 import (
     _LenientHTTP11ClientFactory,
     _LenientHTTP11ClientProtocol,
     _LenientHTTPClientParser,
+    _ScrapyAgent,
 )
 from scrapy.crawler import Crawler
 from scrapy.http import Response
+from scrapy.utils._download_handlers import wrap_twisted_exceptions
+from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet import error as network
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IAddress
+from twisted.internet.protocol import connectionDone
+from twisted.python.failure import Failure
 from twisted.web._newclient import ParseError
 from twisted.web._newclient import Request as TwistedRequest
 from twisted.web.client import ResponseFailed
@@ -26,6 +33,8 @@ from twisted.web.http import _ChunkedTransferDecoder
 from twisted.web.iweb import IResponse
 
 from llmcrawler.errors import ProtocolFault
+from llmcrawler.intake import LARGE_BYTES, Intake
+from llmcrawler.wiring import crawl_of
 
 # Of all headers of an answer, those of its 1xx answers included. Browsers stop at 256 KB, web servers at 8 to 64 KB.
 _MAX_HEAD_BYTES: Final = 256 * 1024
@@ -33,6 +42,7 @@ _MAX_HEAD_LINES: Final = 1000
 _MAX_TRAILER_BYTES: Final = 8 * 1024
 # The size of a chunk that is not the last one, and what may be said of the chunk.
 _CHUNK_SIZE: Final = re.compile(rb"(0*[1-9A-Fa-f][0-9A-Fa-f]{0,7})(?:;[\t\x20-\x7e\x80-\xff]{0,100})?\r\n")
+_PROTOCOL: Final = "_llmcrawler_protocol"  # of a response of Twisted's: the connection that it comes through
 # What can go wrong between two machines, and what a part of the crawl decides. All else is the answer's fault.
 _KNOWN: Final = (
     exceptions.CannotResolveHostError,
@@ -56,7 +66,7 @@ class PageDownloadHandler(HTTP11DownloadHandler):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._pool._factory = _BoundedFactory
+        self._pool._factory = partial(_BoundedFactory, crawl_of(crawler).intake)  # type: ignore[assignment]
 
     async def download_request(self, request: Request) -> Response:
         try:
@@ -72,7 +82,35 @@ class PageDownloadHandler(HTTP11DownloadHandler):
             raise ProtocolFault(f"{type(error).__name__}: {error}") from error
 
     async def _download(self, request: Request) -> Response:
-        return await super().download_request(request)
+        return await self._download_by(PatientAgent, request)
+
+    async def _download_by(self, agent_class: type[PatientAgent], request: Request) -> Response:
+        agent = agent_class(
+            contextFactory=self._contextFactory,
+            bindAddress=self._bind_address,
+            pool=self._pool,
+            maxsize=self._default_maxsize,
+            warnsize=self._default_warnsize,
+            fail_on_dataloss=self._fail_on_dataloss,
+            crawler=self._crawler,
+        )
+        with wrap_twisted_exceptions():
+            return await maybe_deferred_to_future(agent.download_request(request))
+
+
+class PatientAgent(_ScrapyAgent):
+    """The time that a body waits for others is not of its own timeout."""
+
+    def _cb_bodyready(self, txresponse: Any, request: Request) -> Any:
+        protocol = getattr(txresponse, _PROTOCOL, None)
+        if protocol is not None:
+            protocol.put_off = self._put_off
+        return super()._cb_bodyready(txresponse, request)
+
+    def _put_off(self, seconds: float) -> None:
+        timer: Any = self._timeout_cl  # zope's interfaces mean nothing to mypy
+        if timer.active():
+            timer.delay(seconds)
 
 
 class _JoinedChunks(_ChunkedTransferDecoder):
@@ -147,16 +185,68 @@ class _BoundedParser(_LenientHTTPClientParser):
 
 
 class _BoundedProtocol(_LenientHTTP11ClientProtocol):
+    """A large body waits where others take the room (see Intake)."""
+
+    intake: Intake
+    put_off: Callable[[float], None] | None = None
+    _received_bytes = 0
+    _is_receiving = False
+    _paused_at: float | None = None
+
     def request(self, request: TwistedRequest) -> Deferred[IResponse]:
+        self._received_bytes, self._is_receiving, self.put_off = 0, True, None
         answer = super().request(request)
         assert self._parser is not None
         self._parser.__class__ = _BoundedParser
-        return answer
+        return answer.addCallback(self._know)
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802 (Twisted's)
+        super().dataReceived(data)  # type: ignore[no-untyped-call]
+        self._received_bytes += len(data)
+        if self._is_receiving and self._received_bytes > LARGE_BYTES:
+            self.intake.note(self, self._received_bytes)
+
+    def pause(self) -> None:
+        self._paused_at = time.monotonic()
+        assert self.transport is not None
+        self.transport.pauseProducing()
+
+    def resume(self) -> None:
+        self._put_off_timeout()
+        assert self.transport is not None
+        self.transport.resumeProducing()
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:  # noqa: N802 (Twisted's)
+        self._end()
+        super().connectionLost(reason)  # type: ignore[no-untyped-call]
+
+    def _finishResponse(self, rest: bytes) -> None:  # noqa: N802 (Twisted's)
+        self._end()
+        super()._finishResponse(rest)
+
+    def _know(self, response: IResponse) -> IResponse:
+        setattr(response, _PROTOCOL, self)
+        return response
+
+    def _end(self) -> None:
+        self._is_receiving = False
+        self.intake.end(self)
+
+    def _put_off_timeout(self) -> None:
+        if self._paused_at is not None and self.put_off is not None:
+            self.put_off(time.monotonic() - self._paused_at)
+        self._paused_at = None
 
 
 class _BoundedFactory(_LenientHTTP11ClientFactory):
+    def __init__(self, intake: Intake, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[no-untyped-call]
+        self._intake = intake
+
     def buildProtocol(self, addr: IAddress | None) -> _BoundedProtocol:  # noqa: ARG002, N802 (Twisted's)
-        return _BoundedProtocol(self._quiescentCallback)  # type: ignore[no-untyped-call]
+        protocol = _BoundedProtocol(self._quiescentCallback)  # type: ignore[no-untyped-call]
+        protocol.intake = self._intake
+        return protocol
 
 
 def _fault(message: str) -> ParseError:

@@ -13,13 +13,11 @@ from urllib.parse import urlsplit
 from scrapy import Request
 from scrapy.core.downloader.handlers.http11 import (
     TunnelError,
-    _ScrapyAgent,
     _tunnel_request_data,
     _TunnelingAgent,
 )
 from scrapy.http import Response
-from scrapy.utils._download_handlers import normalize_bind_address, wrap_twisted_exceptions
-from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils._download_handlers import normalize_bind_address
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.url import add_http_if_no_scheme
 from twisted.internet.defer import Deferred
@@ -32,7 +30,7 @@ from twisted.python.failure import Failure
 from twisted.web.client import URI
 from zope.interface import implementer  # type: ignore[import-untyped]
 
-from llmcrawler.transport import PageDownloadHandler
+from llmcrawler.transport import PageDownloadHandler, PatientAgent
 
 _MAX_HEAD_BYTES = 65536
 _STATUS = re.compile(rb"HTTP/1\.. (\d{3})")
@@ -42,20 +40,10 @@ class TunnelDownloadHandler(PageDownloadHandler):
     async def _download(self, request: Request) -> Response:
         if not request.meta.get("proxy") or urlparse_cached(request).scheme != "https":
             return await super()._download(request)
-        agent = _Agent(
-            contextFactory=self._contextFactory,
-            bindAddress=self._bind_address,
-            pool=self._pool,
-            maxsize=self._default_maxsize,
-            warnsize=self._default_warnsize,
-            fail_on_dataloss=self._fail_on_dataloss,
-            crawler=self._crawler,
-        )
-        with wrap_twisted_exceptions():
-            return await maybe_deferred_to_future(agent.download_request(request))
+        return await self._download_by(_Agent, request)
 
 
-class _Agent(_ScrapyAgent):
+class _Agent(PatientAgent):
     def _get_agent(self, request: Request, timeout: float) -> _TunnelingAgent:
         from twisted.internet import reactor  # noqa: PLC0415 - importing it installs one
 

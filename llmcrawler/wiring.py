@@ -18,6 +18,7 @@ from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 
 from llmcrawler import learned
+from llmcrawler.allocator import give_large_blocks_back
 from llmcrawler.arguments import ExploreOptions, MapOptions
 from llmcrawler.asking import PageAsking
 from llmcrawler.bounded_processes import BoundedProcesses
@@ -56,6 +57,7 @@ from llmcrawler.fleet.rate import SharedRate
 from llmcrawler.fleet.sharing import SharedAnswers
 from llmcrawler.frontier import Admission, Frontier, MapAdmission, MapRules
 from llmcrawler.frontier.relearning import relearn
+from llmcrawler.intake import Intake
 from llmcrawler.items import Page
 from llmcrawler.job import Job
 from llmcrawler.llm import AnswerStore
@@ -102,6 +104,7 @@ class Crawl:
     """The core's objects of one crawl. `crawler` is asked for its stats and, while it runs, for its engine."""
 
     def __init__(self, crawler: Crawler, options: ExploreOptions) -> None:
+        give_large_blocks_back()
         settings = crawler.settings
         self.options = options
         self.addresses = AddressGuard(options.urls)
@@ -109,6 +112,7 @@ class Crawl:
         self.job = _job(crawler, options)
         self.crew = _crew(crawler, options, self._take_lead)
         self.ledger = None if self.job is None else self.job.ledger
+        self.intake = Intake(settings.getint("SCRAPER_SLOT_MAX_ACTIVE_SIZE"), partial(_bytes_there, crawler))
         self.arriving = 0  # pages that are here and whose links are not in the frontier yet
         self.lease_seconds = settings.getfloat("LEASE_SECONDS" if self.crew is None else "REDIS_LEASE_SECONDS")
         keeper = self.crew or self.job
@@ -290,6 +294,15 @@ def _pressure(crawler: Crawler, waiting: int | None = None) -> str | None:
         return None
     under_way = len(slot.active) + len(slot.queue) if crew is None else crew.frontier.counts().leased
     return "idle" if waiting is None or under_way <= waiting + sum(one.held for one in others) else None
+
+
+def _bytes_there(crawler: Crawler) -> int:
+    """Of the bodies whose pages are not through."""
+    try:
+        slot = None if crawler.engine is None else crawler.engine.scraper.slot
+    except RuntimeError:  # it has none yet
+        return 0
+    return 0 if slot is None else slot.active_size
 
 
 def _records(  # noqa: PLR0913, PLR0917 - what a crawl decides

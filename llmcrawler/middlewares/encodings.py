@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from scrapy import Request
 from scrapy.http import HtmlResponse, JsonResponse, Response, TextResponse, XmlResponse
@@ -10,6 +11,7 @@ from scrapy.http import HtmlResponse, JsonResponse, Response, TextResponse, XmlR
 from llmcrawler.content import decode, encoding_of, looks_like_html
 
 _INLINE_BYTES = 64 * 1024  # what takes about a millisecond
+_KEPT_BYTES = 1024 * 1024
 _META_REFRESH_BYTES = 4 * 4096  # Scrapy looks for one in the first 4096 characters
 
 
@@ -66,11 +68,17 @@ def decoded(response: Response) -> Response:
     Scrapy takes it for a file where it has a zero byte, as all of UTF-16 has.
     """
     if type(response) in (Response, TextResponse) and _has_no_type(response) and looks_like_html(response.body):
-        response = response.replace(cls=HtmlResponse)
+        response = _as(HtmlResponse, response)
     if not isinstance(response, TextResponse):
         return response
     kind = _KINDS.get(type(response))  # a class of the user's own stays
-    return response.replace(cls=kind, encoding=encoding_of(response.body, content_type_of(response)))
+    return _as(kind or type(response), response, encoding=encoding_of(response.body, content_type_of(response)))
+
+
+def _as(kind: type[Response], response: Response, **fields: Any) -> Response:
+    """`response.replace` would ask for the encoding that is replaced, and decode the whole body to guess it."""
+    kept = {name: getattr(response, name) for name in response.attributes if name != "encoding"}
+    return kind(**{**kept, **fields})
 
 
 def content_type_of(response: Response) -> str | None:
@@ -80,8 +88,12 @@ def content_type_of(response: Response) -> str | None:
 
 
 def page_text(response: Response) -> str:
-    """Of the first 6,000,000 bytes; decoded once for all who ask."""
-    return response.text if isinstance(response, _Decoded) else decode(response.body, _encoding_of(response))
+    """Of the first 6,000,000 bytes; decoded once for all who ask, but for a large one: the response is kept for as long
+    as its page is on its way, and its text may take four times the memory of its body.
+    """
+    if isinstance(response, _Decoded) and (response._cached_ubody is not None or len(response.body) <= _KEPT_BYTES):
+        return response.text
+    return decode(response.body, _encoding_of(response))
 
 
 def may_refresh(response: Response) -> bool:

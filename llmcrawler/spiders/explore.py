@@ -69,6 +69,7 @@ class ExploreSpider(FrontierSpider):
                     links = [*page.content.links, *self._rendering.more_links(lease, response)]
                     await self._follow(links, page.depth + 1, response.url, of=page.url)
                     await self._rendering.note_shell(page, response, html)
+            del html, look  # of a large page they are much, and the page may wait long for a verdict
             yield page
 
     async def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
@@ -106,7 +107,8 @@ class ExploreSpider(FrontierSpider):
             some = {link.url: link for link in part}
             group_of = ungrouped if pursuit is None else pursuit.goal.grouping(some)
             tasks = self.crawl.admission.admit(some, depth, referer, group_of)
-            found += tasks
+            if pursuit is not None:
+                found += tasks
             await self._scheduler().add(tasks)
         if pursuit is not None and of is not None:
             pursuit.note_links(of, found)

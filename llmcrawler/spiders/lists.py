@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 from llmcrawler.errors import ContentError
 from llmcrawler.middlewares.addresses import FOUND_AT
 from llmcrawler.spiders.failures import failure_kind
-from llmcrawler.urls import Sitemap, normalise, origin_of, parse_llms_txt, parse_sitemap
+from llmcrawler.urls import Sitemap, normalise, origin_of, parse_llms_txt, parse_packed_sitemap, parse_sitemap
 from llmcrawler.wiring import crawl_of
 
 logger = logging.getLogger(__name__)
@@ -156,6 +156,8 @@ class SiteLists:
         body = response.body
         if len(body) <= _SMALL_BYTES:
             return await asyncio.to_thread(parse, body)
+        if parse is parse_sitemap:
+            parse = parse_packed_sitemap
         processes = crawl_of(self._crawler).reader.processes
         seconds = _PARSE_SECONDS + len(body) * _PARSE_SECONDS_PER_BYTE
         try:

@@ -7,7 +7,7 @@ from llmcrawler.urls.normalise import MAX_URL_LENGTH, dedup_key, normalise, with
 from llmcrawler.urls.pattern import url_pattern
 from llmcrawler.urls.routes import normalise_with_route, route_of, routed_path
 from llmcrawler.urls.scope import Scope
-from llmcrawler.urls.sitemaps import Listed, Sitemap, parse_sitemap
+from llmcrawler.urls.sitemaps import Listed, Sitemap, parse_packed_sitemap, parse_sitemap
 from llmcrawler.urls.sites import origin_of, relative_url, site_name
 from llmcrawler.urls.tasks import ListedTask, TaskList
 from llmcrawler.urls.traps import TrapGuard, TrapLimits
@@ -32,6 +32,7 @@ __all__ = [
     "normalise_with_route",
     "origin_of",
     "parse_llms_txt",
+    "parse_packed_sitemap",
     "parse_sitemap",
     "place_of",
     "relative_url",

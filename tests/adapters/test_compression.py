@@ -2,6 +2,7 @@ import asyncio
 import gzip
 import threading
 import zlib
+from types import SimpleNamespace
 
 import brotli
 import pytest
@@ -11,10 +12,14 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
+from llmcrawler import settings as project_settings
+from llmcrawler.arguments import ExploreOptions
 from llmcrawler.middlewares.compression import CompressionMiddleware
 from llmcrawler.middlewares.refusals import RequestRefused
+from llmcrawler.spiders.explore import ExploreSpider
 
 URL = "http://shop.example/"
+PROJECT = {name: getattr(project_settings, name) for name in dir(project_settings) if name.isupper()}
 PACKERS = {"gzip": gzip.compress, "deflate": zlib.compress, "br": brotli.compress}
 
 
@@ -34,7 +39,9 @@ def unpacked_here(monkeypatch):
 
 
 def unpacked(body, coding, **settings):
-    middleware = CompressionMiddleware.from_crawler(get_crawler(settings_dict=settings))
+    crawler = get_crawler(ExploreSpider, {**PROJECT, "LLM_PROVIDER": "none", **settings})
+    crawler.spider = SimpleNamespace(options=ExploreOptions(urls=(URL,)))
+    middleware = CompressionMiddleware.from_crawler(crawler)
     response = Response(URL, body=body, headers={"Content-Encoding": coding})
     return asyncio.run(middleware.process_response(Request(URL), response))
 
@@ -60,6 +67,12 @@ def test_an_ordinary_page_is_unpacked_at_once(unpacked_here, monkeypatch):
 def test_many_packed_bytes_are_unpacked_in_a_thread(unpacked_here):
     assert unpacked(gzip.compress(b"") * 3000, "gzip").body == b""
     assert unpacked_here == []
+
+
+@pytest.mark.parametrize("coding", PACKERS)
+def test_a_body_that_is_larger_than_others_is_whole(coding, unpacked_here):
+    body = b"<p>Some text</p>" * 200_000
+    assert unpacked(PACKERS[coding](body), coding).body == body
 
 
 def test_the_limit_is_that_of_the_crawl():

@@ -5,11 +5,13 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from collections.abc import AsyncIterator, Callable
 
 import pytest
 
 from llmcrawler.bounded_processes import BoundedProcesses
+from llmcrawler.bounded_worker import packed
 from llmcrawler.errors import ContentError
 
 MB = 2**20
@@ -24,6 +26,10 @@ async def processes() -> AsyncIterator[BoundedProcesses]:
 
 def double(number: int) -> int:
     return 2 * number
+
+
+def told(body: bytes, text: str, number: int) -> tuple[bytes, str, int]:
+    return body, text[:5], len(text) + number
 
 
 def use_processor() -> None:
@@ -161,3 +167,24 @@ async def test_the_event_loop_does_not_wait_until_a_process_that_was_ended_is_go
     assert process._supervisor.returncode is not None
     assert waited
     assert threading.main_thread() not in waited
+
+
+async def test_long_arguments_arrive_as_they_were(processes: BoundedProcesses) -> None:
+    body, text = os.urandom(2 * MB), "a\ud800\U0001f600é" * MB
+    assert await processes.run(told, body, text, 1, seconds=5.0) == (body, text[:5], 4 * MB + 1)
+    assert await processes.run(told, b"", "short", 1, seconds=5.0) == (b"", "short", 6)
+
+
+def test_long_arguments_are_copied_once_at_most() -> None:
+    body, text = b"x" * (20 * MB), "\ufffd" * (2 * MB)  # 6 MB of UTF-8
+    tracemalloc.start()
+    try:
+        tracemalloc.reset_peak()
+        before, _ = tracemalloc.get_traced_memory()
+        parts = packed(5.0, told, (body, text, 1))
+        after, peak = tracemalloc.get_traced_memory()
+        assert peak - before < 7 * MB
+        del parts
+        assert tracemalloc.get_traced_memory()[0] - before < MB < after - before
+    finally:
+        tracemalloc.stop()

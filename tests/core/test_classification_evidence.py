@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
 
 from llmcrawler.classification import DEFAULT_PAGE_TYPES, PageType, PageTypes, Question
 from llmcrawler.classification.evidence import StructuredEvidence
-from llmcrawler.classification.rules import Rules
+from llmcrawler.classification.rules import Rules, score
 from llmcrawler.items import PageContent
 
 SHOE = {"@type": "Product", "name": "Red shoe", "offers": {"price": "12"}}
@@ -105,3 +106,14 @@ def test_rules_answer_with_the_users_labels_only() -> None:
     page = question("Rain", "http://acme.test/blog/2024/05/rain")
     assert Rules(types("product", "weather")).decide(page) == (None, 0.0)
     assert Rules(types("Article", "weather")).decide(page)[0] == "Article"
+
+
+def test_the_words_of_a_long_text_are_counted_without_a_list_of_them():
+    asked, less = question(text="я слово " * 250_000), question(text="я слово " * 500)
+    tracemalloc.start()
+    try:
+        found = score(asked)
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+    assert found == score(less)

@@ -1,4 +1,5 @@
 import gzip
+import pickle
 import subprocess
 import sys
 
@@ -6,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmcrawler.urls.sitemaps import MAX_BODY_BYTES, Listed, Sitemap, parse_sitemap
+from llmcrawler.urls.sitemaps import MAX_BODY_BYTES, Listed, Sitemap, parse_packed_sitemap, parse_sitemap
 
 URLSET = (
     b'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
@@ -209,3 +210,16 @@ def test_lists_of_any_text_are_read_in_linear_time() -> None:
 def test_what_would_fill_the_memory_is_left_out() -> None:
     assert "tag that does not end" in parse_sitemap(b"<urlset><a " + b"a='' " * 40_000 + b"/></urlset>").fault
     assert "no entry" in parse_sitemap(b"<urlset>" + b"<x/>" * 200_000 + b"</urlset>").fault
+
+
+def test_what_another_process_reads_is_packed_and_says_the_same():
+    rows = "".join(
+        f"<url><loc>https://x.example/{n}/é</loc><lastmod>2026-01-{n % 28 + 1}</lastmod></url>" for n in range(1_003)
+    )
+    body = f"<urlset>{rows}<url><loc>/sitemap-2.xml</loc></url></urlset>".encode()
+    plain, packed = parse_sitemap(body), pickle.loads(pickle.dumps(parse_packed_sitemap(body)))
+    assert list(packed.urls) == list(plain.urls)
+    assert list(packed.urls) == list(packed.urls)  # it can be gone through again
+    assert (len(packed.urls), packed.sitemaps, packed.fault) == (len(plain.urls), plain.sitemaps, plain.fault)
+    assert plain.urls[7] in packed.urls
+    assert not parse_packed_sitemap(b"").urls

@@ -13,7 +13,7 @@ _STAT = re.compile(r"'llmcrawler/loop/([^']+)':\s*([\d.]+)")
 _LINE = re.compile(
     r"([\w.<>]+(?: in [\w.<>]+)?) held the event loop for (\d+) ms \(CPU (\d+), wall \d+([^)]*)\): (\S+)"
 )
-_SAMPLE_SECONDS = 0.1
+_SAMPLE_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Memory:
 
     @contextlib.contextmanager
     def watching(self, pid: int) -> Iterator[None]:
-        """The kernel keeps the peaks; what is missed is what a process grows by in its last tenth of a second."""
+        """The kernel keeps the peaks; what is missed is what a process grows by in its last 20 ms."""
         stopped = threading.Event()
 
         def watch() -> None:

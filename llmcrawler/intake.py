@@ -1,0 +1,96 @@
+"""Bounds the bytes of large bodies that are here at once: when there are too many, those still on their way wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final, Protocol
+
+LARGE_BYTES: Final = 2**20
+_LOOK_SECONDS: Final = 0.05
+
+
+class Flow(Protocol):
+    """A body on its way."""
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+
+class Intake:
+    """`there` gives the bytes of the bodies that have come and whose pages are not through. While these and those on
+    their way are more than `limit_bytes`, only one large body goes on: that which has been on its way for longest, and
+    only if those there alone are not as many. Bodies of less than a megabyte never wait.
+    """
+
+    def __init__(self, limit_bytes: int, there: Callable[[], int]) -> None:
+        self._limit_bytes = limit_bytes
+        self._there = there
+        self._received: dict[Flow, int] = {}  # in the order in which they became large
+        self._paused: set[Flow] = set()
+        self._unpacking = 0
+        self._turns: deque[asyncio.Future[None]] = deque()
+        self._look: asyncio.TimerHandle | None = None
+
+    def note(self, flow: Flow, received_bytes: int) -> None:
+        """So many bytes of a large body have come."""
+        self._received[flow] = received_bytes
+        if flow not in self._paused and not self._may_go_on(flow):
+            self._paused.add(flow)
+            flow.pause()
+            self._look_later()
+
+    def end(self, flow: Flow) -> None:
+        """It has come, or will not come."""
+        if self._received.pop(flow, None) is not None:
+            self._paused.discard(flow)
+            self._wake()
+
+    @asynccontextmanager
+    async def unpacking(self, most_bytes: int) -> AsyncIterator[None]:
+        """For who makes a large body of a small one, of at most so many bytes."""
+        while not self._has_room(most_bytes):
+            turn = asyncio.get_running_loop().create_future()
+            self._turns.append(turn)
+            self._look_later()
+            await turn
+        self._unpacking += most_bytes
+        try:
+            yield
+        finally:
+            self._unpacking -= most_bytes
+            self._wake()
+
+    @property
+    def _all_bytes(self) -> int:
+        return sum(self._received.values()) + self._unpacking + self._there()
+
+    def _has_room(self, most_bytes: int) -> bool:
+        alone = not self._unpacking and self._there() <= self._limit_bytes
+        return alone or self._all_bytes + most_bytes <= self._limit_bytes
+
+    def _may_go_on(self, flow: Flow) -> bool:
+        is_first = flow is next(iter(self._received)) and self._there() <= self._limit_bytes
+        return is_first or self._all_bytes <= self._limit_bytes
+
+    def _wake(self) -> None:
+        for flow in [one for one in self._received if one in self._paused and self._may_go_on(one)]:
+            self._paused.discard(flow)
+            flow.resume()
+        if self._turns:  # one at a time; it takes its room before the next one looks
+            turn = self._turns.popleft()
+            if not turn.done():
+                turn.set_result(None)
+        self._look_later()
+
+    def _look_later(self) -> None:
+        """Nobody says when a page is through."""
+        if self._look is None and (self._paused or self._turns):
+            self._look = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._looked)
+
+    def _looked(self) -> None:
+        self._look = None
+        self._wake()
