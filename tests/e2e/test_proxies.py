@@ -17,10 +17,10 @@ from tests.servers.proxy_server import (
     CAPTCHA_PAGE,
     FORBIDDEN,
     ProxyServer,
-    all_in_thread,
     answer,
     dead_proxy,
 )
+from tests.servers.serving import all_in_thread
 
 
 @pytest.fixture
