@@ -28,10 +28,11 @@ def test_the_first_second_sends_three_requests_at_most(tmp_path, exchanges, late
 
 
 def test_a_limit_of_the_host_is_found_and_no_page_is_lost(tmp_path):
-    with limited_site(pages=120, latency_seconds=0.1, busy_above=4, retry_after="1").in_thread() as site:
+    # So slow that a busy machine, too, has more in flight than it takes.
+    with limited_site(pages=60, latency_seconds=0.4, busy_above=3, retry_after="1").in_thread() as site:
         outcome = explore(tmp_path, site.url(), WIDE | {"RETRY_TIMES": 0})
         assert not outcome.error_kinds()
-        assert len([page for page in outcome.pages if "/page/" in page["url"]]) == 120
+        assert len([page for page in outcome.pages if "/page/" in page["url"]]) == 60
         assert site.measures.statuses["429"] <= 0.1 * sum(site.measures.hits.values())
     assert re.search(r"throttle\] INFO: \S+: 429, Retry-After 1 s with \d+ in flight: concurrency", outcome.log)
     assert re.search(r"throttle/host/\S+/latency_p95'", outcome.log)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 
 from tests.servers.serving import SocketServer
 
@@ -165,11 +166,12 @@ def responses(port: int) -> dict[str, bytes | list[bytes]]:
 
 
 class HostileSite(SocketServer):
-    """`hits` may be read in any thread."""
+    """`pages` are more of its pages, by path; `paths` are those of the table. `hits` may be read in any thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, pages: Mapping[str, str] | None = None) -> None:
         super().__init__()
         self.hits: Counter[str] = Counter()
+        self._pages = {path: answer(body=html.encode()) for path, html in (pages or {}).items()}
         self.paths: tuple[str, ...] = ()
 
     def url(self, path: str = "/") -> str:
@@ -179,7 +181,8 @@ class HostileSite(SocketServer):
         await super().start(port)
         self._table = responses(self.port)
         self.paths = tuple(self._table)
-        links = "".join(f'<p><a href="{path}">{path}</a>' for path in self.paths)
+        self._table |= self._pages
+        links = "".join(f'<p><a href="{path}">{path}</a>' for path in self._table)
         self._table["/"] = answer(body=f"<title>All</title>{links}".encode())
         self._table["/robots.txt"] = answer(status="404 Not Found")
 
