@@ -16,7 +16,7 @@ from tests.e2e import warm
 from tests.e2e.watching import holds_of
 
 ROOT = Path(__file__).parents[2]
-TIMEOUT_SECONDS = 90
+TIMEOUT_SECONDS = 300  # for what hangs: no test is about time that it is near to
 # Quick, and with nothing of this machine's in it: no key, no cache of answers.
 FAST = {
     "DOWNLOAD_DELAY": 0,
@@ -99,4 +99,4 @@ def _note_holds(log: str) -> None:
 def scrapy(*arguments: Any, settings: dict[str, Any] | None = None) -> subprocess.CompletedProcess[str]:
     """Another command than crawl."""
     given = [f"-s{name}={value}" for name, value in (FAST | (settings or {})).items()]
-    return warm.run([*map(str, arguments), *given], environment(), 60)
+    return warm.run([*map(str, arguments), *given], environment(), TIMEOUT_SECONDS)

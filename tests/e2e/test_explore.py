@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from llmcrawler.reporting import ExitStatus
-from tests.e2e.crawling import FAST, ROOT, command, environment, explore
+from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, command, environment, explore
 from tests.e2e.extensions import WITH_REQUEST_TIMES
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.mock_site import UNLINKED, MockSite
@@ -318,7 +318,7 @@ def test_ctrl_c_ends_the_crawl_with_what_it_has(tmp_path):
         while site.stats()["requests"] < 8:
             os.sched_yield()
         crawl.send_signal(signal.SIGINT)
-        log = crawl.communicate(timeout=30)[1]
+        log = crawl.communicate(timeout=TIMEOUT_SECONDS)[1]
     assert crawl.returncode == ExitStatus.INTERRUPTED
     assert "Traceback" not in log
     lines = [json.loads(line) for line in feed.read_text().splitlines()]
@@ -327,7 +327,9 @@ def test_ctrl_c_ends_the_crawl_with_what_it_has(tmp_path):
 
 def test_csv_holds_the_pages(tmp_path, site):
     feed = tmp_path / "pages.csv"
-    subprocess.run(command({"url": site.url()}, {}, feed), cwd=ROOT, env=environment(), check=True, timeout=60)
+    subprocess.run(
+        command({"url": site.url()}, {}, feed), cwd=ROOT, env=environment(), check=True, timeout=TIMEOUT_SECONDS
+    )
     header, *rows = feed.read_text().splitlines()
     assert header.startswith("url,kind,")
     assert sum(row.startswith("http") for row in rows) > 40
@@ -341,7 +343,7 @@ def test_scrapys_own_commands_work_in_the_project(site):
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=TIMEOUT_SECONDS,
         check=True,
     )
     assert "About us" in fetched.stdout
@@ -371,5 +373,5 @@ def test_a_feed_that_cannot_be_written_is_told_by_the_exit_status(tmp_path, site
     no_folder = tmp_path / "file"
     no_folder.write_text("")
     crawl = command({"url": site.url("/about/"), "depth": 0}, {}, no_folder / "feed.jsonl")
-    done = subprocess.run(crawl, cwd=ROOT, env=environment(), capture_output=True, timeout=60, check=False)
+    done = subprocess.run(crawl, cwd=ROOT, env=environment(), capture_output=True, timeout=TIMEOUT_SECONDS, check=False)
     assert done.returncode == 1
