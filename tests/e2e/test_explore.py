@@ -6,12 +6,13 @@ import re
 import signal
 import subprocess
 import sys
+from typing import NamedTuple
 
 import pytest
 from aiohttp import web
 
 from llmcrawler.reporting import ExitStatus
-from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, command, environment, explore
+from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, Outcome, command, environment, explore
 from tests.e2e.extensions import WITH_REQUEST_TIMES
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.mock_site import UNLINKED, MockSite
@@ -38,9 +39,26 @@ def llm_settings(llm: FakeLLM) -> dict[str, object]:
     return {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url}
 
 
-def test_every_page_has_one_line_with_its_type_for_a_few_calls(tmp_path, site):
-    with FakeLLM(label_by_url(LABELS, "homepage")).in_thread() as llm:
-        outcome = explore(tmp_path, site.url(), llm_settings(llm))
+class Crawled(NamedTuple):
+    outcome: Outcome
+    site: MockSite
+    llm: FakeLLM
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory):
+    with MockSite().in_thread() as site, FakeLLM(label_by_url(LABELS, "homepage")).in_thread() as llm:
+        return Crawled(explore(tmp_path_factory.mktemp("labelled"), site.url(), llm_settings(llm)), site, llm)
+
+
+@pytest.fixture(scope="module")
+def unlabelled(tmp_path_factory):
+    with MockSite().in_thread() as site, FakeLLM().in_thread() as llm:
+        return Crawled(explore(tmp_path_factory.mktemp("unlabelled"), site.url()), site, llm)
+
+
+def test_every_page_has_one_line_with_its_type_for_a_few_calls(labelled):
+    outcome, site, llm = labelled
     assert outcome.exit_status == 0, outcome.log
     urls = [page["url"] for page in outcome.pages]
     assert len(urls) == len(set(urls))
@@ -56,8 +74,9 @@ def test_every_page_has_one_line_with_its_type_for_a_few_calls(tmp_path, site):
     assert "llmcrawler/llm/calls" in outcome.log
 
 
-def test_a_page_line_tells_what_a_person_wants_to_know(tmp_path, site):
-    outcome = explore(tmp_path, site.url())
+def test_a_page_line_tells_what_a_person_wants_to_know(unlabelled):
+    outcome, site, llm = unlabelled
+    assert llm.calls == 0
     page = [page for page in outcome.pages if "/product/" in page["url"]][-1]
     assert page["status"] == 200
     assert page["depth"] >= 1
@@ -70,16 +89,15 @@ def test_a_page_line_tells_what_a_person_wants_to_know(tmp_path, site):
     assert "content" not in page
 
 
-def test_every_page_line_names_a_template_line_by_its_id_or_an_alias(tmp_path, site):
-    outcome = explore(tmp_path, site.url())
+def test_every_page_line_names_a_template_line_by_its_id_or_an_alias(unlabelled):
+    outcome = unlabelled.outcome
     ids = [name for template in outcome.templates for name in (template["template"], *template["aliases"])]
     assert len(ids) == len(set(ids))
     assert {page["template"] for page in outcome.pages if page["template"]} <= set(ids)
 
 
-def test_templates_stand_at_the_end_with_their_examples(tmp_path, site):
-    with FakeLLM(label_by_url(LABELS, "homepage")).in_thread() as llm:
-        outcome = explore(tmp_path, site.url(), llm_settings(llm))
+def test_templates_stand_at_the_end_with_their_examples(labelled):
+    outcome = labelled.outcome
     by_type = {template["page_type"]: template for template in outcome.templates}
     assert by_type["product"]["page_count"] == 30
     assert all("/product/" in url for url in by_type["product"]["examples"])
@@ -155,8 +173,8 @@ def test_robots_txt_holds_from_the_first_request_on(tmp_path, site):
     assert not [path for path in site.measures.hits if path.startswith("/private/")]
 
 
-def test_sitemaps_of_robots_txt_are_a_source_of_links(tmp_path, site):
-    outcome = explore(tmp_path, site.url())
+def test_sitemaps_of_robots_txt_are_a_source_of_links(unlabelled):
+    outcome = unlabelled.outcome
     for path in UNLINKED:
         assert outcome.page(path)["error"] is None
     assert not [page for page in outcome.pages if page["url"].endswith(".xml")]
@@ -218,8 +236,8 @@ def test_crawl_delay_is_a_floor_that_jitter_does_not_shorten(tmp_path, exchanges
 def test_waiting_for_large_batches_of_large_pages_does_not_hang(tmp_path, site, batch_pages):
     settings = {"LLM_BATCH_PAGES": batch_pages, "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 2_000_000}
     with FakeLLM().in_thread() as llm:
-        outcome = explore(tmp_path, site.url("/large/"), llm_settings(llm) | settings, max_pages=40)
-    assert len(outcome.pages) == 40
+        outcome = explore(tmp_path, site.url("/large/"), llm_settings(llm) | settings, max_pages=20)
+    assert len(outcome.pages) == 20
     assert outcome.exit_status == 0
 
 
@@ -349,22 +367,23 @@ def test_scrapys_own_commands_work_in_the_project(site):
     assert "About us" in fetched.stdout
 
 
-@pytest.mark.parametrize(
-    ("headers", "status", "kind"),
-    [
-        ({"Location": "javascript:alert(1)"}, 302, "http_302"),
-        ({"Location": "http://[::1/"}, 301, "http_301"),
-        ({"Location": "http://example.com:99999/"}, 301, "http_301"),
-        ({"Content-Encoding": "gzip"}, 200, "body"),
-    ],
-)
-def test_lying_headers_are_lines_and_no_errors_of_ours(tmp_path, headers, status, kind):
-    async def lie(_request):
+LIES = {
+    "script": (302, {"Location": "javascript:alert(1)"}, "http_302"),
+    "bracket": (301, {"Location": "http://[::1/"}, "http_301"),
+    "port": (301, {"Location": "http://example.com:99999/"}, "http_301"),
+    "gzip": (200, {"Content-Encoding": "gzip"}, "body"),
+}
+
+
+def test_lying_headers_are_lines_and_no_errors_of_ours(tmp_path):
+    async def lie(request):
+        status, headers, _kind = LIES[request.path.rpartition("/")[2]]
         return web.Response(body=b"<html><title>Plain</title></html>", status=status, headers=headers)
 
-    with MockSite({"/lie": lie}).in_thread() as site:
-        outcome = explore(tmp_path, site.url("/lie"), depth=0)
-    assert outcome.error_kinds() == {kind: 1}
+    with MockSite({"/lie/*": lie}).in_thread() as site:
+        outcome = explore(tmp_path, ",".join(site.url(f"/lie/{name}") for name in LIES), depth=0)
+    for name, (_status, _headers, kind) in LIES.items():
+        assert outcome.page(f"/lie/{name}")["error"]["kind"] == kind
     assert outcome.exit_status == ExitStatus.UNREACHABLE
     assert "Traceback" not in outcome.log
 
