@@ -4,7 +4,7 @@ from .boilerplate import Boilerplate
 from .cost import is_cheap
 from .decoding import decode, decode_page, encoding_of
 from .outline import Outline, read_outline
-from .page import read_page
+from .page import read_page, read_tree
 from .reader import PageReader
 from .selection import content_hash, main_blocks, main_text
 from .sniffing import is_binary, looks_like_html
@@ -24,4 +24,5 @@ __all__ = [
     "main_text",
     "read_outline",
     "read_page",
+    "read_tree",
 ]

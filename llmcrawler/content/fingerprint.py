@@ -21,7 +21,7 @@ MAX_FEATURES = 2_000
 _MAX_TOKEN_CHARS = 32
 _MAX_TOKENS = 12
 _MAX_CLASSES_CHARS = 4_000
-_KEPT_CHARS = 1_000  # so that the caches cannot grow to the size of many pages
+_KEPT_CHARS = 300  # so that the caches cannot grow to the size of many pages
 _MAX_TAG_CHARS = 100
 
 _SKIPPED_TAGS = frozenset({"head", "script", "style", "svg", "noscript", "template", "br", "wbr", "source", "path"})
@@ -90,11 +90,17 @@ def _elements(page: list[Token]) -> list[tuple[int, str, Sequence[str]]]:
             labels.append("")
         else:
             name = tag[:_MAX_TAG_CHARS]
-            label, more = _element(name, source) if source else (name, ())
+            read = _kept_element if len(source) <= _KEPT_CHARS else _element
+            label, more = read(name, source) if source else (name, ())
             found.append((len(labels), labels[-1] + ">" + label, more))
             if tag not in VOID:
                 labels.append(label)
     return found
+
+
+@lru_cache(maxsize=16384)
+def _kept_element(tag: str, source: str) -> tuple[str, Sequence[str]]:
+    return _element(tag, source)
 
 
 def _element(tag: str, source: str) -> tuple[str, Sequence[str]]:
@@ -117,15 +123,6 @@ def _classes(source: str) -> str:
 
 
 def _hints(tag: str, source: str) -> list[str]:
-    return _kept_hints(tag, source) if len(source) <= _KEPT_CHARS else _read_hints(tag, source)
-
-
-@lru_cache(maxsize=4096)
-def _kept_hints(tag: str, source: str) -> list[str]:
-    return _read_hints(tag, source)
-
-
-def _read_hints(tag: str, source: str) -> list[str]:
     found, hints = attributes(source), []
     if tag == "form":
         hints.append("form:" + (found.get("method") or "get").lower()[:8])

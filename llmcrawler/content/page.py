@@ -7,6 +7,8 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
+from selectolax.lexbor import LexborHTMLParser
+
 from llmcrawler.items import PageContent, TextBlock
 
 from .cues import page_cues
@@ -61,7 +63,11 @@ def read_page(html: str, url: str) -> PageContent:
 
     Time is linear in the size of the page; what lies behind its first 6 million characters is not read.
     """
-    tree = parse(html)
+    return read_tree(parse(html), html, url)
+
+
+def read_tree(tree: LexborHTMLParser, html: str, url: str) -> PageContent:
+    """The same of a page that was parsed. It strips the tree of what is never text: scripts, styles, frames."""
     items = microdata(tree) if "itemscope" in html else []
     objects = json_ld(json_ld_scripts(tree)) if "ld+json" in html else []
     page_tokens = tokens(tree)

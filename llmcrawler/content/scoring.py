@@ -17,6 +17,7 @@ from .segments import Segments
 _NODE: Final = np.dtype([("feature", "<i2"), ("threshold", "<f4"), ("left", "<i2"), ("right", "<i2"), ("value", "<f4")])
 # A page with more blocks than this is scored in parts of this size, so that memory stays bounded.
 _PART: Final = 4096
+_MODE: Final = "wrap"  # all indices are in range: NumPy is quickest in this mode
 
 
 @lru_cache(maxsize=1)
@@ -38,8 +39,9 @@ def _sum_of_trees(matrix: Matrix) -> NDArray[np.float32]:
     rows = (np.arange(len(matrix)) * matrix.shape[1])[:, None]
     at = np.broadcast_to(roots, (len(matrix), len(roots)))
     for _ in range(weights.DEPTH):
-        at = children[2 * at + (flat[rows + feature[at]] <= threshold[at])]
-    return np.asarray(value[at].sum(1), np.float32)
+        goes_left = flat.take(rows + feature.take(at, mode=_MODE), mode=_MODE) <= threshold.take(at, mode=_MODE)
+        at = children.take(2 * at + goes_left, mode=_MODE)
+    return np.asarray(value.take(at, mode=_MODE).sum(1), np.float32)
 
 
 def score_blocks(page: Segments) -> list[float]:

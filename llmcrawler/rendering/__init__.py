@@ -3,7 +3,7 @@
 from .choice import ALWAYS, AUTO, MODES, NEVER, RenderChoice
 from .contexts import ContextTurns
 from .links import LINKS_HEADER, found_links, links_header
-from .signs import Signs, may_have_signs, read_signs
+from .signs import Signs, may_have_signs, read_page_and_signs, read_signs
 
 __all__ = [
     "ALWAYS",
@@ -19,6 +19,7 @@ __all__ = [
     "found_links",
     "links_header",
     "may_have_signs",
+    "read_page_and_signs",
     "read_signs",
 ]
 

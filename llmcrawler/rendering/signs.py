@@ -8,10 +8,13 @@ from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from llmcrawler.content import read_tree
 from llmcrawler.content.markup import parse
+from llmcrawler.items import PageContent
 
 _SCRIPT: Final = re.compile(r"<script", re.IGNORECASE)
 _RUNS: Final = re.compile(r"(?:(?:text|application)/(?:x-)?(?:java|ecma)script|module)?(?:;.*)?", re.IGNORECASE)
+_STRIPPED_BY_READING: Final = "iframe, noembed, noframes, xmp, plaintext"  # and looked at here
 _NEVER_SEEN: Final = ["script", "style", "template", "noscript", "svg", "object", "head"]
 _AROUND: Final = "nav, header, footer, aside, [role=navigation], [role=banner], [role=contentinfo]"
 _MAIN: Final = "main, [role=main], article, #main, #content, #main-content"
@@ -90,8 +93,21 @@ def read_signs(html: str, is_rendered: bool = False) -> Signs:
     """One lexbor parse; see `may_have_signs`."""
     tree = parse(html)
     sources = _scripts(tree)
-    if not sources and not is_rendered:
-        return Signs()
+    return _signs_of(tree, sources) if sources or is_rendered else Signs()
+
+
+def read_page_and_signs(html: str, url: str) -> tuple[PageContent, Signs]:
+    """What `read_page` and `read_signs` give; mostly from one parse."""
+    tree = parse(html)
+    sources = _scripts(tree)
+    if not sources:
+        return read_tree(tree, html, url), Signs()
+    if tree.css_first(_STRIPPED_BY_READING) is not None:
+        return read_tree(tree, html, url), read_signs(html)
+    return read_tree(tree, html, url), _signs_of(tree, sources)
+
+
+def _signs_of(tree: LexborHTMLParser, sources: list[str]) -> Signs:
     asks = any(_ASKS.search(node.text()) for node in tree.css("noscript"))
     tree.strip_tags(_NEVER_SEEN)
     body = tree.body

@@ -17,7 +17,7 @@ from llmcrawler.changes import CHANGED, GONE, GONE_STATUSES, NEW, UNCHANGED, Ver
 from llmcrawler.content import content_hash, main_text
 from llmcrawler.errors import ContentError, TooCostly
 from llmcrawler.frontier import Lease
-from llmcrawler.items import Page, PageError, StageRun
+from llmcrawler.items import Page, PageContent, PageError, StageRun
 from llmcrawler.middlewares.backoff import PUT_BACKS
 from llmcrawler.middlewares.encodings import page_text
 from llmcrawler.middlewares.stored import STORED_PAGE, body_of, text_of
@@ -46,18 +46,24 @@ class Arrivals:
 
     @asynccontextmanager
     async def html_of(self, response: TextResponse) -> AsyncIterator[str]:
-        """The text of a page, for who reads it. Few large ones are there at a time."""
-        if len(response.body) <= _LARGE_BYTES:
-            yield page_text(response)
+        """The text of a page, for who reads it. Few are read at a time, and few large ones are there as text."""
+        if len(response.body) > _LARGE_BYTES:
+            with self._arriving():
+                async with self._large_places:
+                    yield await asyncio.to_thread(page_text, response)
             return
+        html = page_text(response)
+        places = self._places if self._crawl.reader.is_cheap(html) else self._costly_places
         with self._arriving():
-            async with self._large_places:
-                yield await asyncio.to_thread(page_text, response)
+            async with places:
+                yield html
 
-    @asynccontextmanager
-    async def page_of(self, lease: Lease, response: TextResponse, html: str) -> AsyncIterator[Page]:
+    async def page_of(
+        self, lease: Lease, response: TextResponse, html: str, content: PageContent | ContentError | None = None
+    ) -> Page:
         """The page, for who looks into its content, which is None where the stages have nothing to do: it cannot be
-        read, or has not changed. With a JOBDIR the body is safe from here on.
+        read, or has not changed. With a JOBDIR the body is safe from here on. `content`: where it has been read, or
+        why it could not be.
         """
         before: StoredPage | None = response.meta.get(STORED_PAGE)
         is_restored = before is not None and before.body is not None and lease.is_stored
@@ -68,22 +74,13 @@ class Arrivals:
         _place(page, lease, response)
         if is_new:
             await self._keep_body(page, response, NEW if self._crawl.options.refresh else None)
-        async with self._place_to_read(response, html):
-            if before is None or is_new or is_restored:
-                await self._read(page, response, html)
-            else:
-                page = await self._compared(page, response, html, before)
-            yield page
-
-    @asynccontextmanager
-    async def _place_to_read(self, response: TextResponse, html: str) -> AsyncIterator[None]:
-        if len(response.body) > _LARGE_BYTES:  # it has one, see html_of
-            yield
-            return
-        places = self._places if self._crawl.reader.is_cheap(html) else self._costly_places
-        with self._arriving():
-            async with places:
-                yield
+        if content is not None:
+            self._take(page, html, content)
+        elif before is None or is_new or is_restored:
+            await self._read(page, response, html)
+        else:
+            page = await self._compared(page, response, html, before)
+        return page
 
     @contextmanager
     def _arriving(self) -> Iterator[None]:
@@ -192,13 +189,19 @@ class Arrivals:
         body = replace(body_of(response, page.fetched_at), change=change)
         await self._crawl.ledger.keep_body(page.id, body, page.stages["fetch"])
 
+    def _take(self, page: Page, html: str, content: PageContent | ContentError) -> None:
+        if isinstance(content, ContentError):
+            page.error = PageError("content", "unreadable", str(content))
+            return
+        page.content = content
+        page.html = html if len(html) <= _KEPT_CHARS else None
+
     async def _read(self, page: Page, response: TextResponse, html: str) -> None:
         await self._crawl.frontier.start(page.id)
         try:
-            page.content = await self._crawl.reader.read(html, response.url)
-            page.html = html if len(html) <= _KEPT_CHARS else None
+            self._take(page, html, await self._crawl.reader.read(html, response.url))
         except ContentError as error:
-            page.error = PageError("content", "unreadable", str(error))
+            self._take(page, html, error)
         self._crawl.frontier.survive(page.id)
 
 

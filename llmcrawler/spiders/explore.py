@@ -15,6 +15,7 @@ from twisted.python.failure import Failure
 from llmcrawler.frontier import Lease, ungrouped
 from llmcrawler.items import Link, Page
 from llmcrawler.middlewares.leases import error_page
+from llmcrawler.middlewares.stored import STORED_PAGE
 from llmcrawler.scheduler import LEASE
 from llmcrawler.spiders.arrivals import Arrivals, add_facts, now
 from llmcrawler.spiders.base import FrontierSpider
@@ -59,15 +60,15 @@ class ExploreSpider(FrontierSpider):
         else:
             assert isinstance(response, TextResponse)  # response_fault saw to it
             async with self._arrivals.html_of(response) as html:
-                again = await self._rendering.again(lease, response, html)
-                if again is not None:
-                    yield again
+                look = await self._rendering.look(lease, response, html, reads=STORED_PAGE not in response.meta)
+                if look.again is not None:
+                    yield look.again
                     return
-                async with self._arrivals.page_of(lease, response, html) as page:
-                    if page.content is not None:
-                        links = [*page.content.links, *self._rendering.more_links(lease, response)]
-                        await self._follow(links, page.depth + 1, response.url, of=page.url)
-                        await self._rendering.note_shell(page, response, html)
+                page = await self._arrivals.page_of(lease, response, html, look.content)
+                if page.content is not None:
+                    links = [*page.content.links, *self._rendering.more_links(lease, response)]
+                    await self._follow(links, page.depth + 1, response.url, of=page.url)
+                    await self._rendering.note_shell(page, response, html)
             yield page
 
     async def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:

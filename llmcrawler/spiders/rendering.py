@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from scrapy import Request
@@ -9,8 +10,18 @@ from scrapy.http import Response, TextResponse
 
 from llmcrawler.errors import ContentError
 from llmcrawler.frontier import Lease
-from llmcrawler.items import Link, Page, PageError
-from llmcrawler.rendering import LINKS_HEADER, NEVER, RENDER, RENDERED, Signs, found_links, may_have_signs, read_signs
+from llmcrawler.items import Link, Page, PageContent, PageError
+from llmcrawler.rendering import (
+    LINKS_HEADER,
+    NEVER,
+    RENDER,
+    RENDERED,
+    Signs,
+    found_links,
+    may_have_signs,
+    read_page_and_signs,
+    read_signs,
+)
 from llmcrawler.rendering.signs import THIN_WORDS
 from llmcrawler.wiring import Crawl
 
@@ -21,35 +32,46 @@ _RAW = "signs_of_raw_page"  # in a request's meta: what came over plain HTTP
 _OF_THE_RESPONSE = ("download_latency",)
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """`again`: the request for the browser, where the page needs it. `content`: where it was read in passing, or why it
+    could not be.
+    """
+
+    again: Request | None = None
+    content: PageContent | ContentError | None = None
+
+
 class Rendering:
     def __init__(self, crawl: Crawl) -> None:
         self._choice = crawl.rendering
         self._reader = crawl.reader
+        self._frontier = crawl.frontier
 
     def meta_of(self, lease: Lease) -> dict[str, Any]:
         """Of a request that is made for a lease."""
         goes_straight = not lease.is_stored and _is_get(lease) and self._choice.goes_straight(lease.task.address)
         return dict(_BY_BROWSER) if goes_straight else {}
 
-    async def again(self, lease: Lease, response: TextResponse, html: str) -> Request | None:
-        """The request for the browser, where the page needs it and did not come from there."""
+    async def look(self, lease: Lease, response: TextResponse, html: str, *, reads: bool) -> Look:
+        """Whether a page that did not come from the browser needs it. `reads`: if not, its content is wanted."""
         assert response.request is not None
         if self._choice.mode == NEVER or lease.is_stored or not _is_get(lease):
-            return None
+            return Look()
         raw: Signs | None = response.meta.get(_RAW)
         if RENDERED in response.flags:
             if raw is not None:
                 self._choice.note(lease.task.address, raw, await self._signs(html, response.url, is_rendered=True))
-            return None
+            return Look()
         if RENDER in response.meta:  # there is no browser
-            return None
-        signs = await self._signs(html, response.url)
+            return Look()
+        content, signs = await self._content_and_signs(lease, html, response.url, reads=reads)
         if not self._choice.wants(lease.task.address, signs):
-            return None
+            return Look(content=content)
         # A page does not refer to itself.
         kept = {name: value for name, value in response.meta.items() if name not in _OF_THE_RESPONSE}
         meta = {**kept, **_BY_BROWSER, _RAW: signs, "referrer_policy": "no-referrer"}
-        return response.request.replace(url=response.url, meta=meta, dont_filter=True)
+        return Look(response.request.replace(url=response.url, meta=meta, dont_filter=True))
 
     def more_links(self, lease: Lease, response: TextResponse) -> list[Link]:
         """Those that the body does not show."""
@@ -68,6 +90,19 @@ class Rendering:
             page.error = PageError("content", "empty_shell", self._why(is_rendered=is_rendered))
             page.title, page.lang = page.content.title or None, page.content.lang or None
             page.content = None
+
+    async def _content_and_signs(
+        self, lease: Lease, html: str, url: str, *, reads: bool
+    ) -> tuple[PageContent | ContentError | None, Signs]:
+        if not reads or not may_have_signs(html):
+            return None, await self._signs(html, url)
+        await self._frontier.start(lease.url)
+        try:
+            return await self._reader.apply(read_page_and_signs, html, url, url=url)
+        except ContentError as error:
+            return error, Signs()
+        finally:
+            self._frontier.survive(lease.url)
 
     async def _signs(self, html: str, url: str, *, is_rendered: bool = False) -> Signs:
         """None where they cannot be read: what is wrong with the page is said where its content is read."""

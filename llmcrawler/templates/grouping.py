@@ -290,11 +290,8 @@ class TemplateGrouper:
         aliases: dict[str, str] = {}
         splits: dict[str, list[str]] = {}
         for old in [group for group in self._groups.counts if group not in live]:
-            heirs = [
-                self._reservoir.group_of[url]
-                for url, group in groups_then.items()
-                if group == old and url in self._reservoir.group_of
-            ]
+            # One that was opened while the clustering ran has no pages in it.
+            heirs = self._heirs(old, groups_then) or self._heirs(old, before)
             if heirs:
                 aliases[old] = max(sorted(set(heirs)), key=heirs.count)
                 self._groups.merge(old, aliases[old])
@@ -310,6 +307,11 @@ class TemplateGrouper:
             self._apart |= {(new, b if a == old else a) for a, b in self._apart if old in (a, b) for new in new_ids}
         self._known.follow(self._reservoir.group_of if splits else moved, splits.keys(), self.resolve)
         return Changes(aliases, {old: tuple(new) for old, new in splits.items()}, moved)
+
+    def _heirs(self, old: str, groups_then: Mapping[str, str]) -> list[str]:
+        """Where the pages that the group had then are now."""
+        group_of = self._reservoir.group_of
+        return [group_of[url] for url, group in groups_then.items() if group == old and url in group_of]
 
 
 def _samples_wanted(pages: int) -> int:

@@ -55,7 +55,7 @@ class Groups:
         self._aliases[old] = new
 
     def aliases_of(self, template: str) -> tuple[str, ...]:
-        """The ids that were merged into this one, in the order of their issue: earlier lines of a feed may name them."""
+        """The ids that were merged into this one, in the order of their issue: lines of a feed may name them."""
         return tuple(sorted((one for one in self._aliases if self.resolve(one) == template), key=self._number))
 
     def move(self, url: str, old: str, now: str, *, is_here: bool, is_sampled: bool) -> None:
@@ -91,7 +91,8 @@ class Groups:
         groups._aliases = {alias: heir for alias, heir in aliases.items() if heir in groups.counts}
         if groups._aliases.keys() & groups.counts.keys():
             raise ValueError("not the state of a grouping: a template is an alias, too")
-        if max((groups._number(template) for template in {*groups.counts, *groups._aliases}), default=0) > groups.issued:
+        given = {*groups.counts, *groups._aliases}
+        if max((groups._number(template) for template in given), default=0) > groups.issued:
             raise ValueError(f"not the state of a grouping: only {groups.issued} ids issued")
         return groups
 

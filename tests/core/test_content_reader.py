@@ -1,4 +1,5 @@
 import asyncio
+import time
 
 from llmcrawler.content import PageReader, read_page
 
@@ -14,9 +15,14 @@ async def test_a_long_page_is_read_in_another_process_with_the_same_result():
     assert apart == read_page(HTML, "https://x.example/")
 
 
-async def test_between_two_pages_that_are_read_here_all_else_goes_on():
+def work_for_a_while(html):
+    time.sleep(0.01)  # at least
+    return html
+
+
+async def test_after_a_page_that_took_some_milliseconds_here_all_else_goes_on():
     reader, seen = PageReader(inline_chars=100_000), []
     for number in range(3):
         asyncio.get_running_loop().call_soon(seen.append, number)
-        await reader.read(HTML, "https://x.example/")
+        await reader.apply(work_for_a_while, HTML, url="https://x.example/")
         assert seen == list(range(number + 1))

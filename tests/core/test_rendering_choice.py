@@ -2,7 +2,17 @@
 
 import pytest
 
-from llmcrawler.rendering import ALWAYS, AUTO, NEVER, RenderChoice, found_links, links_header, read_signs
+from llmcrawler.content import read_page
+from llmcrawler.rendering import (
+    ALWAYS,
+    AUTO,
+    NEVER,
+    RenderChoice,
+    found_links,
+    links_header,
+    read_page_and_signs,
+    read_signs,
+)
 from llmcrawler.rendering.choice import has_gained
 from llmcrawler.rendering.contexts import ContextTurns
 from llmcrawler.rendering.traffic import Ask, TrafficRules
@@ -181,3 +191,9 @@ RULES = TrafficRules(
 )
 def test_what_a_page_asks_for_is_judged(ask, probing, reason):
     assert RULES.reason_to_block(ask, probing=probing) == reason
+
+
+@pytest.mark.parametrize("html", [*SHELLS.values(), *NOT_SHELLS.values(), *MAYBE_MORE.values()])
+def test_one_parse_says_the_same_of_content_and_signs_as_two(html):
+    url = "https://a.test/"
+    assert read_page_and_signs(html, url) == (read_page(html, url), read_signs(html))

@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from llmcrawler.templates import TemplateGrouper
+from llmcrawler.templates import TemplateGrouper, recluster
 from tests.core.test_templates_grouping import CHROME, KINDS, feed, kind_of, pages
 
 ORIGIN = "http://site.test"
@@ -67,6 +67,22 @@ def test_an_id_that_was_ever_given_to_a_page_is_that_of_a_group_or_an_alias_of_o
         groups = now.learned_groups()
         assert given <= {name for group in groups for name in (group.template, *group.aliases)}
         assert all(now.resolve(alias) == group.template for group in groups for alias in group.aliases)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_ids_that_are_given_while_a_clustering_runs_are_not_lost(seed) -> None:
+    grouper, rng, given = TemplateGrouper(), random.Random(seed), set()
+    running = None
+    for url, features in pages(200, seed):
+        shown = frozenset(one for one in features if rng.random() < 0.6)
+        given.add(grouper.assign(url, shown).template)
+        if running is not None and rng.random() < 0.2:
+            grouper.adopt(running)
+            running = None
+        elif running is None and grouper.due:
+            running = recluster(grouper.snapshot())
+    groups = grouper.learned_groups()
+    assert given <= {name for group in groups for name in (group.template, *group.aliases)}
 
 
 def test_counts_shown_are_of_the_present_crawl_and_those_kept_are_of_all() -> None:
