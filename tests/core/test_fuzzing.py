@@ -43,6 +43,5 @@ def test_no_bytes_raise_or_hang(runner, target):
     check()
 
 
-def test_a_target_that_raises_or_dies_is_told():
-    with Runner() as runner:
-        assert "KeyError" in runner.run("no such target", b"").fault
+def test_a_target_that_raises_is_told(runner):
+    assert "KeyError" in runner.run("no such target", b"").fault

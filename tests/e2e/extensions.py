@@ -5,9 +5,12 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
-from scrapy import signals
+from scrapy import Request, signals
 from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
+from scrapy.http import Response
+
+from llmcrawler.downloader import STARTED
 
 
 class NoHeartbeat:
@@ -56,3 +59,26 @@ class LineTimes:
 
     def _scraped(self, item: Any) -> None:
         self._file.write(f"{time.monotonic()} {getattr(item, 'url', '')}\n")
+
+
+class RequestTimes:
+    """Writes into the file REQUEST_TIMES of each request that was answered when it started, when its answer was here,
+    and with which status: the crawler's clock, as a server on a busy machine sees them come late by what it likes.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._file = Path(os.environ["REQUEST_TIMES"]).open("a", buffering=1, encoding="utf-8")  # noqa: SIM115 - for good
+        crawler.signals.connect(self._downloaded, signals.response_downloaded)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    def _downloaded(self, response: Response, request: Request) -> None:
+        self._file.write(f"{request.meta[STARTED][0]} {time.monotonic()} {response.status}\n")
+
+
+# Beside what holds the gaps, and told of an answer before it.
+WITH_REQUEST_TIMES = {
+    "EXTENSIONS": '{"tests.e2e.extensions.RequestTimes": -1, "llmcrawler.extensions.throttle.AdaptiveThrottle": 0}'
+}

@@ -18,6 +18,7 @@ from urllib.request import urlopen
 
 from llmcrawler.storage.folder import JOB_FILE
 from llmcrawler.storage.schema import holds_job, read_job_file
+from tests.e2e import warm
 from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, environment
 from tests.servers.many_pages import ManyPages
 
@@ -50,20 +51,23 @@ class JobCrawl:
         parts = command({"url": self.url, "max_pages": 10_000, **self.arguments}, settings, None, self.spider)
         return [*parts, *map(str, self.feeds)]
 
-    def run(self, **options: Any) -> int:
-        """To its end; the exit status."""
-        with (self.folder / "log").open("w") as log:
+    def run(self, limit: Callable[[], None] | None = None) -> int:
+        """To its end; the exit status. `limit` is called in the process before the crawl is."""
+        if limit is None:
+            done = warm.run(self.command()[3:], environment(), TIMEOUT_SECONDS)
+        else:
             done = subprocess.run(
                 self.command(),
                 cwd=ROOT,
                 env=environment(),
                 stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                capture_output=True,
+                text=True,
                 timeout=TIMEOUT_SECONDS,
                 check=False,
-                **options,
+                preexec_fn=limit,
             )
+        (self.folder / "log").write_text(done.stdout + done.stderr)
         self._note_end()
         return done.returncode
 

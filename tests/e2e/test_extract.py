@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from tests.e2e.crawling import FAST, ROOT, Outcome, environment, scrapy
+from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, Outcome, environment, scrapy
 from tests.e2e.killing import lines_of
 from tests.servers.echo import Echo, heard
 from tests.servers.fake_llm import FakeLLM, label_by_url
@@ -139,10 +139,12 @@ def test_a_killed_run_of_posts_goes_on_where_it_was(tmp_path, echo):
         command = [sys.executable, "-m", "scrapy", "crawl", "extract", "-a", f"tasks={tasks}", "-O", feed, *settings]
         with subprocess.Popen(command, cwd=ROOT, env=environment(), stderr=subprocess.DEVNULL) as process:
             with echo.changed:
-                assert echo.changed.wait_for(lambda: len(echo.asked) >= posts // 2, timeout=60)
+                assert echo.changed.wait_for(lambda: len(echo.asked) >= posts // 2, timeout=TIMEOUT_SECONDS)
             process.kill()
         assert process.returncode == -signal.SIGKILL
-        done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, timeout=60, check=False)
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment(), capture_output=True, timeout=TIMEOUT_SECONDS, check=False
+        )
     assert done.returncode == 0, done.stderr
     pages = [line for line in lines_of(feed) if line["kind"] == "page"]
     assert sorted(page["key"] for page in pages) == sorted(f"t{n}" for n in range(posts))
@@ -171,7 +173,13 @@ def test_urls_come_from_standard_input_and_two_that_lead_to_one_page_have_a_line
     settings = [f"-s{name}={value}" for name, value in FAST.items()]
     command = [sys.executable, "-m", "scrapy", "crawl", "extract", "-a", "urls=-", "-O", feed, *settings]
     done = subprocess.run(
-        command, cwd=ROOT, env=environment(), input=urls.encode(), capture_output=True, timeout=60, check=False
+        command,
+        cwd=ROOT,
+        env=environment(),
+        input=urls.encode(),
+        capture_output=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     pages = [line for line in lines_of(feed) if line["kind"] == "page"]

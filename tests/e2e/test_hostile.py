@@ -1,15 +1,27 @@
 """`scrapy crawl` of a site that says anything: every url has a line, and nothing of it is an error of ours."""
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from tests.core.test_hostile_pages import COSTLY, LINEAR
 from tests.e2e.crawling import Outcome, crawl, explore, scrapy
 from tests.servers.hostile_responses import SECRET, TARGETS, HostileSite
 
 QUICK = {"RETRY_TIMES": 1, "DOWNLOAD_TIMEOUT": 20, "THROTTLE_BREAKER_FAILURES": 100_000}
+# A few of those that are made to cost much to read, which tests/core/test_hostile_pages.py has all of; and honest ones.
+HOSTILE = [
+    *(COSTLY[shape] for shape in ("formatting left open", "options", "nested lists", "attributes", "quotes", "links")),
+    *(LINEAR[shape] for shape in ("a long list in JSON-LD", "a reference for each character", "a long base")),
+]
+TOO_MUCH = "/costly/much"  # for the memory that the process which reads it may have
+WORDS = "<p>The kettle boils a litre of water in two minutes, and is silent while it does so.</p>" * 8
+COSTLY_PAGES = {f"/costly/{number}": html for number, html in enumerate(HOSTILE)}
+COSTLY_PAGES[TOO_MUCH] = "<table><tr>" + "<td>x" * 1_190_000
+HONEST_PAGES = {f"/honest/{n}": f"<title>Kettle {n}</title><h1>Kettle {n}</h1>{WORDS}" for n in range(20)}
 
 
 class Crawled(NamedTuple):
@@ -22,18 +34,27 @@ class Crawled(NamedTuple):
 def hostile(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hostile")
     settings = {"METRICS_TEXTFILE": folder / "metrics.prom", "JOBDIR": folder / "job", "LOG_LEVEL": "DEBUG"}
-    with HostileSite().in_thread() as site:
+    with HostileSite(COSTLY_PAGES | HONEST_PAGES).in_thread() as site:
         yield Crawled(site, explore(folder, site.url(), QUICK | settings, max_pages=1000), folder)
 
 
 def test_every_hostile_url_has_one_line_and_none_is_an_error_of_ours(hostile):
     lines = Counter(page["url"] for page in hostile.outcome.pages)
     assert [url for url, count in lines.items() if count > 1] == []
-    assert [path for path in hostile.site.paths if hostile.site.url(path) not in lines] == []
+    paths = (*hostile.site.paths, *COSTLY_PAGES, *HONEST_PAGES)
+    assert [path for path in paths if hostile.site.url(path) not in lines] == []
     assert hostile.outcome.error_kinds()["internal"] == 0
     assert "internal_errors" not in hostile.outcome.log
     assert "Traceback" not in hostile.outcome.log
     assert hostile.outcome.exit_status == 0, hostile.outcome.log[-3000:]
+
+
+def test_what_is_too_much_says_so_and_the_others_are_read(hostile):
+    pages = {page["url"]: page for page in hostile.outcome.pages}
+    assert re.search(r"memory|over \d", pages[hostile.site.url(TOO_MUCH)]["error"]["message"])
+    assert all(pages[hostile.site.url(path)]["title"] == f"Kettle {n}" for n, path in enumerate(HONEST_PAGES))
+    read = [path for path in COSTLY_PAGES if pages[hostile.site.url(path)]["error"] is None]
+    assert len(read) > len(HOSTILE) / 2
 
 
 @pytest.mark.parametrize(
@@ -91,7 +112,7 @@ def test_the_passwords_of_urls_stand_nowhere(hostile):
 
 def test_a_map_and_a_list_of_hostile_urls_have_a_line_for_each(hostile, tmp_path):
     site = hostile.site
-    mapped = crawl("map", tmp_path, {"url": site.url()}, QUICK)
+    mapped = crawl("map", tmp_path, {"url": site.url(), "deny": "/(costly|honest)/"}, QUICK)
     assert mapped.exit_status == 0, mapped.log[-3000:]
     assert {site.url(path) for path in site.paths} <= {item["url"] for item in mapped.items}
     (tmp_path / "urls.txt").write_text("\n".join(map(site.url, site.paths)))

@@ -10,17 +10,17 @@ import pytest
 from aiohttp import web
 
 from llmcrawler.reporting import ExitStatus
-from tests.e2e.crawling import ROOT, command, environment, explore
+from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, environment, explore
 from tests.servers.certificates import server_context
 from tests.servers.mock_site import MockSite
 from tests.servers.proxy_server import (
     CAPTCHA_PAGE,
     FORBIDDEN,
     ProxyServer,
-    all_in_thread,
     answer,
     dead_proxy,
 )
+from tests.servers.serving import all_in_thread
 
 
 @pytest.fixture
@@ -338,7 +338,7 @@ def test_ctrl_c_while_all_proxies_rest_ends_the_crawl(tmp_path, site):
     while "rests for" not in crawl.stderr.readline():
         pass
     crawl.send_signal(signal.SIGINT)
-    log = crawl.communicate(timeout=30)[1]
+    log = crawl.communicate(timeout=TIMEOUT_SECONDS)[1]
     assert crawl.returncode == ExitStatus.INTERRUPTED
     assert "Traceback" not in log
     (line,) = (tmp_path / "feed.jsonl").read_text().splitlines()
@@ -349,7 +349,9 @@ def proxies_command(*arguments: str, **settings: object) -> subprocess.Completed
     parts = [sys.executable, "-m", "scrapy", "proxies", *arguments]
     for name, value in settings.items():
         parts += ["-s", f"{name}={value}"]
-    return subprocess.run(parts, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        parts, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
+    )
 
 
 def test_scrapy_proxies_check_prints_which_of_them_work(site):

@@ -228,12 +228,12 @@ def test_a_full_disk_ends_the_crawl_with_what_is_done_kept(tmp_path, pages, site
     def limit_files() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
 
-    assert crawl.run(preexec_fn=limit_files) == 1
+    assert crawl.run(limit_files) == 1
     assert "make room and run the same command again" in crawl.logs[-1]
     assert "Traceback" not in crawl.logs[-1]
     assert 0 < len(pages.requested) < COUNT
     kept = paths_of(lines_of(feed))
-    assert crawl.run(preexec_fn=limit_files) == 1  # there is still no room
+    assert crawl.run(limit_files) == 1  # there is still no room
     assert "make room and run the same command again" in crawl.logs[-1]
     assert "Traceback" not in crawl.logs[-1]
     assert crawl.run() == 0, crawl.logs[-1]

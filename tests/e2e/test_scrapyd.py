@@ -4,6 +4,7 @@ import asyncio
 from threading import Event
 
 from llmcrawler.reporting import ExitStatus
+from tests.e2e.crawling import TIMEOUT_SECONDS
 from tests.e2e.scrapyd_server import scrapyd
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.mock_pages import plain
@@ -15,7 +16,7 @@ def test_a_nightly_schedule_crawls_then_refreshes_and_is_refused_while_it_runs(t
 
     async def hold(_request):
         arrived.set()
-        await asyncio.to_thread(released.wait, 60)
+        await asyncio.to_thread(released.wait, TIMEOUT_SECONDS)
         return html(plain("Held", 30))
 
     label = label_by_url([("/product/", "product"), ("/category/", "listing")], "other")
@@ -33,7 +34,7 @@ def test_a_nightly_schedule_crawls_then_refreshes_and_is_refused_while_it_runs(t
         ]
         schedule = (f"{site.url()},{site.url('/hold')}", tmp_path / "jobs" / "shop", *settings)
         first = daemon.schedule(*schedule)
-        assert arrived.wait(60)
+        assert arrived.wait(TIMEOUT_SECONDS)
         assert daemon.listed("running") == [first]
         overlapping = daemon.schedule(*schedule)
         assert daemon.status_of(overlapping) == ExitStatus.BUSY

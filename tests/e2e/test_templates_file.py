@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from tests.e2e.crawling import ROOT, command, environment, explore
+from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, environment, explore
 from tests.e2e.test_explore import LABELS, llm_settings
 from tests.servers import mock_pages
 from tests.servers.fake_llm import FakeLLM, label_by_url
@@ -226,7 +226,9 @@ def test_a_disk_that_fails_at_the_end_is_an_error_and_the_old_file_stays(tmp_pat
     # A limit on the size of a file fails like a full disk, when and only when something is written.
     crawl = command({"url": site.url(), "max_pages": 20}, {"TEMPLATES_FILE": file}, None)
     limited = ["bash", "-c", 'trap "" XFSZ; ulimit -f 1; exec "$@"', "limited", *crawl]
-    done = subprocess.run(limited, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=90, check=False)
+    done = subprocess.run(
+        limited, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
+    )
     assert done.returncode == 1
     assert "could not be kept" in done.stderr
     assert "Traceback" not in done.stderr

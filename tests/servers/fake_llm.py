@@ -13,13 +13,14 @@ import asyncio
 import contextlib
 import json
 import re
-import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any
 
 from aiohttp import web
+
+from tests.servers.serving import Startable
 
 Document = dict[str, Any]
 # What a server of the real world does now and then.
@@ -54,7 +55,7 @@ def obeying(answer: Callable[[Document], Document]) -> Callable[[Document], Docu
     return obey
 
 
-class FakeLLM:
+class FakeLLM(Startable):
     """Answers the LLM contract's task documents by `answer`. `faults` are used up one a call, in order:
 
     "" (none), an HTTP status ("500", "401", ...), "429:3" (with Retry-After: 3, or any text after the colon), "hang"
@@ -100,13 +101,13 @@ class FakeLLM:
     def calls(self) -> int:
         return len(self.bodies)
 
-    async def start(self) -> None:
+    async def start(self, port: int = 0) -> None:
         app = web.Application(client_max_size=64 * 2**20)
         app.router.add_get("/v1/models", self._list_models)
         app.router.add_post("/v1/chat/completions", self._complete)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
+        site = web.TCPSite(self._runner, "127.0.0.1", port or self.port)
         await site.start()
         self.port = self._runner.addresses[0][1]
 
@@ -114,29 +115,6 @@ class FakeLLM:
         """Stop listening; the port is kept, so that `start` is the same server coming back."""
         self._hanging.set()
         await self._runner.cleanup()
-
-    async def __aenter__(self) -> FakeLLM:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.stop()
-
-    @contextlib.contextmanager
-    def in_thread(self) -> Iterator[FakeLLM]:
-        loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=loop.run_forever, daemon=True)
-        thread.start()
-        try:
-            asyncio.run_coroutine_threadsafe(self.start(), loop).result(10)
-            try:
-                yield self
-            finally:
-                asyncio.run_coroutine_threadsafe(self.stop(), loop).result(10)
-        finally:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join(10)
-            loop.close()
 
     async def _list_models(self, request: web.Request) -> web.Response:
         self.model_lists += 1

@@ -8,11 +8,10 @@ with HostileSite().in_thread() as site: ... site.url(), site.hits
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import threading
 from collections import Counter
-from collections.abc import Iterator
-from typing import Self
+from collections.abc import Mapping
+
+from tests.servers.serving import SocketServer
 
 SECRET = "pw-0f-n0b0dy"  # the password of urls with credentials: it must show up nowhere
 PAGE = b"<html><title>Page</title><body><p>Some words of a page.</p></body></html>"
@@ -166,61 +165,31 @@ def responses(port: int) -> dict[str, bytes | list[bytes]]:
     return table
 
 
-class HostileSite:
-    """`hits` may be read in any thread."""
+class HostileSite(SocketServer):
+    """`pages` are more of its pages, by path; `paths` are those of the table. `hits` may be read in any thread."""
 
-    def __init__(self) -> None:
-        self.port = 0
+    def __init__(self, pages: Mapping[str, str] | None = None) -> None:
+        super().__init__()
         self.hits: Counter[str] = Counter()
+        self._pages = {path: answer(body=html.encode()) for path, html in (pages or {}).items()}
         self.paths: tuple[str, ...] = ()
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
 
     def url(self, path: str = "/") -> str:
         return f"http://127.0.0.1:{self.port}{path}"
 
-    async def start(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.port = self._server.sockets[0].getsockname()[1]
+    async def start(self, port: int = 0) -> None:
+        await super().start(port)
         self._table = responses(self.port)
         self.paths = tuple(self._table)
-        links = "".join(f'<p><a href="{path}">{path}</a>' for path in self.paths)
+        self._table |= self._pages
+        links = "".join(f'<p><a href="{path}">{path}</a>' for path in self._table)
         self._table["/"] = answer(body=f"<title>All</title>{links}".encode())
         self._table["/robots.txt"] = answer(status="404 Not Found")
 
-    async def stop(self) -> None:
-        assert self._server is not None
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    @contextlib.contextmanager
-    def in_thread(self) -> Iterator[Self]:
-        loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=loop.run_forever, name="hostile-site")
-        thread.start()
-        try:
-            asyncio.run_coroutine_threadsafe(self.start(), loop).result(30)
-            yield self
-        finally:
-            asyncio.run_coroutine_threadsafe(self.stop(), loop).result(30)
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        try:
-            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-                path = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode("latin-1")
-                self.hits[path] += 1
-                given = self._table.get(path, answer())
-                for part in given if isinstance(given, list) else [given]:
-                    writer.write(part)
-                    await writer.drain()
-        finally:
-            self._tasks.discard(task)
-            writer.close()
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        path = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode("latin-1")
+        self.hits[path] += 1
+        given = self._table.get(path, answer())
+        for part in given if isinstance(given, list) else [given]:
+            writer.write(part)
+            await writer.drain()

@@ -6,13 +6,11 @@ with HostileServer(answer, ("127.0.0.2", "127.0.0.3")).in_thread() as server: ..
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Self
+
+from tests.servers.serving import SocketServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,60 +60,26 @@ class Answer:
         return "\r\n".join(lines).encode("utf-8", "surrogateescape") + b"\r\n\r\n"
 
 
-class HostileServer:
+class HostileServer(SocketServer):
     """`answer` is called in a thread, as an answer may take long to make. `visits` may be read in any thread."""
 
     def __init__(
         self, answer: Callable[[Visit], Answer], hosts: Iterable[str], *, latency_seconds: float = 0.0
     ) -> None:
+        super().__init__()
         self._answer = answer
-        self._hosts = tuple(hosts)
+        self.hosts = tuple(hosts)
         self._latency_seconds = latency_seconds
-        self._servers: list[asyncio.Server] = []
-        self.port = 0
         self.visits: Counter[str] = Counter()  # by url
 
     def origin(self, host: str) -> str:
         return f"http://{host}:{self.port}"
 
-    async def start(self, port: int = 0) -> None:
-        sockets = _bound(self._hosts, port)
-        self.port = sockets[0].getsockname()[1]
-        self._servers = [await asyncio.start_server(self._serve, sock=one, limit=2**20) for one in sockets]
-
-    async def stop(self) -> None:
-        for server in self._servers:
-            server.close()
-        mine = asyncio.current_task()
-        others = [task for task in asyncio.all_tasks() if task is not mine]
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-
-    @contextlib.contextmanager
-    def in_thread(self) -> Iterator[Self]:
-        loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=loop.run_forever, name="hostile-server", daemon=True)
-        thread.start()
-        try:
-            asyncio.run_coroutine_threadsafe(self.start(), loop).result(30)
-            yield self
-        finally:
-            asyncio.run_coroutine_threadsafe(self.stop(), loop).result(30)
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            visit = await self._visit(reader, writer)
-            if visit is not None:
-                await asyncio.sleep(self._latency_seconds)
-                await _send(writer, await asyncio.to_thread(self._answer, visit))
-        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # the client has hung up, as it may
-        finally:
-            writer.close()
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        visit = await self._visit(reader, writer)
+        if visit is not None:
+            await asyncio.sleep(self._latency_seconds)
+            await _send(writer, await asyncio.to_thread(self._answer, visit))
 
     async def _visit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Visit | None:
         lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
@@ -137,15 +101,3 @@ async def _send(writer: asyncio.StreamWriter, answer: Answer) -> None:
         await asyncio.sleep(answer.pause_seconds)
     if answer.is_cut:
         writer.transport.abort()
-
-
-def _bound(hosts: Iterable[str], port: int) -> list[socket.socket]:
-    """A socket for each host, all on one port; 0: a free one."""
-    sockets = []
-    for host in hosts:
-        one = socket.socket()
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        one.bind((host, port))
-        port = one.getsockname()[1]
-        sockets.append(one)
-    return sockets

@@ -9,7 +9,6 @@ all. ROBOTS: name -> a robots.txt; each needs a host of its own.
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 import re
@@ -18,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import count
 from random import Random
-from typing import Any, Self
+from typing import Any
 
 from tests.servers.hostile_robots import ROBOTS, sitemap_of
 from tests.servers.hostile_server import Answer, HostileServer, Visit
@@ -493,7 +492,7 @@ def _without_form(one: SitePage) -> SitePage:
     return SitePage(one.path, html, "product", one.fields)
 
 
-class HostileSite:
+class HostileSite(HostileServer):
     """The shop alone on HONEST; the shop with all that is hostile on HOSTILE. `robots`: rows of ROBOTS, each on a host
     of its own, with one page. A name of `pages` and `twins` may be left out.
     """
@@ -516,28 +515,10 @@ class HostileSite:
             f"/product/{name}-{9000 + place}": (row, shop.products[place % len(shop.products)])
             for place, (name, row) in enumerate(twins.items())
         }
-        self._server = HostileServer(self._answer, (HONEST, HOSTILE, *self._robots), latency_seconds=latency_seconds)
-        self.visits = self._server.visits
-
-    async def start(self, port: int = 0) -> None:
-        await self._server.start(port)
-
-    @contextlib.contextmanager
-    def in_thread(self) -> Iterator[Self]:
-        with self._server.in_thread():
-            yield self
+        super().__init__(self._respond, (HONEST, HOSTILE, *self._robots), latency_seconds=latency_seconds)
 
     def url(self, path: str = "/", host: str = HONEST) -> str:
-        return self._server.origin(host) + path
-
-    @property
-    def port(self) -> int:
-        return self._server.port
-
-    @port.setter
-    def port(self, port: int) -> None:
-        """Of the same site that another process serves."""
-        self._server.port = port
+        return self.origin(host) + path
 
     @property
     def robots_urls(self) -> list[str]:
@@ -552,7 +533,7 @@ class HostileSite:
         twins = {path: {"page_type": "product", "fields": one.fields} for path, (_, one) in self._twins.items()}
         return {**self.shop.truth, **twins}
 
-    def _answer(self, visit: Visit) -> Answer:
+    def _respond(self, visit: Visit) -> Answer:
         if visit.host in self._robots:
             return self._robots[visit.host](visit) if visit.path == "/robots.txt" else Answer(document("").encode())
         if visit.target in self.shop.pages:

@@ -17,16 +17,15 @@ import collections
 import contextlib
 import gzip
 import ssl
-import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any
 
 from aiohttp import web
 
 from tests.servers import mock_pages as pages
-from tests.servers.serving import serve
+from tests.servers.serving import Startable, serve
 
 DISALLOWED_COUNT = 40
 UNLINKED = ("/unlinked/one/", "/unlinked/two/")
@@ -76,7 +75,7 @@ class Measures:
         }
 
 
-class MockSite:
+class MockSite(Startable):
     """`routes` adds pages or replaces them: path with query -> HTML, or an aiohttp handler."""
 
     def __init__(
@@ -113,28 +112,6 @@ class MockSite:
     async def stop(self) -> None:
         if self._runner is not None:
             await self._runner.cleanup()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.stop()
-
-    @contextlib.contextmanager
-    def in_thread(self) -> Iterator[Self]:
-        """Serve from a thread of its own, for a test that blocks, such as one that waits for a subprocess."""
-        loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=loop.run_forever, name="mock-site")
-        thread.start()
-        try:
-            asyncio.run_coroutine_threadsafe(self.start(), loop).result(30)
-            yield self
-        finally:
-            asyncio.run_coroutine_threadsafe(self.stop(), loop).result(30)
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
 
     async def _answer_stats(self, _: web.Request) -> web.Response:
         return web.json_response(self.stats())

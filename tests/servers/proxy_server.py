@@ -14,10 +14,9 @@ import base64
 import contextlib
 import socket
 import ssl
-import threading
-from collections.abc import Iterator
-from typing import Self
 from urllib.parse import urlsplit
+
+from tests.servers.serving import SocketServer
 
 CAPTCHA = "<html><head><title>Are you a robot?</title></head><body><h1>Solve this captcha</h1></body></html>"
 
@@ -31,7 +30,7 @@ FORBIDDEN = answer("403 Forbidden", "<h1>Forbidden</h1>")
 CAPTCHA_PAGE = answer("200 OK", CAPTCHA)
 
 
-class ProxyServer:
+class ProxyServer(SocketServer):
     """`instead` is sent in place of every answer, of CONNECT too; b"" hangs up without a word.
 
     `forward_to` is the host that all requests go to, whatever theirs is. `only_after` lets so many requests through
@@ -47,56 +46,20 @@ class ProxyServer:
         tls: ssl.SSLContext | None = None,
         forward_to: str = "",
     ) -> None:
+        super().__init__()
         self._instead = instead
         self._forward_to = forward_to
         self._only_after = only_after
         self._expected = f"Basic {base64.b64encode(credentials.encode()).decode()}" if credentials else ""
-        self._tls = tls
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self.tls = tls
         self.targets: list[str] = []
         self.heads: list[str] = []
-        self.port = 0
 
     @property
     def url(self) -> str:
-        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
 
-    async def start(self) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._tls)
-        self.port = self._server.sockets[0].getsockname()[1]
-
-    async def stop(self) -> None:
-        assert self._server is not None
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.stop()
-
-    @contextlib.contextmanager
-    def in_thread(self) -> Iterator[Self]:
-        with all_in_thread(self):
-            yield self
-
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        try:
-            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
-                await self._serve(reader, writer)
-        finally:
-            self._tasks.discard(task)
-            writer.close()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         line, *headers = head.rstrip("\r\n").split("\r\n")
         method, target, _version = line.split(" ")
@@ -147,24 +110,6 @@ def dead_proxy() -> str:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{taken.getsockname()[1]}"
-
-
-@contextlib.contextmanager
-def all_in_thread(*servers: ProxyServer) -> Iterator[None]:
-    """Serve from a thread of their own, for a test that blocks."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="proxies")
-    thread.start()
-    try:
-        for server in servers:
-            asyncio.run_coroutine_threadsafe(server.start(), loop).result(30)
-        yield
-    finally:
-        for server in servers:
-            asyncio.run_coroutine_threadsafe(server.stop(), loop).result(30)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
 
 
 def _lower_name(header: str) -> str:
