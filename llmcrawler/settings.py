@@ -132,7 +132,7 @@ EXTENSIONS = {
     "llmcrawler.extensions.metrics.MetricsExtension": 600,
     "llmcrawler.extensions.tracing.TracingExtension": 610,
     "llmcrawler.extensions.watchdog.WatchdogExtension": 620,
-    "llmcrawler.extensions.garbage.GarbageExtension": 630,
+    "llmcrawler.extensions.responsiveness.ResponsivenessExtension": 630,
 }
 CONCURRENT_ITEMS = 2  # tasks that Scrapy starts for each response, however few items it gives
 SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64 * 2**20  # bytes of bodies whose pages wait for the LLM before downloads pause
