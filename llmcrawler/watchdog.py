@@ -28,7 +28,14 @@ from typing import Any, Final
 
 _BOUNDS_MS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 _NOTABLE_SECONDS: Final = _BOUNDS_MS[0] / 1000  # shorter turns are counted, no more
-_IDLE: Final = ("threading", "queue", "concurrent.futures.thread", "selectors", __name__)  # where threads wait
+_IDLE: Final = (  # where threads wait
+    "threading",
+    "queue",
+    "concurrent.futures.thread",
+    "selectors",
+    "multiprocessing.connection",
+    __name__,
+)
 _URL_NAMES: Final = ("page", "lease", "response", "request", "url", "html_url", "base_url")
 _HANG_SECONDS: Final = 5.0
 _PASSWORD: Final = re.compile(r"//[^/@\s]*@")
