@@ -94,15 +94,18 @@ class Rendering:
     async def _content_and_signs(
         self, lease: Lease, html: str, url: str, *, reads: bool
     ) -> tuple[PageContent | ContentError | None, Signs]:
-        if not reads or not may_have_signs(html):
+        if not may_have_signs(html):
+            return None, Signs()
+        if not reads:
             return None, await self._signs(html, url)
+        found: tuple[PageContent | ContentError, Signs]
         await self._frontier.start(lease.url)
         try:
-            return await self._reader.apply(read_page_and_signs, html, url, url=url)
+            found = await self._reader.apply(read_page_and_signs, html, url, url=url)
         except ContentError as error:
-            return error, Signs()
-        finally:
-            self._frontier.survive(lease.url)
+            found = error, Signs()
+        self._frontier.survive(lease.url)
+        return found
 
     async def _signs(self, html: str, url: str, *, is_rendered: bool = False) -> Signs:
         """None where they cannot be read: what is wrong with the page is said where its content is read."""

@@ -95,9 +95,11 @@ async def test_a_name_of_a_private_address_is_refused_though_the_proxy_looks_it_
 async def test_names_are_not_looked_up_where_no_proxy_does_or_where_the_user_says_so():
     inside = {"rebind.example": ["10.0.0.7"]}
     request = Request("http://rebind.example/x", meta=dict(PROXY))
-    await NameMiddleware.from_crawler(crawler_of(names=inside, PROXY_CHECK_NAMES=False)).process_request(request)
+    unchecked = NameMiddleware.from_crawler(crawler_of(names=inside, PROXY_CHECK_NAMES=False))
+    assert await unchecked.process_request(request) is None
     # Without a proxy the resolver judges the address that is connected to.
-    await NameMiddleware.from_crawler(crawler_of(names=inside)).process_request(Request("http://rebind.example/x"))
+    checked = NameMiddleware.from_crawler(crawler_of(names=inside))
+    assert await checked.process_request(Request("http://rebind.example/x")) is None
 
 
 @pytest.mark.parametrize("meta", [PROXY, {}])
@@ -113,7 +115,7 @@ async def test_the_proxys_own_machine_is_no_target(meta):
 
 async def test_a_start_host_may_be_private_through_a_proxy_too():
     middleware = NameMiddleware.from_crawler(crawler_of("http://wiki.corp/", names={"wiki.corp": ["10.1.2.3"]}))
-    await middleware.process_request(Request("http://wiki.corp/page", meta=dict(PROXY)))
+    assert await middleware.process_request(Request("http://wiki.corp/page", meta=dict(PROXY))) is None
 
 
 def test_a_name_that_the_resolver_refused_is_no_unknown_one():

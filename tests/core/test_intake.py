@@ -123,4 +123,6 @@ async def test_who_stops_waiting_takes_no_turn(crawl):
         await asyncio.sleep(0)
         gone.cancel()
         await asyncio.sleep(0)
+        assert gone.cancelled()
+        assert not stays.done()
     await stays
