@@ -1,4 +1,4 @@
-"""Which blocks repeat over the pages of one site."""
+"""Finds the blocks that repeat over the pages of one site."""
 
 from __future__ import annotations
 
@@ -31,19 +31,16 @@ class Boilerplate:
         """Count the blocks of one page, each key once. Of a very long page those at its ends, where a site repeats
         itself: else a single page would make the others be forgotten.
         """
-        for key in self._observed(blocks):
+        if len(blocks) > 2 * _MAX_OBSERVED:
+            blocks = [*blocks[:_MAX_OBSERVED], *blocks[-_MAX_OBSERVED:]]
+        for key in {block.key for block in blocks}:
             count, first = self._seen.pop(key, (0, self._pages))
             self._seen[key] = (count + 1, first)
         self._pages += 1
         while len(self._seen) > self._max_keys:
             self._seen.popitem(last=False)
 
-    def _observed(self, blocks: Sequence[TextBlock]) -> set[int]:
-        if len(blocks) > 2 * _MAX_OBSERVED:
-            blocks = [*blocks[:_MAX_OBSERVED], *blocks[-_MAX_OBSERVED:]]
-        return {block.key for block in blocks}
-
     def is_repeated(self, key: int) -> bool:
-        """Whether the block is on enough pages to be the site's and not the page's."""
+        """Tell whether the block of this key is on enough pages to be the site's and not the page's."""
         count, first = self._seen.get(key, (0, 0))
         return count >= _MIN_PAGES and count >= _SHARE * (self._pages - first)

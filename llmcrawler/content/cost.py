@@ -1,4 +1,4 @@
-"""Whether a page may be read in this process, where nothing else goes on meanwhile: told from its text, before a parse.
+"""Tells from a page's text, before any parse, whether it may be read in this process, where all else waits meanwhile.
 
 Reading takes up to 20 microseconds for each element that is begun, and next to none for its end. But some pages are
 small and cost much: an element for emphasis that is left open is made anew in each paragraph that follows, so that a
@@ -34,7 +34,7 @@ _HUGE_TAG: Final = re.compile(rf"<[A-Za-z][^\t\n\f\r />]{{0,100}}+(?:{_ATTRIBUTE
 
 
 def is_cheap(html: str) -> bool:
-    """Whether reading the page takes some 30 ms and 20 MB at most; told in a few microseconds for each kilobyte."""
+    """Tell whether reading the page takes some 30 ms and 20 MB at most, in a few microseconds for each kilobyte."""
     tags = html.count("<")
     if tags > _MAX_TAGS or (tags > _MAX_STARTED and tags - html.count("</") > _MAX_STARTED):
         return False
@@ -44,6 +44,6 @@ def is_cheap(html: str) -> bool:
 
 
 def _left_open(html: str) -> int:
-    """At most so many formatting elements are open anywhere in the page."""
+    """Return an upper bound of the formatting elements that are open at once anywhere in the page."""
     found = Counter(_LEFT_OPEN.findall(html))
     return sum(min(count, _TWINS) if tag.endswith(">") else count for tag, count in found.items())

@@ -1,4 +1,4 @@
-"""Cheap numbers about a page, for rules that tell its type.
+"""Counts what rules go by that tell a page's type.
 
 link_count, word_count, link_density (share of words in links, 0..1), form_count, password_inputs, search_inputs,
 article_tags, code_blocks (pre), price_count (amounts with a currency), heading_count, list_items, images, tables,
@@ -44,7 +44,7 @@ def _names_cart(source: str) -> bool:
 
 
 def page_cues(page: Segments, link_count: int) -> dict[str, float]:
-    """See the module's docstring for the keys."""
+    """Return the numbers that the module's docstring lists, by name."""
     words = sum(block.words for block in page.blocks)
     linked = sum(block.link_words for block in page.blocks)
     inputs = [source for tag, source in page.controls if tag == "input"]

@@ -1,4 +1,4 @@
-"""From the bytes of a page to its text, in the encoding that a browser would choose (encoding.spec.whatwg.org)."""
+"""Turns the bytes of a page into text, in the encoding that a browser would choose (encoding.spec.whatwg.org)."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ _ATTRIBUTE: Final = re.compile(
 
 
 def decode_page(body: bytes, content_type: str | None = None) -> str:
-    """The text of a page of which the header Content-Type says `content_type`; of a long one its first 6,000,000
-    bytes. Never raises, and takes time in proportion to the bytes, whatever they are. It lets other threads run.
+    """Return the text of a page's first 6,000,000 bytes; `content_type` is the header of that name. Never raises, takes
+    time in proportion to the bytes, whatever they are, and lets other threads run.
     """
     return decode(body, encoding_of(body, content_type))
 
 
 def decode(body: bytes, encoding: str, max_bytes: int = MAX_BYTES) -> str:
-    """The text in an encoding that `encoding_of` gave, without a byte order mark; U+FFFD for what cannot be read."""
+    """Return the text without a byte order mark; U+FFFD for what cannot be read. `encoding_of` gives the encoding."""
     return "".join(pieces(body, encoding, max_bytes))
 
 
 def pieces(body: bytes, encoding: str, max_bytes: int = MAX_BYTES) -> Iterator[str]:
-    """The same in parts of up to 262,144 characters, for files too large to stand in memory as text."""
+    """Yield the text that `decode` returns in parts of up to 262,144 characters, for files too large for one string."""
     parts = _pieces(body, encoding, max_bytes)
     yield next(parts, "").removeprefix("\ufeff")
     yield from parts
 
 
 def encoding_of(body: bytes, content_type: str | None = None) -> str:
-    """The encoding of a page, as the name of the Python codec.
+    """Return the encoding of a page, as the name of the Python codec.
 
     A byte order mark says it, else zeros where UTF-16 has them, else the header, else the page itself, else the bytes:
     UTF-8 or, where they are not, windows-1252. Where the header's does not fit, and the page's own fits better, it is
@@ -68,7 +68,7 @@ def encoding_of(body: bytes, content_type: str | None = None) -> str:
     named = _of_header(content_type or "")
     if named == "utf-8" and _is_utf_8(body, MAX_BYTES):  # most pages
         return named
-    declared = declared_encoding(body)
+    declared = _declared_encoding(body)
     if named is None:
         return declared or ("utf-8" if _is_utf_8(body, MAX_BYTES) else "cp1252")
     if declared is None or declared == named:
@@ -78,7 +78,7 @@ def encoding_of(body: bytes, content_type: str | None = None) -> str:
 
 
 def xml_encoding_of(body: bytes, max_bytes: int = MAX_BYTES) -> str:
-    """The encoding of an XML file, which is what it says itself where that is true of its bytes."""
+    """Return the encoding of an XML file: what it declares, where that is true of its bytes."""
     shown = shown_encoding(body)
     if shown is not None:
         return shown
@@ -90,23 +90,21 @@ def xml_encoding_of(body: bytes, max_bytes: int = MAX_BYTES) -> str:
 
 
 def shown_encoding(body: bytes) -> str | None:
-    """By its byte order mark, or by the zeros of UTF-16 without one."""
+    """Return the encoding that the byte order mark tells, or the zeros of UTF-16 without one."""
     marked = next((encoding for bom, encoding in _BOMS if body.startswith(bom)), None)
     return marked or _unmarked_utf_16(body[:_HEAD_BYTES])
 
 
-def declared_encoding(body: bytes) -> str | None:
-    """What an HTML or XML file says of itself. UTF-16 cannot be true, as the declaration was read as ASCII."""
+def _declared_encoding(body: bytes) -> str | None:
+    """Return what an HTML or XML file declares. UTF-16 cannot be true, as the declaration was read as ASCII."""
     head = body[:_PRESCAN_BYTES].lower()
-    declared = _of_meta(head) if b"charset" in head else None
-    if declared is None:
-        declared = _of_xml(head)
+    declared = (_of_meta(head) if b"charset" in head else None) or _of_xml(head)
     return "utf-8" if declared in _UTF_16 else declared
 
 
-def of_label(label: str) -> str | None:
-    """The Python codec for one of the standard's labels; None for any other, and for those (`replacement`) of which
-    browsers refuse to show the text: they are read as pages without a label, which is harmless here.
+def _of_label(label: str) -> str | None:
+    """Return the Python codec for one of the standard's labels; None for any other, and for those (`replacement`) that
+    browsers refuse to show: such pages are read as if they had no label, which is harmless here.
     """
     label = label.strip(" \t\n\f\r\"'")
     if len(label) > _MAX_LABEL_CHARS or not label.isascii():
@@ -119,16 +117,16 @@ def of_label(label: str) -> str | None:
 
 def _of_header(content_type: str) -> str | None:
     match = _HEADER_CHARSET.search(content_type)
-    return of_label(match[1]) if match else None
+    return _of_label(match[1]) if match else None
 
 
 def _of_xml(head: bytes) -> str | None:
     match = _XML_ENCODING.match(head)
-    return of_label((match[1] or match[2] or b"").decode("latin-1")) if match else None
+    return _of_label((match[1] or match[2] or b"").decode("latin-1")) if match else None
 
 
 def _of_meta(head: bytes) -> str | None:
-    """The standard's "prescan a byte stream to determine its encoding"; `head` is in lower case."""
+    """Follow the standard's "prescan a byte stream to determine its encoding"; `head` is in lower case."""
     position = 0
     while (tag := _TAG.search(head, position)) is not None:
         position = tag.end()
@@ -138,10 +136,8 @@ def _of_meta(head: bytes) -> str | None:
         while (one := _ATTRIBUTE.match(head, position)) is not None:
             position = one.end()
             attributes.setdefault(one[1], one[2] or one[3] or one[4] or b"")
-        if tag["meta"]:
-            encoding = of_label(_label_in(attributes).decode("latin-1"))
-            if encoding is not None:
-                return encoding
+        if tag["meta"] and (encoding := _of_label(_label_in(attributes).decode("latin-1"))) is not None:
+            return encoding
     return None
 
 
@@ -155,7 +151,7 @@ def _label_in(meta: dict[bytes, bytes]) -> bytes:
 
 
 def _unmarked_utf_16(head: bytes) -> str | None:
-    """UTF-16 without a mark: every second byte of markup, or of Latin text, is zero. No other encoding looks so."""
+    """Recognise UTF-16: every second byte of markup, or of Latin text, is zero, which no other encoding has."""
     pairs = len(head) // 2
     high, low = head[: 2 * pairs : 2].count(0), head[1 : 2 * pairs : 2].count(0)
     if not pairs or 2 * max(high, low) < pairs or 16 * min(high, low) > pairs:
@@ -194,7 +190,7 @@ def _pieces(body: bytes, encoding: str, max_bytes: int) -> Iterator[str]:
 
 
 def _bounded(body: bytes, max_bytes: int) -> Iterator[tuple[bytes, bool]]:
-    """The body in pieces, and whether it ends with this one: a letter that the bound cuts is no fault of the page."""
+    """Yield pieces, and whether the body ends with this one: a letter that the bound cuts is no fault of the page."""
     end = min(len(body), max_bytes)
     for start in range(0, end, _PIECE_BYTES):
         stop = min(start + _PIECE_BYTES, end)
@@ -203,15 +199,15 @@ def _bounded(body: bytes, max_bytes: int) -> Iterator[tuple[bytes, bool]]:
 
 @cache
 def _letters(encoding: str) -> str:
-    """What each of the 256 bytes stands for. As in the standard, none stands for nothing: Python calls a function for
-    every byte without a letter, which takes a hundred times as long as one that has one.
+    """Return the letters of the 256 bytes. As in the standard, each has one: Python calls a function for every byte
+    without, which takes a hundred times as long.
     """
     found = (bytes([byte]).decode(encoding, "replace") for byte in range(256))
     return "".join(chr(byte) if letter == _BAD and 0x80 <= byte < 0xA0 else letter for byte, letter in enumerate(found))
 
 
 def _mended_utf_16(body: bytes, encoding: str) -> bytes:
-    """UTF-16 with U+FFFD for each half of a pair that has lost the other; Python calls a function for each of them."""
+    """Put U+FFFD for each half of a surrogate pair without the other: Python would call a function for each of them."""
     units = np.frombuffer(body[: len(body) // 2 * 2], dtype="<u2" if encoding == "utf-16-le" else ">u2")
     high, low = (units & 0xFC00) == 0xD800, (units & 0xFC00) == 0xDC00
     alone = high | low

@@ -1,4 +1,4 @@
-"""The elements of HTML, by what they are to who reads a page's text."""
+"""Sorts the elements of HTML by what they mean for a page's text."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SKIPPED: Final = frozenset(
 # Those of them that are skipped even where next to no text is visible.
 SKIPPED_ALWAYS: Final = SKIPPED - {"noscript", "template", "dialog"}
 HEAD: Final = frozenset(("meta", "link", "base"))
-EMPHASIS: Final = {"b": "**", "strong": "**", "i": "*", "em": "*"}
+INLINE_MARKS: Final = {"b": "**", "strong": "**", "i": "*", "em": "*", "code": "`"}
 # Block elements that mean something in Markdown.
 FORMED: Final = frozenset(("ul", "ol", "li", "pre", "blockquote", "table", "tr"))
 # Inline elements that leave no mark in Markdown.
-BARE: Final = INLINE - {"a", "code", *EMPHASIS}
+BARE: Final = INLINE - {"a", *INLINE_MARKS}
 # In a table they are signs that it is the page's layout, and holds no data.
 LAYOUT: Final = frozenset("h1 h2 h3 form ul ol article section nav header footer pre blockquote iframe".split())
 # Containers are told by their numbers here, which the weights of the main-text model know: the order stays.

@@ -1,4 +1,4 @@
-"""What a block's text, its containers and its neighbours say about whether it is main content, as numbers."""
+"""Describes each block of a page by numbers from its text, its containers and its neighbours, for the block model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .segments import Segments
 
 Matrix = NDArray[np.float32]
 
-# Containers above a block whose columns are given, and that are searched for the top one.
+# So many containers above a block have columns of their own; so many are searched for the top one.
 _LEVELS: Final = 6
 _STEPS: Final = 12
 _SENTENCE_END: Final = tuple('.!?:;…。！？"”')
@@ -23,26 +23,12 @@ _STOPS: Final = frozenset(
     "the a of to and in is that for it you was with on as are this be we i de la und der die".split()
 )
 _HEAD_CHARS: Final = 600
-# Tags whose mere presence above a block tells: each becomes an inherited bit.
-_ABOVE: Final = (
-    "nav",
-    "header",
-    "footer",
-    "aside",
-    "main",
-    "article",
-    "form",
-    "li",
-    "table",
-    "dl",
-    "figure",
-    "blockquote",
-    "section",
-)
+# A bit for each of these tags says whether it stands anywhere above the block.
+_ABOVE: Final = tuple("nav header footer aside main article form li table dl figure blockquote section".split())
 
 
 def _inherited(page: Segments) -> tuple[list[int], list[int], list[int]]:
-    """Per container: hint bits of it and of all above it, tag bits above, depth."""
+    """Return, per container, the hint bits of it and of all above it, the bits of _ABOVE, and its depth."""
     above_bit = {TAG_IDS[tag]: 1 << index for index, tag in enumerate(_ABOVE)}
     hints, above, depth = [0], [0], [0]
     for index in range(1, len(page.parents)):
@@ -54,14 +40,14 @@ def _inherited(page: Segments) -> tuple[list[int], list[int], list[int]]:
 
 
 def _repeats(page: Segments) -> NDArray[np.float32]:
-    """Per container: how many siblings look the same (tag and class)."""
+    """Count, per container, the siblings that look the same (tag and class), itself included."""
     keys = list(zip(page.parents, page.signatures, strict=True))
     counted = Counter(keys)
     return np.fromiter((counted[key] for key in keys), np.float32, len(keys))
 
 
 def _sums(parents: list[int], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sums over subtrees; values has one column a quantity. Children come after their parents."""
+    """Sum over subtrees; `values` has a row per container and a column per quantity. Children follow their parents."""
     rows = values.tolist()
     for index in range(len(parents) - 1, 0, -1):
         above, row = rows[parents[index]], rows[index]
@@ -77,7 +63,7 @@ def _bits(values: NDArray[np.int64], count: int) -> Matrix:
 
 @lru_cache(maxsize=16384)
 def _head_counts(head: str) -> tuple[int, int, int, int]:
-    """Commas, digits, words in capitals and stop words; kept, as the pages of one site repeat their blocks."""
+    """Count commas, digits, words in capitals and stop words; cached, as the pages of one site repeat their blocks."""
     return (
         head.count(","),
         sum(map(head.count, "0123456789")),
@@ -87,7 +73,9 @@ def _head_counts(head: str) -> tuple[int, int, int, int]:
 
 
 def _text_columns(page: Segments) -> tuple[Matrix, Matrix]:
-    """Per block, once as columns of the model and once as (words, linked words, ends a sentence, tag, in title)."""
+    """Return two matrices with a row per block: columns of the model, and (words, linked words, ends a sentence, tag,
+    in title), from which further columns are worked out.
+    """
     blocks = page.blocks
     texts = [block.text for block in blocks]
     title = page.title.lower()
@@ -114,7 +102,7 @@ def _text_columns(page: Segments) -> tuple[Matrix, Matrix]:
 
 
 def _levels(parents: NDArray[np.int64], own: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """The containers of each block, nearest first: one row a level, 0 (the page) above the outermost."""
+    """Return the containers of each block, nearest first: a row per level, 0 (the page) above the outermost."""
     levels = [own]
     while len(levels) < count:
         levels.append(parents[levels[-1]])
@@ -122,7 +110,9 @@ def _levels(parents: NDArray[np.int64], own: NDArray[np.int64], count: int) -> N
 
 
 def _top(parents: NDArray[np.int64], prose: NDArray[np.float64]) -> int:
-    """Readability's idea: prose votes for its container's parent, half as much for the grandparent."""
+    """Return the container with most prose: it counts for its container and the parent, half for the grandparent
+    (after Mozilla's Readability).
+    """
     votes = prose.copy()
     np.add.at(votes, parents, prose)
     np.add.at(votes, parents[parents], prose / 2)
@@ -131,7 +121,9 @@ def _top(parents: NDArray[np.int64], prose: NDArray[np.float64]) -> int:
 
 
 def _beside_top(levels: NDArray[np.int64], parents: NDArray[np.int64], top: int) -> list[NDArray[Any]]:
-    """Where each block joins the line of the top container (4 is in it, 0 nowhere near), and after how many steps."""
+    """Return how near each block is to the top container (4: in it, 3 to 1: in one of the three above it, 0: in none),
+    and how many steps up that is.
+    """
     rank = np.zeros(len(parents), np.float32)
     for inside in (4, 3, 2, 1):
         if top:
@@ -144,7 +136,9 @@ def _beside_top(levels: NDArray[np.int64], parents: NDArray[np.int64], top: int)
 
 
 def _neighbours(near: Matrix, sums: Matrix) -> list[Matrix]:
-    """The columns of the blocks around each, -1 past the page's ends; sums over windows of three sizes."""
+    """Return the columns of the three blocks before and after each, -1 past the page's ends, and sums over windows of
+    three sizes.
+    """
     count = len(near)
     padded = np.full((count + 6, near.shape[1]), -1, np.float32)
     padded[3:-3] = near
@@ -161,7 +155,7 @@ def _neighbours(near: Matrix, sums: Matrix) -> list[Matrix]:
 
 
 def block_features(page: Segments) -> Matrix:
-    """One row a block of the page (at least one block), its columns in the order that the model knows."""
+    """Return a row per block of the page, which has at least one; the model was trained on this order of columns."""
     count, counts = len(page.blocks), page.counts
     texts, numbers = _text_columns(page)
     words, links, ends, tags, in_title = numbers.T

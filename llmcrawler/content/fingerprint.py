@@ -1,4 +1,4 @@
-"""What a page's DOM tells about the template that made it, as a small set of features.
+"""Describes the template that made a page by a small set of features of its DOM.
 
 A feature is a (parent label > child label) pair; a label is a tag with its class tokens. Words, ids,
 numbers and states are left out: they belong to one page, not to its template.
@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from operator import itemgetter
 
-from selectolax.lexbor import LexborHTMLParser
-
-from .markup import VOID, Token, attributes, plain, tokens
+from .markup import VOID, Token, attributes, plain
 
 # Breadth first, so that a huge page still shows its whole frame before the cut.
 MAX_ELEMENTS = 5_000
@@ -43,13 +41,8 @@ _HASH_PREFIX = re.compile(
 _HASH_PIECE = re.compile(r"[-_]+[A-Za-z0-9+]{5,10}$")
 
 
-def fingerprint(tree: LexborHTMLParser) -> frozenset[str]:
-    """The features of a parsed page, see token_features(); it strips the tree of scripts, styles and drawings."""
-    return token_features(tokens(tree))
-
-
-def token_features(page: list[Token]) -> frozenset[str]:
-    """The features of a page's tokens; at most MAX_FEATURES, empty when there is no element to read.
+def fingerprint(page: list[Token]) -> frozenset[str]:
+    """Return the features of a page's tokens: at most MAX_FEATURES, none where there is no element.
 
     The pairs are the structure; besides them stand the html and body class tokens, form methods, field
     names and schema.org types, each a strong hint of one template.
@@ -69,7 +62,7 @@ def token_features(page: list[Token]) -> frozenset[str]:
 
 
 def _elements(page: list[Token]) -> list[tuple[int, str, Sequence[str]]]:
-    """(depth, pair, further features) of each element that counts, in document order."""
+    """Return (depth, pair, further features) of each element that counts, in document order."""
     found: list[tuple[int, str, Sequence[str]]] = []
     labels = [""]
     skip_until = 0
@@ -90,7 +83,7 @@ def _elements(page: list[Token]) -> list[tuple[int, str, Sequence[str]]]:
             labels.append("")
         else:
             name = tag[:_MAX_TAG_CHARS]
-            read = _kept_element if len(source) <= _KEPT_CHARS else _element
+            read = _cached_element if len(source) <= _KEPT_CHARS else _element
             label, more = read(name, source) if source else (name, ())
             found.append((len(labels), labels[-1] + ">" + label, more))
             if tag not in VOID:
@@ -98,19 +91,17 @@ def _elements(page: list[Token]) -> list[tuple[int, str, Sequence[str]]]:
     return found
 
 
-@lru_cache(maxsize=16384)
-def _kept_element(tag: str, source: str) -> tuple[str, Sequence[str]]:
-    return _element(tag, source)
-
-
 def _element(tag: str, source: str) -> tuple[str, Sequence[str]]:
-    """The element's label and the features that are its own."""
+    """Return the element's label, and the features that it adds besides its pair."""
     label, more = _label(tag, _classes(source)) if "class=" in source else (tag, ())
     if tag == "body":
         label, more = "body", (*more, *["body." + token for token in _tokens(_classes(source))])
     if tag in _HINTING_TAGS or "itemtype=" in source or "itemprop=" in source:
         more = (*more, *_hints(tag, source))
     return label, more
+
+
+_cached_element = lru_cache(maxsize=16384)(_element)
 
 
 def _classes(source: str) -> str:
@@ -138,28 +129,27 @@ def _hints(tag: str, source: str) -> list[str]:
 
 @lru_cache(maxsize=16384)
 def _label(tag: str, classes: str) -> tuple[str, tuple[str, ...]]:
-    """The element's label, and the hash-like class names that are not part of it.
+    """Return the element's label, and the hash-like class names that are not part of it.
 
     Such a name is a feature of its own: one that is the same on all pages of a build tells its component, one
     that is drawn anew for each page is found to predict nothing; in a label it would hide the pair.
     """
-    folded = [fold_class(raw) for raw in classes.split()[: 4 * _MAX_TOKENS]]
     hashes = tuple(
         "hash." + raw
-        for raw, kept in zip(classes.split()[:_MAX_TOKENS], folded, strict=False)
-        if not kept and len(raw) <= _MAX_TOKEN_CHARS and not _STATE.search(raw)
+        for raw in classes.split()[:_MAX_TOKENS]
+        if len(raw) <= _MAX_TOKEN_CHARS and not _STATE.search(raw) and not fold_class(raw)
     )
-    return ".".join((tag, *sorted({kept for kept in folded if kept})[:_MAX_TOKENS])), hashes
+    return ".".join((tag, *_tokens(classes))), hashes
 
 
 def _tokens(classes: str) -> list[str]:
-    tokens = {token for raw in classes.split()[: 4 * _MAX_TOKENS] if (token := fold_class(raw))}
-    return sorted(tokens)[:_MAX_TOKENS]
+    folded = {fold_class(raw) for raw in classes.split()[: 4 * _MAX_TOKENS]}
+    return sorted(folded - {""})[:_MAX_TOKENS]
 
 
 @lru_cache(maxsize=16384)
 def fold_class(token: str) -> str:
-    """A class name without what belongs to one page or one build: '' when nothing is left."""
+    """Return a class name without what belongs to one page or one build; '' where nothing is left."""
     if len(token) > _MAX_TOKEN_CHARS or _STATE.search(token):
         return ""
     if (match := _HASH_PREFIX.match(token)) and _is_hash(token[match.end() :]):
@@ -172,7 +162,7 @@ def fold_class(token: str) -> str:
 
 
 def _is_hash(text: str) -> bool:
-    """Whether the text looks drawn at random: letters and digits mixed, or case mixed without sense."""
+    """Tell whether a text looks drawn at random: letters and digits mixed, or case mixed without sense."""
     if not 4 <= len(text) <= 40:
         return False
     digit_runs = len(_DIGITS.findall(text))

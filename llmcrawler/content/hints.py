@@ -1,4 +1,4 @@
-"""What the names in an element's attributes say of its part in the page."""
+"""Tells from the names in an element's attributes which part of the page it may be (navigation, comments, ...)."""
 
 from __future__ import annotations
 
@@ -33,17 +33,13 @@ _NAMES: Final = re.compile(r' (?:class|id|role|itemprop)="([^"]*+)"')
 
 
 def part_names(attribute_source: str) -> str:
+    """Return the values of class, id, role and itemprop, with spaces between."""
     return " ".join(_NAMES.findall(attribute_source))
 
 
 def hint_bits(attribute_source: str) -> int:
-    """Which HINTS the names in an element's attributes give."""
-    return _kept_bits(attribute_source) if len(attribute_source) <= _KEPT_CHARS else _bits(attribute_source)
-
-
-@lru_cache(maxsize=16384)
-def _kept_bits(attribute_source: str) -> int:
-    return _bits(attribute_source)
+    """Return a bit for each of HINTS that a name in an element's attributes matches."""
+    return _cached_bits(attribute_source) if len(attribute_source) <= _KEPT_CHARS else _bits(attribute_source)
 
 
 def _bits(attribute_source: str) -> int:
@@ -51,6 +47,9 @@ def _bits(attribute_source: str) -> int:
     for name in part_names(attribute_source).lower()[:200].split():
         bits |= _name_bits(name)
     return bits
+
+
+_cached_bits: Final = lru_cache(maxsize=16384)(_bits)
 
 
 @lru_cache(maxsize=16384)

@@ -1,4 +1,4 @@
-"""Links of a page as absolute http(s) urls."""
+"""Turns the references of a page into absolute http(s) urls."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Resolver:
         self._known: dict[str, str] = {}
 
     def __call__(self, reference: str) -> str:
-        """The absolute url, or "" when the reference leads to none that can be fetched over http(s)."""
+        """Return the absolute url, or "" where the reference leads to none that can be fetched over http(s)."""
         if len(reference) > _MAX_URL_CHARS:
             return ""
         found = self._known.get(reference)
@@ -71,7 +71,7 @@ class Resolver:
 
 
 def resolve_links(page: Segments, resolve: Resolver) -> tuple[Link, ...]:
-    """Links in document order, one a url, with the first anchor text that is not empty and that one's place."""
+    """Return links in document order, one per url, with the first anchor text that is not empty and its place."""
     texts: dict[str, tuple[str, int]] = {}
     for reference, text, container in page.links:
         if reference.startswith("#"):
@@ -81,8 +81,8 @@ def resolve_links(page: Segments, resolve: Resolver) -> tuple[Link, ...]:
             texts[url] = text[:_MAX_TEXT_CHARS], container
             if len(texts) >= _MAX_LINKS:
                 break
+    parts = _parts(page)
     places: dict[int, str] = {}
-    parts: dict[int, str] = {}
     links = []
     for url, (text, container) in texts.items():
         place = places.get(container)
@@ -92,25 +92,22 @@ def resolve_links(page: Segments, resolve: Resolver) -> tuple[Link, ...]:
     return tuple(links)
 
 
-def _place(page: Segments, container: int, parts: dict[int, str]) -> str:
-    """Names of the container, of what it is in, and of the part of the page (nav, main, ...). Digits count things."""
+def _parts(page: Segments) -> list[str]:
+    """Return, per container, the part of the page (nav, main, ...) that it is or stands in; "body" outside of all."""
+    parts: list[str] = []
+    for above, number in zip(page.parents, page.tags, strict=True):  # parents come before their children
+        tag = TAGS[number]
+        parts.append(tag if tag in _PARTS or not parts else parts[above])
+    return parts
+
+
+def _place(page: Segments, container: int, parts: list[str]) -> str:
+    """Return the names of the container, of what it is in, and of the part of the page; digits, which count things,
+    are 0.
+    """
     names = [page.signatures[container]]
     above = page.parents[container]
     if above != container:
         names.append(page.signatures[above])
-    names.append(_part(page, above, parts))
+    names.append(parts[above])
     return _DIGITS.sub("0", " < ".join(names))[:_MAX_PLACE_CHARS]
-
-
-def _part(page: Segments, container: int, parts: dict[int, str]) -> str:
-    """`parts`: those of the containers that were asked for, and of all above them."""
-    passed = []
-    while (part := parts.get(container)) is None:
-        passed.append(container)
-        above, tag = page.parents[container], TAGS[page.tags[container]]
-        if above == container or tag in _PARTS:
-            part = tag
-            break
-        container = above
-    parts.update(dict.fromkeys(passed, part))
-    return part

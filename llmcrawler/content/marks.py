@@ -1,5 +1,5 @@
-"""Markdown within a block. Where emphasis, code, a link or a cell begins or ends is not known to stay before the block
-is read: until then control characters mark the places.
+"""Writes the Markdown within a block. While a block is read, control characters mark where emphasis, code, a link or a
+cell begins and ends: only at its end is it known which of them have text in them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LEFT_OVER: Final = re.compile(r"\x03|\x04[^\x05]*\x05")
 
 
 def inline_markdown(source: str) -> str:
-    """White space goes outside of emphasis, and what is empty goes away. CELL stays."""
+    """Turn marks into Markdown: white space goes outside of emphasis, what is empty goes away. CELL stays."""
     if not _MARK.search(source):
         return source
     if OPEN in source or CLOSE in source:

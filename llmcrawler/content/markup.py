@@ -41,36 +41,12 @@ _MAX_UNCLOSED: Final = 5_000
 _MAYBE_DEEP_CHARS: Final = 20_000
 _OPEN_OR_CLOSE: Final = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9-]*)")
 _RARELY_CLOSED: Final = frozenset(
-    [
-        "area",
-        "base",
-        "br",
-        "col",
-        "embed",
-        "hr",
-        "img",
-        "input",
-        "link",
-        "meta",
-        "param",
-        "source",
-        "track",
-        "wbr",
-        "path",
-        "li",
-        "p",
-        "td",
-        "tr",
-        "th",
-        "option",
-        "dt",
-        "dd",
-    ]
+    "area base br col embed hr img input link meta param source track wbr path li p td tr th option dt dd".split()
 )
 
 
 def _bounded(html: str) -> str:
-    """The html, cut where more elements are open than any real page nests."""
+    """Return the html up to where more elements are open than any real page nests."""
     html = html[:_MAX_HTML_CHARS]
     opened = html.count("<")
     if len(html) < _MAYBE_DEEP_CHARS or opened - 2 * html.count("</") < _MAX_UNCLOSED:
@@ -87,7 +63,7 @@ def _bounded(html: str) -> str:
 
 
 def parse(html: str) -> LexborHTMLParser:
-    """One lexbor tree; lone surrogates, which UTF-8 cannot carry, become question marks. Raises ContentError."""
+    """Parse with lexbor; lone surrogates, which UTF-8 cannot carry, become question marks. Raises ContentError."""
     try:
         return LexborHTMLParser(_bounded(html).encode("utf-8", "replace"))
     except SelectolaxError as error:  # it reads whatever comes, as long as there is memory
@@ -95,12 +71,12 @@ def parse(html: str) -> LexborHTMLParser:
 
 
 def json_ld_scripts(tree: LexborHTMLParser) -> list[str]:
-    """The sources of the page's JSON-LD scripts; only before tokens()."""
+    """Return the texts of the page's JSON-LD scripts; to be called before tokens(), which removes them."""
     return [node.text() for node in tree.css('script[type*="ld+json" i]')]
 
 
 def tokens(tree: LexborHTMLParser) -> list[Token]:
-    """The page as tokens. It strips the tree of what is never text, and its text of the signs that stand for marks."""
+    """Turn a page into tokens, without control characters (MARKS). Removes scripts, styles and frames from the tree."""
     tree.strip_tags(_SKIPPED)
     html = tree.html or ""
     if any(mark in html for mark in MARKS):
@@ -109,7 +85,7 @@ def tokens(tree: LexborHTMLParser) -> list[Token]:
 
 
 def attributes(source: str) -> dict[str, str]:
-    """The attributes of a token's attribute string, the first of a name winning."""
+    """Parse the attribute string of a token; the first of several attributes of one name counts."""
     found: dict[str, str] = {}
     for name, value in _ATTRIBUTE.findall(source):
         found.setdefault(name, plain(value))
@@ -117,9 +93,7 @@ def attributes(source: str) -> dict[str, str]:
 
 
 def plain(text: str) -> str:
-    """Text with its character references resolved: the serialiser has no others. Where there are as many as characters,
-    `html.unescape` takes a microsecond for each.
-    """
+    """Resolve the character references of lexbor's serialiser; `html.unescape` takes a microsecond for each."""
     if "&" not in text:
         return text
     for reference, character in _REFERENCES:

@@ -1,4 +1,4 @@
-"""Title, language and flat metadata of a page from its head."""
+"""Reads the language and the flat metadata of a page from its head."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LANG: Final = re.compile(r"^[a-zA-Z]{2,3}(?:[-_][a-zA-Z0-9]{2,8})*$")
 
 
 def metas(page: Segments) -> dict[str, str]:
-    """Content by lower-case name or property, the first one winning."""
+    """Return the contents of meta elements by lower-case name or property; the first one of a name counts."""
     found: dict[str, str] = {}
     for tag, attributes in page.metas:
         if tag == "meta":
@@ -41,40 +41,33 @@ def metas(page: Segments) -> dict[str, str]:
 
 
 def base_reference(page: Segments) -> str:
-    """The href of the first <base>, or ""."""
+    """Return the href of the first <base>, or ""."""
     return next((found["href"] for tag, found in page.metas if tag == "base" and found.get("href")), "")
 
 
 def metadata(page: Segments, known: dict[str, str], resolve: Resolver) -> dict[str, str]:
-    """Only what is present: description, canonical, next, prev, refresh, author, published, ... ."""
+    """Return what the page has of description, canonical, next, prev, refresh, author, published, and the like."""
     found = {}
     for name, sources in _NAMES:
-        value = next((known[source] for source in sources if source in known), "")
-        if value:
+        if value := next((known[source] for source in sources if source in known), ""):
             found[name] = value
     for tag, attributes in page.metas:
         if tag == "link":
             for rel in attributes.get("rel", "").lower().split():
-                if rel in {"canonical", "next", "prev"}:
-                    target = resolve(attributes.get("href", ""))
-                    if target:
-                        found.setdefault(rel, target)
+                if rel in {"canonical", "next", "prev"} and (target := resolve(attributes.get("href", ""))):
+                    found.setdefault(rel, target)
         elif tag == "meta" and attributes.get("http-equiv", "").lower() == "refresh":
             refresh = _REFRESH.match(attributes.get("content", ""))
-            if refresh and resolve(refresh[1]):
-                found.setdefault("refresh", resolve(refresh[1]))
+            if refresh and (target := resolve(refresh[1])):
+                found.setdefault("refresh", target)
     return found
 
 
 def language(page: Segments, known: dict[str, str]) -> str:
-    """The language tag as the page gives it: html lang, else content-language, else og:locale; "" if unknown."""
+    """Return the language tag that the page gives: html lang, else content-language, else og:locale, else ""."""
     headers = [a.get("content", "") for _, a in page.metas if a.get("http-equiv", "").lower() == "content-language"]
-    for value in (
-        page.html_attributes.get("lang", ""),
-        page.html_attributes.get("xml:lang", ""),
-        *headers,
-        known.get("og:locale", ""),
-    ):
+    of_html = [page.html_attributes.get(name, "") for name in ("lang", "xml:lang")]
+    for value in (*of_html, *headers, known.get("og:locale", "")):
         if len(value) <= _MAX_LANG_CHARS and _LANG.match(value.strip()):
             return value.strip().replace("_", "-")
     return ""

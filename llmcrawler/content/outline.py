@@ -1,4 +1,4 @@
-"""What a map wants of a page: its title, its links and its feeds, for a tenth of the cost of reading it."""
+"""Reads only a page's title, links and feeds, for mapping a site: a tenth of the cost of reading the whole page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_TITLE_CHARS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """Absolute addresses, in document order."""
+    """The title, links and feeds of a page; absolute urls, in document order."""
 
     title: str
     links: tuple[str, ...]
@@ -25,7 +25,9 @@ class Outline:
 
 
 def read_outline(html: str, url: str) -> Outline:
-    """Pure, and never raises on malformed HTML. Other addresses of a page (canonical, languages) are links too."""
+    """Read the outline of a page. Pure; malformed HTML raises nothing. Other addresses of the page (canonical, other
+    languages) are links too.
+    """
     tree = parse(html)
     base = tree.css_first("base[href]")
     resolve = Resolver(url, _attribute(base, "href") if base is not None else "")

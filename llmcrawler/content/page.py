@@ -1,4 +1,4 @@
-"""All that one parse of a page yields."""
+"""Reads a page: its text blocks, links, metadata, structured data and template features, from one parse."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from selectolax.lexbor import LexborHTMLParser
 from llmcrawler.items import PageContent, TextBlock
 
 from .cues import page_cues
-from .fingerprint import token_features
+from .fingerprint import fingerprint
 from .links import Resolver, resolve_links
 from .markup import json_ld_scripts, parse, tokens
 from .metadata import base_reference, language, metadata, metas
@@ -28,18 +28,11 @@ _MAX_TEXT_CHARS: Final = 2_000_000
 _KEPT_CHARS: Final = 500
 
 
-def _key(text: str) -> int:
-    """Of short texts it is kept, as the pages of one site repeat their blocks."""
-    return _kept_key(text) if len(text) <= _KEPT_CHARS else _hash(text)
-
-
-@lru_cache(maxsize=16384)
-def _kept_key(text: str) -> int:
-    return _hash(text)
-
-
 def _hash(text: str) -> int:
     return int.from_bytes(blake2b(text.lower().encode("utf-8", "replace"), digest_size=8).digest(), "big")
+
+
+_cached_hash: Final = lru_cache(maxsize=16384)(_hash)
 
 
 def _text_blocks(page: Segments, resolve: Resolver) -> tuple[TextBlock, ...]:
@@ -51,7 +44,10 @@ def _text_blocks(page: Segments, resolve: Resolver) -> tuple[TextBlock, ...]:
     for block, score in zip(page.blocks, score_blocks(page), strict=True):
         markdown = _LINK_TARGET.sub(absolute, block.markdown) if "](" in block.markdown else block.markdown
         # A heading and the menu's link to it share their words, not their key.
-        found.append(TextBlock(markdown[:left], block.words, score, _key(f"{block.tag} {block.text}")))
+        text = f"{block.tag} {block.text}"
+        # Keys of short texts are cached, as the pages of one site repeat their blocks.
+        key = _cached_hash(text) if len(text) <= _KEPT_CHARS else _hash(text)
+        found.append(TextBlock(markdown[:left], block.words, score, key))
         left -= len(markdown)
         if left <= 0:
             break
@@ -59,7 +55,7 @@ def _text_blocks(page: Segments, resolve: Resolver) -> tuple[TextBlock, ...]:
 
 
 def read_page(html: str, url: str) -> PageContent:
-    """Everything a page says, from one lexbor parse. Pure, and never raises on malformed HTML.
+    """Read all that is used of a page, with one parse. Pure; malformed HTML raises nothing.
 
     Time is linear in the size of the page; what lies behind its first 6 million characters is not read.
     """
@@ -67,7 +63,7 @@ def read_page(html: str, url: str) -> PageContent:
 
 
 def read_tree(tree: LexborHTMLParser, html: str, url: str) -> PageContent:
-    """The same of a page that was parsed. It strips the tree of what is never text: scripts, styles, frames."""
+    """Do the same with a page that is parsed already. Removes scripts, styles and frames from the tree."""
     items = microdata(tree) if "itemscope" in html else []
     objects = json_ld(json_ld_scripts(tree)) if "ld+json" in html else []
     page_tokens = tokens(tree)
@@ -85,6 +81,6 @@ def read_tree(tree: LexborHTMLParser, html: str, url: str) -> PageContent:
         blocks=_text_blocks(page, resolve),
         metadata=metadata(page, known, resolve),
         structured_data=(*objects, *items),
-        features=token_features(page_tokens),
+        features=fingerprint(page_tokens),
         cues=page_cues(page, len(links)),
     )

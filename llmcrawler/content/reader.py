@@ -1,4 +1,4 @@
-"""Reads pages without holding up the event loop: an ordinary page here, one that may cost much in another process."""
+"""Reads pages without holding up the event loop: ordinary ones in this process, costly ones in another."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MODULES: Final = ("llmcrawler.content", "llmcrawler.rendering", "llmcrawler.url
 
 
 class PageReader:
-    """`inline_chars`: the longest page that may be read in this process, where all else waits meanwhile."""
+    """Reads pages of up to `inline_chars` characters in this process, where all else waits meanwhile."""
 
     def __init__(self, inline_chars: int) -> None:
         self._inline_chars = inline_chars
@@ -32,7 +32,7 @@ class PageReader:
         self._cheap: dict[int, bool] = {}  # by the hash of a page, which is worked out once for each string
 
     def is_cheap(self, html: str) -> bool:
-        """Whether the page is read in this process. Each of its stages asks for it."""
+        """Tell whether the page is read in this process. The answer is kept, as each stage of a page asks for it."""
         if len(html) > self._inline_chars:
             return False
         key = hash(html)
@@ -43,12 +43,12 @@ class PageReader:
         return self._cheap[key]
 
     async def read(self, html: str, url: str) -> PageContent:
-        """See `read_page`."""
+        """Return what `read_page` returns. Raises ContentError as `apply` does."""
         return await self.apply(read_page, html, url, url=url)
 
     async def apply(self, function: Callable[..., T], html: str, *arguments: Any, url: str) -> T:
-        """What a function of a page's text returns; see `BoundedProcesses.run` for what it has to be. It is called here
-        if the page is cheap. Raises ContentError where it takes too long or too much memory.
+        """Call a function with the page's text, here if the page is cheap, else through `BoundedProcesses.run`, which
+        says what function it may be. Raises ContentError where it takes too long or too much memory.
         """
         if self.is_cheap(html):
             started = time.perf_counter()
@@ -57,14 +57,13 @@ class PageReader:
                 await asyncio.sleep(0)  # what is next may take as long: all else goes on in between
             return result
         seconds = _SECONDS + _SECONDS_PER_CHAR * len(html)
-        return await self.processes.run(function, html, *arguments, seconds=seconds, share=site_of(url))
+        return await self.processes.run(function, html, *arguments, seconds=seconds, share=_host(url))
 
     def close(self) -> None:
         self.processes.close()
 
 
-def site_of(url: str) -> str:
-    """On whose behalf a page is read: no site's pages take the time of the others'."""
+def _host(url: str) -> str:
     try:
         return urlsplit(url).netloc
     except ValueError:

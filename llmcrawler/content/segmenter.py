@@ -1,17 +1,17 @@
-"""One pass over a page's tokens: blocks of text, the containers they stand in, links, cues and metadata."""
+"""Cuts a page into blocks of text, the containers they stand in, links, controls and metadata, in one pass."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-from .elements import BARE, CONTROLS, EMPHASIS, FORMED, HEAD, LAYOUT, SKIPPED, SKIPPED_ALWAYS, TAG_IDS, TAGS
+from .elements import BARE, CONTROLS, FORMED, HEAD, INLINE_MARKS, LAYOUT, SKIPPED, SKIPPED_ALWAYS, TAG_IDS, TAGS
 from .hints import hint_bits, part_names
 from .marks import CELL, CLOSE, LINK, LINK_END, OPEN, TARGET, inline_markdown
 from .markup import VOID, Token, attributes, plain
 from .segments import RawBlock, Segments
 
-_CODE_OPEN, _CODE_CLOSE, _STRONG_CLOSE = f"{OPEN}`", f"{CLOSE}`", f"{CLOSE}**"
+_STRONG_CLOSE: Final = f"{CLOSE}**"
 
 # Hidden parts that a click shows: tabs, accordions. Their text is content like any other.
 _UNFOLDS: Final = re.compile(r"(?i)tab|panel|accordion|collaps|toggle|desc|content|faq")
@@ -40,7 +40,7 @@ class Segmenter:
         self._link: tuple[str, int, int] | None = None
         self._link_text = ""
         self._link_words = 0
-        self._lists: list[list[int]] = []
+        self._lists: list[int] = []  # the next number of each open list, 0 where it has none
         self._prefix = ""
         self._quotes = 0
         self._pre = 0
@@ -71,12 +71,11 @@ class Segmenter:
                     self._void(tag, source)
             elif tag:
                 counts[tag] = counts.get(tag, 0) + 1
-                if skip_until >= 0:
-                    stack.append((tag, -1))
-                    if tag == "a":
-                        self._hidden_link(source)
-                elif tag in skipped or (("hidden" in source or "none" in source) and self._is_hidden(tag, source)):
+                if skip_until < 0 and (
+                    tag in skipped or (("hidden" in source or "none" in source) and self._is_hidden(tag, source))
+                ):
                     skip_until = len(stack)
+                if skip_until >= 0:
                     stack.append((tag, -1))
                     if tag == "a":
                         self._hidden_link(source)
@@ -110,18 +109,14 @@ class Segmenter:
         if "href" in found and "nofollow" not in found.get("rel", ""):
             self.out.links.append((found["href"], "", self._container))
 
-    def _open(self, tag: str, source: str, page: list[Token], position: int) -> int:  # noqa: C901, PLR0912 - a tag a branch
-        """The container to return to at the element's end, or -1 for inline elements."""
+    def _open(self, tag: str, source: str, page: list[Token], position: int) -> int:  # noqa: C901 - a tag a branch
+        """Return the container to go back to at the element's end, or -1 for inline elements."""
         if tag == "a":
             self._link = (source, len(self._text), len(self._markdown))
             return -1
-        if tag in EMPHASIS:
+        if tag in INLINE_MARKS:
             if not self._pre:
-                self._markdown.append(OPEN + EMPHASIS[tag])
-            return -1
-        if tag == "code":
-            if not self._pre:
-                self._markdown.append(_CODE_OPEN)
+                self._markdown.append(OPEN + INLINE_MARKS[tag])
             return -1
         if self._is_in_row:
             self._text.append(" ")
@@ -134,7 +129,7 @@ class Segmenter:
         if tag not in FORMED:
             return before
         if tag in {"ul", "ol"}:
-            self._lists.append([1 if tag == "ol" else 0])
+            self._lists.append(1 if tag == "ol" else 0)
         elif tag == "li":
             self._item()
         elif tag == "pre":
@@ -159,26 +154,19 @@ class Segmenter:
         self._container = len(out.tags) - 1
 
     def _item(self) -> None:
-        if self._lists:
-            number = self._lists[-1][0]
-            mark = "- " if not number else f"{number}. "
-            if number:
-                self._lists[-1][0] += 1
-            self._prefix = "  " * min(len(self._lists) - 1, 8) + mark
-        else:
-            self._prefix = "- "
+        number = self._lists[-1] if self._lists else 0
+        if number:
+            self._lists[-1] += 1
+        self._prefix = "  " * min(len(self._lists) - 1, 8) + (f"{number}. " if number else "- ")
 
     def _close(self, tag: str, container: int) -> None:  # noqa: C901, PLR0912 - one branch a tag
         if tag == "a":
             self._close_link()
             return
         if container < 0:
-            if tag in EMPHASIS:
+            if tag in INLINE_MARKS:
                 if not self._pre:
-                    self._markdown.append(CLOSE + EMPHASIS[tag])
-            elif tag == "code":
-                if not self._pre:
-                    self._markdown.append(_CODE_CLOSE)
+                    self._markdown.append(CLOSE + INLINE_MARKS[tag])
             elif self._is_in_row:
                 if tag in {"td", "th"}:
                     self._markdown.append(CELL)
@@ -192,16 +180,15 @@ class Segmenter:
         if tag not in FORMED:
             return
         if tag in {"ul", "ol"}:
-            if self._lists:
-                self._lists.pop()
+            del self._lists[-1:]
         elif tag == "li":
             self._prefix = ""
         elif tag == "pre":
             self._pre -= 1
         elif tag == "blockquote":
             self._quotes -= 1
-        elif tag == "table" and self._table_rows:
-            self._table_rows.pop()
+        elif tag == "table":
+            del self._table_rows[-1:]
 
     def _close_link(self) -> None:
         if self._link is None:
@@ -234,7 +221,7 @@ class Segmenter:
             self._text.append(" ")
 
     def _flush(self) -> None:
-        """End the running block."""
+        """End the block that is being read."""
         if not self._text:
             self._markdown.clear()
             self._is_in_row = False
@@ -257,17 +244,8 @@ class Segmenter:
             words = folded.count(" ") + 1
             source = "".join(self._markdown)
             markdown = self._render(source, text, TAGS[name])
-            self.out.blocks.append(
-                RawBlock(
-                    folded,
-                    markdown,
-                    self._container,
-                    name,
-                    words,
-                    min(self._link_words, words),
-                    source.count(_STRONG_CLOSE),
-                )
-            )
+            linked, strong = min(self._link_words, words), source.count(_STRONG_CLOSE)
+            self.out.blocks.append(RawBlock(folded, markdown, self._container, name, words, linked, strong))
             self._prefix = " " * len(self._prefix) if self._prefix else ""
         self._markdown.clear()
         self._link_words = 0
@@ -292,7 +270,7 @@ class Segmenter:
 
 
 def _is_data_table(page: list[Token], position: int) -> bool:
-    """Whether a table holds cells of text, not the page's layout: no table, heading, form or list in it."""
+    """Tell whether a table holds cells of text, not the page's layout: no table, heading, form or list is in it."""
     for slash, tag, _, _ in page[position + 1 : position + 4000]:
         if tag == "table":
             return bool(slash)
@@ -306,7 +284,7 @@ _FEW_WORDS: Final = 100
 
 
 def segment(page: list[Token]) -> Segments:
-    """The page's blocks; where next to no text is visible, those of `noscript`, `template` and hidden parts too."""
+    """Cut a page up; where next to no text is visible, `noscript`, `template` and hidden parts are read too."""
     found = Segmenter().read(page)
     words = sum(block.words for block in found.blocks)
     if words >= _FEW_WORDS:

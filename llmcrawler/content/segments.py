@@ -1,4 +1,4 @@
-"""A page in pieces, as one pass over its tokens finds them."""
+"""Holds the pieces of a page, as one pass over its tokens finds them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RawBlock:
 
 @dataclass(slots=True)
 class Segments:
-    """What one pass finds. Containers are block-level elements in document order: parents come before children."""
+    """The pieces of a page. Containers are block-level elements in document order: parents come before children."""
 
     blocks: list[RawBlock] = field(default_factory=list)
     parents: list[int] = field(default_factory=lambda: [0])

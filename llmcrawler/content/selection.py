@@ -1,10 +1,10 @@
-"""From scored blocks to the page's main text."""
+"""Chooses the main text of a page from its scored blocks."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from llmcrawler.items import TextBlock
@@ -20,7 +20,7 @@ _LIST_ITEM: Final = re.compile(r"\s*(?:> )*(?:- |\d+\. )")
 
 
 def limit_score(scores: Sequence[float], words: Sequence[int]) -> float:
-    """The score from which on blocks are taken, so that the expected word F1 is highest.
+    """Return the score from which on blocks are taken, so that the expected word F1 is highest.
 
     With p_i the chance that block i is main content and w_i its words, the expected F1 of a choice S is about
     2 sum_S p_i w_i / (sum_S w_i + sum_all p_i w_i); its maximum takes all blocks above one score
@@ -39,27 +39,25 @@ def limit_score(scores: Sequence[float], words: Sequence[int]) -> float:
 
 
 def main_text(blocks: Sequence[TextBlock], boilerplate: Boilerplate | None = None) -> str:
-    """Markdown of the main content."""
+    """Return the main content as Markdown."""
     return _join([block.markdown for block in main_blocks(blocks, boilerplate)])
 
 
 def main_blocks(blocks: Sequence[TextBlock], boilerplate: Boilerplate | None = None) -> list[TextBlock]:
-    """The blocks of the main content.
+    """Return the blocks of the main content.
 
     Blocks that repeat over the site lose score. A page whose chosen text is all repeated keeps it: it is never emptied.
     """
     limit = limit_score([block.score for block in blocks], [block.word_count for block in blocks])
     chosen = _with_code(blocks, [block.score >= limit for block in blocks])
     if boilerplate is not None:
-        own = [
-            block for block in chosen if block.score**_REPEATED_POWER >= limit or not boilerplate.is_repeated(block.key)
-        ]
-        chosen = own or chosen
+        repeated = boilerplate.is_repeated
+        chosen = [one for one in chosen if one.score**_REPEATED_POWER >= limit or not repeated(one.key)] or chosen
     return chosen
 
 
 def _with_code(blocks: Sequence[TextBlock], taken: list[bool]) -> list[TextBlock]:
-    """The taken blocks and the code between two of them: a short listing has no prose that could speak for it."""
+    """Return the taken blocks and the code between two of them: a short listing has no prose to score by."""
     found: list[TextBlock] = []
     code: list[TextBlock] = []
     before = False
@@ -87,23 +85,16 @@ def _join(parts: list[str]) -> str:
 
 
 def content_hash(text: str) -> str:
-    """SHA-256 in hex of the text with white space folded: the same words are the same content."""
+    """Return the SHA-256 in hex of the text with white space folded: the same words are the same content."""
     digest = hashlib.sha256()
     between = b""
-    # In pieces: a call into C on megabytes of text would hold up all threads.
-    for piece in _pieces(text):
-        folded = " ".join(piece.split()).encode("utf-8", "replace")
-        if folded:
-            digest.update(between + folded)
-            between = b" "
-    return digest.hexdigest()
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """Cut at white space."""
     start = 0
+    # In pieces, cut at white space: a call into C on megabytes of text would hold up all threads.
     while start < len(text):
         space = _SPACE.search(text, start + _PIECE_CHARS)
         end = len(text) if space is None else space.start()
-        yield text[start:end]
+        if folded := " ".join(text[start:end].split()).encode("utf-8", "replace"):
+            digest.update(between + folded)
+            between = b" "
         start = end
+    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Whether a body is a web page, by its first bytes: for servers that say nothing, or say `text/html` of everything."""
+"""Tells by its first bytes whether a body is a web page: some servers say nothing, or `text/html` of everything."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HTML: Final = re.compile(
 
 
 def is_binary(body: bytes) -> bool:
-    """A picture, a document or an archive. UTF-16 is text, and so is a page with some stray bytes."""
+    """Tell whether a body is a picture, a document or an archive. UTF-16 is text, and so is a page with stray bytes."""
     head = body[:_HEAD_BYTES]
     if _MAGIC.match(head):
         return True
@@ -37,7 +37,7 @@ def is_binary(body: bytes) -> bool:
 
 
 def looks_like_html(body: bytes) -> bool:
-    """As browsers look at what comes without a Content-Type."""
+    """Tell whether a browser would take a body without a Content-Type for HTML."""
     head = body[:_HEAD_BYTES]
     return not _MAGIC.match(head) and _HTML.match(_text_of(head)) is not None
 

@@ -1,4 +1,4 @@
-"""Structured data of a page: JSON-LD, microdata, and what OpenGraph says of products, as plain dicts with "@type"."""
+"""Reads structured data: JSON-LD, microdata and OpenGraph's product properties, as plain dicts with "@type"."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_CHARS: Final = 500_000
 
 
 def json_ld(scripts: list[str]) -> list[dict[str, Any]]:
-    """The objects of JSON-LD scripts, lists and @graph taken apart. A script that is no JSON gives nothing."""
+    """Return the objects of JSON-LD scripts, with lists and @graph taken apart; other scripts give nothing."""
     found: list[dict[str, Any]] = []
     for script in scripts:
         for value in _values(script):
@@ -34,8 +34,8 @@ def json_ld(scripts: list[str]) -> list[dict[str, Any]]:
 
 
 class _Room:
-    """How much a page's data may still hold. A page can nest its values deeper than Python can walk, and repeat one
-    text in each of ten thousand elements around it.
+    """Counts how much data may still be taken from a page: it can nest values deeper than Python can walk, and repeat
+    one text in each of ten thousand elements around it.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class _Room:
 
 
 def _values(script: str) -> list[Any]:
-    """All JSON values of a script: some pages put several objects after each other."""
+    """Return all JSON values of a script: some pages put several objects after each other."""
     text = _WRAPPING.sub("", script).strip()
     decoder = json.JSONDecoder(strict=False)
     for candidate in (text, _STRING_OR_COMMA.sub(lambda match: match[1] or "", text)):
@@ -78,9 +78,8 @@ def _values(script: str) -> list[Any]:
                 while position < len(candidate) and candidate[position] in " \t\r\n;,":
                     position += 1
         except (ValueError, RecursionError):
-            if values:
-                return values
-            continue
+            if not values:
+                continue
         return values
     return []
 
@@ -102,14 +101,10 @@ def _flatten(value: Any, found: list[dict[str, Any]]) -> None:
 
 
 def microdata(tree: LexborHTMLParser) -> list[dict[str, Any]]:
-    """Top-level microdata items (HTML standard, section 5), nested ones as values; a repeated property is a list."""
-    found = []
+    """Return top-level microdata items (HTML standard, section 5); inner items are values, repeated values a list."""
     room = _Room()
-    for node in tree.css("[itemscope]:not([itemprop])")[:_MAX_OBJECTS]:
-        item = _item(node, 0, room)
-        if len(item) > 1:
-            found.append(item)
-    return found
+    items = [_item(node, 0, room) for node in tree.css("[itemscope]:not([itemprop])")[:_MAX_OBJECTS]]
+    return [item for item in items if len(item) > 1]
 
 
 def _item(scope: LexborNode, depth: int, room: _Room) -> dict[str, Any]:
@@ -157,7 +152,7 @@ def _value(node: LexborNode, attributes: dict[str, str | None]) -> str:
 
 
 def open_graph_product(metas: dict[str, str]) -> list[dict[str, Any]]:
-    """A product or article that only OpenGraph tells of (og:type and product:price:*)."""
+    """Return the product that OpenGraph describes (og:type and product:price:*), or nothing."""
     kind = metas.get("og:type", "").lower()
     price = metas.get("product:price:amount") or metas.get("og:price:amount")
     if not price and kind not in {"product", "og:product", "product.item"}:

@@ -1,4 +1,6 @@
-"""Trains the block model: python tests/benchmarks/content_train.py DATASET_DIR [--write llmcrawler/content/weights.py].
+"""Trains the block model:
+
+    python tests/benchmarks/content_train.py DATASET_DIR [--write llmcrawler/content/main_text_trees.npz]
 
 Needs lightgbm. Prints the out-of-fold word F1 (five folds by host), then writes a model of all pages.
 """
@@ -6,10 +8,8 @@ Needs lightgbm. Prints the out-of-fold word F1 (five folds by host), then writes
 from __future__ import annotations
 
 import argparse
-import base64
 import hashlib
 import sys
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +100,6 @@ def out_of_fold(data: list[dict[str, Any]]) -> None:
 
 
 def write(model: lightgbm.Booster, path: Path) -> None:
-    node = np.dtype([("feature", "<i2"), ("threshold", "<f4"), ("left", "<i2"), ("right", "<i2"), ("value", "<f4")])
     rows: list[tuple[float, ...]] = []
 
     def add(tree: dict[str, Any]) -> int:
@@ -112,15 +111,16 @@ def write(model: lightgbm.Booster, path: Path) -> None:
         return at
 
     roots = [add(tree["tree_structure"]) for tree in model.dump_model()["tree_info"]]
-    packed = base64.b85encode(zlib.compress(np.array(rows, node).tobytes(), 9)).decode()
-    lines = [
-        '"""The trees of scoring.py, written by tests/benchmarks/content_train.py.', "",
-        "Trained on the development pages of WCXB, a web content extraction benchmark (CC-BY-4.0, its authors).",
-        "Nodes are (feature, threshold, left, right, value) records, compressed; a leaf points at itself.", '"""', "",
-        f"DEPTH = {DEPTH}", f"ROOTS = {tuple(roots)}", "NODES = (",
-        *(f"    {packed[start : start + 100]!r}" for start in range(0, len(packed), 100)), ")", "",
-    ]  # fmt: skip
-    path.write_text("\n".join(lines), encoding="utf-8")
+    feature, threshold, left, right, value = zip(*rows, strict=True)
+    np.savez_compressed(
+        path,
+        roots=np.array(roots, "<i2"),
+        feature=np.array(feature, "<i2"),
+        threshold=np.array(threshold, "<f4"),
+        left=np.array(left, "<i2"),
+        right=np.array(right, "<i2"),
+        value=np.array(value, "<f4"),
+    )
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from llmcrawler.content import read_page
 from llmcrawler.content.fingerprint import fingerprint
+from llmcrawler.content.markup import tokens
 from llmcrawler.extraction import Extractor, Field, FieldRule, Selector, compile_extractor
 from llmcrawler.extraction.tree import parse_tree
 from tests.benchmarks.records_quality import learned
@@ -58,7 +59,7 @@ def jobs(extractor: Extractor) -> dict[str, Callable[[str], object]]:
         "lxml parse (tree.parse_tree)": parse_tree,
         "extract (with parse)": lambda html: compiled.extract(html, URL, "en"),
         "lexbor parse": LexborHTMLParser,
-        "fingerprint (with lexbor parse)": lambda html: fingerprint(LexborHTMLParser(html)),
+        "fingerprint (with lexbor parse)": lambda html: fingerprint(tokens(LexborHTMLParser(html))),
         "read_page (all of the content)": lambda html: read_page(html, URL),
     }
 

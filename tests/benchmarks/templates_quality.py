@@ -32,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from selectolax.lexbor import LexborHTMLParser
 
 from llmcrawler.content.fingerprint import fingerprint
+from llmcrawler.content.markup import tokens
 from llmcrawler.templates import Assignment, TemplateGrouper, recluster
 from llmcrawler.templates.url_tokens import common_pattern
 
@@ -212,7 +213,7 @@ def read_site(folder: Path) -> list[StoredPage]:
                 urljoin(row["url"], (a.attributes.get("href") or "").split("#")[0]) for a in tree.css("a[href]")
             )
         )
-        pages.append(StoredPage(row["url"], row["route"], fingerprint(tree), links))
+        pages.append(StoredPage(row["url"], row["route"], fingerprint(tokens(tree)), links))
     return pages
 
 

@@ -4,10 +4,11 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from llmcrawler.content.fingerprint import MAX_FEATURES, fingerprint, fold_class
+from llmcrawler.content.markup import tokens
 
 
 def features(html: str) -> frozenset[str]:
-    return fingerprint(LexborHTMLParser(html))
+    return fingerprint(tokens(LexborHTMLParser(html)))
 
 
 def test_pairs_of_parent_and_child_labels_are_the_features() -> None:
