@@ -1,8 +1,9 @@
-"""JSON from a server that may be broken or hostile, read within bounds: the time and memory of a value are known."""
+"""Reads JSON from a server that may be broken or hostile, within known bounds of time and memory."""
 
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 # What JSON costs goes by its values, and each of them stands after one of these. 20,000 take at most
@@ -20,21 +21,23 @@ def _whole(digits: str) -> int | None:
 
 
 def _fraction(digits: str) -> float | None:
-    return float(digits) if len(digits) <= _MAX_DIGITS else None
+    number = float(digits) if len(digits) <= _MAX_DIGITS else math.inf
+    return number if math.isfinite(number) else None
 
 
-# Numbers that are no JSON (NaN, Infinity), or too long to be meant, read as null.
+# Numbers that are no JSON (NaN, Infinity), or too long or too large to be meant, read as null.
 _DECODER = json.JSONDecoder(parse_int=_whole, parse_float=_fraction, parse_constant=lambda _: None)
 
 
 def is_too_much(text: str, max_values: int = MAX_VALUES) -> bool:
-    """Whether JSON in `text` could have more values, or more strings than so many values have. It counts what strings
-    hold too, so it never says too little."""
+    """Tell whether JSON in `text` could have more than `max_values` values. Strings are counted too, so the true number
+    is never higher than what is counted.
+    """
     return sum(map(text.count, _BEFORE_VALUES)) > max_values or text.count('"') > _QUOTES_A_VALUE * max_values
 
 
 def value_at(text: str, position: int) -> tuple[Any, int]:
-    """The value that begins at `position`, and where it ends. Raises ValueError, also for one nested too deep."""
+    """Return the value that begins at `position`, and where it ends. Raises ValueError, also if it nests too deep."""
     try:
         return _DECODER.raw_decode(text, position)
     except RecursionError:
@@ -42,7 +45,7 @@ def value_at(text: str, position: int) -> tuple[Any, int]:
 
 
 def loads(body: bytes, max_values: int = MAX_VALUES) -> Any:
-    """The JSON of a whole body, which is UTF-8 whatever its headers say. Raises ValueError."""
+    """Parse a whole body, which is UTF-8 whatever its headers say. Raises ValueError."""
     text = body.decode("utf-8-sig", "replace")
     if is_too_much(text, max_values):
         raise ValueError(f"the JSON may hold more than {max_values:,} values")

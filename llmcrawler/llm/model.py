@@ -1,4 +1,4 @@
-"""The model of one crawl: nothing is started or imported for it before it is asked."""
+"""Holds the model of one crawl: nothing is started or imported for it before it is asked."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ class Model:
         max_answer_tokens: int | None = None,
         examples: Sequence[tuple[str, str]] = (),
     ) -> Any:
-        """LLMClient.ask."""
+        """Do what LLMClient.ask does."""
         client = await self._ready_client()
         return await client.ask(
             task, system, document, schema, salvage=salvage, max_answer_tokens=max_answer_tokens, examples=examples
         )
 
     async def name(self) -> str:
-        """What tells this model's answers from another's. Raises LLMUnavailable as `ask` does."""
+        """Return the name that keeps this model's answers apart from another's. Raises LLMUnavailable as `ask` does."""
         if self.is_embedded:
             return Path(self._embedded_file).name or QWEN_CODER_1_5B.name
         return await (await self._ready_client()).model_name()
@@ -91,34 +91,21 @@ class Model:
         return self._client
 
     def _connect(self) -> LLMClient:
-        choice = self._choice
+        to, effort = self._choice, self._choice.reasoning_effort
         return LLMClient(
-            choice.base_url,
-            choice.model,
-            choice.api_key,
-            limits=self._limits,
-            usage=self.usage,
-            budget=self.budget,
-            reasoning_effort=choice.reasoning_effort,
-            rate=self.rate,
-        )
+            to.base_url, to.model, to.api_key, limits=self._limits, usage=self.usage, budget=self.budget, rate=self.rate,
+            reasoning_effort=effort,
+        )  # fmt: skip
 
     async def _start_embedded(self) -> LLMClient:
         logger.info("Starting the embedded model (no key and no LLM_BASE_URL; the first time its weights are fetched)")
         try:
-            self._server = await embedded.launch(model_path=self._embedded_file, on_progress=self._on_progress)
+            server = self._server = await embedded.launch(self._embedded_file, on_progress=self._on_progress)
         except LLMUnavailable as error:
             self._failure = error
             raise
-        limits = replace(
-            _EMBEDDED_LIMITS, timeout_seconds=max(_EMBEDDED_LIMITS.timeout_seconds, self._limits.timeout_seconds)
-        )
+        seconds = max(_EMBEDDED_LIMITS.timeout_seconds, self._limits.timeout_seconds)
         return LLMClient(
-            self._server.base_url,
-            self._server.model,
-            self._server.api_key,
-            limits=limits,
-            usage=self.usage,
-            budget=self.budget,
-            temperature=0.0,
-        )
+            server.base_url, server.model, server.api_key, usage=self.usage, budget=self.budget, temperature=0.0,
+            limits=replace(_EMBEDDED_LIMITS, timeout_seconds=seconds),
+        )  # fmt: skip

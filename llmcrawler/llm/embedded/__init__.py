@@ -1,4 +1,4 @@
-"""The embedded model: weights fetched once, served by a subprocess with the OpenAI API that ends with the crawl."""
+"""Runs the embedded model: fetches its weights once, and serves them with a subprocess that speaks the OpenAI API."""
 
 from __future__ import annotations
 
@@ -20,37 +20,27 @@ CURE = (
 )
 
 
-async def launch(
-    *,
-    model_path: str = "",
-    threads: int | None = None,
-    on_progress: Progress = lambda _done, _total: None,
-) -> EmbeddedServer:
-    """A started server. `model_path` is LLM_EMBEDDED_MODEL; without it the default weights are found or fetched.
+async def launch(model_path: str = "", *, on_progress: Progress = lambda _done, _total: None) -> EmbeddedServer:
+    """Start a server. `model_path` is LLM_EMBEDDED_MODEL; without it the default weights are found or fetched.
 
     What would stop it is asked before 1.1 GB are fetched. `on_progress(bytes_done, bytes_total)` comes from another
     thread, and only while something is fetched. Raises ConfigError for a wrong `model_path`, LLMUnavailable, with what
     failed and what to do, for everything else.
     """
     try:
-        return await _launch(model_path, threads, on_progress)
+        if importlib.util.find_spec("xllamacpp") is None:
+            raise LLMUnavailable("the embedded model needs the package xllamacpp (pip install xllamacpp)")
+        file = explicit_model(model_path) if model_path else None
+        check_memory(file.stat().st_size if file else QWEN_CODER_1_5B.size_bytes, available_memory_bytes())
+        server = EmbeddedServer(file or await ensure_weights(on_progress=on_progress))
+        await server.start()
     except LLMUnavailable as error:
         raise LLMUnavailable(f"{error}. {CURE}") from error
-
-
-async def _launch(model_path: str, threads: int | None, on_progress: Progress) -> EmbeddedServer:
-    if importlib.util.find_spec("xllamacpp") is None:
-        raise LLMUnavailable("the embedded model needs the package xllamacpp (pip install xllamacpp)")
-    file = explicit_model(model_path) if model_path else None
-    check_memory(file.stat().st_size if file else QWEN_CODER_1_5B.size_bytes, available_memory_bytes())
-    file = file or await ensure_weights(on_progress=on_progress)
-    server = EmbeddedServer(file, threads=threads)
-    await server.start()
     return server
 
 
 def check_memory(file_bytes: int, free_bytes: int | None) -> None:
-    """Raises LLMUnavailable when a model file of that size does not fit; None for `free_bytes` means nobody knows."""
+    """Raise LLMUnavailable where a model file of that size does not fit; `free_bytes` is None where it is not known."""
     need = int(file_bytes * MEMORY_PER_FILE_BYTE)
     if free_bytes is not None and free_bytes < need:
         raise LLMUnavailable(

