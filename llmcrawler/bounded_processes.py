@@ -43,7 +43,7 @@ _LEAST_SECONDS: Final = 0.5
 
 
 class _Process:
-    """One process and the socket to it."""
+    """A process of ours and the socket to it."""
 
     def __init__(self, modules: Sequence[str], memory_bytes: int, result_bytes: int) -> None:
         self.works = True
@@ -68,7 +68,7 @@ class _Process:
         self._connection = Connection(ours.detach())
 
     def ask(self, work: list[Buffer]) -> bytes:
-        """Blocks until the answer is here: to be called in a thread. Takes the parts of the work out of the list."""
+        """Send the work, emptying the list, and return the answer. Blocks, so it is called in a thread."""
         try:
             while work:
                 self._connection.send_bytes(work.pop(0))
@@ -78,7 +78,7 @@ class _Process:
             return DIED + b"gone"
 
     def end(self) -> None:
-        """Now, whatever it does; who waits for its answer gets DIED."""
+        """End the process at once, whatever it does; a thread that waits for its answer gets DIED."""
         self.works = False
         if self._is_ended:
             return
@@ -97,7 +97,7 @@ class _Waiting:
 
 
 class BoundedProcesses:
-    """At most `count` processes, started when there is work for them; `modules` are loaded before the first work.
+    """Keeps up to `count` processes, started when there is work for them; `modules` are loaded before the first work.
 
     `memory_bytes`: how much a process may grow; `result_bytes`: the largest answer, pickled.
     """
@@ -122,11 +122,11 @@ class BoundedProcesses:
         self._closed = False
 
     async def run(self, function: Callable[P, T], *arguments: P.args, seconds: float, share: str = "") -> T:  # type: ignore[valid-type]
-        """What the function returns. It and its arguments and result have to be picklable, it stands at the top of a
-        module, and it depends on nothing but its arguments.
+        """Call the function in a process and return its result. It stands at the top of a module and depends on nothing
+        but its arguments; these and the result can be pickled.
 
-        `seconds`: of processor time. `share`: on whose behalf, the site's name say: of those who wait, whose work has
-        taken the least time so far comes first, and who has gone over limits before gets less time.
+        `seconds`: of processor time. `share`: on whose behalf, such as a site's name. Of the shares that wait, the one
+        whose work has taken the least time so far comes first; one that has exceeded limits before gets less time.
 
         Raises ContentError where the work takes too long, too much memory, has too large a result or takes the process
         down; the next piece of work gets a fresh process then. What the function raises is raised here.
@@ -222,7 +222,7 @@ class BoundedProcesses:
 
 
 def _ask(process: _Process, work: list[Buffer]) -> tuple[bytes, object]:
-    """In a thread: unpickling many values goes step by step there, so the event loop is not held."""
+    """Ask in a thread, and unpickle there too, where that does not hold the event loop."""
     answer = process.ask(work)
     kind, rest = answer[:1], memoryview(answer)[1:]
     if kind in (DONE, RAISED):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 class Answers(Protocol):
     """As llm.AnswerStore."""
 
-    async def get_many(self, keys: Iterable[str]) -> dict[str, Any]: ...
+    async def get(self, key: str) -> Any | None: ...
 
-    async def put_many(self, values: Mapping[str, Any]) -> None: ...
+    async def put(self, key: str, value: Any) -> None: ...
 
     async def close(self) -> None: ...
 
@@ -33,26 +33,16 @@ class SharedAnswers:
         self._name = f"{link.prefix}:{self._NAME}"
 
     async def get(self, key: str) -> Any | None:
-        return (await self.get_many([key])).get(key)
-
-    async def get_many(self, keys: Iterable[str]) -> dict[str, Any]:
-        wanted = list(dict.fromkeys(keys))
-        found = await self._own.get_many(wanted) if self._own is not None else {}
-        missing = [key for key in wanted if key not in found]
-        if missing:
-            values = await self._link.call(lambda: self._link.client.hmget(self._name, missing))
-            found |= {key: json.loads(value) for key, value in zip(missing, values, strict=True) if value is not None}
-        return found
+        found = await self._own.get(key) if self._own is not None else None
+        if found is not None:
+            return found
+        packed = await self._link.call(lambda: self._link.client.hget(self._name, key))
+        return None if packed is None else json.loads(packed)
 
     async def put(self, key: str, value: Any) -> None:
-        await self.put_many({key: value})
-
-    async def put_many(self, values: Mapping[str, Any]) -> None:
         if self._own is not None:
-            await self._own.put_many(values)
-        packed = {key: json.dumps(value, ensure_ascii=False) for key, value in values.items()}
-        if packed:
-            await self._link.put(self._NAME, packed)
+            await self._own.put(key, value)
+        await self._link.put(self._NAME, {key: json.dumps(value, ensure_ascii=False)})
 
     async def close(self) -> None:
         if self._own is not None:

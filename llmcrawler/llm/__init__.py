@@ -1,11 +1,10 @@
-"""Asking a language model: which one, how fast, in which batches, what it costs, and what is already known."""
+"""Asks a language model: chooses it, keeps to limits and a budget, batches questions, and caches answers."""
 
-from llmcrawler.llm.asking import AskLLM
 from llmcrawler.llm.batching import Batcher, BatchReport, call_bound
 from llmcrawler.llm.budget import Account, Budget, BudgetLimits
 from llmcrawler.llm.cache import AnswerCache, AnswerStore, cache_key
 from llmcrawler.llm.cached import CachedAsker
-from llmcrawler.llm.client import Clock, Limits, LLMClient
+from llmcrawler.llm.client import AskLLM, Clock, Limits, LLMClient
 from llmcrawler.llm.providers import ProviderChoice, read_price, resolve_provider
 from llmcrawler.llm.tokens import estimate_tokens, truncate_to_tokens
 from llmcrawler.llm.usage import Price, Usage, price_of

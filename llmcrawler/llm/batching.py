@@ -1,4 +1,4 @@
-"""Sends questions in batches, and sees to it that each gets its answer or an error of its own."""
+"""Sends questions in batches; each gets its answer, or an error of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, Generic, TypeVar
 
 from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, StorageFailed
@@ -26,8 +26,9 @@ _FULL_COMPANY_ASKS = 2
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """One call of the worker. `reason` is full, tokens, waited, patience, halved or what `pressure` said;
-    `outcome` is ok, partial or the error's name."""
+    """One call of the worker. `reason` is full, tokens, waited, patience, halved or what `pressure` said; `outcome` is
+    ok, partial or the error's name.
+    """
 
     number: int
     size: int
@@ -39,7 +40,7 @@ class BatchReport:
 
 
 def call_bound(size: int) -> int:
-    """The most calls that one batch of `size` may cause when whole answers are bad: 1 + 4 ceil(log2 size).
+    """Return the most calls that a batch of `size` may cause when whole answers are bad: 1 + 4 ceil(log2 size).
 
     To find one bad question takes two calls a level; twice that leaves room for two of them. A model that
     answers nothing right stops at the bound instead of at the 2 size - 1 calls of halving all the way.
@@ -48,9 +49,10 @@ def call_bound(size: int) -> int:
 
 
 class Batcher(Generic[Q, A]):
-    """`worker` asks a list of questions and returns the answers by their position in it; a position left out, or
-    with BadAnswer, is asked again. It raises BadAnswer when the whole answer is useless (the batch is then halved),
-    LLMFailed or LLMUnavailable when asking again would not help (all its questions get that error).
+    """Collects questions into batches. `worker` asks a list of them and returns the answers by their position in it; a
+    position left out, or with BadAnswer, is asked again. It raises BadAnswer when the whole answer is useless (the
+    batch is then halved), LLMFailed or LLMUnavailable when asking again would not help (all its questions get that
+    error).
 
     What is asked again:
     - what an answer leaves out rides along with the next batch, so that it mostly costs no call of its own; what is
@@ -59,8 +61,8 @@ class Batcher(Generic[Q, A]):
 
     Questions of different groups (`group_of`) never share a call: what one holds cannot change the other's answer.
 
-    `pressure` is polled while something waits. It returns a reason (a word for the log) to send all that waits at
-    once, or None. Must be used within one event loop.
+    `pressure` is polled while something waits. It returns a reason (a word for the log) to send all that waits at once,
+    or None. Must be used within one event loop.
     """
 
     def __init__(  # noqa: PLR0913 - by keyword, with defaults
@@ -89,15 +91,6 @@ class Batcher(Generic[Q, A]):
         self._in_flight: set[asyncio.Task[None]] = set()
         self._poller: asyncio.Task[None] | None = None
         self._numbers = 0
-
-    @property
-    def waiting_count(self) -> int:
-        return len(self._waiting)
-
-    @property
-    def in_flight_count(self) -> int:
-        """Batches that are out, each with its halves."""
-        return len(self._in_flight)
 
     async def submit(self, question: Q, *, patient: bool = False) -> A:
         """Wait for the answer. A patient question does not start the wait: it rides along with others, or goes after
@@ -165,7 +158,7 @@ class Batcher(Generic[Q, A]):
         self._keep_polling()
 
     async def _see_through(self, batch: list[Entry[Q, A]], reason: str) -> None:
-        """Ask a batch, then its halves, level by level, until each question has an answer, an error or another turn."""
+        """Ask a batch, then its halves, level by level, until each question has an answer or an error, or waits again."""
         try:
             await self._ask_by_halves(batch, reason)
         except Exception:
@@ -189,7 +182,7 @@ class Batcher(Generic[Q, A]):
             reason = "halved"
 
     async def _ask(self, group: list[Entry[Q, A]], reason: str) -> list[Entry[Q, A]]:
-        """One call of the worker. Returns the group where the whole answer was bad and it is to be asked again."""
+        """Call the worker once. Return those to be asked again in halves, as the whole answer was bad."""
         group = [entry for entry in group if not entry.future.done()]
         if not group:
             return []
@@ -224,8 +217,8 @@ class Batcher(Generic[Q, A]):
     def _hand_out(
         self, group: list[Entry[Q, A]], answers: Mapping[int, A | Exception]
     ) -> tuple[int, list[Entry[Q, A]]]:
-        """Give each its answer, or the error that asking again would not cure. Returns the number of answers, and
-        those without one.
+        """Give each its answer, or the error that asking again would not cure. Return the number of answers, and the
+        entries without one.
         """
         missing = []
         answered = 0
@@ -243,7 +236,7 @@ class Batcher(Generic[Q, A]):
         return answered, missing
 
     def _requeue(self, missing: list[Entry[Q, A]], group: list[Entry[Q, A]]) -> None:
-        """Next turn for those left out, with the batch that goes next."""
+        """Let those left out wait for the batch that goes next."""
         for entry in self._ask_again_or_fail(missing, len(group)):
             if entry.asks >= _FULL_COMPANY_ASKS:
                 entry.company = max(1, min(entry.company, len(group)) // 2)
@@ -254,7 +247,7 @@ class Batcher(Generic[Q, A]):
 
     @staticmethod
     def _ask_again_or_fail(entries: list[Entry[Q, A]], group_size: int) -> list[Entry[Q, A]]:
-        """Those that deserve another turn; one that has failed alone, and often enough, gets its error."""
+        """Return those that are asked again; one that has failed alone, and often enough, gets its error."""
         if group_size == 1:
             for entry in entries:
                 if entry.asks >= _MIN_ASKS:
@@ -262,17 +255,7 @@ class Batcher(Generic[Q, A]):
         return [entry for entry in entries if not entry.future.done()]
 
     def _report(self, report: BatchReport) -> None:
-        logger.info(
-            "%s batch %d: %d questions (%s), %d tokens, %.2f s, %d answered, %s",
-            self._name,
-            report.number,
-            report.size,
-            report.reason,
-            report.tokens,
-            report.seconds,
-            report.answered,
-            report.outcome,
-        )
+        logger.info("%s batch %d: %d questions (%s), %d tokens, %.2f s, %d answered, %s", self._name, *astuple(report))
         self._on_batch(report)
 
 

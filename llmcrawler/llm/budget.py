@@ -1,4 +1,4 @@
-"""What the model may cost over a whole crawl, in tokens and in money: held before each call, not noticed after it."""
+"""Limits what the model costs over a whole crawl, in tokens and money: reserved before each call, not noticed after it."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ _ENOUGH_ANSWERS = 2
 
 @dataclass(frozen=True, slots=True)
 class Spent:
+    """Tokens, US dollars and calls that were paid, or are held."""
+
     tokens: int = 0
     cost_usd: float = 0.0
     calls: int = 0
@@ -40,8 +42,8 @@ class Spent:
 
 
 class Account(Protocol):
-    """Where a job keeps what it has spent, as plain values. `keep` returns when it outlasts the end of the process;
-    `note` need not.
+    """Stores what a job has spent, as plain values. `keep` returns once it outlasts the end of the process; `note` need
+    not.
     """
 
     async def keep(self, spent: Mapping[str, float]) -> None: ...
@@ -49,8 +51,8 @@ class Account(Protocol):
     def note(self, spent: Mapping[str, float]) -> None: ...
 
 
-class Purse(Protocol):
-    """What several processes pay from, as fleet.purse.SharedPurse."""
+class CommonBudget(Protocol):
+    """Limits what several processes spend together. `take` returns whether so much was left, and the totals."""
 
     async def take(self, tokens: int, cost_usd: float) -> tuple[bool, int, float]: ...
 
@@ -59,7 +61,7 @@ class Purse(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BudgetLimits:
-    """0 means no limit. A limit in money wants a `price`."""
+    """Limits over all calls; 0 means none. A limit in money needs a `price`."""
 
     max_tokens: int = 0
     max_cost_usd: float = 0.0
@@ -91,17 +93,17 @@ class Call:
         self.paid = held
 
     def settle(self, prompt_tokens: int, answer_tokens: int, provider_cached_tokens: int = 0) -> None:
-        """What the server says that it was."""
+        """Pay what the server says that it was."""
         self.paid = self._budget.limits.cost(prompt_tokens, answer_tokens, min(provider_cached_tokens, prompt_tokens))
         self._budget.learn_margin(prompt_tokens, self._estimated_prompt_tokens)
 
     def release(self) -> None:
-        """The server did not answer the question: there is nothing to pay."""
+        """Pay nothing, as the server did not answer the question."""
         self.paid = Spent()
 
 
 class Budget:
-    """Of one crawl. What calls under way may cost at most is held, so spent and held together never exceed the limits.
+    """Budget of one crawl. What calls under way may cost at most is held: spent and held never exceed the limits.
 
     That rests on two bounds: the prompt has no more tokens than the margin over its estimate allows, and the server
     keeps to the length of an answer that it was asked for. Where a server counts more than was held, that is what is
@@ -118,12 +120,12 @@ class Budget:
         self._answers = 0
         self._changed = asyncio.Event()
         self._account: Account | None = None
-        self._purse: Purse | None = None
-        self._of_all = Spent()  # as the purse was seen last, with what is held
+        self._common: CommonBudget | None = None
+        self._of_all = Spent()  # as all processes had it last, with what is held
 
-    def share(self, purse: Purse) -> None:
-        """With other processes, whose calls count too. `spent`, and the stats, are still of this one."""
-        self._purse = purse
+    def share(self, common: CommonBudget) -> None:
+        """Count the calls of other processes too. `spent`, and the stats, are still of this one."""
+        self._common = common
 
     def go_on(self, earlier: Mapping[str, float], account: Account) -> None:
         """Start from what earlier runs have spent. Before each call `account` gets what is spent if that call and all
@@ -146,9 +148,9 @@ class Budget:
                 await self._account.keep(self._committed())
             yield call
         finally:
-            try:  # first, as who waits for this call looks there next
-                if self._purse is not None and self.limits:
-                    await self._purse.give_back(held.tokens - call.paid.tokens, held.cost_usd - call.paid.cost_usd)
+            try:  # first, as calls that wait for this one look there next
+                if self._common is not None and self.limits:
+                    await self._common.give_back(held.tokens - call.paid.tokens, held.cost_usd - call.paid.cost_usd)
             finally:
                 self._held = self._held.plus(held, -1)
                 self.spent = self.spent.plus(call.paid)
@@ -161,7 +163,7 @@ class Budget:
         self._worst_ratio = max(self._worst_ratio, prompt_tokens / max(1, estimated))
 
     def as_dict(self) -> dict[str, int | float]:
-        """Figures for stats; empty without limits. Over all runs of the crawl, but for `budget_refused`."""
+        """Return figures for stats, over all runs of the crawl but for `budget_refused`; none without limits."""
         if not self.limits:
             return {}
         figures: dict[str, int | float] = {
@@ -188,11 +190,11 @@ class Budget:
         if not self.limits.allow(self.spent.plus(self._held).plus(need)):
             return False
         self._held = self._held.plus(need)
-        if self._purse is None or not self.limits:
+        if self._common is None or not self.limits:
             return True
         is_taken, tokens, cost_usd = False, 0, 0.0
         try:
-            is_taken, tokens, cost_usd = await self._purse.take(need.tokens, need.cost_usd)
+            is_taken, tokens, cost_usd = await self._common.take(need.tokens, need.cost_usd)
         finally:
             if not is_taken:
                 self._held = self._held.plus(need, -1)
@@ -206,7 +208,7 @@ class Budget:
 
     def _refusal(self, need: Spent) -> BudgetSpent:
         self.refused_calls += 1
-        limits, spent = self.limits, self.spent if self._purse is None else self._of_all
+        limits, spent = self.limits, self.spent if self._common is None else self._of_all
         what = f"{spent.tokens:,} of LLM_MAX_TOKENS={limits.max_tokens:,}" if limits.max_tokens else ""
         if limits.max_cost_usd and (not what or limits.allow(Spent(spent.tokens + need.tokens))):
             what = f"${spent.cost_usd:.4f} of LLM_MAX_COST_USD={limits.max_cost_usd:g}"

@@ -1,4 +1,4 @@
-"""Answers of earlier runs, one entry a question, in one SQLite file that several processes may share."""
+"""Keeps the answers of earlier runs, an entry per question, in a SQLite file that several processes may share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import json
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -20,8 +20,6 @@ T = TypeVar("T")
 _BUSY_SECONDS = 5.0
 _BUSY_PAUSE_SECONDS = 0.02
 _PRUNE_EVERY = 1000
-# Below this many terms in one statement on every SQLite build that Python supports.
-_KEYS_PER_QUERY = 500
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, value TEXT NOT NULL, used_at REAL NOT NULL) WITHOUT ROWID;
@@ -30,29 +28,25 @@ CREATE INDEX IF NOT EXISTS answers_by_use ON answers (used_at);
 
 
 def cache_key(model: str, prompt_version: str, form: Any, content: Any) -> str:
-    """SHA-256 over all that decides an answer. `form` is the labels or the schema asked for; both it and `content`
-    are JSON values.
+    """Return the SHA-256 in hex of all that decides an answer. `form` is the labels or the schema asked for; it and
+    `content` are JSON values.
     """
     parts = json.dumps([model, prompt_version, form, content], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class AnswerStore(Protocol):
-    """AnswerCache, or what other machines share."""
+    """Keeps answers: an AnswerCache, or what other machines share."""
 
     async def get(self, key: str) -> Any | None: ...
 
-    async def get_many(self, keys: Iterable[str]) -> dict[str, Any]: ...
-
     async def put(self, key: str, value: Any) -> None: ...
-
-    async def put_many(self, values: Mapping[str, Any]) -> None: ...
 
     async def close(self) -> None: ...
 
 
 class AnswerCache:
-    """Values are JSON. Put in only what has been checked: an entry is trusted when it is read.
+    """Holds JSON values. Put in only what has been checked: an entry is trusted when it is read.
 
     All disk work is done on one thread of its own. Nothing raises for the disk's sake: a damaged file is moved
     aside and a fresh one started, and what can't be read or written is a miss with one warning.
@@ -68,20 +62,12 @@ class AnswerCache:
         self._is_off = False
 
     async def get(self, key: str) -> Any | None:
-        """The value, or None. A value of None can't be told from a miss: do not put one."""
-        return (await self.get_many([key])).get(key)
-
-    async def get_many(self, keys: Iterable[str]) -> dict[str, Any]:
-        wanted = list(dict.fromkeys(keys))
-        return await self._run(lambda connection: self._read(connection, wanted), {})
+        """Return the value, or None. A value of None can't be told from a miss: do not put one."""
+        return await self._run(lambda connection: self._read(connection, key), None)
 
     async def put(self, key: str, value: Any) -> None:
-        await self.put_many({key: value})
-
-    async def put_many(self, values: Mapping[str, Any]) -> None:
-        now = self._wall_clock()
-        rows = [(key, json.dumps(value, ensure_ascii=False), now) for key, value in values.items()]
-        await self._run(lambda connection: self._write(connection, rows), None)
+        row = (key, json.dumps(value, ensure_ascii=False), self._wall_clock())
+        await self._run(lambda connection: self._write(connection, row), None)
 
     async def close(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._disconnect)
@@ -153,28 +139,24 @@ class AnswerCache:
         for suffix in ("-wal", "-shm"):
             self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
 
-    def _read(self, connection: sqlite3.Connection, keys: list[str]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for start in range(0, len(keys), _KEYS_PER_QUERY):
-            some = keys[start : start + _KEYS_PER_QUERY]
-            marks = ",".join("?" * len(some))
-            rows = connection.execute(f"SELECT key, value FROM answers WHERE key IN ({marks})", some)  # noqa: S608 - only question marks are put in
-            found |= {key: json.loads(value) for key, value in rows}
-        if found:
-            now = self._wall_clock()
-            with connection:
-                connection.executemany("UPDATE answers SET used_at = ? WHERE key = ?", [(now, key) for key in found])
-        return found
-
-    def _write(self, connection: sqlite3.Connection, rows: list[tuple[str, str, float]]) -> None:
+    def _read(self, connection: sqlite3.Connection, key: str) -> Any | None:
+        found = connection.execute("SELECT value FROM answers WHERE key = ?", (key,)).fetchone()
+        if found is None:
+            return None
+        value = json.loads(found[0])
         with connection:
-            connection.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", rows)
-        self._puts_since_prune += len(rows)
+            connection.execute("UPDATE answers SET used_at = ? WHERE key = ?", (self._wall_clock(), key))
+        return value
+
+    def _write(self, connection: sqlite3.Connection, row: tuple[str, str, float]) -> None:
+        with connection:
+            connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", row)
+        self._puts_since_prune += 1
         if self._puts_since_prune >= _PRUNE_EVERY:
             self._prune(connection)
 
     def _prune(self, connection: sqlite3.Connection) -> None:
-        """Forget those that were not used for longest, down to nine tenths of the limit, so that it is seldom due."""
+        """Forget the answers not used for longest, down to nine tenths of the limit, so that this is seldom due."""
         self._puts_since_prune = 0
         (count,) = connection.execute("SELECT count(*) FROM answers").fetchone()
         if count > self._max_entries:

@@ -1,4 +1,4 @@
-"""Asks each question once: the cache first, then whoever asks the same just now, then the model."""
+"""Asks each question once: from the cache, else with the same question that is under way, else of the model."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ A_co = TypeVar("A_co", covariant=True)
 
 
 class Asker(Protocol[Q_contra, A_co]):
-    """A Batcher, or what stands before one."""
+    """Takes questions and answers them: a Batcher, or what stands before one."""
 
     def submit(self, question: Q_contra, *, patient: bool = False) -> Awaitable[A_co]: ...
 
 
 class CachedAsker(Generic[Q, A]):
-    """Stands before a Batcher. Entries are per question, so batches of any other composition hit.
+    """Answers from the cache what it can, and the rest from a Batcher. Entries are per question, so it does not matter
+    which questions shared a batch.
 
     `key_of` gives the cache key of a question (see `cache_key`). `to_json` and `from_json` turn an answer into JSON
     and back; `from_json` raises ValueError for an entry that does not fit any more, which is then asked anew.
@@ -47,7 +48,7 @@ class CachedAsker(Generic[Q, A]):
         self._under_way: dict[str, asyncio.Future[A]] = {}
 
     async def submit(self, question: Q, *, patient: bool = False) -> A:
-        """As Batcher.submit, with its errors."""
+        """Do what Batcher.submit does, with its errors."""
         key = self._key_of(question)
         stored = await self._cache.get(key)
         if stored is not None:

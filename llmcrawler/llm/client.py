@@ -1,4 +1,4 @@
-"""Asks an OpenAI-compatible server and stands between its moods and the crawl: limits, retries, fallbacks."""
+"""Asks an OpenAI-compatible server, with limits, retries and fallbacks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
@@ -28,15 +28,15 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Failed calls in a row until a server is left alone, and for how long: each rest is twice the one before.
+# Failed calls in a row until a server is left alone, and for how long: each cooldown is twice the one before.
 _CIRCUIT_FAILURES = 3
-_CIRCUIT_REST_SECONDS = 10.0
+_CIRCUIT_COOLDOWN_SECONDS = 10.0
 _CIRCUIT_CAP_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """0 means no limit. `max_retry_seconds` bounds the waits between the attempts of one call together."""
+    """Limits of the calls; 0 means none. `max_retry_seconds` bounds all waits between the attempts of one call."""
 
     concurrency: int = 4
     timeout_seconds: float = 60.0
@@ -48,7 +48,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Time and chance, for tests to take their place. `wall` is Unix time."""
+    """Sources of time and chance, which tests replace. `wall` is Unix time."""
 
     monotonic: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
@@ -56,8 +56,24 @@ class Clock:
     random: Callable[[], float] = random.random
 
 
+class AskLLM(Protocol):
+    """Asks a model as LLMClient.ask does, and raises as it does."""
+
+    def __call__(  # noqa: PLR0913 - LLMClient.ask's interface
+        self,
+        task: str,
+        system: str,
+        document: dict[str, Any],
+        schema: dict[str, Any],
+        *,
+        salvage: bool = False,
+        max_answer_tokens: int | None = None,
+        examples: Sequence[tuple[str, str]] = (),
+    ) -> Awaitable[Any]: ...
+
+
 class LLMClient:
-    """Retries are ours (the openai package's are off), so that each kind of failure has its own rule (faults.py).
+    """Asks one server. It retries itself (the openai package does not), by a rule for each kind of failure (faults.py).
 
     An empty `model` stands for the first that the server lists.
     """
@@ -95,7 +111,7 @@ class LLMClient:
             sleep=self._clock.sleep,
         )
         self._circuit = Circuit(
-            _CIRCUIT_FAILURES, _CIRCUIT_REST_SECONDS, _CIRCUIT_CAP_SECONDS, clock=self._clock.monotonic
+            _CIRCUIT_FAILURES, _CIRCUIT_COOLDOWN_SECONDS, _CIRCUIT_CAP_SECONDS, clock=self._clock.monotonic
         )
         self._dialect = Dialect(
             {"temperature": temperature, "reasoning_effort": reasoning_effort}, bounded=bool(self._budget.limits)
@@ -134,7 +150,7 @@ class LLMClient:
             raise
 
     async def model_name(self) -> str:
-        """The model that answers: LLM_MODEL, else the first that the server lists. Raises as `ask` does."""
+        """Return the model that answers: LLM_MODEL, else the first that the server lists. Raises as `ask` does."""
         async with self._naming:
             if not self._model:
                 models = await self._persist(self._list_models)
@@ -155,7 +171,7 @@ class LLMClient:
         return read_answer(completion.text, ask.schema, salvage=salvage)
 
     async def _persist(self, attempt: Callable[[], Awaitable[T | Fault]]) -> T:
-        """Attempt until it works or its fault's rule is used up; raises what the caller of `ask` is promised."""
+        """Attempt until it works or the rule of its fault is used up; raises what `ask` raises."""
         failures: Counter[str] = Counter()
         waited_seconds = 0.0
         if self._unavailable:
@@ -168,7 +184,7 @@ class LLMClient:
                     self._circuit.succeed()
                     return outcome
                 failures[outcome.kind] += 1
-                self.usage.count_fault(outcome.kind)
+                self.usage.faults[outcome.kind] += 1
                 delay_seconds = self._delay_seconds(outcome, failures[outcome.kind])
                 if delay_seconds is None or waited_seconds + delay_seconds > self._limits.max_retry_seconds:
                     raise self._final_error(outcome, failures.total())
@@ -184,7 +200,7 @@ class LLMClient:
         return [] if isinstance(outcome, Fault) and outcome.status == 404 else outcome
 
     async def _attempt(self, ask: Ask) -> Completion | Fault:
-        """One request, or several where the server does not know all that we ask of it."""
+        """Send a request, and again in a simpler form where the server does not understand it."""
         while True:
             body = self._dialect.body(self._model, ask)
             outcome = await self._send(ask, body)
@@ -192,7 +208,7 @@ class LLMClient:
             if not isinstance(outcome, Fault) or not change:
                 return outcome
             logger.info("%s; %s from now on", self._describe(outcome), change)
-            self.usage.count_fault(outcome.kind)
+            self.usage.faults[outcome.kind] += 1
             self.usage.retries += 1
 
     async def _send(self, ask: Ask, body: dict[str, Any]) -> Completion | Fault:
@@ -218,7 +234,7 @@ class LLMClient:
     def _settle(
         self, task: str, answer: Completion, prompt_tokens: int, call: Call, entry: list[float]
     ) -> tuple[int, int]:
-        """Tokens of the prompt and of the answer."""
+        """Count what the call took; return the tokens of the prompt and of the answer."""
         asked = _plausible(answer.prompt_tokens, prompt_tokens)
         said = _plausible(answer.completion_tokens, estimate_tokens(answer.text))
         self.usage.answers += 1
@@ -246,8 +262,7 @@ class LLMClient:
             return self._give_up(self._cure(fault))
         if fault.kind in {faults.BAD_REQUEST, faults.UNKNOWN_FORMAT, faults.UNKNOWN_PARAMETER}:
             return BadAnswer(what)
-        opened = self._note_failure(fault)
-        if opened:
+        if self._note_failure(fault):
             logger.warning("%s; the LLM rests for a while and is then tried again", what)
         # A server that has just answered others may fail on this very request: then fewer questions help.
         if fault.kind in {faults.SERVER_ERROR, faults.TIMEOUT} and not self._circuit.is_open:
@@ -256,9 +271,9 @@ class LLMClient:
 
     def _note_failure(self, fault: Fault) -> bool:
         if fault.kind in {faults.UNREACHED, faults.LOST, faults.AWAY}:
-            return self._circuit.fail(rest_seconds=0.0)  # its retries have waited long enough to be sure
+            return self._circuit.fail(cooldown_seconds=0.0)  # its retries have waited long enough to be sure
         if fault.kind == faults.RATE_LIMIT:
-            return self._circuit.fail(rest_seconds=fault.retry_after_seconds)
+            return self._circuit.fail(cooldown_seconds=fault.retry_after_seconds)
         return self._circuit.fail()
 
     def _give_up(self, reason: str) -> LLMUnavailable:
@@ -274,9 +289,7 @@ class LLMClient:
         if fault.status in {401, 403}:
             return f"LLM_API_KEY was refused by {self.host} {said}; set a key that is valid there"
         if fault.status is not None and 300 <= fault.status < 400:
-            return (
-                f"LLM_BASE_URL leads elsewhere: {self.host} answers with a redirect {said}; set the address it leads to"
-            )
+            return f"LLM_BASE_URL leads elsewhere: {self.host} redirects {said}; set the address that it leads to"
         if "model" in fault.message.lower():
             return f"LLM_MODEL {self._model!r} is not to be had at {self.host} {said}; set one that the server lists"
         return f"LLM_BASE_URL leads to no chat completions at {self.host} {said}; it mostly ends in /v1"
@@ -287,7 +300,8 @@ class LLMClient:
 
 
 def _plausible(counted: int | None, estimated: int) -> int:
-    """What a server counted, or the estimate where that is nothing or far too little: some servers count nothing, or
-    only what was not in their cache, and a budget has to end all the same. No text has 16 bytes a token throughout.
+    """Return what a server counted, or the estimate where that is nothing or far too little: some servers count
+    nothing, or only what was not in their cache, and a budget has to end all the same. No text has 16 bytes a token
+    throughout.
     """
     return counted if counted is not None and 4 * counted >= estimated else estimated

@@ -1,9 +1,9 @@
-"""Page text as a model's tokenizer may see it: without anything that it could take for one of its own control tokens.
+"""Removes from page text what a model's tokenizer could take for one of its own control tokens.
 
 Servers put a chat's messages into the model's template and tokenise the whole. Where a page says "<|im_end|>", its text
 would end there, and what follows would be the next message. So in the JSON of a message the characters that control
-tokens of all known families begin with, or stand around their names, are written as \\u escapes: the same value to who
-reads JSON, and no token.
+tokens of all known families begin with, or stand around their names, are written as \\u escapes: the same value in
+JSON, and no token.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TELLING = re.compile(r"[<＜﹤｜［］﹇﹈]|\[(?=[^\W\d]|[/|~!])|\|(?=[^\W\
 
 
 def without_control_tokens(json_text: str) -> str:
-    """JSON with the same value, in the strings of which no control token stands."""
+    """Return JSON with the same value, in the strings of which no control token stands."""
     if not _TELLING.search(json_text):
         return json_text
     return _STRING.sub(lambda string: _TELLING.sub(_escaped, string[0]), json_text)

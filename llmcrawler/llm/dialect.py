@@ -1,4 +1,4 @@
-"""How to put a question to a server: in full at first, then without what it has shown not to understand."""
+"""Puts a question into a request: in full at first, then without what the server has shown not to understand."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Ask:
     examples: Sequence[tuple[str, str]] = ()
 
     def messages(self, system: str) -> list[dict[str, str]]:
-        """The examples (user message, answer) stand before the question, so that the prefix is the same every time."""
+        """Return the messages. Examples (user message, answer) come before the question, so the prefix stays the same."""
         turns = [{"role": "system", "content": system}]
         for asked, answered in self.examples:
             turns += [
@@ -52,7 +52,7 @@ class Ask:
 
 
 class Dialect:
-    """What one server understands. It only ever shrinks, and is remembered for the session.
+    """Knows what one server understands: it only shrinks, and lasts as long as the session.
 
     `options` go into every request (None: left out): temperature, reasoning_effort. `bounded`: there is a budget, so
     every answer must have an end, and thoughts count.
@@ -66,14 +66,11 @@ class Dialect:
         self._keywords = set(faults.SCHEMA_KEYWORDS)
 
     def body(self, model: str, ask: Ask) -> dict[str, Any]:
-        """The body of a chat completion. The system message is the same for all questions of a task."""
+        """Return the body of a chat completion. The system message is the same for all questions of a task."""
         system = ask.system
         if self._format != "json_schema":
             system += _SCHEMA_IN_WORDS + without_control_tokens(json.dumps(ask.schema, ensure_ascii=False))
-        body: dict[str, Any] = {
-            "model": model,
-            "messages": ask.messages(system),
-        }
+        body: dict[str, Any] = {"model": model, "messages": ask.messages(system)}
         if self._format == "json_schema":
             name = re.sub(r"[^A-Za-z0-9_-]", "_", ask.task)[:64]
             schema = _without(ask.schema, faults.SCHEMA_KEYWORDS - self._keywords)
@@ -81,11 +78,13 @@ class Dialect:
             body["response_format"] = {"type": "json_schema", "json_schema": rules}
         elif self._format == "json_object":
             body["response_format"] = {"type": "json_object"}
-        wishes = {**self._options, **self._bound(ask.max_answer_tokens)}
-        return body | {name: wish for name, wish in wishes.items() if wish is not None and name in self._parameters}
+        options = {**self._options, **self._bound(ask.max_answer_tokens)}
+        return body | {name: one for name, one in options.items() if one is not None and name in self._parameters}
 
     def _bound(self, answer_tokens: int | None) -> dict[str, int | None]:
-        """OpenAI's models that think refuse `max_tokens`; its successor counts their thoughts too."""
+        """Return the parameter that bounds the answer. OpenAI's models that think refuse `max_tokens`; its successor
+        counts their thoughts too.
+        """
         if not self._bounded:
             return {"max_tokens": answer_tokens}
         tokens = answer_tokens or _UNBOUNDED_ANSWER_TOKENS
@@ -96,7 +95,7 @@ class Dialect:
         return {"max_completion_tokens": tokens + thoughts}
 
     def adapt(self, fault: Fault, body: Mapping[str, Any]) -> str:
-        """Give up what the server has just refused in `body`. Says what is done, or "" where the fault is another."""
+        """Give up what the server has just refused in `body`. Return what was done, or "" where the fault is another."""
         if fault.kind == faults.UNKNOWN_PARAMETER:
             return _leave_out(fault, self._parameters, body)
         if fault.kind != faults.UNKNOWN_FORMAT or "response_format" not in body:
@@ -112,14 +111,14 @@ class Dialect:
 
 
 def prompt_estimate(body: Mapping[str, Any]) -> int:
-    """Tokens of a request. The schema is part of what OpenAI's models read; a message has a frame of its own."""
+    """Estimate the tokens of a request. OpenAI's models read the schema too; a message has a frame of its own."""
     tokens = sum(estimate_tokens(message["content"]) + _MESSAGE_TOKENS for message in body["messages"])
     form = body.get("response_format", {}).get("json_schema")
     return tokens + (estimate_tokens(json.dumps(form)) if form else 0)
 
 
 def answer_bound(body: Mapping[str, Any]) -> int:
-    """The most tokens that the answer may have. A server that knows neither parameter stops by itself."""
+    """Return the most tokens that the answer may have. A server that knows neither parameter stops by itself."""
     return int(body.get("max_tokens") or body.get("max_completion_tokens") or _UNBOUNDED_ANSWER_TOKENS)
 
 
@@ -130,7 +129,7 @@ def _leave_out(fault: Fault, known: set[str], sent: Container[str]) -> str:
 
 
 def _without(schema: Any, keywords: Set[str]) -> Any:
-    """A copy of a JSON Schema that does not use these keywords."""
+    """Copy a JSON Schema without these keywords."""
     if isinstance(schema, list):
         return [_without(part, keywords) for part in schema]
     if not keywords or not isinstance(schema, dict):

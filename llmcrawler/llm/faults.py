@@ -1,13 +1,14 @@
-"""What can go wrong with a call, how to tell, and how often to try again: a table, not code."""
+"""Tells the kinds of failed calls apart, and says in a table how often to try each again."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC
-from email.utils import parsedate_to_datetime
+from datetime import UTC, datetime
 from typing import Any
+
+from llmcrawler.throttling import retry_after_seconds
 
 # Kinds of failure, as they stand in stats and log lines.
 RATE_LIMIT = "rate_limit"
@@ -24,15 +25,16 @@ BAD_REQUEST = "bad_request"  # these questions are refused (too long, filtered):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Try up to `attempts` times; wait `first_seconds`, then twice as long each time, up to `cap_seconds`."""
+    """Allows up to `attempts` tries; between them `first_seconds`, then twice as long each time, up to `cap_seconds`."""
 
     attempts: int
     first_seconds: float
     cap_seconds: float
 
     def delay_seconds(self, failures: int, jitter: float) -> float:
-        """Wait after the nth failure (from 1). `jitter` in 0..1 takes off up to a half, so that calls which failed
-        together do not come back together ("Exponential Backoff And Jitter", AWS Architecture Blog, equal jitter).
+        """Return the wait after the nth failure (from 1). `jitter` in 0..1 takes off up to a half, so calls which
+        failed together do not come back together ("Exponential Backoff And Jitter", AWS Architecture Blog, equal
+        jitter).
         """
         return min(self.cap_seconds, self.first_seconds * 2.0 ** (failures - 1)) * (1 - jitter / 2)
 
@@ -51,7 +53,7 @@ RETRY_RULES: Mapping[str, Rule] = {
 
 
 def rules_with(max_attempts: int) -> dict[str, Rule]:
-    """The table with `max_attempts` as the most that a server which answers is asked the same thing."""
+    """Return RETRY_RULES, with at most `max_attempts` where the server answered."""
     answered = {RATE_LIMIT, SERVER_ERROR, TIMEOUT}
     return {
         kind: replace(rule, attempts=min(rule.attempts, max_attempts)) if kind in answered else rule
@@ -61,8 +63,8 @@ def rules_with(max_attempts: int) -> dict[str, Rule]:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One failed request. `message` is the server's own, with no secret in it. `may_be_billed`: for all we know the
-    question was answered.
+    """One failed request. `message` is the server's own, with no secret in it. `may_be_billed`: the question may have
+    been answered.
     """
 
     kind: str
@@ -82,19 +84,19 @@ PARAMETERS = ("reasoning_effort", "max_tokens", "max_completion_tokens", "temper
 def fault_of_status(
     status: int, message: str, code: str | None, headers: Mapping[str, str], wall_seconds: float
 ) -> Fault:
-    """Tell the kind of failure from an HTTP answer; `wall_seconds` is Unix time, for a Retry-After date."""
+    """Tell the kind of failure from an HTTP status; `wall_seconds` is Unix time, for a Retry-After date."""
     text = f"{code or ''} {message}"
     # OpenAI answers 429 to an account without credit too, and waiting does not help there.
     # A redirect is not followed: the key and the pages are for no other address than the one that the user gave.
     if status in {401, 402, 403, 404} or 300 <= status < 400 or "insufficient_quota" in text:
         return Fault(REFUSED, message, status)
     if status == 429:
-        return Fault(RATE_LIMIT, message, status, retry_after_seconds(headers, wall_seconds))
+        return Fault(RATE_LIMIT, message, status, _retry_after(headers, wall_seconds))
     if status in {502, 503, 504, 529}:
         # A gateway that has waited in vain (504) knows nothing of what the server behind it has done.
-        return Fault(AWAY, message, status, retry_after_seconds(headers, wall_seconds), may_be_billed=status == 504)
+        return Fault(AWAY, message, status, _retry_after(headers, wall_seconds), may_be_billed=status == 504)
     if status in {408, 409, 425} or status >= 500:
-        return Fault(SERVER_ERROR, message, status, retry_after_seconds(headers, wall_seconds))
+        return Fault(SERVER_ERROR, message, status, _retry_after(headers, wall_seconds))
     if status == 413 or _TOO_LONG.search(text):
         return Fault(BAD_REQUEST, message, status)
     if status in {400, 422} and any(name in text for name in PARAMETERS):
@@ -104,27 +106,19 @@ def fault_of_status(
     return Fault(BAD_REQUEST, message, status)
 
 
-def retry_after_seconds(headers: Mapping[str, str], wall_seconds: float) -> float | None:
-    """Retry-After in seconds or as a date (RFC 9110, 10.2.3), or OpenAI's retry-after-ms; None when absent or odd."""
-    for name, unit_seconds in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(name, "").strip()
-        if re.fullmatch(r"\d+(\.\d*)?", value):
-            return float(value) * unit_seconds
-    value = headers.get("retry-after", "").strip()
-    if not value:
-        return None
-    try:
-        moment = parsedate_to_datetime(value)
-        return max(0.0, (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - wall_seconds)
-    except (ValueError, TypeError, OverflowError):
-        return None
+def _retry_after(headers: Mapping[str, str], wall_seconds: float) -> float | None:
+    """Return the wait that OpenAI's retry-after-ms or Retry-After asks for, in seconds; None where neither does."""
+    milliseconds = headers.get("retry-after-ms", "").strip()
+    if re.fullmatch(r"\d+(\.\d*)?", milliseconds):
+        return float(milliseconds) / 1000
+    return retry_after_seconds(headers.get("retry-after"), datetime.fromtimestamp(wall_seconds, UTC))
 
 
 _LOOKED_AT_CHARS = 10_000
 
 
 class Redactor:
-    """Takes secrets out of whatever a server or a library says."""
+    """Removes secrets from the messages of servers and libraries, and cuts them to `limit` characters."""
 
     # Keys of the usual providers and bearer tokens, also when a server echoes another one than ours.
     _KEY_LIKE = re.compile(r"\b(?:sk|pk|gsk|xai|rk)[-_][A-Za-z0-9_*.\-]{6,}|(?<=Bearer )[^\s'\",}]+")

@@ -1,4 +1,4 @@
-"""How fast the model may be asked, and when to leave a server alone that does not answer."""
+"""Limits how fast the model is asked, and leaves a server alone for a while that does not answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WINDOW_SECONDS = 60.0
 
 
 class Rate(Protocol):
-    """RateLimiter, or one that several machines share."""
+    """Limits requests and tokens per minute: a RateLimiter, or one that several machines share."""
 
     def hold(self, seconds: float) -> None: ...
 
@@ -23,7 +23,7 @@ class Rate(Protocol):
 
 
 class RateLimiter:
-    """At most so many requests and tokens in any 60 s; 0 means no limit. First come, first served.
+    """Admits so many requests and tokens in any 60 s, in the order in which they come; 0 means no limit.
 
     Tokens are counted before the call by an estimate and put right after it by `settle`.
     """
@@ -45,11 +45,11 @@ class RateLimiter:
         self._turn = asyncio.Lock()
 
     def hold(self, seconds: float) -> None:
-        """Start nothing for so long: the server has said that it is asked too fast."""
+        """Admit nothing for so long: the server has said that it is asked too fast."""
         self._held_until = max(self._held_until, self._clock() + seconds)
 
     async def admit(self, tokens: int) -> list[float]:
-        """Wait until a request of `tokens` may start. The entry that it returns is for `settle`."""
+        """Wait until a request of `tokens` may start; return an entry for `settle`."""
         async with self._turn:
             while (wait_seconds := self._wait_seconds(tokens)) > 0:
                 await self._sleep(wait_seconds)
@@ -86,29 +86,31 @@ class RateLimiter:
 
 
 class Circuit:
-    """Rests after `threshold` calls in a row that failed for good, so that a dead server costs one probe now and then
+    """Opens after `threshold` calls in a row that failed for good, so that a dead server costs one probe now and then
     instead of all the retries of every call (M. Nygard, "Release It!", circuit breaker).
     """
 
-    def __init__(self, threshold: int, rest_seconds: float, cap_seconds: float, *, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, threshold: int, cooldown_seconds: float, cap_seconds: float, *, clock: Callable[[], float]
+    ) -> None:
         self._threshold = threshold
-        self._first_rest_seconds = rest_seconds
-        self._rest_seconds = rest_seconds
+        self._first_cooldown_seconds = cooldown_seconds
+        self._cooldown_seconds = cooldown_seconds
         self._cap_seconds = cap_seconds
         self._clock = clock
         self._failures = 0
-        self._rests_until: float | None = None
+        self._open_until: float | None = None
         self._probing = False
 
     @property
     def is_open(self) -> bool:
-        return self._rests_until is not None
+        return self._open_until is not None
 
     def admit(self) -> None:
-        """Raises LLMFailed while the circuit rests. After the rest one call passes as a probe."""
-        if self._rests_until is None:
+        """Raise LLMFailed while the circuit is open. After the cooldown one call passes as a probe."""
+        if self._open_until is None:
             return
-        left_seconds = self._rests_until - self._clock()
+        left_seconds = self._open_until - self._clock()
         if left_seconds > 0 or self._probing:
             when = f"in {left_seconds:.0f} s" if left_seconds > 0 else "under way"
             raise LLMFailed(f"the LLM server failed {self._failures} calls in a row; the next try is {when}")
@@ -116,21 +118,23 @@ class Circuit:
 
     def succeed(self) -> None:
         self._failures = 0
-        self._rests_until = None
+        self._open_until = None
         self._probing = False
-        self._rest_seconds = self._first_rest_seconds
+        self._cooldown_seconds = self._first_cooldown_seconds
 
-    def fail(self, rest_seconds: float | None = None) -> bool:
-        """Note a call that failed for good; `rest_seconds` is the server's own wish. True when the circuit opens."""
+    def fail(self, cooldown_seconds: float | None = None) -> bool:
+        """Count a call that failed for good; `cooldown_seconds` is what the server asks for. Return whether this opens
+        it.
+        """
         self._failures += 1
         was_open = self.is_open
-        if rest_seconds is None and self._failures < self._threshold and not was_open:
+        if cooldown_seconds is None and self._failures < self._threshold and not was_open:
             return False
         self._probing = False
-        self._rests_until = self._clock() + min(self._cap_seconds, max(self._rest_seconds, rest_seconds or 0.0))
-        self._rest_seconds = min(self._cap_seconds, self._rest_seconds * 2)
+        self._open_until = self._clock() + min(self._cap_seconds, max(self._cooldown_seconds, cooldown_seconds or 0.0))
+        self._cooldown_seconds = min(self._cap_seconds, self._cooldown_seconds * 2)
         return not was_open
 
     def release_probe(self) -> None:
-        """The probe ended without a verdict (it was cancelled): let another call try."""
+        """Let another call try, as the probe was cancelled."""
         self._probing = False

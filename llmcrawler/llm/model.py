@@ -93,8 +93,8 @@ class Model:
     def _connect(self) -> LLMClient:
         to, effort = self._choice, self._choice.reasoning_effort
         return LLMClient(
-            to.base_url, to.model, to.api_key, limits=self._limits, usage=self.usage, budget=self.budget, rate=self.rate,
-            reasoning_effort=effort,
+            to.base_url, to.model, to.api_key, limits=self._limits, usage=self.usage, budget=self.budget,
+            reasoning_effort=effort, rate=self.rate,
         )  # fmt: skip
 
     async def _start_embedded(self) -> LLMClient:

@@ -1,4 +1,4 @@
-"""Which model to ask: from the settings and the environment to one choice, without a look at the network."""
+"""Chooses the model to ask by the settings and the environment, without a look at the network."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ PLACEHOLDER_KEY = "no-key"
 
 
 class Settings(Protocol):
-    """What is needed of Scrapy's Settings; a dict will do."""
+    """Gives settings by name: Scrapy's Settings, or a dict."""
 
     def get(self, name: str, default: Any = None) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderChoice:
-    """`kind` is openai, embedded or none. An empty `model` means: the first that the server lists."""
+    """The model to ask. `kind` is openai, embedded or none; an empty `model` means the first that the server lists."""
 
     kind: str
     base_url: str = ""
@@ -65,7 +65,7 @@ def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Provider
 
 
 def read_price(name: str, settings: Settings, environ: Mapping[str, str]) -> float | None:
-    """LLM_PRICE_INPUT or LLM_PRICE_OUTPUT in US dollars per million tokens; None when it is not set."""
+    """Return LLM_PRICE_INPUT or LLM_PRICE_OUTPUT in US dollars per million tokens; None where it is not set."""
     text = _text(name, settings, environ)
     if not text:
         return None
@@ -103,9 +103,7 @@ def _is_openai(base_url: str) -> bool:
 
 def _text(name: str, settings: Settings, environ: Mapping[str, str]) -> str:
     value = settings.get(name)
-    if value is None or str(value).strip() == "":
-        value = environ.get(name)
-    return "" if value is None else str(value).strip()
+    return ("" if value is None else str(value).strip()) or environ.get(name, "").strip()
 
 
 def _base_url(name: str, settings: Settings, environ: Mapping[str, str]) -> str:

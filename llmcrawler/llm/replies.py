@@ -1,4 +1,4 @@
-"""What the bodies of an OpenAI-compatible server say. Nothing in them is taken for what it should be."""
+"""Reads the bodies that an OpenAI-compatible server sends, without trust in their form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Redact = Callable[[Any], str]
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What the model said. Token counts are None where the server gives none that can be meant."""
+    """The answer of a model. Token counts are None where the server gives none, or numbers that make no sense."""
 
     text: str
     finish_reason: str
@@ -29,7 +29,7 @@ class Completion:
 
 
 def completion_of(body: bytes, redact: Redact) -> Completion | Fault:
-    """The first choice of a chat completion."""
+    """Return the first choice of a chat completion."""
     reply = _object(body)
     choices = reply.get("choices")
     choice = _dict(choices[0]) if isinstance(choices, list) and choices else {}
@@ -48,7 +48,7 @@ def completion_of(body: bytes, redact: Redact) -> Completion | Fault:
 
 
 def models_of(body: bytes, redact: Redact) -> list[str] | Fault:
-    """The ids in a list of models, in its order."""
+    """Return the ids in a list of models, in its order."""
     entries = _object(body).get("data")
     if not isinstance(entries, list):
         return Fault(SERVER_ERROR, f"no list of models: {redact(_said(body))}")
@@ -57,7 +57,7 @@ def models_of(body: bytes, redact: Redact) -> list[str] | Fault:
 
 
 def error_of(body: bytes) -> tuple[str, str]:
-    """The sentence in an error body, of OpenAI's form or of the others that are about, and the error's code."""
+    """Return the message and the code in an error body, of OpenAI's form or of another that servers use."""
     reply = _object(body)
     inner = reply.get("error")
     error = inner if isinstance(inner, dict) else reply
@@ -82,6 +82,6 @@ def _said(body: bytes) -> str:
 
 
 def _count(value: Any) -> int | None:
-    """A count that is a number of tokens; anything else is as good as none."""
+    """Return the value if it can be a number of tokens."""
     is_number = isinstance(value, int) and not isinstance(value, bool)
     return value if is_number and 0 <= value <= _MOST_TOKENS else None

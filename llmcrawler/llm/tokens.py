@@ -1,4 +1,4 @@
-"""How many tokens a text costs, near enough to fill batches and to keep to a budget."""
+"""Estimates the tokens of a text, near enough to fill batches and to keep to a budget."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ BYTES_PER_TOKEN = 4
 
 
 def estimate_tokens(text: str) -> int:
-    """Tokens of `text`, rounded up: one for four bytes of UTF-8.
+    """Estimate the tokens of `text`: one for four bytes of UTF-8, rounded up.
 
     OpenAI gives four characters of English a token ("What are tokens and how to count them", OpenAI help centre).
     Their byte-pair encodings work on bytes, so bytes keep the rule near for other scripts too, where a character
@@ -17,7 +17,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def truncate_to_tokens(text: str, budget_tokens: int) -> str:
-    """The start of `text` that fits the budget, cut between words where the last word is not most of the text."""
+    """Return the start of `text` that fits the budget, cut between words unless the last word is most of it."""
     if estimate_tokens(text) <= budget_tokens:
         return text
     size_bytes = max(0, budget_tokens) * BYTES_PER_TOKEN

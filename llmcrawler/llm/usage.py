@@ -1,11 +1,11 @@
-"""What the model was asked and what that cost."""
+"""Counts what the model was asked, and what that cost."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ _SNAPSHOT_DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 
 
 def price_of(model: str, input_usd: float | None = None, output_usd: float | None = None) -> Price | None:
-    """The price of a model, or None when it is not known; figures of the user's win over the table."""
+    """Return the price of a model, or None where it is not known; figures of the user's win over the table."""
     known = PRICES.get(_SNAPSHOT_DATE.sub("", model))
     if input_usd is None and output_usd is None:
         return known
@@ -66,89 +66,81 @@ class CallReport:
     fault: str | None = None
 
 
+@dataclass(slots=True)
+class TaskUsage:
+    """Totals of one task. A call is one HTTP request that reached the server, repeats and faults included."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    provider_cached_tokens: int = 0
+
+    def cost_usd(self, price: Price | None) -> float | None:
+        if price is None:
+            return None
+        return price.cost_usd(self.prompt_tokens, self.completion_tokens, self.provider_cached_tokens)
+
+
 class Usage:
-    """Running totals of one crawl; `watchers` are told of each call. A call is one HTTP request that reached the
-    server, repeats and faults included.
+    """Running totals of one crawl; `watchers` are told of each call.
 
     `price` None means that the cost is not known, and so it is never shown as 0.
     """
 
     def __init__(self, price: Price | None = None) -> None:
         self.price = price
-        self.calls = 0
         self.answers = 0
         self.bad_answers = 0
         self.retries = 0
         self.cached_answers = 0
-        self.prompt_tokens = 0
-        self.completion_tokens = 0
-        self.provider_cached_tokens = 0
         self.seconds = 0.0
-        self.calls_by_task: Counter[str] = Counter()
-        self.prompt_tokens_by_task: Counter[str] = Counter()
-        self.completion_tokens_by_task: Counter[str] = Counter()
-        self.provider_cached_tokens_by_task: Counter[str] = Counter()
+        self.tasks: defaultdict[str, TaskUsage] = defaultdict(TaskUsage)
         self.faults: Counter[str] = Counter()
         self.watchers: list[Callable[[CallReport], None]] = []
 
     @property
-    def cost_usd(self) -> float | None:
-        if self.price is None:
-            return None
-        return self.price.cost_usd(self.prompt_tokens, self.completion_tokens, self.provider_cached_tokens)
+    def total(self) -> TaskUsage:
+        return TaskUsage(*(sum(getattr(task, one.name) for task in self.tasks.values()) for one in fields(TaskUsage)))
 
-    def cost_of_task_usd(self, task: str) -> float | None:
-        if self.price is None:
-            return None
-        return self.price.cost_usd(
-            self.prompt_tokens_by_task[task],
-            self.completion_tokens_by_task[task],
-            self.provider_cached_tokens_by_task[task],
-        )
+    @property
+    def cost_usd(self) -> float | None:
+        return self.total.cost_usd(self.price)
 
     def count_call(self, task: str) -> None:
-        self.calls += 1
-        self.calls_by_task[task] += 1
+        self.tasks[task].calls += 1
 
     def count_tokens(
         self, task: str, prompt_tokens: int, completion_tokens: int, provider_cached_tokens: int = 0
     ) -> None:
-        cached = min(provider_cached_tokens, prompt_tokens)
-        self.prompt_tokens += prompt_tokens
-        self.completion_tokens += completion_tokens
-        self.provider_cached_tokens += cached
-        self.prompt_tokens_by_task[task] += prompt_tokens
-        self.completion_tokens_by_task[task] += completion_tokens
-        self.provider_cached_tokens_by_task[task] += cached
+        spent = self.tasks[task]
+        spent.prompt_tokens += prompt_tokens
+        spent.completion_tokens += completion_tokens
+        spent.provider_cached_tokens += min(provider_cached_tokens, prompt_tokens)
 
     def tell(self, call: CallReport) -> None:
         for watch in self.watchers:
             watch(call)
 
-    def count_fault(self, kind: str) -> None:
-        self.faults[kind] += 1
-
     def as_dict(self) -> dict[str, int | float]:
-        """Flat figures for stats: `calls`, `calls/TASK`, `faults/KIND`, ... A cost that is not known is left out."""
-        figures: dict[str, int | float] = {
-            "calls": self.calls,
+        """Return flat figures for stats: `calls`, `calls/TASK`, `faults/KIND`, ... A cost not known is left out."""
+        total = self.total
+        figures: dict[str, int | float | None] = {
+            "calls": total.calls,
             "answers": self.answers,
             "bad_answers": self.bad_answers,
             "retries": self.retries,
             "cached_answers": self.cached_answers,
-            "prompt_tokens": self.prompt_tokens,
-            "completion_tokens": self.completion_tokens,
-            "provider_cached_tokens": self.provider_cached_tokens,
+            "prompt_tokens": total.prompt_tokens,
+            "completion_tokens": total.completion_tokens,
+            "provider_cached_tokens": total.provider_cached_tokens,
             "seconds": round(self.seconds, 3),
+            "cost_usd": total.cost_usd(self.price),
         }
-        if self.cost_usd is not None:
-            figures["cost_usd"] = round(self.cost_usd, 6)
-        figures |= {f"calls/{task}": count for task, count in sorted(self.calls_by_task.items())}
-        for task in sorted(self.prompt_tokens_by_task):
-            figures[f"prompt_tokens/{task}"] = self.prompt_tokens_by_task[task]
-            figures[f"completion_tokens/{task}"] = self.completion_tokens_by_task[task]
-            cost_usd = self.cost_of_task_usd(task)
-            if cost_usd is not None:
-                figures[f"cost_usd/{task}"] = round(cost_usd, 6)
+        for name, task in sorted(self.tasks.items()):
+            figures[f"calls/{name}"] = task.calls or None
+            if task.prompt_tokens:
+                figures[f"prompt_tokens/{name}"] = task.prompt_tokens
+                figures[f"completion_tokens/{name}"] = task.completion_tokens
+                figures[f"cost_usd/{name}"] = task.cost_usd(self.price)
         figures |= {f"faults/{kind}": count for kind, count in sorted(self.faults.items())}
-        return figures
+        return {name: round(figure, 6) for name, figure in figures.items() if figure is not None}

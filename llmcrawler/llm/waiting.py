@@ -1,4 +1,4 @@
-"""Where questions wait for a batch: when it goes, and who goes along."""
+"""Keeps the questions that wait for a batch; decides when a batch goes, and with which of them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, slots=True)
 class BatchRules:
-    """`max_questions` and `max_tokens` (0: no limit) make a batch full. `wait_seconds` is how long the oldest question
-    waits for company, `patient_seconds` the oldest patient one. `max_in_flight` counts batches with their halves.
+    """Rules of when a batch goes: when it has `max_questions` or `max_tokens` (0: no limit), or its oldest question has
+    waited `wait_seconds`, its oldest patient one `patient_seconds`. `max_in_flight` counts batches with their halves.
     """
 
     max_questions: int = 20
@@ -30,8 +30,8 @@ class BatchRules:
 
 @dataclass(eq=False, slots=True)
 class Entry(Generic[Q, A]):
-    """One question on its way. `company` is the most questions that it may share a call with, itself included;
-    smaller after each call that was too large. `error` is why it has no answer yet.
+    """One question on its way. `company` is the most questions that a call with it may have, fewer after each call that
+    was too large. `error` is why it has no answer yet.
     """
 
     question: Q
@@ -54,8 +54,8 @@ class Entry(Generic[Q, A]):
 
 
 class WaitingRoom(Generic[Q, A]):
-    """Keeps the order of arrival, and those apart who may not share a batch: each entry waits in its group's room, and
-    the rules hold for each room by itself. No clock of its own: `now` is given, on the scale of `Entry.since`.
+    """Holds entries in the order of arrival, each in the room of its group, as only one group's may share a batch; the
+    rules hold for each room by itself. It has no clock: `now` is given, on the scale of `Entry.since`.
     """
 
     def __init__(self, rules: BatchRules) -> None:
@@ -78,17 +78,19 @@ class WaitingRoom(Generic[Q, A]):
             self._rooms.pop(entry.group, None)
 
     def due(self, now: float) -> tuple[Hashable, str] | None:
-        """A group whose batch should go, and why (full, tokens, waited, patience); None while waiting still pays."""
+        """Return a group whose batch should go, and why (full, tokens, waited, patience); None while waiting still
+        pays.
+        """
         reasons = ((group, self._reason(room, now)) for group, room in self._rooms.items())
         return next(((group, reason) for group, reason in reasons if reason is not None), None)
 
     def oldest(self) -> Hashable:
-        """The group that has waited longest; somebody must be waiting."""
+        """Return the group that has waited longest; there must be one."""
         return min(self._rooms, key=lambda group: min(entry.since for entry in self._rooms[group]))
 
     def take(self, group: Hashable) -> list[Entry[Q, A]]:
-        """The group's next batch, never empty while one of it waits: those that were asked before, then the urgent,
-        then the patient, as many as fit the limits. One question over the token limit goes alone.
+        """Remove and return the group's next batch: entries that were asked before, then the urgent, then the patient,
+        as many as fit the limits. One question over the token limit goes alone.
         """
         batch: list[Entry[Q, A]] = []
         tokens = 0

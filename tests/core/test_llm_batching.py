@@ -160,7 +160,8 @@ async def test_nothing_polls_while_nothing_waits() -> None:
     await crawl.outcomes(crawl.submit(1, 2, 3, 4))
     await crawl.time.tick()
     assert crawl.batcher._poller is None
-    assert (crawl.batcher.waiting_count, crawl.batcher.in_flight_count) == (0, 0)
+    assert not crawl.batcher._waiting
+    assert not crawl.batcher._in_flight
 
 
 async def test_no_more_batches_are_out_than_allowed_and_the_rest_gathers() -> None:
@@ -396,4 +397,5 @@ async def test_many_groups_of_few_questions_cost_one_call_each() -> None:
     tasks = [task for group in range(64) for task in crawl.submit(*range(10 * group, 10 * group + 3))]
     await crawl.outcomes(tasks)
     assert len(crawl.worker.asked) == 64
-    assert (crawl.batcher.waiting_count, crawl.batcher.in_flight_count) == (0, 0)
+    assert not crawl.batcher._waiting
+    assert not crawl.batcher._in_flight

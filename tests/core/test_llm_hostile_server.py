@@ -175,7 +175,7 @@ async def test_a_count_that_cannot_be_is_replaced_by_the_estimate(usage: Any) ->
     async with raw_server(lambda: answer(completion(usage=usage))) as server:
         client = client_of(server, budget=budget)
         await ask(client, max_answer_tokens=100)
-        assert (client.usage.prompt_tokens, client.usage.completion_tokens) == (17, 11)
+        assert (client.usage.total.prompt_tokens, client.usage.total.completion_tokens) == (17, 11)
         assert budget.spent.tokens == 28
         assert budget.spent.cost_usd == pytest.approx(28e-6)
         await client.close()

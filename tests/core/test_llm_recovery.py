@@ -81,7 +81,7 @@ async def crawl(model: FaultyModel, pages: int, batch: int, gap_seconds: float) 
     started = 0
 
     def idle() -> str | None:
-        return "idle" if started == pages and not batcher.in_flight_count else None
+        return "idle" if started == pages and not batcher._in_flight else None
 
     batcher: Batcher[int, int] = Batcher(
         model,

@@ -36,7 +36,7 @@ def test_the_figures_are_flat_and_by_task_and_fault() -> None:
     usage.count_call("classify")
     usage.count_call("induce")
     usage.count_tokens("induce", 1_000_000, 500_000, 500_000)
-    usage.count_fault("timeout")
+    usage.faults["timeout"] += 1
     figures = usage.as_dict()
     assert figures["calls"] == 2
     assert figures["calls/induce"] == 1

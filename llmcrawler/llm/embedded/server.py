@@ -98,9 +98,8 @@ class EmbeddedServer:
         # directory; as_file, because a Scrapyd egg may be zipped. -P keeps our module names off the child's path.
         with as_file(files(__package__) / "serve.py") as script:
             command = [sys.executable, "-P", str(script)]
-            process = self._process = await asyncio.create_subprocess_exec(
-                *command, stdin=PIPE, stdout=PIPE, stderr=PIPE
-            )
+            process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
+            self._process = process
             assert process.stdin
             assert process.stdout
             reader = asyncio.create_task(self._read_log(process))
@@ -138,10 +137,11 @@ class EmbeddedServer:
         logger.warning("The embedded model's server ended with status %s; starting it again", status)
         try:
             await self._spawn()
-            status = await self._process.wait()
-            raise self._unavailable(f"ended twice, the second time with status {status}")
         except LLMUnavailable as error:
             logger.error("%s", error)
+        else:
+            status = await self._process.wait()
+            logger.error("%s", self._unavailable(f"ended twice, the second time with status {status}"))
 
     async def _end_process(self) -> None:
         process = self._process
