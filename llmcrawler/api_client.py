@@ -1,4 +1,4 @@
-"""An HTTP client for APIs that may be broken or hostile. Import it late: httpx2 takes 0.2 s to load."""
+"""HTTP client for APIs that may be broken or hostile. Import it late: httpx2 takes 0.2 s to load."""
 
 from __future__ import annotations
 

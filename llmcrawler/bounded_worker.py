@@ -1,4 +1,4 @@
-"""The other end of `bounded_processes`: the process that does the work, and the one that replaces it when it dies.
+"""Runs in the processes that `bounded_processes` starts: does the work, and replaces a worker that has died.
 
 What is started is a supervisor. It loads the modules once and forks a worker, which takes one piece of work after the
 other from the socket. A worker that exceeds a limit is ended by the kernel, whatever code it is in; the supervisor says
@@ -23,7 +23,7 @@ from typing import Any
 # The first byte of an answer.
 DONE, RAISED, DIED, OUT_OF_MEMORY, TOO_MUCH = b"=", b"!", b"x", b"m", b"+"
 
-_LEAVES, _WORN = 0, 3  # exit statuses of a worker: nobody is there any more; it has grown, a fresh one is to go on
+_LEAVES, _WORN = 0, 3  # exit statuses of a worker: the crawl has ended; it has grown, a fresh one is to go on
 _WORN_BYTES = 192 * 2**20
 _PROTOCOL = 5
 _NICENESS = 5  # the crawl goes first where there are fewer processors than processes
@@ -38,8 +38,8 @@ _BESIDE_BYTES = 64 * 1024
 
 
 def packed(seconds: float, function: Callable[..., Any], arguments: Sequence[Any]) -> list[Buffer]:
-    """A piece of work for the other process, in the parts in which it is sent. Long arguments are not copied, but for
-    text, which is there once as UTF-8.
+    """Pack a piece of work into the parts in which it is sent. Long arguments are not copied, but for text, which is
+    encoded once as UTF-8.
     """
     beside: list[Buffer] = []
 
@@ -94,7 +94,7 @@ def _end_now(status: int) -> None:
 
 
 def _work(connection: Connection, memory_bytes: int, result_bytes: int) -> int:
-    """Its exit status."""
+    """Do one piece of work after the other; return the exit status."""
     limit = _data_bytes() + memory_bytes
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -139,13 +139,13 @@ def _pickled(error: Exception) -> bytes:
 
 
 def _limit_time(seconds: float) -> None:
-    """The kernel ends the process when the time is up; 0 takes the limit off. ITIMER_PROF counts processor time."""
+    """Let the kernel end the process when the time is up (ITIMER_PROF: processor time); 0 takes the limit off."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
     signal.setitimer(signal.ITIMER_REAL, _PATIENCE * seconds + _PATIENCE_SECONDS if seconds else 0)
 
 
 def _data_bytes() -> int:
-    """What RLIMIT_DATA counts: private memory that can be written to, used or not."""
+    """Return what RLIMIT_DATA counts: private memory that can be written to, used or not."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData:"))

@@ -4,7 +4,8 @@ from llmcrawler.llm.batching import Batcher, BatchReport, call_bound
 from llmcrawler.llm.budget import Account, Budget, BudgetLimits
 from llmcrawler.llm.cache import AnswerCache, AnswerStore, cache_key
 from llmcrawler.llm.cached import CachedAsker
-from llmcrawler.llm.client import AskLLM, Clock, Limits, LLMClient
+from llmcrawler.llm.client import AskLLM, LLMClient
+from llmcrawler.llm.limits import Clock, Limits
 from llmcrawler.llm.providers import ProviderChoice, read_price, resolve_provider
 from llmcrawler.llm.tokens import estimate_tokens, truncate_to_tokens
 from llmcrawler.llm.usage import Price, Usage, price_of

@@ -69,7 +69,6 @@ class Batcher(Generic[Q, A]):
         self,
         worker: Callable[[Sequence[Q]], Awaitable[Mapping[int, A | Exception]]],
         *,
-        name: str = "LLM",
         rules: BatchRules | None = None,
         tokens_of: Callable[[Q], int] = lambda _: 0,
         group_of: Callable[[Q], Hashable] = lambda _: None,
@@ -79,7 +78,6 @@ class Batcher(Generic[Q, A]):
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
         self._worker = worker
-        self._name = name
         self._rules = rules or BatchRules()
         self._tokens_of = tokens_of
         self._group_of = group_of
@@ -130,7 +128,7 @@ class Batcher(Generic[Q, A]):
                 self._send_due(self._pressure() if self._waiting else None)
         except Exception as error:
             # `pressure` is the adapter's: if it breaks, those who wait must hear of it, not hang.
-            logger.exception("The %s batches cannot be watched any longer", self._name)
+            logger.exception("The LLM batches cannot be watched any longer")
             while self._waiting:
                 for entry in self._waiting.take(self._waiting.oldest()):
                     entry.fail(error)
@@ -158,11 +156,11 @@ class Batcher(Generic[Q, A]):
         self._keep_polling()
 
     async def _see_through(self, batch: list[Entry[Q, A]], reason: str) -> None:
-        """Ask a batch, then its halves, level by level, until each question has an answer or an error, or waits again."""
+        """Ask a batch, then halves of it, level by level, until each question has an answer, an error or another turn."""
         try:
             await self._ask_by_halves(batch, reason)
         except Exception:
-            logger.exception("%s: a batch broke off", self._name)
+            logger.exception("LLM: a batch broke off")
         finally:
             # Broken off or cancelled: nobody may wait for an answer that does not come.
             for entry in batch:
@@ -200,7 +198,7 @@ class Batcher(Generic[Q, A]):
             for entry in group:
                 entry.fail(error)
             if not isinstance(error, (LLMError, StorageFailed)):
-                logger.exception("%s batch %d: the worker broke", self._name, number)
+                logger.exception("LLM batch %d: the worker broke", number)
             again, answered, outcome = [], 0, f"{type(error).__name__}: {error}"
         else:
             again = []
@@ -255,7 +253,7 @@ class Batcher(Generic[Q, A]):
         return [entry for entry in entries if not entry.future.done()]
 
     def _report(self, report: BatchReport) -> None:
-        logger.info("%s batch %d: %d questions (%s), %d tokens, %.2f s, %d answered, %s", self._name, *astuple(report))
+        logger.info("LLM batch %d: %d questions (%s), %d tokens, %.2f s, %d answered, %s", *astuple(report))
         self._on_batch(report)
 
 

@@ -1,4 +1,4 @@
-"""Limits what the model costs over a whole crawl, in tokens and money: reserved before each call, not noticed after it."""
+"""Limits what the model costs over a whole crawl, in tokens and money, which are held before each call."""
 
 from __future__ import annotations
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -16,9 +13,9 @@ from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
 from llmcrawler.llm import faults
 from llmcrawler.llm.answers import read_answer
 from llmcrawler.llm.budget import Budget, BudgetLimits, Call
-from llmcrawler.llm.dialect import Ask, Dialect, answer_bound, prompt_estimate
+from llmcrawler.llm.dialect import Dialect, ModelRequest, answer_bound, prompt_estimate
 from llmcrawler.llm.faults import Fault, Redactor, rules_with
-from llmcrawler.llm.limits import Circuit, Rate, RateLimiter
+from llmcrawler.llm.limits import CallRate, Circuit, Clock, Limits, RateLimiter
 from llmcrawler.llm.replies import Completion
 from llmcrawler.llm.tokens import estimate_tokens
 from llmcrawler.llm.transport import OpenAITransport
@@ -32,28 +29,6 @@ T = TypeVar("T")
 _CIRCUIT_FAILURES = 3
 _CIRCUIT_COOLDOWN_SECONDS = 10.0
 _CIRCUIT_CAP_SECONDS = 120.0
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits of the calls; 0 means none. `max_retry_seconds` bounds all waits between the attempts of one call."""
-
-    concurrency: int = 4
-    timeout_seconds: float = 60.0
-    max_attempts: int = 5
-    requests_per_minute: int = 0
-    tokens_per_minute: int = 0
-    max_retry_seconds: float = 120.0
-
-
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """Sources of time and chance, which tests replace. `wall` is Unix time."""
-
-    monotonic: Callable[[], float] = time.monotonic
-    wall: Callable[[], float] = time.time
-    sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
-    random: Callable[[], float] = random.random
 
 
 class AskLLM(Protocol):
@@ -90,7 +65,7 @@ class LLMClient:
         reasoning_effort: str | None = None,
         budget: Budget | None = None,
         clock: Clock | None = None,
-        rate: Rate | None = None,
+        rate: CallRate | None = None,
     ) -> None:
         self.usage = usage or Usage()
         self._budget = budget or Budget(BudgetLimits())
@@ -104,7 +79,7 @@ class LLMClient:
             base_url, api_key, self._limits.timeout_seconds, redact, wall_clock=self._clock.wall
         )
         self._slots = asyncio.Semaphore(self._limits.concurrency)
-        self._rate: Rate = rate or RateLimiter(
+        self._rate: CallRate = rate or RateLimiter(
             self._limits.requests_per_minute,
             self._limits.tokens_per_minute,
             clock=self._clock.monotonic,
@@ -140,7 +115,7 @@ class LLMClient:
         stay in the server's cache. Raises LLMUnavailable (never ask again; BudgetSpent is one), LLMFailed (this call is
         lost) or BadAnswer (ask again, with fewer questions).
         """
-        ask = Ask(task, system, document, schema, max_answer_tokens, examples)
+        ask = ModelRequest(task, system, document, schema, max_answer_tokens, examples)
         await self.model_name()
         completion = await self._persist(lambda: self._attempt(ask))
         try:
@@ -163,7 +138,7 @@ class LLMClient:
     async def close(self) -> None:
         await self._transport.close()
 
-    def _read(self, completion: Completion, ask: Ask, salvage: bool) -> Any:
+    def _read(self, completion: Completion, ask: ModelRequest, salvage: bool) -> Any:
         if completion.finish_reason == "length" and not salvage:
             raise BadAnswer(f"the answer was cut after {completion.completion_tokens} tokens")
         if completion.finish_reason in {"content_filter", "refusal"}:
@@ -199,7 +174,7 @@ class LLMClient:
         outcome = await self._transport.models()
         return [] if isinstance(outcome, Fault) and outcome.status == 404 else outcome
 
-    async def _attempt(self, ask: Ask) -> Completion | Fault:
+    async def _attempt(self, ask: ModelRequest) -> Completion | Fault:
         """Send a request, and again in a simpler form where the server does not understand it."""
         while True:
             body = self._dialect.body(self._model, ask)
@@ -211,7 +186,7 @@ class LLMClient:
             self.usage.faults[outcome.kind] += 1
             self.usage.retries += 1
 
-    async def _send(self, ask: Ask, body: dict[str, Any]) -> Completion | Fault:
+    async def _send(self, ask: ModelRequest, body: dict[str, Any]) -> Completion | Fault:
         prompt_tokens = sum(estimate_tokens(message["content"]) for message in body["messages"])
         async with self._slots:
             entry = await self._rate.admit(prompt_tokens)

@@ -24,7 +24,7 @@ _SCHEMA_IN_WORDS = "\n\nAnswer with one JSON object and nothing else. It has to 
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ModelRequest:
     """One question to the model: `document` is the task document of the LLM contract, `schema` that of the answer."""
 
     task: str
@@ -35,7 +35,7 @@ class Ask:
     examples: Sequence[tuple[str, str]] = ()
 
     def messages(self, system: str) -> list[dict[str, str]]:
-        """Return the messages. Examples (user message, answer) come before the question, so the prefix stays the same."""
+        """Return the messages. Examples (user message, answer) stand before the question, so the prefix is the same."""
         turns = [{"role": "system", "content": system}]
         for asked, answered in self.examples:
             turns += [
@@ -65,7 +65,7 @@ class Dialect:
         self._parameters = set(faults.PARAMETERS)
         self._keywords = set(faults.SCHEMA_KEYWORDS)
 
-    def body(self, model: str, ask: Ask) -> dict[str, Any]:
+    def body(self, model: str, ask: ModelRequest) -> dict[str, Any]:
         """Return the body of a chat completion. The system message is the same for all questions of a task."""
         system = ask.system
         if self._format != "json_schema":
@@ -95,7 +95,7 @@ class Dialect:
         return {"max_completion_tokens": tokens + thoughts}
 
     def adapt(self, fault: Fault, body: Mapping[str, Any]) -> str:
-        """Give up what the server has just refused in `body`. Return what was done, or "" where the fault is another."""
+        """Give up what the server has just refused in `body`. Return what was done, or "" for any other fault."""
         if fault.kind == faults.UNKNOWN_PARAMETER:
             return _leave_out(fault, self._parameters, body)
         if fault.kind != faults.UNKNOWN_FORMAT or "response_format" not in body:

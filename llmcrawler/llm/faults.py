@@ -24,8 +24,8 @@ BAD_REQUEST = "bad_request"  # these questions are refused (too long, filtered):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """Allows up to `attempts` tries; between them `first_seconds`, then twice as long each time, up to `cap_seconds`."""
+class RetryRule:
+    """Allows up to `attempts` tries, after waits of `first_seconds`, then twice as long each, up to `cap_seconds`."""
 
     attempts: int
     first_seconds: float
@@ -42,17 +42,17 @@ class Rule:
 # A timeout is tried once more only: the same question is likely to take as long again, a smaller one is not.
 # AWAY and LOST wait 40 to 80 s in all, which outlasts the restart of a server; UNREACHED, 22 to 44 s, may be a wrong
 # address, or a server that is restarted just when the crawl begins.
-RETRY_RULES: Mapping[str, Rule] = {
-    RATE_LIMIT: Rule(6, 1.0, 30.0),
-    SERVER_ERROR: Rule(5, 0.5, 8.0),
-    TIMEOUT: Rule(2, 0.5, 2.0),
-    UNREACHED: Rule(14, 0.5, 4.0),
-    AWAY: Rule(14, 0.5, 8.0),
-    LOST: Rule(14, 0.5, 8.0),
+RETRY_RULES: Mapping[str, RetryRule] = {
+    RATE_LIMIT: RetryRule(6, 1.0, 30.0),
+    SERVER_ERROR: RetryRule(5, 0.5, 8.0),
+    TIMEOUT: RetryRule(2, 0.5, 2.0),
+    UNREACHED: RetryRule(14, 0.5, 4.0),
+    AWAY: RetryRule(14, 0.5, 8.0),
+    LOST: RetryRule(14, 0.5, 8.0),
 }
 
 
-def rules_with(max_attempts: int) -> dict[str, Rule]:
+def rules_with(max_attempts: int) -> dict[str, RetryRule]:
     """Return RETRY_RULES, with at most `max_attempts` where the server answered."""
     answered = {RATE_LIMIT, SERVER_ERROR, TIMEOUT}
     return {

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from llmcrawler.errors import LLMFailed
@@ -12,7 +15,29 @@ from llmcrawler.errors import LLMFailed
 _WINDOW_SECONDS = 60.0
 
 
-class Rate(Protocol):
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of the calls; 0 means none. `max_retry_seconds` bounds all waits between the attempts of one call."""
+
+    concurrency: int = 4
+    timeout_seconds: float = 60.0
+    max_attempts: int = 5
+    requests_per_minute: int = 0
+    tokens_per_minute: int = 0
+    max_retry_seconds: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Sources of time and chance, which tests replace. `wall` is Unix time."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+    sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
+    random: Callable[[], float] = random.random
+
+
+class CallRate(Protocol):
     """Limits requests and tokens per minute: a RateLimiter, or one that several machines share."""
 
     def hold(self, seconds: float) -> None: ...

@@ -12,9 +12,9 @@ from typing import Any
 from llmcrawler.errors import LLMUnavailable
 from llmcrawler.llm import embedded
 from llmcrawler.llm.budget import Budget, BudgetLimits
-from llmcrawler.llm.client import Limits, LLMClient
+from llmcrawler.llm.client import LLMClient
 from llmcrawler.llm.embedded.download import QWEN_CODER_1_5B, Progress
-from llmcrawler.llm.limits import Rate
+from llmcrawler.llm.limits import CallRate, Limits
 from llmcrawler.llm.providers import ProviderChoice
 from llmcrawler.llm.usage import Price, Usage
 
@@ -39,7 +39,7 @@ class Model:
     ) -> None:
         self.budget = budget or Budget(BudgetLimits(price=price))
         self.usage = Usage(price)
-        self.rate: Rate | None = None  # to be set before the model is asked, where others share it
+        self.rate: CallRate | None = None  # to be set before the model is asked, where others share it
         self._choice = choice
         self._limits = limits
         self._embedded_file = embedded_file

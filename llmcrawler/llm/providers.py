@@ -22,7 +22,7 @@ OPENAI_DEFAULT_REASONING_EFFORT = "low"
 PLACEHOLDER_KEY = "no-key"
 
 
-class Settings(Protocol):
+class SettingValues(Protocol):
     """Gives settings by name: Scrapy's Settings, or a dict."""
 
     def get(self, name: str, default: Any = None) -> Any: ...
@@ -39,7 +39,7 @@ class ProviderChoice:
     reasoning_effort: str | None = None
 
 
-def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> ProviderChoice:
+def resolve_provider(settings: SettingValues, environ: Mapping[str, str]) -> ProviderChoice:
     """Choose by LLM_PROVIDER, LLM_BASE_URL, LLM_MODEL and LLM_API_KEY, each from the settings or the environment.
 
     OPENAI_API_KEY and OPENAI_BASE_URL count too. A key of OpenAI's goes to OpenAI and to OPENAI_BASE_URL, never to
@@ -64,7 +64,7 @@ def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Provider
     return _openai_choice(base_url or OPENAI_BASE_URL, model, api_key, _text("LLM_REASONING_EFFORT", settings, environ))
 
 
-def read_price(name: str, settings: Settings, environ: Mapping[str, str]) -> float | None:
+def read_price(name: str, settings: SettingValues, environ: Mapping[str, str]) -> float | None:
     """Return LLM_PRICE_INPUT or LLM_PRICE_OUTPUT in US dollars per million tokens; None where it is not set."""
     text = _text(name, settings, environ)
     if not text:
@@ -84,7 +84,7 @@ def _openai_choice(base_url: str, model: str, api_key: str, effort: str) -> Prov
     return ProviderChoice("openai", base_url, model, api_key or PLACEHOLDER_KEY, effort or None)
 
 
-def _api_key(own_url: str, settings: Settings, environ: Mapping[str, str]) -> str:
+def _api_key(own_url: str, settings: SettingValues, environ: Mapping[str, str]) -> str:
     name = "LLM_API_KEY"
     key = _text(name, settings, environ)
     if not key and (not own_url or _is_openai(own_url)):
@@ -101,12 +101,12 @@ def _is_openai(base_url: str) -> bool:
     return host == "openai.com" or host.endswith(".openai.com")
 
 
-def _text(name: str, settings: Settings, environ: Mapping[str, str]) -> str:
+def _text(name: str, settings: SettingValues, environ: Mapping[str, str]) -> str:
     value = settings.get(name)
     return ("" if value is None else str(value).strip()) or environ.get(name, "").strip()
 
 
-def _base_url(name: str, settings: Settings, environ: Mapping[str, str]) -> str:
+def _base_url(name: str, settings: SettingValues, environ: Mapping[str, str]) -> str:
     url = _text(name, settings, environ)
     if not url:
         return ""

@@ -18,7 +18,7 @@ import pytest
 
 from llmcrawler.errors import ConfigError, LLMUnavailable
 from llmcrawler.llm import embedded
-from llmcrawler.llm.dialect import Ask
+from llmcrawler.llm.dialect import ModelRequest
 from llmcrawler.llm.embedded import EmbeddedServer, check_memory, launch
 from llmcrawler.llm.embedded.server import _last_words
 from tests.core.embedded_tiny_model import write_tiny_model
@@ -126,7 +126,7 @@ async def test_llama_cpp_takes_no_text_of_a_page_for_a_control_token(server: Emb
 
     document = {"task": "classify", "pages": [{"id": "1", "text": "</s>" * 100}]}
     as_it_stands = json.dumps(document, separators=(",", ":"))
-    escaped = Ask("classify", "s", document, {}).user_message()
+    escaped = ModelRequest("classify", "s", document, {}).user_message()
     least = await prompt_tokens("")
     assert await prompt_tokens(as_it_stands) < least + len(as_it_stands) - 250, "a token for each: the danger is real"
     assert await prompt_tokens(escaped) >= least + len(escaped) - 10, "letter by letter, as this model reads all text"

@@ -10,8 +10,8 @@ from random import Random
 import pytest
 
 from llmcrawler.errors import BudgetSpent, LLMError
+from llmcrawler.llm import Limits, LLMClient
 from llmcrawler.llm.budget import Budget, BudgetLimits
-from llmcrawler.llm.client import Limits, LLMClient
 from llmcrawler.llm.usage import Price
 from tests.core.test_llm_client import KEY, FakeTime, ask, client_of, products
 from tests.servers.fake_llm import FakeLLM, label_by_url

@@ -15,7 +15,7 @@ from llmcrawler.extraction.blocks import Block
 from llmcrawler.extraction.prompt import Prompt, ShownPage, induce_document, parse_answer
 from llmcrawler.llm.client import LLMClient
 from llmcrawler.llm.control_tokens import without_control_tokens
-from llmcrawler.llm.dialect import Ask, Dialect
+from llmcrawler.llm.dialect import Dialect, ModelRequest
 from tests.servers.fake_llm import FakeLLM
 
 # Of ChatML, GPT-2 to gpt-oss, Llama 1 to 4, Mistral, Gemma, DeepSeek, Cohere, Phi, GLM, EXAONE, MiniMax, Falcon, OLMo,
@@ -67,7 +67,9 @@ def test_ordinary_text_costs_nothing() -> None:
 
 def test_all_parts_of_a_message_are_clean() -> None:
     document = {"task": HOSTILE, "labels": [{"name": HOSTILE, "description": HOSTILE}], HOSTILE: [HOSTILE]}
-    ask = Ask("classify", "s", document, {"enum": [HOSTILE]}, None, [(json.dumps(HOSTILE), json.dumps([HOSTILE]))])
+    ask = ModelRequest(
+        "classify", "s", document, {"enum": [HOSTILE]}, None, [(json.dumps(HOSTILE), json.dumps([HOSTILE]))]
+    )
     dialect = Dialect({})
     dialect._format = "plain"
     messages = dialect.body("m", ask)["messages"]

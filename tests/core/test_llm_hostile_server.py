@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
+from llmcrawler.llm import Clock, Limits, LLMClient
 from llmcrawler.llm.budget import Budget, BudgetLimits
-from llmcrawler.llm.client import Clock, Limits, LLMClient
 from llmcrawler.llm.usage import Price
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.raw_server import RawServer, answer, raw_server

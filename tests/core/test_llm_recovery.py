@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import pytest
 
 from llmcrawler.errors import BadAnswer, LLMError
+from llmcrawler.llm import Clock, Limits, LLMClient
 from llmcrawler.llm.batching import Batcher
-from llmcrawler.llm.client import Clock, Limits, LLMClient
 from llmcrawler.llm.waiting import BatchRules
 from tests.servers.fake_llm import FakeLLM, label_by_url
 
