@@ -156,7 +156,7 @@ class Batcher(Generic[Q, A]):
         self._keep_polling()
 
     async def _see_through(self, batch: list[Entry[Q, A]], reason: str) -> None:
-        """Ask a batch, then halves of it, level by level, until each question has an answer, an error or another turn."""
+        """Ask a batch, then its halves, by levels, until each question has an answer or an error, or another turn."""
         try:
             await self._ask_by_halves(batch, reason)
         except Exception:

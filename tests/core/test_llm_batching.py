@@ -347,10 +347,10 @@ async def test_close_sends_what_waits_and_waits_for_it() -> None:
 
 async def test_every_batch_says_in_one_line_what_became_of_it(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    crawl = Crawl(Worker(leave_out(2, times=1)), name="classify", tokens_of=lambda question: 100)
+    crawl = Crawl(Worker(leave_out(2, times=1)), tokens_of=lambda question: 100)
     await crawl.outcomes(crawl.submit(1, 2, 3, 4))
     lines = [record.getMessage() for record in caplog.records if "batch" in record.getMessage()]
-    assert lines[0] == "classify batch 1: 4 questions (full), 400 tokens, 0.00 s, 3 answered, partial"
+    assert lines[0] == "LLM batch 1: 4 questions (full), 400 tokens, 0.00 s, 3 answered, partial"
     assert len(lines) == 2
     assert [(report.size, report.answered, report.outcome) for report in crawl.reports] == [
         (4, 3, "partial"),
