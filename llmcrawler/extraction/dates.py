@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
 from typing import Any, Final
 
-from llmcrawler.extraction.work import INLINE_STEPS, Work
+from llmcrawler.extraction.tree import INLINE_STEPS, Work
 
 _MAX_CHARS: Final = 60
 _YEARS: Final = range(1000, 2200)

@@ -16,8 +16,8 @@ from typing import Final
 
 from lxml import etree
 
-from llmcrawler.extraction.paths import ANY, TEXT, Path, Step
-from llmcrawler.extraction.work import Work
+from llmcrawler.extraction.paths import ANY, TEXT, Path, PathStep
+from llmcrawler.extraction.tree import Work
 
 # XPath's white space. Python's has more of it, such as the no-break space.
 _SPACE: Final = " \t\r\n"
@@ -72,7 +72,7 @@ def outermost(elements: Sequence[etree._Element], work: Work) -> list[etree._Ele
 class _Run:
     """One step of a selector, on the elements within `top`."""
 
-    def __init__(self, step: Step, top: etree._Element, work: Work) -> None:
+    def __init__(self, step: PathStep, top: etree._Element, work: Work) -> None:
         self._step = step
         self._top = top
         self._work = work
@@ -212,7 +212,7 @@ class _Run:
 class _Texts:
     """The texts of elements as far as one step's tests need them."""
 
-    def __init__(self, step: Step, work: Work) -> None:
+    def __init__(self, step: PathStep, work: Work) -> None:
         self._step = step
         self._work = work
         # One more character than is asked for tells a longer text from an equal one; two may be blanks at the ends.

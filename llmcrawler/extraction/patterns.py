@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from typing import Any, Final
 
 from llmcrawler.errors import TooCostly
-from llmcrawler.extraction.work import Work
+from llmcrawler.extraction.tree import Work
 
 _NUMBER: Final = r"[-+]?\d(?:[\d.,' ]*\d)?"
 _MAX_CONTEXT_CHARS: Final = 40
