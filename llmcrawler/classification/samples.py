@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-# After a sample that disagrees, so many more are asked (DESIGN, "Templates").
+# After a sample that disagrees, so many more are asked.
 EXTRA_SAMPLES = 6
 
 # So many failed samples in a row, and the pages that wait for the template's first verdict wait no longer.

@@ -10,6 +10,7 @@ from typing import Final
 
 from lxml import etree
 
+from llmcrawler.content.fingerprint import may_be_hash
 from llmcrawler.extraction.tree import fold, line_up, steps_down
 
 PROPERTY: Final = "property"
@@ -23,10 +24,6 @@ _MAX_ANCESTORS: Final = 8
 _MAX_CLASSES: Final = 6
 _TAME: Final = re.compile(r"^[A-Za-z_][A-Za-z0-9_-]{1,59}$")
 _NUMBERED: Final = re.compile(r"\d{2,}|\d$")
-# What build tools make of a class name; it holds until the next build.
-_HASHED: Final = re.compile(
-    r"^(?:css|sc|jsx|emotion|styled|svelte|jss)-|^[a-z]{4,6}[A-Z][A-Za-z]{3}$|(?=.*\d)(?=.*[A-Z])[A-Za-z0-9_-]{5,}$"
-)
 _STATE: Final = re.compile(
     r"(?:^|[-_])(?:active|current|selected|open|hidden|show|first|last|odd|even|disabled|lazy\w*)$"
 )
@@ -115,7 +112,7 @@ def tag_feature(element: etree._Element) -> Feature:
 
 
 def _class_prior(name: str) -> float:
-    return 0.35 if _HASHED.search(name) else 0.7
+    return 0.35 if may_be_hash(name) else 0.7
 
 
 def _has_class(name: str) -> str:
