@@ -203,7 +203,7 @@ def answer_to_json(answer: Answer) -> Any:
 
 
 def answer_from_json(value: Any) -> Answer:
-    """Raises ValueError for anything else than `answer_to_json` gives."""
+    """Read what `answer_to_json` gave. Raises ValueError for anything else."""
     match value:
         case [str(label), float() | int() as confidence] if 0 <= confidence <= 1:
             return Answer(label, float(confidence))

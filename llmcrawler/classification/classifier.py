@@ -122,7 +122,7 @@ class Classifier:
         return self._by_template(question) if question.is_known else None
 
     def _by_template(self, question: Question) -> Verdict | None:
-        """What is known of the template, without asking or waiting for more."""
+        """The verdict that the template has, without asking or waiting for more."""
         known = self.template_verdict(question.site, question.template) if question.settled else None
         return Verdict(*known, TEMPLATE) if known else None
 

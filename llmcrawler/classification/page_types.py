@@ -19,7 +19,7 @@ _FALLBACK = "other"
 
 @dataclass(frozen=True, slots=True)
 class PageType:
-    """`description` is what the model reads: it says what decides between this type and its neighbours."""
+    """A kind of page. The model reads `description`: it says what decides between this type and its neighbours."""
 
     name: str
     description: str

@@ -215,7 +215,8 @@ def _by_counts(question: Question) -> Iterator[tuple[str, int]]:
 
 
 def _count_words(text: str) -> float:
-    """At least one. Of a long text it is an estimate by its beginning: a million words would take 80 MB to count."""
+    """Return the number of words, at least one. Of a long text it is an estimate by its beginning: a million words
+    would take 80 MB to count."""
     counted = text[:_COUNTED_CHARS]
     return max(len(counted.split()) * len(text) / max(1, len(counted)), 1)
 

@@ -135,7 +135,7 @@ class SiteVerdicts:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], origin: str) -> Self:
-        """Raises ValueError for anything else than `to_json` gives."""
+        """Read what `to_json` gave. Raises ValueError for anything else."""
         site = cls()
         try:
             for path, label, confidence, template, is_loose in value["answers"]:

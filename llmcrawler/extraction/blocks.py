@@ -64,7 +64,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """What a block's text was taken from: an element's text, one of its non-blank text nodes (`text_index`, from 1),
+    """The source of a block's text: an element's text, one of its non-blank text nodes (`text_index`, from 1),
     one of its attributes, or a value of the page's JSON-LD (`json_path`, then there is no element).
     """
 

@@ -1,4 +1,4 @@
-"""How a candidate selector does: on the annotated pages, and on those that the annotator was not shown."""
+"""Scores of candidate selectors: on the annotated pages, and on those that the annotator was not shown."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MIN_SUPPORT = 0.6
 
 @dataclass(slots=True)
 class CandidateScore:
-    """How a candidate does. `judged` counts the annotated pages, the next four what it does on them; it may also be
-    silent where it should be. `outputs` are its texts on the other pages."""
+    """The figures of a candidate. `judged` counts the annotated pages, the next four what it does on them; it may also
+    be silent where it should be. `outputs` are its texts on the other pages."""
 
     candidate: Candidate
     selector: Selector
@@ -119,7 +119,7 @@ def agreement_of(one: CandidateScore, other: CandidateScore) -> float:
 
 
 def _pairs(texts: Sequence[str], want: Texts) -> list[tuple[str, str]]:
-    """(text, value) where a text holds a value; for a single value the first text that is or holds it."""
+    """Pairs (text, value) where a text holds a value; for a single value the first text that is or holds it."""
     if not want or not texts:
         return []
     if len(want) > 1:

@@ -161,7 +161,7 @@ def _for_list(spots: Sequence[Spot]) -> Iterator[Candidate]:
 
 
 def _list_queries(elements: Sequence[etree._Element]) -> Iterator[tuple[str, str, str, float]]:
-    """(CSS or "", XPath, evidence, prior)"""
+    """Selectors for a list, as (CSS or "", XPath, evidence, prior)."""
     common = common_features(elements)
     for feature in common:
         yield feature.css, f"//{feature.xpath}", feature.evidence, feature.prior - 0.05

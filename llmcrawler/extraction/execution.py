@@ -32,8 +32,8 @@ _TRAINING_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """`record` has every field of the extractor, null where the page has no value. `present` are the keys of the fields
-    that have one (of a group: its name)."""
+    """The record of a page. It has every field of the extractor, null where the page has no value. `present` are the
+    keys of the fields that have one (of a group: its name)."""
 
     record: dict[str, Any]
     present: frozenset[str]

@@ -1,4 +1,4 @@
-"""What an element is recognised by on other pages of its template: its own attributes, and the labels beside it."""
+"""Features that find an element on other pages of its template: its own attributes, and the labels beside it."""
 
 from __future__ import annotations
 

@@ -47,9 +47,9 @@ _MAX_FALLBACK_NOISE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class LearnedField:
-    """`rule` is None where no selector explains the annotated pages. `doubt` says why more of them would help ("" where
-    they would not); `disputed` are the other pages, by their place, on which good candidates differ.
-    """
+    """The outcome for one field. `rule` is None where no selector explains the annotated pages. `doubt` says why more
+    of them would help ("" where they would not); `disputed` are the other pages, by their place, on which good
+    candidates differ."""
 
     field: Field
     rule: FieldRule | None
@@ -139,7 +139,7 @@ def _judged(field: Field, scores: Sequence[CandidateScore], annotated: int, *, j
 
 
 def _doubt(best: CandidateScore, explained: int, *, is_scalar: bool) -> str:
-    """Why more annotated pages would help; "" where they would not."""
+    """The reason why more annotated pages would help; "" where they would not."""
     has_many = best.judged >= _MANY_PAGES
     if explained < 2:
         return "it is on one sample only"

@@ -1,6 +1,4 @@
-"""What is known of one template's records, and how it is learned: taken over from another template, or in a training
-run.
-"""
+"""The state of one template's records, and the training that changes it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ ANY: Final = "*"
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
-    """From an element to others: those on an axis with a tag (or "*", or text nodes) that pass all of its tests.
+    """The way from an element to others: those on an axis with a tag (or "*", or text nodes) that pass all tests.
 
     `nth_of_type` counts from 1 among the siblings of the tag, `nth` among those on the axis that pass the tests.
     `equal` and `prefix` are compared with the whole text, white space normalised.
@@ -43,7 +43,8 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """`start`: the document, the element that a selector is run on ("."), or this element and all within it (CSS)."""
+    """The steps of a selector. `start`: the document, the element that a selector is run on ("."), or this element and
+    all within it (CSS)."""
 
     start: Literal["document", "element", "within"]
     steps: tuple[PathStep, ...]
@@ -51,7 +52,7 @@ class Path:
 
 @lru_cache(maxsize=4096)
 def path_of(query: str, language: Language) -> Path | None:
-    """None for a selector that is none, or outside the part of CSS or XPath that is known here."""
+    """Parse a selector. None for one that is none, or outside the part of CSS or XPath that is known here."""
     return _css(query) if language == "css" else _xpath(query)
 
 

@@ -48,7 +48,7 @@ MAX_VALUES_A_PAGE: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class ShownPage:
-    """What the model sees of a page."""
+    """The part of a page that the model sees."""
 
     id: str
     url: str
@@ -123,7 +123,7 @@ def strict(properties: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """How a model is asked: `document` makes the user message, `schema` is that of its answer, and `read` brings the
+    """A way to ask a model: `document` makes the user message, `schema` is that of its answer, and `read` brings the
     answer (to a document) into the form of the contract. `examples` are earlier user messages and their answers."""
 
     version: str = PROMPT_VERSION

@@ -1,4 +1,4 @@
-"""What a selector gives on a page: CSS and XPath on its elements, dotted paths on its JSON-LD."""
+"""Selectors at work on a page: CSS and XPath on its elements, dotted paths on its JSON-LD."""
 
 from __future__ import annotations
 

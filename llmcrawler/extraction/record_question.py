@@ -1,4 +1,4 @@
-"""What is asked about the record of a page, what comes back, and the rules for learning to answer."""
+"""Questions for the record of a page, their answers, and the rules for learning to answer."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from llmcrawler.items import PageError
 
 @dataclass(frozen=True, slots=True)
 class RecordRules:
-    """When a template is learned: from `learn_pages` pages on, or from `min_pages` when no more are to come; and how
-    often it is learned anew."""
+    """The rules for learning a template: from `learn_pages` pages on, or from `min_pages` when no more are to come; and
+    how often it is learned anew."""
 
     min_pages: int = 5
     learn_pages: int = 20
@@ -50,7 +50,8 @@ class RecordQuestion:
 
 @dataclass(frozen=True, slots=True)
 class RecordAnswer:
-    """`home` is set where a page fits another template of its site than the one it was put into."""
+    """The record of a page, or why there is none. `home` is set where a page fits another template of its site than the
+    one it was put into."""
 
     record: dict[str, Any] | None = None
     error: PageError | None = None

@@ -128,7 +128,7 @@ class Records:
 
     @property
     def held_count(self) -> int:
-        """How many pages wait for their template."""
+        """The number of pages that wait for their template."""
         return sum(len(learner.held) for learner in self._learners.values())
 
     def learner_of(self, site: str, template: str, page_type: str | None) -> Learner | None:
@@ -220,7 +220,7 @@ class Records:
         return RecordAnswer(await self._valid(extraction.record), variant.shortcoming, home)
 
     async def _left(self, learner: Learner, match: VariantMatch | None, question: RecordQuestion) -> RecordAnswer:
-        """What a page gets whose template could not be learned (or not for such pages)."""
+        """The answer for a page whose template could not be learned (or not for such pages)."""
         if match is not None and match.extraction.present:
             return await self._taken(learner, match, question)
         if learner.error is None and self._single is not None:

@@ -28,7 +28,8 @@ _HELD_SHARE = 0.7
 
 @dataclass(frozen=True, slots=True)
 class LearnedGroup:
-    """`rows` is empty where the group was not found; `doubt` says why more annotated pages would help."""
+    """The outcome for one group. `rows` is empty where the group was not found; `doubt` says why more annotated pages
+    would help."""
 
     name: str
     rows: tuple[Selector, ...]

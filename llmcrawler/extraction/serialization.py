@@ -1,4 +1,4 @@
-"""What was learned of records, for the next crawl and for people: as JSON, as a schema, as selectors to paste."""
+"""Learned records for the next crawl and for people: as JSON, as a schema, as selectors to paste."""
 
 from __future__ import annotations
 

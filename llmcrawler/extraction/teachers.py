@@ -50,7 +50,7 @@ class Teacher(Protocol):
     """Points at the values of pages."""
 
     async def point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:
-        """Raises LLMUnavailable, LLMFailed or BadAnswer."""
+        """Name the fields of pages and point at their values. Raises LLMUnavailable, LLMFailed or BadAnswer."""
         ...
 
 
@@ -112,7 +112,7 @@ class LLMTeacher:
         return induced
 
     async def _parsed(self, document: dict[str, Any], answer: Any) -> Induced:
-        """In a thread: each text that the model takes for a date is read as one."""
+        """Check an answer, in a thread: each text that the model takes for a date is read as one."""
         read = self._prompt.read
         return await asyncio.to_thread(lambda: parse_answer(document, read(document, answer), self._requested))
 
@@ -151,7 +151,7 @@ class StructuredTeacher:
         self._requested = requested
 
     async def point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:  # noqa: ARG002 - Teacher's interface
-        """Never asks anybody, never raises; no fields where no page has structured data."""
+        """Point without asking anybody. Never raises; no fields where no page has structured data."""
         found = {page.id: _properties(page.blocks) for page in pages}
         sources = self._sources({name for properties in found.values() for name in properties})
         values = {
@@ -164,7 +164,7 @@ class StructuredTeacher:
         return Induced(tuple(Field(key, None, key in many) for key in sources), values)
 
     def _sources(self, names: set[str]) -> Mapping[str, str]:
-        """Field key -> property name."""
+        """The name of the property for each field, by its key."""
         if self._requested is None:
             return {name: name for name in sorted(names)}
         sources = {}
@@ -177,7 +177,7 @@ class StructuredTeacher:
 
 
 def _properties(blocks: Sequence[Block]) -> dict[str, list[int]]:
-    """Property name -> the numbers of its blocks."""
+    """The numbers of the blocks of each property, by its name."""
     found: dict[str, list[int]] = {}
     for block in blocks:
         in_json, in_html = _JSON_HINT.match(block.hint), _ITEMPROP_HINT.match(block.hint)

@@ -37,7 +37,8 @@ _AGAIN = 0.25
 
 @dataclass(frozen=True, slots=True)
 class LessonRules:
-    """`samples` pages are shown first, never more than `max_samples`; `budget_tokens` is for the blocks of one page."""
+    """The limits of a run: `samples` pages are shown first, never more than `max_samples`; `budget_tokens` is for the
+    blocks of one page."""
 
     samples: int = 3
     max_samples: int = 7
@@ -46,9 +47,9 @@ class LessonRules:
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """`extractor` is None where there was nothing to learn. `dropped` counts the model's pointers that were refused, by
-    reason; `abstained` are the fields that it named and no selector could be trusted for. `stands_in_for`: the budget
-    did not reach for the model's first answer."""
+    """The outcome of a run. `extractor` is None where there was nothing to learn. `dropped` counts the model's pointers
+    that were refused, by reason; `abstained` are the fields that it named and no selector could be trusted for.
+    `stands_in_for`: the budget did not reach for the model's first answer."""
 
     extractor: Extractor | None
     pages_shown: int
@@ -176,7 +177,7 @@ class TrainingRun:
 
 
 def _check_useful(answer: Induced, answered: Collection[int]) -> None:
-    """Raises BadAnswer for an answer about no page, or most of whose pointers lead nowhere."""
+    """Raise BadAnswer for an answer about no page, or most of whose pointers lead nowhere."""
     if not answered:
         raise BadAnswer("the answer leaves out every page")
     refused = answer.dropped.total() - answer.dropped["unknown_field"]  # more than was asked for does no harm

@@ -84,7 +84,7 @@ _NO_CENTS: Final = re.compile(r"[.,]\s?[-\u2013\u2014]")
 def typed(
     raw: str, field_type: FieldType | None, *, base_url: str = "", lang: str = "", work: Work | None = None
 ) -> Scalar | None:
-    """The value of a text: dates as ISO 8601, urls absolute, numbers without currency and thousands separators.
+    """Return the value of a text: dates as ISO 8601, urls absolute, numbers without currency and thousands separators.
 
     A number may have its label or unit around it ("3 left"), not a sentence. A truth value is the whole text ("In stock
     (19)" is one). `lang` is the page's language tag: it tells 3/4/2024 of March from that of April, and 1.299 from
@@ -146,7 +146,7 @@ def _url(text: str, base_url: str) -> str | None:
 
 
 def read_number(text: str, lang: str = "") -> int | float | None:
-    """The number of a text with one number in it, white space folded: "£1,299.00", "1.299,00 €", "-5 %", "3 left".
+    """Return the number of a text with one number in it, white space folded: "£1,299.00", "1.299,00 €", "3 left".
 
     None where there are several, where it is part of a name or a sentence, or has a multiplier ("1.2K"). Whole numbers
     without decimals are int. Where "1.299" can be read in two ways, `lang` decides; without it, and without a
