@@ -1,4 +1,4 @@
-"""What kind of page each page is: page types, evidence, the model's verdicts and how templates share them."""
+"""Page types of pages: structured data, rules, the model's verdicts, and how the pages of a template share them."""
 
 from llmcrawler.classification.asking import (
     ClassifyWorker,
@@ -11,7 +11,7 @@ from llmcrawler.classification.asking import (
     site_of,
     tokens_of,
 )
-from llmcrawler.classification.classifier import Classifier, Regrouping, Splitter
+from llmcrawler.classification.classifier import Classifier
 from llmcrawler.classification.page_types import DEFAULT_PAGE_TYPES, PageType, PageTypes, load_page_types
 from llmcrawler.classification.prompt import Answer, describe_page
 from llmcrawler.classification.question import LLM, STRUCTURED_DATA, TEMPLATE, Question, Verdict
@@ -31,10 +31,8 @@ __all__ = [
     "PageTypes",
     "PageView",
     "Question",
-    "Regrouping",
     "Rules",
     "SiteVerdicts",
-    "Splitter",
     "Verdict",
     "answer_from_json",
     "answer_to_json",

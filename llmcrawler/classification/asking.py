@@ -1,15 +1,16 @@
-"""From single questions to calls of the model: one call for a batch, checked page by page, kept in the cache."""
+"""Calls of the model: one for a batch of pages, its answers checked page by page and kept in the cache."""
 
 from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from llmcrawler.classification.doubts import Doubts
 from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.prompt import (
+    COUNTS,
     TASK,
     Answer,
     Prompt,
@@ -17,8 +18,11 @@ from llmcrawler.classification.prompt import (
     classify_document,
     parse_answers,
 )
+from llmcrawler.classification.question import Question
+from llmcrawler.classification.rules import Rules
 from llmcrawler.classification.small_model import prompt_for
 from llmcrawler.errors import BadAnswer, BudgetSpent, LLMError
+from llmcrawler.items import PageContent
 from llmcrawler.llm import AskLLM, cache_key, estimate_tokens
 from llmcrawler.urls import site_name
 
@@ -31,17 +35,20 @@ PageView = Mapping[str, Any]
 _ANSWER_TOKENS_PER_PAGE = 40
 _ANSWER_TOKENS_AROUND = 60
 _UNSURE = 0.5
+# Rules with the clearest lead are right for five pages in six; of several pages that they are sure about, and all of
+# which they are to be wrong about, in one direction, it is more likely that the model was talked into something.
+_SURE = 0.8
 _NOT_CONFIRMED = "the model says the same of all pages of a batch, and something else of single ones"
 
 
 class PageAsker(Protocol):
-    """What the classifier asks: a Batcher over `ClassifyWorker`, or a CachedAsker before one."""
+    """Takes the classifier's questions: a Batcher over `ClassifyWorker`, or a CachedAsker before one."""
 
     def submit(self, question: PageView, *, patient: bool = False) -> Awaitable[Answer]: ...
 
 
 class ClassifyWorker:
-    """A Batcher's worker. `on_shown` hears how many pages each call shows.
+    """Classifies a batch of pages, for a Batcher. `on_shown` is called with the number of pages that each call shows.
 
     An answer that says the same of pages which rules are sure to be something else is only taken when two of these
     pages get that label alone too: one page of a batch may have told the model what to say of all.
@@ -59,20 +66,20 @@ class ClassifyWorker:
         self._page_types = page_types
         self._prompt: Prompt = prompt_for(page_types, small_model=small_model)
         self._on_shown = on_shown
-        self._doubts = Doubts(page_types)
+        self._rules = Rules(page_types)
         # What rules are sure not to be, and the model calls so all the same, by site: once a site is enough.
         self._confirmed_labels: set[tuple[str, str]] = set()
 
     async def __call__(self, pages: Sequence[PageView]) -> Mapping[int, Answer | Exception]:
-        """Answers by position; BadAnswer for one that is missing, wrong or not confirmed. Raises as `AskLLM` does."""
+        """Return answers by position; BadAnswer for what is missing, wrong or unconfirmed. Raises as `AskLLM` does."""
         answers = await self._answers(pages)
         good = {place: answer for place, answer in answers.items() if isinstance(answer, Answer)}
-        doubted = self._doubts.about(pages, good)
+        doubted = doubted_answers(self._rules, pages, good)
         if not doubted:
             return answers
         label = good[doubted[0]].label
         if label == self._page_types.fallback:
-            # Rules have no signs of it, and so are often wrong about it: not worth a call, and not much trust.
+            # Rules have no cues for it, and so are often wrong about it: not worth a call, and not much trust.
             unsure = {place: Answer(label, min(good[place].confidence, _UNSURE)) for place in doubted}
             return {**answers, **unsure}
         return await self._confirmed(pages, answers, label, {doubted[0], doubted[-1]})
@@ -140,8 +147,30 @@ class ClassifyWorker:
         }
 
 
+def doubted_answers(rules: Rules, pages: Sequence[PageView], answers: Mapping[int, Answer]) -> list[int]:
+    """Return the positions of pages that cannot be what the answers say, if rules of thumb are right.
+
+    A page of a batch may have told the model what to say of its neighbours: none, unless most of the pages that rules
+    are sure about got the same other label.
+    """
+    if len(answers) < 2:
+        return []
+    label, count = Counter(answer.label for answer in answers.values()).most_common(1)[0]
+    judged = {place: rules.decide(_question(pages[place])) for place in answers}
+    sure = {place: found for place, (found, confidence) in judged.items() if found is not None and confidence >= _SURE}
+    against = [place for place, found in sure.items() if answers[place].label == label != found]
+    enough = 1 if count == len(answers) else 2
+    return against if len(against) >= enough and 2 * len(against) > len(sure) else []
+
+
+def _question(page: PageView) -> Question:
+    counts = page.get("counts", {})
+    cues = {cue: float(counts[word]) for cue, word in COUNTS.items() if word in counts}
+    return Question(page["url"], page.get("title", ""), page.get("text", ""), PageContent(cues=cues), "", "", 1)
+
+
 def call_tokens(page_types: PageTypes, *, small_model: bool = False) -> int:
-    """Tokens of a call beside its pages: what the model is told, the labels, and the form of the answer."""
+    """Return the tokens of a call beside its pages: what the model is told, the labels, and the form of the answer."""
     prompt = prompt_for(page_types, small_model=small_model)
     fixed = [prompt.system, *(text for example in prompt.examples for text in example)]
     fixed += map(json.dumps, (classify_document(page_types, ()), answer_schema(page_types, ())))
@@ -149,17 +178,18 @@ def call_tokens(page_types: PageTypes, *, small_model: bool = False) -> int:
 
 
 def tokens_of(page: PageView) -> int:
-    """Tokens that a page adds to a call."""
+    """Return the tokens that a page adds to a call."""
     return estimate_tokens(json.dumps(page, ensure_ascii=False))
 
 
 def site_of(page: PageView) -> str:
-    """Pages of one site only share a call, so that what a page says can reach no other site's verdicts."""
+    """Return the site whose pages may share a call: what a page says can reach no other site's verdicts."""
     return site_name(page["url"])
 
 
 def page_key(model: str, page_types: PageTypes, *, small_model: bool = False) -> Callable[[PageView], str]:
-    """The cache key of a page: a change of the model, the prompt, the labels or of what is shown asks anew.
+    """Return what makes the cache key of a page: a change of the model, the prompt, the labels or of what is shown
+    asks anew.
 
     The url is among what is shown, so an answer serves its own site only.
     """
@@ -173,7 +203,7 @@ def answer_to_json(answer: Answer) -> Any:
 
 
 def answer_from_json(value: Any) -> Answer:
-    """Raises ValueError for anything else than `answer_to_json` gives."""
+    """Read what `answer_to_json` gave. Raises ValueError for anything else."""
     match value:
         case [str(label), float() | int() as confidence] if 0 <= confidence <= 1:
             return Answer(label, float(confidence))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from llmcrawler.classification.asking import PageAsker
 from llmcrawler.classification.evidence import StructuredEvidence
@@ -13,9 +13,12 @@ from llmcrawler.classification.prompt import Answer, describe_page
 from llmcrawler.classification.question import LLM, RULE, STRUCTURED_DATA, TEMPLATE, Question, Verdict
 from llmcrawler.classification.rules import Rules
 from llmcrawler.classification.samples import Step
-from llmcrawler.classification.site import Group, SiteVerdicts
+from llmcrawler.classification.site import SiteVerdicts, TemplateGroup
 from llmcrawler.errors import BudgetSpent, LLMError, LLMUnavailable
 from llmcrawler.items import PageError
+
+if TYPE_CHECKING:
+    from llmcrawler.templates import Changes
 
 logger = logging.getLogger(__name__)
 
@@ -23,29 +26,13 @@ logger = logging.getLogger(__name__)
 _MAX_LLM_CONFIDENCE = 0.95
 
 
-class Regrouping(Protocol):
-    """What became of a site's templates (templates.Changes): old id -> the id it was merged into, and url -> id."""
-
-    @property
-    def aliases(self) -> Mapping[str, str]: ...
-
-    @property
-    def moved(self) -> Mapping[str, str]: ...
-
-
-class Splitter(Protocol):
-    """Separates the members of a template whose samples (url -> label) disagree; None where nothing separates them."""
-
-    def __call__(self, site: str, template: str, labels: Mapping[str, str]) -> Regrouping | None: ...
-
-
-def _never_split(site: str, template: str, labels: Mapping[str, str]) -> None:  # noqa: ARG001 - Splitter's interface
-    return None
+# Separates the members of a template (of a site) whose samples (url -> label) disagree; None where nothing does.
+Splitter = Callable[[str, str, Mapping[str, str]], "Changes | None"]
 
 
 class Classifier:
-    """One for a crawl; verdicts are shared within a site. Without an `asker`, structured data, what earlier crawls have
-    learned, and rules decide.
+    """Tells the page types of one crawl; verdicts are shared within a site. Without an `asker`, structured data, what
+    earlier crawls have learned, and rules decide.
 
     The owner of the templates calls `regroup` with every change of the groups.
     """
@@ -55,7 +42,7 @@ class Classifier:
         page_types: PageTypes,
         asker: PageAsker | None,
         *,
-        split: Splitter = _never_split,
+        split: Splitter = lambda _site, _template, _labels: None,
         on_verdict: Callable[[Question, Verdict], None] = lambda _question, _verdict: None,
     ) -> None:
         self._page_types = page_types
@@ -68,25 +55,25 @@ class Classifier:
         self._unavailable: LLMUnavailable | None = None
 
     async def classify(self, question: Question) -> Verdict:
-        """The page's verdict. It may wait for a batch of the model; no failure of the model raises."""
+        """Return the page's verdict. It may wait for a batch of the model; no failure of the model raises."""
         verdict = (
             self._by_structured_data(question) or self._by_earlier_crawls(question) or await self._by_samples(question)
         )
         self._on_verdict(question, verdict)
         return verdict
 
-    def regroup(self, site: str, changes: Regrouping) -> None:
-        """Samples follow their pages into the groups that these are in now; pages that wait ask their new group."""
+    def regroup(self, site: str, changes: Changes) -> None:
+        """Let samples follow their pages into the groups that these are in now; pages that wait ask their new group."""
         self._site(site).regroup(changes.aliases, changes.moved)
 
     def template_verdict(self, site: str, template: str) -> tuple[str, float] | None:
-        """The page type and confidence that a page of this template would get now."""
+        """Return the page type and confidence that a page of this template would get now."""
         samples = self._site(site).group(template).samples
         majority = samples.majority
         return None if majority is None else (majority, samples.confidence)
 
     def recall(self, question: Question, page_type: str, confidence: float, decided_by: str) -> None:
-        """A verdict that an earlier run of the same crawl has come to; what the model said speaks for its template."""
+        """Note a verdict of an earlier run of the same crawl; what the model said speaks for its template."""
         if decided_by == LLM and self._site(question.site).earlier(question.url) is None:
             site = self._site(question.site)
             site.enter(question.url, question.template)
@@ -95,7 +82,7 @@ class Classifier:
             site.leave(question.url)
 
     def to_json(self, site: str) -> dict[str, Any]:
-        """What the model has said of a site's pages, for `restore` in the next crawl."""
+        """Return what the model has said of a site's pages, for `restore` in the next crawl."""
         return {"page_types": sorted(self._page_types.names), **self._site(site).to_json()}
 
     def restore(self, site: str, value: Mapping[str, Any], origin: str) -> None:
@@ -111,7 +98,7 @@ class Classifier:
             logger.warning("Page types are not those that %s was crawled with before: its pages are judged anew", site)
 
     def describe(self, site: str, template: str) -> dict[str, Any]:
-        """What a person may want to know of a template."""
+        """Return what a person may want to know of a template."""
         verdict = self.template_verdict(site, template)
         return {
             "page_type": verdict[0] if verdict else None,
@@ -135,7 +122,7 @@ class Classifier:
         return self._by_template(question) if question.is_known else None
 
     def _by_template(self, question: Question) -> Verdict | None:
-        """What is known of the template, without asking or waiting for more."""
+        """The verdict that the template has, without asking or waiting for more."""
         known = self.template_verdict(question.site, question.template) if question.settled else None
         return Verdict(*known, TEMPLATE) if known else None
 
@@ -154,7 +141,7 @@ class Classifier:
             site.leave(question.url)
 
     async def _step_by_step(self, asker: PageAsker, site: SiteVerdicts, question: Question) -> Verdict:
-        """Until there is a verdict: what a page has to do changes while it waits, and so may its group."""
+        """Ask or wait until there is a verdict: what a page has to do changes while it waits, and so may its group."""
         error: LLMError | None = None
         is_own = False
         while True:
@@ -205,7 +192,7 @@ class Classifier:
             self._settle_doubt(site, question.site, group)
             group.wake()
 
-    def _settle_doubt(self, site: SiteVerdicts, name: str, group: Group) -> None:
+    def _settle_doubt(self, site: SiteVerdicts, name: str, group: TemplateGroup) -> None:
         labels = group.samples.take_settled_doubt()
         if labels is None:
             return

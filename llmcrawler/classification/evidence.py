@@ -1,4 +1,4 @@
-"""What a page's structured data says of its kind, where that is unambiguous."""
+"""Page types from structured data, where that is unambiguous."""
 
 from __future__ import annotations
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from llmcrawler.errors import ConfigError
 
@@ -19,41 +19,31 @@ _FALLBACK = "other"
 
 @dataclass(frozen=True, slots=True)
 class PageType:
-    """`description` is what the model reads: it says what decides between this type and its neighbours."""
+    """A kind of page. The model reads `description`: it says what decides between this type and its neighbours."""
 
     name: str
     description: str
 
 
-class PageTypes(Sequence[PageType]):
+class PageTypes(tuple[PageType, ...]):
     """At least two page types with distinct names, in the order given. Raises ConfigError otherwise."""
 
-    def __init__(self, types: Sequence[PageType]) -> None:
-        self._types = tuple(types)
-        self.names = tuple(one.name for one in self._types)
-        self._known = frozenset(self.names)
-        _check_names(self.names)
+    __slots__ = ()
 
-    def __getitem__(self, at: Any) -> Any:
-        return self._types[at]
+    def __new__(cls, types: Iterable[PageType]) -> Self:
+        """Check the names."""
+        made = super().__new__(cls, types)
+        _check_names(made.names)
+        return made
 
-    def __len__(self) -> int:
-        return len(self._types)
-
-    def __iter__(self) -> Iterator[PageType]:
-        return iter(self._types)
-
-    def __contains__(self, name: object) -> bool:
-        """By name or by PageType."""
-        return name in self._known or name in self._types
-
-    def __repr__(self) -> str:
-        return f"PageTypes({', '.join(self.names)})"
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(one.name for one in self)
 
     @property
     def fallback(self) -> str | None:
         """The type of a page that is none of the others: "other" where the set has it."""
-        return _FALLBACK if _FALLBACK in self._known else None
+        return _FALLBACK if _FALLBACK in self.names else None
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -64,24 +54,24 @@ def _check_names(names: Sequence[str]) -> None:
             raise ConfigError(
                 f"page types: {name!r} is no name: at most 64 letters, digits, '_', '-' and '.', no mark first"
             )
-    folded: dict[str, str] = {}
-    for name in names:
-        same = folded.setdefault(name.casefold(), name)
-        if names.count(name) > 1 or same != name:
-            raise ConfigError(f"page types: {name!r} is there twice")
+    folded = [name.casefold() for name in names]
+    for at, name in enumerate(folded):
+        if name in folded[:at]:
+            raise ConfigError(f"page types: {names[at]!r} is there twice")
 
 
 def load_page_types(path: Path) -> PageTypes:
-    """Reads a JSON object of name -> description. Raises ConfigError with what is wrong and where."""
+    """Read a JSON object of name -> description. Raises ConfigError with what is wrong and where."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"page_types={path}: cannot be read: {error}") from error
     try:
-        pairs = json.loads(text, object_pairs_hook=_Pairs)
+        # As pairs: a dict would hide a name that is there twice.
+        pairs = json.loads(text, object_pairs_hook=tuple)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"page_types={path}: not JSON: {error}") from error
-    if not isinstance(pairs, _Pairs):
+    if not isinstance(pairs, tuple):
         raise ConfigError(
             f'page_types={path}: has to be a JSON object of name -> description, like {{"article": "a news story"}}'
         )
@@ -89,10 +79,6 @@ def load_page_types(path: Path) -> PageTypes:
         return PageTypes([_page_type(name, description) for name, description in pairs])
     except ConfigError as error:
         raise ConfigError(f"page_types={path}: {error}") from error
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """A JSON object as its pairs: a dict would hide a name that is there twice."""
 
 
 def _page_type(name: str, description: Any) -> PageType:

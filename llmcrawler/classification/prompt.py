@@ -66,7 +66,7 @@ _CONFIDENCES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """How a model is asked. `shorten` gives what is shown of a page; `confidence` takes the place of the model's own.
+    """A way to ask a model. `shorten` gives what is shown of a page; `confidence` takes the place of the model's own.
 
     `examples` are earlier user messages and their answers.
     """
@@ -88,7 +88,7 @@ class Answer:
 
 
 def describe_page(question: Question) -> dict[str, Any]:
-    """What the model is shown of a page, without an id. The same page gives the same description."""
+    """Return what the model is shown of a page, without an id. The same page gives the same description."""
     metadata = question.content.metadata
     headings = _headings(question.text)
     text = _plain(question.text[:_MAX_TEXT_CHARS])
@@ -115,7 +115,8 @@ def classify_document(page_types: PageTypes, pages: Sequence[Mapping[str, Any]])
 
 
 def answer_schema(page_types: PageTypes, ids: Sequence[str], *, fixed_bounds: bool = False) -> dict[str, Any]:
-    """Strict JSON Schema of the answer. It does not ask for all ids: an answer that lacks some is good for the rest.
+    """Return the strict JSON Schema of the answer. It does not ask for all ids: an answer that lacks some is good for
+    the rest.
 
     `fixed_bounds` is for a server that makes a grammar of it and knows no range of numbers (llama.cpp): a few numbers
     to choose from, and as many entries as pages.
@@ -213,7 +214,7 @@ def _squeeze(text: str) -> str:
 
 
 def _cut(text: str, limit: int) -> str:
-    """At most `limit` characters, cut between words where there is a space near the end."""
+    """Return at most `limit` characters, cut between words where there is a space near the end."""
     if len(text) <= limit:
         return text
     kept = text[:limit]

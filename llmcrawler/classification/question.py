@@ -1,4 +1,4 @@
-"""What is asked about a page, and what comes out."""
+"""Questions for the page type of a page, and the verdicts on them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`confidence` is in 0..1. What it means depends on `decided_by`; see each module's constants.
+    """The page type of a page. `confidence` is in 0..1; what it means depends on `decided_by`; see each module's
+    constants.
 
     `error` says why the page was not classified as it should have been; its `page_type` is then a rule's, or None.
     """

@@ -1,6 +1,6 @@
 """Rules of thumb for pages that no model judges: words of the address and the title, and counts of what the page holds.
 
-Every sign adds points to a type; the type with most points wins. The points are rough weights of evidence, in steps,
+Every cue adds points to a type; the type with most points wins. The points are rough weights of evidence, in steps,
 not fitted to any set of pages.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from urllib.parse import unquote, urlsplit
 
 from llmcrawler.classification.page_types import PageTypes
@@ -52,6 +52,11 @@ for _name, _listed in _WORDS.items():
     for _word in _listed.split():
         _TYPES_BY_WORD.setdefault(_word, []).append(_name)
 
+# /products is a list, /products/red-shoe a product.
+_SHELVES = frozenset({"products", "shop", "store", "items", "produkte", "productos", "produits"})
+_LISTS = frozenset({"blog", "news", "articles", "stories", "posts", "events", "jobs", "recipes", "questions"})
+_BOARDS = frozenset({"forum", "forums", "community"})
+
 _DATED = re.compile(r"/(?:19|20)\d\d/(?:0?[1-9]|1[0-2])(?:/|\b)")
 _WORD_OF_SEGMENT = re.compile(r"[a-z]+(?:-[a-z]+)*")
 _NOT_FOUND = re.compile(r"\b(?:404|page not found|not found|access denied|forbidden|nicht gefunden)\b", re.IGNORECASE)
@@ -80,6 +85,22 @@ _COUNTED_CHARS = 100_000
 _CONFIDENCE_BY_LEAD = ((4.0, 0.83), (2.0, 0.63), (1.0, 0.41), (0.0, 0.27))
 _FALLBACK_CONFIDENCE = 0.1
 
+# og:type, and schema.org's types, of which one is enough -> page types and points.
+_BY_OG_TYPE: dict[str, tuple[tuple[str, int], ...]] = {
+    "article": (("article", 1),),
+    "product": (("product", 4),),
+    "product.item": (("product", 4),),
+    "og:product": (("product", 4),),
+    "product.group": (("listing", 4),),
+}
+_BY_SCHEMA_TYPE = (
+    (("Article", "NewsArticle", "BlogPosting"), "article", 3),
+    (("DiscussionForumPosting", "QAPage"), "forum_thread", 4),
+    (("QAPage",), "question", 4),
+    (("Service", "LocalBusiness", "ProfessionalService"), "service", 2),
+    (("TechArticle",), "documentation", 4),
+)
+
 
 class Rules:
     """Decides among the labels of the given set whose names it knows."""
@@ -89,8 +110,8 @@ class Rules:
         self._fallback = page_types.fallback
 
     def decide(self, question: Question) -> tuple[str | None, float]:
-        """The label and the confidence; without any sign the fallback type or None, with little or no confidence."""
-        points = {name: value for name, value in score(question).items() if name in self._label_of and value > 0}
+        """Return the label and the confidence; without any cue the fallback type or None, with little confidence."""
+        points = self._points(question)
         if not points:
             return self._fallback, _FALLBACK_CONFIDENCE if self._fallback else 0.0
         ranked = sorted(points.items(), key=lambda item: (-item[1], item[0]))
@@ -98,135 +119,113 @@ class Rules:
         return self._label_of[ranked[0][0]], next(value for least, value in _CONFIDENCE_BY_LEAD if lead >= least)
 
     def likeliest(self, question: Question, among: Container[str]) -> str | None:
-        """The label with most points of some; None without any sign of them."""
-        points = {self._label_of[name]: value for name, value in score(question).items() if name in self._label_of}
-        fitting = [(-value, name) for name, value in points.items() if value > 0 and name in among]
-        return min(fitting)[1] if fitting else None
+        """Return the label with most points of some; None without any cue for them."""
+        points = {self._label_of[name]: value for name, value in self._points(question).items()}
+        return min((name for name in points if name in among), key=lambda name: (-points[name], name), default=None)
+
+    def _points(self, question: Question) -> dict[str, int]:
+        return {name: value for name, value in score(question).items() if name in self._label_of and value > 0}
 
 
 def score(question: Question) -> Counter[str]:
-    """Points by page type of the default set."""
+    """Return points by page type of the default set."""
     points: Counter[str] = Counter()
-    for part in (_by_url, _by_title, _by_metadata, _by_counts, _by_text):
-        points.update(part(question))
+    for cues in (_by_url, _by_title, _by_metadata, _by_counts, _by_text):
+        for name, value in cues(question):
+            points[name] += value
     return points
 
 
-def _by_url(question: Question) -> Counter[str]:
-    points: Counter[str] = Counter()
+def _by_url(question: Question) -> Iterator[tuple[str, int]]:
     parts = urlsplit(routed_path(question.url))
     path = unquote(parts.path).lower()
     segments = [segment for segment in path.split("/") if segment]
     if not segments and not parts.query:
-        points["homepage"] += 6
+        yield "homepage", 6
     for label in (parts.hostname or "").split(".")[:-1]:
-        points.update(dict.fromkeys(_TYPES_BY_WORD.get(label, ()), 2))
+        yield from ((name, 2) for name in _TYPES_BY_WORD.get(label, ()))
     for at, segment in enumerate(segments):
         word = re.sub(r"\.\w{2,5}\Z", "", segment).replace("_", "-")
         is_last = at == len(segments) - 1
-        for name in _TYPES_BY_WORD.get(word, ()):
-            points[name] += 3 if is_last else 2
-        points.update(_by_position(word, is_last))
+        yield from ((name, 3 if is_last else 2) for name in _TYPES_BY_WORD.get(word, ()))
+        if word in _SHELVES and not is_last:
+            yield from (("product", 2), ("listing", -1))
+        if word in _LISTS and is_last:
+            yield "listing", 4
+        if word in _BOARDS and is_last:
+            yield "listing", 2
     if _DATED.search(path):
-        points["article"] += 3
+        yield "article", 3
     if re.search(r"(?:\A|&)(?:page|p|sort|filter\w*|category|cat)=", parts.query):
-        points["listing"] += 2
+        yield "listing", 2
     if re.search(r"(?:\A|&)(?:q|query|search|s|keyword)=", parts.query):
-        points["search"] += 4
-    return points
+        yield "search", 4
 
 
-def _by_position(word: str, is_last: bool) -> Counter[str]:
-    """What the place of a word tells: /products is a list, /products/red-shoe a product."""
-    points: Counter[str] = Counter()
-    if word in ("products", "shop", "store", "items", "produkte", "productos", "produits") and not is_last:
-        points.update({"product": 2, "listing": -1})
-    if word in ("blog", "news", "articles", "stories", "posts", "events", "jobs", "recipes", "questions") and is_last:
-        points.update({"listing": 4})
-    if word in ("forum", "forums", "community") and is_last:
-        points.update({"listing": 2})
-    return points
-
-
-def _by_title(question: Question) -> Counter[str]:
-    points: Counter[str] = Counter()
+def _by_title(question: Question) -> Iterator[tuple[str, int]]:
     title = question.title
     if _NOT_FOUND.search(title):
-        points["error"] += 8
+        yield "error", 8
     for word in set(_WORD_OF_SEGMENT.findall(title.lower())):
         if len(word) > 2:
-            points.update(dict.fromkeys(_TYPES_BY_WORD.get(word, ()), 1))
+            yield from ((name, 1) for name in _TYPES_BY_WORD.get(word, ()))
     if _QUESTION_TITLE.match(title):
-        points.update({"question": 1, "forum_thread": 1, "article": 1})
+        yield from (("question", 1), ("forum_thread", 1), ("article", 1))
     if _LIST_TITLE.search(title):
-        points["listing"] += 1
-    return points
+        yield "listing", 1
 
 
-def _by_metadata(question: Question) -> Counter[str]:
-    points: Counter[str] = Counter()
+def _by_metadata(question: Question) -> Iterator[tuple[str, int]]:
     metadata = question.content.metadata
     if metadata.get("published") or metadata.get("author"):
-        points["article"] += 2
-    og_type = metadata.get("og:type", "").lower()
-    if og_type == "article":
-        points["article"] += 1
-    if og_type in ("product", "product.item", "og:product"):
-        points["product"] += 4
-    if og_type == "product.group":
-        points["listing"] += 4
+        yield "article", 2
+    yield from _BY_OG_TYPE.get(metadata.get("og:type", "").lower(), ())
     kinds = Counter(str(one.get("@type")) for one in question.content.structured_data)
     if kinds["Product"] == 1:
-        points["product"] += 3
+        yield "product", 3
     elif kinds["Product"] > 3 or kinds["CollectionPage"]:
-        points["listing"] += 3
-    points["article"] += 3 * bool(kinds["Article"] or kinds["NewsArticle"] or kinds["BlogPosting"])
-    points["forum_thread"] += 4 * bool(kinds["DiscussionForumPosting"] or kinds["QAPage"] or kinds["Comment"] > 1)
-    points["question"] += 4 * bool(kinds["QAPage"])
-    points["service"] += 2 * bool(kinds["Service"] or kinds["LocalBusiness"] or kinds["ProfessionalService"])
-    points["documentation"] += 4 * bool(kinds["TechArticle"])
-    return points
+        yield "listing", 3
+    if kinds["Comment"] > 1 and not any(kinds[kind] for kind in ("DiscussionForumPosting", "QAPage")):
+        yield "forum_thread", 4
+    for names, name, value in _BY_SCHEMA_TYPE:
+        if any(kinds[kind] for kind in names):
+            yield name, value
 
 
-def _by_counts(question: Question) -> Counter[str]:
+def _by_counts(question: Question) -> Iterator[tuple[str, int]]:
     cues = Counter(question.content.cues)
-    points: Counter[str] = Counter()
     words = _count_words(question.text)
     if cues["password_inputs"]:
-        points.update({"login": 4} if cues["password_inputs"] == 1 else {"signup": 4})
+        yield "login" if cues["password_inputs"] == 1 else "signup", 4
     if cues["code_blocks"] >= 2:
-        points.update({"documentation": 3, "api_reference": 2})
-    if cues["price_count"] >= 8:
-        points.update({"listing": 3})
-    elif cues["price_count"]:
-        points.update({"product": 2})
+        yield from (("documentation", 3), ("api_reference", 2))
+    if cues["price_count"]:
+        yield ("listing", 3) if cues["price_count"] >= 8 else ("product", 2)
     if cues["add_to_cart"]:
-        points.update({"product": 1} if cues["add_to_cart"] < 6 else {"listing": 2})
+        yield ("product", 1) if cues["add_to_cart"] < 6 else ("listing", 2)
     if cues["article_tags"] == 1:
-        points["article"] += 1
+        yield "article", 1
     elif cues["article_tags"] >= 4:
-        points.update({"listing": 1, "forum_thread": 1})
+        yield from (("listing", 1), ("forum_thread", 1))
     links_per_word = cues["link_count"] / words
     if links_per_word > 0.4:
-        points["listing"] += 2
+        yield "listing", 2
     elif words > 600 and links_per_word < 0.1:
-        points.update({"article": 1, "documentation": 1})
-    return points
+        yield from (("article", 1), ("documentation", 1))
 
 
 def _count_words(text: str) -> float:
-    """At least one. Of a long text it is an estimate by its beginning: a million words would take 80 MB to count."""
+    """Return the number of words, at least one. Of a long text it is an estimate by its beginning: a million words
+    would take 80 MB to count."""
     counted = text[:_COUNTED_CHARS]
     return max(len(counted.split()) * len(text) / max(1, len(counted)), 1)
 
 
-def _by_text(question: Question) -> Counter[str]:
-    points: Counter[str] = Counter()
+def _by_text(question: Question) -> Iterator[tuple[str, int]]:
     text = question.text[:_LOOKED_AT_CHARS]
     posters = len(_POSTERS.findall(text))
-    points["forum_thread"] += 3 if posters >= 10 else 1 if posters >= 4 else 0
-    points["product"] += min(3, len(_BUY.findall(text)))
-    points["service"] += min(4, len(_HIRE.findall(text)))
+    yield "forum_thread", 3 if posters >= 10 else 1 if posters >= 4 else 0
+    yield "product", min(3, len(_BUY.findall(text)))
+    yield "service", min(4, len(_HIRE.findall(text)))
     if _NOT_FOUND.search(text[:200]) and len(text) < 600:
-        points["error"] += 3
-    return points
+        yield "error", 3

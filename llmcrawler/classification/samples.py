@@ -1,4 +1,4 @@
-"""What is known of one template from its samples, and what a page of it should do next. No waiting happens here."""
+"""The samples of one template, and the next step of each of its pages. No waiting happens here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-# After a sample that disagrees, so many more are asked (DESIGN, "Templates").
+# After a sample that disagrees, so many more are asked.
 EXTRA_SAMPLES = 6
 
 # So many failed samples in a row, and the pages that wait for the template's first verdict wait no longer.
@@ -25,7 +25,7 @@ _CLEAR_MAJORITY = 0.75
 
 
 class Step(enum.Enum):
-    """What a page of the template does next."""
+    """The next step of a page of the template."""
 
     ASK = "ask"  # it is a sample: the model judges it, now
     ASK_PATIENTLY = "ask patiently"  # it is a sample, but nobody waits for it
@@ -124,15 +124,15 @@ class TemplateSamples:
 
     @property
     def confidence(self) -> float:
-        """How likely the next page has the majority's label: (agreeing + 1) / (samples + 2), Laplace's rule of
-        succession ("Essai philosophique sur les probabilités", 1814).
-        """
+        """The probability that the next page has the majority's label: (agreeing + 1) / (samples + 2), Laplace's rule
+        of succession ("Essai philosophique sur les probabilités", 1814)."""
         votes = Counter(self.labels.values())
         agreeing = votes.most_common(1)[0][1] if votes else 0
         return (agreeing + 1) / (len(self.labels) + 2)
 
     def take_settled_doubt(self) -> Mapping[str, str] | None:
-        """Once after each doubt, when its last sample is in: the labels by url, if they speak for two kinds of page."""
+        """Return the labels by url, once after each doubt, when its last sample is in and they speak for two kinds of
+        page."""
         if not self._in_doubt or self._extra_left or self._chosen or self._urgent_count:
             return None
         self._in_doubt = False
@@ -158,7 +158,7 @@ class TemplateSamples:
         )
 
     def to_json(self) -> list[int]:
-        """What has been counted; the labels are their pages' own."""
+        """Return what has been counted; the labels are their pages' own."""
         return [self.page_count, self._round, self._doubts, self._taken]
 
     @classmethod
@@ -175,7 +175,8 @@ class TemplateSamples:
         return was_chosen
 
     def _is_waited_for(self, may_ask: bool) -> bool:
-        """Samples are out, or chosen and about to be asked. Who may not ask must not wait for others in that state."""
+        """Whether samples are out, or chosen and about to be asked. Who may not ask must not wait for others in that
+        state."""
         return self._urgent_count > 0 or (may_ask and bool(self._chosen))
 
     @property
@@ -197,5 +198,6 @@ class TemplateSamples:
 
 
 def _round_of(page_count: int) -> int:
-    """Samples are due at pages 1, 4, 16, 64, ...: the number of the last of these; -1 before the first."""
+    """Return the round of samples, due at pages 1, 4, 16, 64, ...: the number of the last of these; -1 before the
+    first."""
     return (page_count.bit_length() - 1) // 2 if page_count > 0 else -1

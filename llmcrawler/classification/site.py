@@ -13,8 +13,8 @@ from llmcrawler.errors import LLMError
 from llmcrawler.urls import relative_url
 
 
-class Group:
-    """A template with its samples and sleepers."""
+class TemplateGroup:
+    """A template with its samples, and the pages that wait for them."""
 
     def __init__(self, template: str, samples: TemplateSamples) -> None:
         self.template = template
@@ -23,7 +23,7 @@ class Group:
         self._sleepers: list[asyncio.Future[None]] = []
 
     async def wait(self, url: str) -> None:
-        """Until something has changed in this group, as one of its waiting pages."""
+        """Wait, as one of its pages, until something has changed in this group."""
         samples = self.samples
         sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._sleepers.append(sleeper)
@@ -50,7 +50,7 @@ class SiteVerdicts:
     """
 
     def __init__(self) -> None:
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[str, TemplateGroup] = {}
         self._aliases: dict[str, str] = {}
         self._places: dict[str, str] = {}
         self._answers: dict[str, Answer] = {}
@@ -59,11 +59,11 @@ class SiteVerdicts:
         self._earlier: dict[str, Answer] = {}  # those of earlier crawls, by path and query
 
     def earlier(self, url: str) -> Answer | None:
-        """What the model said of this very page in an earlier crawl."""
+        """Return what the model said of this very page in an earlier crawl."""
         return self._earlier.get(relative_url(url))
 
     def page_type(self, url: str, template: str) -> str | None:
-        """The verdict of an earlier crawl: that of the page itself, else of its template."""
+        """Return the verdict of an earlier crawl: that of the page itself, else of its template."""
         answer = self.earlier(url)
         return answer.label if answer is not None else self.group(template).samples.majority
 
@@ -78,14 +78,14 @@ class SiteVerdicts:
         if url not in self._answers:
             del self._places[url]
 
-    def group(self, template: str) -> Group:
+    def group(self, template: str) -> TemplateGroup:
         template = self._resolve(template)
         if template not in self._groups:
-            self._groups[template] = Group(template, TemplateSamples())
+            self._groups[template] = TemplateGroup(template, TemplateSamples())
         return self._groups[template]
 
-    def group_of(self, url: str) -> Group:
-        """The group of a page that has entered and not left."""
+    def group_of(self, url: str) -> TemplateGroup:
+        """Return the group of a page that has entered and not left."""
         return self.group(self._places[url])
 
     def speaks_for(self, url: str, rivals: Iterable[str]) -> bool:
@@ -120,7 +120,7 @@ class SiteVerdicts:
             group.wake()
 
     def to_json(self) -> dict[str, Any]:
-        """The samples with the groups that they are in; urls without scheme and host."""
+        """Return the samples with the groups that they are in; urls without scheme and host."""
         return {
             "groups": {
                 template: group.samples.to_json()
@@ -135,7 +135,7 @@ class SiteVerdicts:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], origin: str) -> Self:
-        """Raises ValueError for anything else than `to_json` gives."""
+        """Read what `to_json` gave. Raises ValueError for anything else."""
         site = cls()
         try:
             for path, label, confidence, template, is_loose in value["answers"]:
@@ -146,7 +146,7 @@ class SiteVerdicts:
                     site._loose.add(url)
             labels = site._labels_by_template()
             for template, counts in value["groups"].items():
-                site._groups[template] = Group(template, TemplateSamples.from_json(counts, labels[template]))
+                site._groups[template] = TemplateGroup(template, TemplateSamples.from_json(counts, labels[template]))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not the verdicts of a site: {error!r}") from error
         return site

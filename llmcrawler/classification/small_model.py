@@ -1,4 +1,4 @@
-"""How a small model on the user's own processor is asked: by example, about one page a call, with little text.
+"""The prompt for a small model on the user's own processor: by example, about one page a call, with little text.
 
 Without the examples a model of 1.5 billion parameters clings to a few labels and is right for 4 pages of 10.
 They stand before the question, so llama.cpp keeps its state after them from call to call.
@@ -146,7 +146,7 @@ def _examples(page_types: PageTypes) -> tuple[tuple[str, str], ...]:
 
 
 def _shorten(page: Mapping[str, Any]) -> dict[str, Any]:
-    """Of what `describe_page` gives, the fields that the examples have."""
+    """Return the fields that the examples have, of those that `describe_page` gives."""
     parts = [str(page.get("description", ""))[:_DESCRIPTION_CHARS], str(page.get("text", ""))]
     text = " ".join(part for part in parts if part)
     return {"url": page.get("url", ""), "title": page.get("title", ""), "text": text[:_TEXT_CHARS]}

@@ -39,6 +39,10 @@ _HASH_PREFIX = re.compile(
     r"^(?:css|sc|jsx|emotion|styled|svelte|astro|makestyles|jss|c|_)-(?=[A-Za-z0-9]{4,}(?:-\w+)*$)"
 )
 _HASH_PIECE = re.compile(r"[-_]+[A-Za-z0-9+]{5,10}$")
+# Names that may be of that kind: enough to trust them less, too little to leave them out.
+_MAYBE_HASH = re.compile(
+    r"^(?:css|sc|jsx|emotion|styled|svelte|jss)-|^[a-z]{4,6}[A-Z][A-Za-z]{3}$|(?=.*\d)(?=.*[A-Z])[A-Za-z0-9_-]{5,}$"
+)
 
 
 def fingerprint(page: list[Token]) -> frozenset[str]:
@@ -159,6 +163,11 @@ def fold_class(token: str) -> str:
     elif _is_hash(token):
         return ""
     return _DIGITS.sub("0", token)
+
+
+def may_be_hash(token: str) -> bool:
+    """Whether a class name may have been derived from a hash: then it holds until the site's next build only."""
+    return _MAYBE_HASH.search(token) is not None
 
 
 def _is_hash(text: str) -> bool:

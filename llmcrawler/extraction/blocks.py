@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Final
 
 from lxml import etree
 
 from llmcrawler.errors import TooCostly
-from llmcrawler.extraction.json_paths import leaves
-from llmcrawler.extraction.queries import Source
-from llmcrawler.extraction.tree import INLINE_TAGS, SILENT_TAGS, fold, parse_tree, text_of
-from llmcrawler.extraction.work import BLOCK_STEPS, LESSON_STEPS, Work
+from llmcrawler.extraction.queries import PageSource, json_leaves
+from llmcrawler.extraction.tree import (
+    BLOCK_STEPS,
+    INLINE_TAGS,
+    SILENT_TAGS,
+    TRAINING_STEPS,
+    Work,
+    fold,
+    line_up,
+    parse_tree,
+    text_of,
+)
 
 # Attributes that carry data of their own, by tag; "" stands for any tag.
 _DATA_ATTRIBUTES: Final = {
@@ -55,7 +64,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """What a block's text was taken from: an element's text, one of its non-blank text nodes (`text_index`, from 1),
+    """The source of a block's text: an element's text, one of its non-blank text nodes (`text_index`, from 1),
     one of its attributes, or a value of the page's JSON-LD (`json_path`, then there is no element).
     """
 
@@ -86,7 +95,7 @@ class PageBlocks:
 
     def __init__(self, html: str, url: str = "") -> None:
         self.url = url
-        self.source = Source(parse_tree(html), Work(LESSON_STEPS))
+        self.source = PageSource(parse_tree(html), Work(TRAINING_STEPS))
         blocks: list[Block] = []
         spots: dict[int, Spot] = {}
         with suppress(TooCostly):  # what was found by then is shown
@@ -102,6 +111,7 @@ class PageBlocks:
         return self.source.root
 
     def listed(self) -> BlockList:
+        """Return the blocks without the page."""
         elements = ((block.text, self.spots[block.n].element) for block in self.blocks)
         names: dict[etree._Element, str] = {}
         return BlockList(
@@ -124,16 +134,13 @@ class PageBlocks:
         # Behind the body: what a visitor sees is pointed at before what was written for machines.
         if head is not None:
             yield from _head_pieces(head)
-        for path, value in leaves(self.source.json_ld):
+        for path, value in json_leaves(self.source.json_ld):
             yield value, f"json-ld {path}", Spot(None, json_path=path)
 
 
 def _path(element: etree._Element, names: dict[etree._Element, str]) -> str:
-    line = []
-    node: etree._Element | None = element
-    while node is not None and node not in names:
-        line.append(node)
-        node = node.getparent()
+    """The way from the root to an element; `names` remembers those of the elements on it."""
+    line = list(takewhile(lambda node: node not in names, line_up(element)))
     for node in reversed(line):
         parent = node.getparent()
         own = _DIGITS.sub("", f"{node.tag}.{node.get('class') or ''}")
@@ -144,18 +151,15 @@ def _path(element: etree._Element, names: dict[etree._Element, str]) -> str:
 
 
 def repeated_texts(pages: Sequence[BlockList]) -> frozenset[str]:
-    """Texts that stand on nearly all pages of a template: its frame and its labels, not a page's own data."""
-    counts: dict[str, int] = {}
-    for page in pages:
-        for text in page.texts:
-            counts[text] = counts.get(text, 0) + 1
+    """Return the texts on nearly all pages of a template: its frame and its labels, not a page's own data."""
+    counts = Counter(text for page in pages for text in page.texts)
     enough = max(2, 0.8 * len(pages))
     return frozenset(text for text, count in counts.items() if count >= enough)
 
 
 def shown_blocks(page: BlockList, repeated: Collection[str], budget_tokens: int) -> tuple[Block, ...]:
-    """The blocks of a page that fit a budget of tokens (4 characters each), in document order but for the boilerplate,
-    which comes last and is left out first. Then go links, and at last long texts lose their ends.
+    """Return the blocks of a page that fit a budget of tokens (4 characters each), in document order but for the
+    boilerplate, which comes last and is left out first. Then go links, and at last long texts lose their ends.
     """
     own = {block.n for block in page.blocks if block.text not in repeated}
     beside = {n - 1 for n in own} | {n - 2 for n in own}

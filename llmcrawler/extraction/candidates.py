@@ -1,23 +1,34 @@
-"""Selectors that could find again what the model pointed at.
+"""Selectors that could find again what the annotator pointed at.
 
-Kinds of evidence, and what was measured of them: DESIGN, "Records". The order of trust is a prior only; how a candidate
-does on the pages decides.
+Each kind of evidence has a prior: how far it is trusted before it is tried. How a candidate does on the pages decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from lxml import etree
 
 from llmcrawler.extraction.blocks import Spot
-from llmcrawler.extraction.labels import is_mostly, label_queries, prefix_queries
+from llmcrawler.extraction.features import (
+    CLASS,
+    PATH,
+    anchors,
+    best_features,
+    common_features,
+    features_of,
+    is_mostly,
+    joined,
+    label_queries,
+    prefix_queries,
+    tag_feature,
+)
 from llmcrawler.extraction.model import Selector
 from llmcrawler.extraction.queries import is_bounded
-from llmcrawler.extraction.signs import CLASS, PATH, anchors, common_signs, joined, near_signs, signs_of, tag_sign
-from llmcrawler.extraction.steps import absolute_path, line_up, steps_down, tags_down
+from llmcrawler.extraction.tree import absolute_path, line_up, steps_down, tags_down
 
 STRUCTURED: Final = "structured-data"
 LABEL: Final = "label"
@@ -32,59 +43,70 @@ class Candidate:
 
 
 def candidates_for(spots: Sequence[Spot]) -> list[Candidate]:
-    """Selectors for one value, which stands at one spot, or for a list, whose items stand at several.
+    """Return selectors for one value, which stands at one spot, or for a list, whose items stand at several.
 
     Only such whose work is counted: an element may have any name.
     """
+    return best_of_each(one for one in _all(spots) if is_bounded(one.selector))
+
+
+def best_of_each(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Return each selector once, with the highest prior that it has."""
     found: dict[tuple[str, str | None], Candidate] = {}
-    for candidate in _all(spots):
-        if not is_bounded(candidate.selector):
-            continue
-        key = (candidate.selector.query, candidate.selector.attribute)
-        if key not in found or found[key].prior < candidate.prior:
-            found[key] = candidate
+    for one in candidates:
+        key = (one.selector.query, one.selector.attribute)
+        if key not in found or found[key].prior < one.prior:
+            found[key] = one
     return list(found.values())
 
 
 def candidates_within(row: etree._Element, spot: Spot) -> Iterator[Candidate]:
-    """Selectors for a value relative to the element of a repeated group that it stands in; as `candidates_for`."""
+    """Yield selectors for a value relative to the row of a repeated group that it stands in; as `candidates_for`."""
     return (one for one in _within(row, spot) if is_bounded(one.selector))
 
 
+def started_with(element: etree._Element, prefix: str) -> Iterator[Candidate]:
+    """Yield selectors for what starts with a label."""
+    found = (Candidate(_xpath(query, LABEL), prior) for query, prior in prefix_queries(element, prefix))
+    return (one for one in found if is_bounded(one.selector))
+
+
+def _xpath(query: str, evidence: str, attribute: str | None = None) -> Selector:
+    return Selector(query, "xpath", attribute, None, evidence)
+
+
+def _css(query: str, evidence: str, attribute: str | None = None) -> Selector:
+    return Selector(query, "css", attribute, None, evidence)
+
+
+def _text_step(spot: Spot) -> str:
+    """The XPath step from an element to the text node of it that a spot is; "" for the whole element."""
+    return f"/text()[normalize-space()][{spot.text_index}]" if spot.text_index else ""
+
+
 def _within(row: etree._Element, spot: Spot) -> Iterator[Candidate]:
-    element = spot.element
+    element, tail = spot.element, _text_step(spot)
     assert element is not None
-    tail = f"/text()[normalize-space()][{spot.text_index}]" if spot.text_index else ""
 
     def relative(css: str, xpath: str, evidence: str, prior: float) -> Candidate:
-        if tail:
-            return Candidate(Selector(f".//{xpath}{tail}", "xpath", None, None, evidence), prior)
-        return Candidate(Selector(css, "css", spot.attribute, None, evidence), prior)
+        selector = _xpath(f".//{xpath}{tail}", evidence) if tail else _css(css, evidence, spot.attribute)
+        return Candidate(selector, prior)
 
     if element is row:
-        yield Candidate(Selector(f".{tail}", "xpath", spot.attribute, None, PATH), 0.5)
+        yield Candidate(_xpath(f".{tail}", PATH, spot.attribute), 0.5)
         return
-    for sign in signs_of(element):
-        yield relative(sign.css, sign.xpath, sign.evidence, sign.prior)
-    yield relative(str(element.tag), str(element.tag), PATH, 0.3)
+    for feature in [*features_of(element), tag_feature(element)]:
+        yield relative(feature.css, feature.xpath, feature.evidence, feature.prior)
     for parent in element.iterancestors():
         if parent is row:
             break
-        for anchor in near_signs(parent):
-            evidence, prior = joined(anchor, tag_sign(element))
+        for anchor in best_features(parent):
+            evidence, prior = joined(anchor, tag_feature(element))
             yield relative(f"{anchor.css} {element.tag}", f"{anchor.xpath}//{element.tag}", evidence, prior)
     _, xpath = steps_down(row, element)
-    yield Candidate(Selector(f"./{xpath}{tail}", "xpath", spot.attribute, None, PATH), 0.4 - 0.04 * xpath.count("/"))
+    yield Candidate(_xpath(f"./{xpath}{tail}", PATH, spot.attribute), 0.4 - 0.04 * xpath.count("/"))
     for query, prior in label_queries(element, spot.text_index):
-        yield Candidate(Selector(f".{query}", "xpath", spot.attribute, None, LABEL), prior)
-
-
-def started_with(element: etree._Element, prefix: str) -> Iterator[Candidate]:
-    """Selectors for what starts with a label."""
-    for query, prior in prefix_queries(element, prefix):
-        candidate = Candidate(Selector(query, "xpath", None, None, LABEL), prior)
-        if is_bounded(candidate.selector):
-            yield candidate
+        yield Candidate(_xpath(f".{query}", LABEL, spot.attribute), prior)
 
 
 def _all(spots: Sequence[Spot]) -> Iterator[Candidate]:
@@ -100,32 +122,30 @@ def _all(spots: Sequence[Spot]) -> Iterator[Candidate]:
 
 
 def _for_one(spot: Spot) -> Iterator[Candidate]:
-    element = spot.element
+    element, tail = spot.element, _text_step(spot)
     assert element is not None
-    tail = f"/text()[normalize-space()][{spot.text_index}]" if spot.text_index else ""
 
-    def css_or_xpath(css: str, xpath: str, evidence: str, prior: float) -> Candidate:
+    def anywhere(css: str, xpath: str, evidence: str, prior: float) -> Candidate:
         if tail:
-            return Candidate(Selector(xpath + tail, "xpath", None, None, evidence), prior - 0.05)
-        return Candidate(Selector(css, "css", spot.attribute, None, evidence), prior)
+            return Candidate(_xpath(f"//{xpath}{tail}", evidence), prior - 0.05)
+        return Candidate(_css(css, evidence, spot.attribute), prior)
 
-    signs = list(signs_of(element))
-    for sign in signs:
-        yield css_or_xpath(sign.css, f"//{sign.xpath}", sign.evidence, sign.prior)
+    features = list(features_of(element))
+    for feature in features:
+        yield anywhere(feature.css, feature.xpath, feature.evidence, feature.prior)
     for anchor, ancestor in anchors(element):
-        for sign in [*signs[:3], tag_sign(element)]:
-            evidence, prior = joined(anchor, sign)
-            yield css_or_xpath(f"{anchor.css} {sign.css}", f"//{anchor.xpath}//{sign.xpath}", evidence, prior)
+        for feature in [*features[:3], tag_feature(element)]:
+            evidence, prior = joined(anchor, feature)
+            yield anywhere(f"{anchor.css} {feature.css}", f"{anchor.xpath}//{feature.xpath}", evidence, prior)
         css, xpath = steps_down(ancestor, element)
         evidence = anchor.evidence if anchor.evidence != CLASS and ">" not in css and ":" not in css else PATH
         prior = 0.55 * anchor.prior + 0.1 - 0.04 * css.count(">")
-        yield css_or_xpath(f"{anchor.css} > {css}", f"//{anchor.xpath}/{xpath}", evidence, prior)
+        yield anywhere(f"{anchor.css} > {css}", f"{anchor.xpath}/{xpath}", evidence, prior)
     for query, prior in label_queries(element, spot.text_index):
-        yield Candidate(Selector(query, "xpath", spot.attribute, None, LABEL), prior)
-    yield Candidate(Selector(absolute_path(element) + tail, "xpath", spot.attribute, None, PATH), 0.1)
+        yield Candidate(_xpath(query, LABEL, spot.attribute), prior)
+    yield Candidate(_xpath(absolute_path(element) + tail, PATH, spot.attribute), 0.1)
     if tail:
-        whole = Spot(element)
-        yield from (Candidate(one.selector, one.prior - 0.1) for one in _for_one(whole))
+        yield from (Candidate(one.selector, one.prior - 0.1) for one in _for_one(Spot(element)))
 
 
 def _for_list(spots: Sequence[Spot]) -> Iterator[Candidate]:
@@ -135,27 +155,27 @@ def _for_list(spots: Sequence[Spot]) -> Iterator[Candidate]:
         return
     tail = "/text()[normalize-space()]" if all(spot.text_index for spot in spots) else ""
     for css, xpath, evidence, prior in _list_queries(elements):
-        if tail or not css:
-            yield Candidate(Selector(xpath + tail, "xpath", spots[0].attribute, None, evidence), prior)
-        else:
-            yield Candidate(Selector(css, "css", spots[0].attribute, None, evidence), prior)
+        attribute = spots[0].attribute
+        is_css = css and not tail
+        yield Candidate(_css(css, evidence, attribute) if is_css else _xpath(xpath + tail, evidence, attribute), prior)
 
 
 def _list_queries(elements: Sequence[etree._Element]) -> Iterator[tuple[str, str, str, float]]:
-    """(CSS or "", XPath, evidence, prior)"""
-    common = common_signs(elements)
-    for sign in common:
-        yield sign.css, f"//{sign.xpath}", sign.evidence, sign.prior - 0.05
+    """Selectors for a list, as (CSS or "", XPath, evidence, prior)."""
+    common = common_features(elements)
+    for feature in common:
+        yield feature.css, f"//{feature.xpath}", feature.evidence, feature.prior - 0.05
     for holder in _holders(elements):
         steps = tags_down(holder, elements[0])
         if any(tags_down(holder, element) != steps for element in elements[1:]):
             continue
         css_down, down = " > ".join(steps), "/".join(steps)
-        for anchor in near_signs(holder):
+        for anchor in best_features(holder):
             prior = 0.75 * anchor.prior + 0.15 - 0.03 * len(steps)
             yield f"{anchor.css} > {css_down}", f"//{anchor.xpath}/{down}", anchor.evidence, prior
-            for sign in common[:2]:
-                yield f"{anchor.css} {sign.css}", f"//{anchor.xpath}//{sign.xpath}", *joined(anchor, sign)
+            for feature in common[:2]:
+                css, xpath = f"{anchor.css} {feature.css}", f"//{anchor.xpath}//{feature.xpath}"
+                yield css, xpath, *joined(anchor, feature)
         for query, prior in label_queries(holder, None) if is_mostly(holder, elements) else ():
             yield "", f"{query}/{down}", LABEL, prior - 0.03 * len(steps)
         for anchor, ancestor in anchors(holder):
@@ -164,8 +184,8 @@ def _list_queries(elements: Sequence[etree._Element]) -> Iterator[tuple[str, str
             yield f"{anchor.css} > {css} > {css_down}", f"//{anchor.xpath}/{xpath}/{down}", PATH, prior
 
 
-def _holders(elements: Sequence[etree._Element]) -> list[etree._Element]:
+def _holders(elements: Sequence[etree._Element]) -> Iterable[etree._Element]:
     """The lowest element that holds all (for a single one: its parent) and the two above."""
-    lines = [list(line_up(element)) for element in elements]
-    shared = [node for node in lines[0][1:] if all(node in line for line in lines[1:])]
-    return [node for node in shared if node.tag != "html"][:3]
+    lines = [set(line_up(element)) for element in elements[1:]]
+    shared = (node for node in elements[0].iterancestors() if all(node in line for line in lines))
+    return islice((node for node in shared if node.tag != "html"), 3)

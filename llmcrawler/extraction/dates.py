@@ -1,4 +1,4 @@
-"""Dates as people write them, as ISO 8601. A date is read only where the text has its day, month and year."""
+"""Dates as people write them, read as ISO 8601: only where the text has day, month and year."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
 from typing import Any, Final
 
-from llmcrawler.extraction.work import INLINE_STEPS, Work
+from llmcrawler.extraction.tree import INLINE_STEPS, Work
 
 _MAX_CHARS: Final = 60
 _YEARS: Final = range(1000, 2200)
@@ -39,7 +39,6 @@ _WRITTEN: Final = re.compile(
     rf"|(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?\.?(?: of)? (?P<month2>{_MONTH})\.?,?) (?P<year>\d{{4}}){_AT}",
     re.IGNORECASE,
 )
-_KNOWN_FORMS: Final = (_ISO_DATE, _ISO_DATETIME, _RFC_2822, _YEAR_FIRST, _YEAR_LAST, _WRITTEN)
 # Languages and locales that write the month first; those of East Asia write no year at the end.
 _MONTH_FIRST: Final = frozenset("en en-us en-ph en-bz fil tl es-us es-pr es-pa".split())
 _YEAR_AT_THE_END_IS_FOREIGN: Final = frozenset("zh ja ko hu mn lt".split())
@@ -61,10 +60,11 @@ _SAMPLE: Final = datetime(2021, 6, 15, 10, 20, 30)  # noqa: DTZ001 - texts mostl
 
 
 def read_date(text: str, lang: str = "", work: Work | None = None) -> str | None:
-    """A date, or a date and time where the text has one; `text` has its white space folded, `lang` is in lower case.
+    """Return a date, or a date and time where the text has one.
 
-    3/4/2024 is read as `lang` says; without it, it may be March or April, and is None. So is "yesterday". Raises
-    TooCostly where the words of a date have to be looked up and `work` has not enough left for that.
+    `text` has its white space folded, `lang` is in lower case. 3/4/2024 is read as `lang` says; without it, it may be
+    March or April, and is None. So is "yesterday". Raises TooCostly where the words of a date have to be looked up and
+    `work` has not enough left for that.
     """
     value, has_words = _in_numbers(text, lang[:_MAX_CHARS])
     return _lettered(text, lang[:_MAX_CHARS], work) if has_words else value
@@ -75,29 +75,19 @@ def _in_numbers(text: str, lang: str) -> tuple[str | None, bool]:
     """A date that needs no other words than English months, and whether a text may be one with other words."""
     if len(text) > _MAX_CHARS or not any(map(str.isdigit, text)):
         return None, False
-    if any(form.fullmatch(text) for form in _KNOWN_FORMS):
-        return _in_known_form(text, lang), False
+    for form, read in _KNOWN_FORMS:
+        if match := form.fullmatch(text):
+            return read(match, lang), False
     return None, _WORD.search(text) is not None
 
 
-def _in_known_form(text: str, lang: str) -> str | None:
-    if _ISO_DATE.fullmatch(text):
-        return _iso(lambda: datetime.fromisoformat(text), with_time=False)
-    if _ISO_DATETIME.fullmatch(text):
-        return _iso(lambda: datetime.fromisoformat(text.replace(" Z", "Z")), with_time=True)
-    if _RFC_2822.fullmatch(text):
-        return _iso(lambda: parsedate_to_datetime(text), with_time=True)
-    match = _YEAR_FIRST.fullmatch(text)
-    if match:
-        return _built(match, int(match["year"]), int(match["month"]), int(match["day"]))
-    match = _YEAR_LAST.fullmatch(text)
-    if match:
-        return _year_last(match, lang)
-    match = _WRITTEN.fullmatch(text)
-    if match:
-        month = _MONTHS[(match["month"] or match["month2"])[:3].lower()]
-        return _built(match, int(match["year"]), month, int(match["day"] or match["day2"]))
-    return None
+def _year_first(match: re.Match[str], _lang: str) -> str | None:
+    return _built(match, int(match["year"]), int(match["month"]), int(match["day"]))
+
+
+def _written(match: re.Match[str], _lang: str) -> str | None:
+    month = _MONTHS[(match["month"] or match["month2"])[:3].lower()]
+    return _built(match, int(match["year"]), month, int(match["day"] or match["day2"]))
 
 
 def _iso(read: Callable[[], datetime], *, with_time: bool) -> str | None:
@@ -134,8 +124,18 @@ def _year_last(match: re.Match[str], lang: str) -> str | None:
     return _built(match, year, month, day)
 
 
+_KNOWN_FORMS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], str | None]], ...]] = (
+    (_ISO_DATE, lambda match, _lang: _iso(lambda: datetime.fromisoformat(match[0]), with_time=False)),
+    (_ISO_DATETIME, lambda match, _: _iso(lambda: datetime.fromisoformat(match[0].replace(" Z", "Z")), with_time=True)),
+    (_RFC_2822, lambda match, _lang: _iso(lambda: parsedate_to_datetime(match[0]), with_time=True)),
+    (_YEAR_FIRST, _year_first),
+    (_YEAR_LAST, _year_last),
+    (_WRITTEN, _written),
+)
+
+
 def _month_first(lang: str) -> bool | None:
-    """None where the language does not say."""
+    """Whether a language writes the month first; None where it does not say."""
     language = lang.split("-", maxsplit=1)[0]
     return None if not lang or language in _YEAR_AT_THE_END_IS_FOREIGN else lang in _MONTH_FIRST
 
@@ -160,7 +160,7 @@ def _lettered(text: str, lang: str, work: Work | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Numbers:
-    """Where a text has its day, its year and its time of day. Of two short numbers the last is the year."""
+    """The places of a text's day, year and time of day. Of two short numbers the last is the year."""
 
     day: re.Match[str]
     year: re.Match[str]
@@ -212,7 +212,7 @@ _moments: dict[tuple[str, str], datetime | None] = {}
 
 
 def _moment(text: str, lang: str, work: Work | None) -> datetime | None:
-    """What dateparser reads."""
+    """The date that dateparser reads, remembered."""
     key = text, lang
     if key not in _moments:
         if work is not None:

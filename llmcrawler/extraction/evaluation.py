@@ -1,4 +1,4 @@
-"""Runs the steps of a selector on a page, in time linear in the page.
+"""The evaluation of a selector's steps on a page, in time linear in the page.
 
 libxml2 needs time quadratic in the page for some of them: it looks for the next sibling from each of thousands of
 siblings anew, compares each node that it found with all others, and reads the text of an element again for each element
@@ -16,8 +16,8 @@ from typing import Final
 
 from lxml import etree
 
-from llmcrawler.extraction.paths import ANY, TEXT, Path, Step
-from llmcrawler.extraction.work import Work
+from llmcrawler.extraction.paths import ANY, TEXT, Path, PathStep
+from llmcrawler.extraction.tree import Work
 
 # XPath's white space. Python's has more of it, such as the no-break space.
 _SPACE: Final = " \t\r\n"
@@ -39,7 +39,7 @@ Node = etree._Element | TextNode
 
 
 def evaluate(path: Path, element: etree._Element, work: Work) -> list[Node]:
-    """The nodes that a selector gives, each once and in document order, as libxml2 gives them.
+    """Return the nodes that a selector gives, each once and in document order, as libxml2 gives them.
 
     Raises TooCostly where they take more work than is left.
     """
@@ -54,7 +54,7 @@ def evaluate(path: Path, element: etree._Element, work: Work) -> list[Node]:
 
 
 def outermost(elements: Sequence[etree._Element], work: Work) -> list[etree._Element]:
-    """Those of some elements, given in document order, that are within none of the others."""
+    """Return those of some elements, given in document order, that are within none of the others."""
     if len(elements) < 2:
         return list(elements)
     some, within = set(elements), set()
@@ -72,13 +72,13 @@ def outermost(elements: Sequence[etree._Element], work: Work) -> list[etree._Ele
 class _Run:
     """One step of a selector, on the elements within `top`."""
 
-    def __init__(self, step: Step, top: etree._Element, work: Work) -> None:
+    def __init__(self, step: PathStep, top: etree._Element, work: Work) -> None:
         self._step = step
         self._top = top
         self._work = work
 
     def first(self, start: str) -> list[Node]:
-        """From where the selector starts."""
+        """Return the nodes that the step gives from where the selector starts."""
         if self._step.axis == "descendant":
             return self._descendants([self._top], with_self=start != "element")
         if start == "element":
@@ -86,7 +86,7 @@ class _Run:
         return self._chosen([iter([self._top] if self._step.tag in (ANY, self._top.tag) else [])])
 
     def after(self, nodes: Sequence[Node]) -> list[Node]:
-        """From the nodes that the step before gave."""
+        """Return the nodes that the step gives from those that the step before gave."""
         if self._step.axis == "following-sibling":
             return self._siblings(nodes)
         elements = [node for node in nodes if isinstance(node, etree._Element)]
@@ -159,7 +159,7 @@ class _Run:
     # -- tests --
 
     def _chosen(self, groups: Iterable[Iterator[Node]]) -> list[Node]:
-        """Of each group those that pass the tests, or the n-th of them."""
+        """The nodes of each group that pass the tests, or the n-th of them."""
         step, found = self._step, list[Node]()
         if step.nth is not None and not (step.reads_text or step.attributes or step.classes):
             for group in groups:
@@ -179,7 +179,7 @@ class _Run:
         return [[node for node in group[::-1] if texts.fit(node)][::-1] for group in kept[::-1]][::-1]
 
     def _marked(self, nodes: list[Node]) -> list[Node]:
-        """Those that have the attributes and classes."""
+        """The nodes that have the attributes and classes."""
         self._work.charge(1 + len(nodes))
         for name, value in self._step.attributes:
             nodes = [node for node in nodes if (has := node.get(name)) is not None and value in (None, has)]  # type: ignore[union-attr]
@@ -212,7 +212,7 @@ class _Run:
 class _Texts:
     """The texts of elements as far as one step's tests need them."""
 
-    def __init__(self, step: Step, work: Work) -> None:
+    def __init__(self, step: PathStep, work: Work) -> None:
         self._step = step
         self._work = work
         # One more character than is asked for tells a longer text from an equal one; two may be blanks at the ends.
@@ -276,6 +276,6 @@ def _texts_in(element: etree._Element, work: Work) -> Iterator[TextNode]:
 
 
 def _texts_within(element: etree._Element, work: Work) -> Iterator[TextNode]:
-    """Not in document order."""
+    """All texts within an element, not in document order."""
     for node in element.iter("*"):
         yield from _texts_in(node, work)

@@ -1,8 +1,8 @@
-"""What is learned of a template: its fields, and for each the selectors that find it. Plain values, kept as JSON."""
+"""Extractors: the fields of a template's records, and for each the selectors that find it. All kept as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, get_args
 
@@ -30,13 +30,13 @@ class Field:
 
     @property
     def key(self) -> str:
-        """What tells it from all other fields of the record."""
+        """The name that no other field of the record has."""
         return f"{self.group}.{self.name}" if self.group else self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Where a value stands on the pages of a template, and what of it is the value.
+    """A way to a value on the pages of a template, and the part of the text there that is the value.
 
     `query` selects elements (css, xpath), text nodes (xpath), or a value of the page's JSON-LD: `Product.offers.price`
     is the path behind the type of an object. Of an element the `attribute` is taken, else its text, white space
@@ -71,7 +71,7 @@ class FieldRule:
 
 @dataclass(frozen=True, slots=True)
 class Extractor:
-    """One variant of a template: what turns its pages into records without the LLM."""
+    """One variant of a template: the rules that turn its pages into records without the LLM."""
 
     page_type: str
     rules: tuple[FieldRule, ...]
@@ -86,20 +86,14 @@ class Extractor:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Extractor:
-        """Raises ValueError for anything else than `to_json` gives."""
+        """Read what `to_json` gave. Raises ValueError for anything else."""
         try:
-            return cls(
-                page_type=_text(value["page_type"]),
-                rules=tuple(
-                    FieldRule(
-                        _field(rule["field"]),
-                        tuple(_selector(one) for one in rule["selectors"]),
-                        bool(rule.get("joined", False)),
-                    )
-                    for rule in value["rules"]
-                ),
-                groups=tuple((_text(name), tuple(_selector(one) for one in rows)) for name, rows in value["groups"]),
+            rules = tuple(
+                FieldRule(_field(rule["field"]), _selectors(rule["selectors"]), bool(rule.get("joined", False)))
+                for rule in value["rules"]
             )
+            groups = tuple((_text(name), _selectors(rows)) for name, rows in value["groups"])
+            return cls(_text(value["page_type"]), rules, groups)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not an extractor: {error!r}") from error
 
@@ -111,11 +105,12 @@ def _field(value: Mapping[str, Any]) -> Field:
     return field
 
 
-def _selector(value: Mapping[str, Any]) -> Selector:
-    selector = Selector(**value)
-    if selector.language not in LANGUAGES or not isinstance(selector.query, str):
-        raise ValueError(f"not a selector: {value!r}")
-    return selector
+def _selectors(values: Iterable[Mapping[str, Any]]) -> tuple[Selector, ...]:
+    selectors = tuple(Selector(**value) for value in values)
+    for one in selectors:
+        if one.language not in LANGUAGES or not isinstance(one.query, str):
+            raise ValueError(f"not a selector: {one!r}")
+    return selectors
 
 
 def _text(value: object) -> str:

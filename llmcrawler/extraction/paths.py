@@ -19,8 +19,8 @@ ANY: Final = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """From an element to others: those on an axis with a tag (or "*", or text nodes) that pass all of its tests.
+class PathStep:
+    """The way from an element to others: those on an axis with a tag (or "*", or text nodes) that pass all tests.
 
     `nth_of_type` counts from 1 among the siblings of the tag, `nth` among those on the axis that pass the tests.
     `equal` and `prefix` are compared with the whole text, white space normalised.
@@ -43,15 +43,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """`start`: the document, the element that a selector is run on ("."), or this element and all within it (CSS)."""
+    """The steps of a selector. `start`: the document, the element that a selector is run on ("."), or this element and
+    all within it (CSS)."""
 
     start: Literal["document", "element", "within"]
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
 
 
 @lru_cache(maxsize=4096)
 def path_of(query: str, language: Language) -> Path | None:
-    """None for a selector that is none, or outside the part of CSS or XPath that is known here."""
+    """Parse a selector. None for one that is none, or outside the part of CSS or XPath that is known here."""
     return _css(query) if language == "css" else _xpath(query)
 
 
@@ -66,7 +67,7 @@ _COMBINATOR: Final = re.compile(r"[ \t\r\n\f]*>[ \t\r\n\f]*|[ \t\r\n\f]+")
 
 
 def _css(query: str) -> Path | None:
-    steps: list[Step] = []
+    steps: list[PathStep] = []
     at, axis = 0, "descendant"
     query = query.strip(" \t\r\n\f")
     while True:
@@ -86,7 +87,7 @@ def _css(query: str) -> Path | None:
         at, axis = combinator.end(), "child" if ">" in combinator[0] else "descendant"
 
 
-def _css_step(axis: Axis, compound: re.Match[str]) -> Step | None:
+def _css_step(axis: Axis, compound: re.Match[str]) -> PathStep | None:
     tag = (compound["tag"] or ANY).lower()
     attributes: list[tuple[str, str | None]] = []
     classes: list[str] = []
@@ -102,7 +103,7 @@ def _css_step(axis: Axis, compound: re.Match[str]) -> Step | None:
             nth = int(simple["nth"])
         else:
             attributes.append((simple["attribute"].lower(), simple["value"] and simple["value"].strip("\"'")))
-    return Step(axis, tag, tuple(attributes), tuple(classes), nth)
+    return PathStep(axis, tag, tuple(attributes), tuple(classes), nth)
 
 
 _CLASS: Final = r'contains\(concat\(" ", normalize-space\(@class\), " "\), " [^" \t\r\n]+ "\)'
@@ -125,7 +126,7 @@ def _xpath(query: str) -> Path | None:
     query = query.strip()
     at = 1 if query.startswith(".") else 0
     start: Literal["document", "element"] = "element" if at else "document"
-    steps: list[Step] = []
+    steps: list[PathStep] = []
     while at < len(query):
         match = _STEP.match(query, at)
         if match is None or (steps and steps[-1].tag == TEXT and not match["sibling"]):
@@ -138,7 +139,7 @@ def _xpath(query: str) -> Path | None:
     return Path(start, tuple(steps)) if steps or at else None
 
 
-def _xpath_step(match: re.Match[str], *, is_first: bool) -> Step | None:
+def _xpath_step(match: re.Match[str], *, is_first: bool) -> PathStep | None:
     axis: Axis = "descendant" if match["slash"] == "//" else "child"
     if match["sibling"]:
         if axis == "descendant" or is_first:
@@ -159,7 +160,7 @@ def _xpath_step(match: re.Match[str], *, is_first: bool) -> Step | None:
     # `//p[2]` counts among the children of each parent, which no learned selector asks for.
     if ("nth" in found and axis == "descendant") or (match["tag"] == TEXT and (attributes or "classes" in found)):
         return None
-    return Step(axis, match["tag"], tuple(attributes), **found)  # type: ignore[arg-type]
+    return PathStep(axis, match["tag"], tuple(attributes), **found)  # type: ignore[arg-type]
 
 
 def _test(test: re.Match[str]) -> tuple[str, object]:

@@ -1,4 +1,4 @@
-"""What of a text is the value, where it is only a part of it: learned from (text, value) pairs."""
+"""Patterns that take a value out of a longer text, learned from (text, value) pairs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from typing import Any, Final
 
 from llmcrawler.errors import TooCostly
-from llmcrawler.extraction.work import Work
+from llmcrawler.extraction.tree import Work
 
 _NUMBER: Final = r"[-+]?\d(?:[\d.,' ]*\d)?"
 _MAX_CONTEXT_CHARS: Final = 40
@@ -24,7 +24,7 @@ _MAX_JUDGES: Final = 200
 
 
 def learn_pattern(pairs: Sequence[tuple[str, str]]) -> str | None:
-    """The regular expression (one group) that takes the value out of most texts; None where the texts are the values.
+    """Return the regular expression (one group) that takes the value out of most texts; None where they are the values.
 
     Tried in this order, the first of those that fit most pairs wins: the text is the value; what stands before and
     after is constant but for its numbers; a piece between separators; the words next to the value are
@@ -35,15 +35,12 @@ def learn_pattern(pairs: Sequence[tuple[str, str]]) -> str | None:
     within = [(text, value) for text, value in pairs if text != value and value in text]
     if not within:
         return None
-    options: dict[str, None] = {}
-    for build in (_constant_around, *_PIECES, _words_beside, _word_and_number, _number):
-        for text, value in within[:_MAX_BUILDERS]:
-            pattern = build(text, value)
-            if pattern is not None:
-                options[pattern] = None
+    builders = (_constant_around, *_PIECES, _words_beside, _word_and_number, _number)
+    options = dict.fromkeys(build(text, value) for build in builders for text, value in within[:_MAX_BUILDERS])
+    fits = {one: _fits(one, pairs) for one in options if one is not None}
+    best = max(fits, key=lambda one: fits[one], default=None)
     whole = sum(text == value for text, value in pairs)
-    best = max(options, key=lambda one: _fits(one, pairs), default=None)
-    return best if best is not None and _fits(best, pairs) > whole else None
+    return best if best is not None and fits[best] > whole else None
 
 
 def _fits(pattern: str, pairs: Sequence[tuple[str, str]]) -> int:
@@ -54,7 +51,7 @@ def _fits(pattern: str, pairs: Sequence[tuple[str, str]]) -> int:
 
 
 def take(pattern: str, text: str) -> str | None:
-    """What a pattern takes out of a text; None where it does not match. Raises TooCostly where it takes too long."""
+    """Return what a pattern takes out of a text; None where it does not match. Raises TooCostly for a slow one."""
     if len(text) > _MAX_TEXT_CHARS:
         return None
     try:
@@ -65,7 +62,7 @@ def take(pattern: str, text: str) -> str | None:
 
 
 def taken(texts: Iterable[str], pattern: str | None, work: Work | None = None) -> list[str]:
-    """What a pattern takes out of texts; all of them where there is none. Raises TooCostly."""
+    """Return what a pattern takes out of texts; all of them where there is none. Raises TooCostly."""
     if pattern is None:
         return list(texts)
     found = []
@@ -80,7 +77,7 @@ def taken(texts: Iterable[str], pattern: str | None, work: Work | None = None) -
 
 @lru_cache(maxsize=4096)
 def compile_pattern(pattern: str) -> Any:
-    """Raises ValueError for what is no regular expression with one group."""
+    """Compile a pattern. Raises ValueError for what is no regular expression with one group."""
     import regex  # type: ignore[import-untyped]  # noqa: PLC0415 - re, with a limit of time; most crawls begin without
 
     try:
@@ -93,14 +90,14 @@ def compile_pattern(pattern: str) -> Any:
 
 
 def _cut(text: str, value: str) -> tuple[str, str]:
-    """What stands before and after a value, where it stands as a whole word if it does so anywhere."""
+    """The texts before and after a value, where it stands as a whole word if it does so anywhere."""
     word = re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text)
     start = word.start() if word else text.index(value)
     return text[:start], text[start + len(value) :]
 
 
 def _constant_around(text: str, value: str) -> str | None:
-    """What stands around a value, whatever numbers are in it."""
+    """The pattern of the texts around a value, whatever numbers are in them."""
     before, after = _cut(text, value)
     if max(len(before), len(after)) > _MAX_CONTEXT_CHARS:
         return None

@@ -1,29 +1,33 @@
-"""Runs selectors on a page: CSS and XPath on its tree, paths on its JSON-LD."""
+"""Selectors at work on a page: CSS and XPath on its elements, dotted paths on its JSON-LD."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Final
 
 from cssselect import HTMLTranslator, SelectorError
 from lxml import etree
 
 from llmcrawler.content.structured import json_ld
-from llmcrawler.extraction import json_paths
 from llmcrawler.extraction.evaluation import TextNode, evaluate
 from llmcrawler.extraction.model import Language, Selector
 from llmcrawler.extraction.paths import path_of
 from llmcrawler.extraction.patterns import taken
-from llmcrawler.extraction.tree import fold, text_of
-from llmcrawler.extraction.work import Work
+from llmcrawler.extraction.tree import Work, fold, text_of
 
-_TRANSLATOR = HTMLTranslator()
+_TRANSLATOR: Final = HTMLTranslator()
 # Of a selector that matches more, the rest is not looked at.
-_MAX_NODES = 1_000
+_MAX_NODES: Final = 1_000
+_MAX_DEPTH: Final = 6
+_MAX_JSON_VALUES: Final = 300
+_MAX_JSON_PATH_CHARS: Final = 200
+# Who publishes and where the page stands in the site: nothing of the thing that the page is about.
+_FRAME_TYPES: Final = frozenset({"WebSite", "SearchAction", "SiteNavigationElement", "WPHeader", "WPFooter"})
 
 
-class Source:
-    """A page that selectors run on: its tree and, read on demand, its JSON-LD. `work` is what it may take."""
+class PageSource:
+    """A page that selectors run on: its tree and, read on demand, its JSON-LD. `work` counts what they take."""
 
     def __init__(self, root: etree._Element, work: Work | None = None) -> None:
         self.root = root
@@ -43,7 +47,7 @@ class Source:
 
 @lru_cache(maxsize=4096)
 def compile_query(query: str, language: Language) -> etree.XPath:
-    """For libxml2. Raises ValueError for a query that is no CSS or XPath."""
+    """Compile a selector for libxml2. Raises ValueError for a query that is no CSS or XPath."""
     try:
         xpath = _TRANSLATOR.css_to_xpath(query) if language == "css" else query
         return etree.XPath(xpath, smart_strings=False)
@@ -57,7 +61,7 @@ def is_bounded(selector: Selector) -> bool:
 
 
 def nodes_at(element: etree._Element, selector: Selector, work: Work) -> list[Any]:
-    """The elements (or texts, for an XPath that ends in them) that a CSS or XPath selector gives below an element.
+    """Return the elements (or texts, for an XPath that ends in them) that a CSS or XPath selector gives in an element.
 
     Raises TooCostly where they take more work than is left.
     """
@@ -67,20 +71,20 @@ def nodes_at(element: etree._Element, selector: Selector, work: Work) -> list[An
     try:
         found = compile_query(selector.query, selector.language)(element)
     except etree.XPathError:
-        return []  # it is one by its form, and has a prefix or a function that is not known
+        return []  # well-formed, but with a prefix or a function that is not known
     work.charge(len(found) if isinstance(found, list) else 1)
     return found if isinstance(found, list) else [found]
 
 
-def texts_at(source: Source, selector: Selector) -> list[str]:
-    """What a selector gives on a page: texts, white space folded, none of them empty. Raises TooCostly."""
+def texts_at(source: PageSource, selector: Selector) -> list[str]:
+    """Return the texts that a selector gives on a page, white space folded, none of them empty. Raises TooCostly."""
     if selector.language == "json-ld":
-        return taken(json_paths.resolve(source.json_ld, selector.query), selector.pattern, source.work)
+        return taken(json_texts(source.json_ld, selector.query), selector.pattern, source.work)
     return texts_within(source.root, selector, source.work)
 
 
 def texts_within(element: etree._Element, selector: Selector, work: Work) -> list[str]:
-    """What a CSS or XPath selector gives within an element. Raises TooCostly."""
+    """Return the texts that a CSS or XPath selector gives within an element. Raises TooCostly."""
     texts = (_text(node, selector.attribute, work) for node in nodes_at(element, selector, work)[:_MAX_NODES])
     return taken([text for text in texts if text], selector.pattern, work)
 
@@ -94,3 +98,60 @@ def _text(node: Any, attribute: str | None, work: Work) -> str:
         text = node.get(attribute) or ""
     work.charge_text(len(text))
     return fold(text)
+
+
+def json_leaves(objects: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield (path, text) of each scalar in JSON-LD, white space folded; the items of a list share its path."""
+    given = 0
+    for one in objects:
+        kind = _type_name(one)
+        for path, value in _walk(one, kind, 0) if kind not in _FRAME_TYPES else ():
+            if len(path) > _MAX_JSON_PATH_CHARS:
+                continue
+            given += 1
+            if given > _MAX_JSON_VALUES:
+                return
+            yield path, value
+
+
+def json_texts(objects: Sequence[dict[str, Any]], path: str) -> list[str]:
+    """Return the texts at a path as `json_leaves` gives it, in document order."""
+    kind, *keys = path.split(".")
+    found: list[Any] = [one for one in objects if _type_name(one) == kind]
+    for key in keys:
+        found = [inner for value in found if isinstance(value, dict) for inner in _items(value.get(key))]
+    return [text for text in map(_json_text, found) if text]
+
+
+def _type_name(value: dict[str, Any]) -> str:
+    """The (first) schema.org type of an object, without its vocabulary; "Thing" where it says none."""
+    kind = value.get("@type")
+    if isinstance(kind, list):
+        kind = next((one for one in kind if isinstance(one, str)), None)
+    name = kind.rstrip("/").rsplit("/", 1)[-1].rsplit("#", 1)[-1] if isinstance(kind, str) else ""
+    return name.replace(".", "_") or "Thing"
+
+
+def _walk(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        if depth < _MAX_DEPTH:
+            for key, inner in value.items():
+                if not key.startswith("@") and "." not in key:
+                    yield from _walk(inner, f"{path}.{key}", depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _walk(inner, path, depth + 1 if isinstance(inner, list) else depth)
+    elif text := _json_text(value):
+        yield path, text
+
+
+def _items(value: Any) -> list[Any]:
+    if isinstance(value, list):
+        return [inner for item in value for inner in _items(item)]
+    return [] if value is None else [value]
+
+
+def _json_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return fold(str(value)) if isinstance(value, str | int | float) else ""

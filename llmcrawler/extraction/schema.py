@@ -8,13 +8,18 @@ from typing import Any, Final
 
 from llmcrawler.extraction.model import Field, FieldType
 
+# A date may have a time, which the format "date" would refuse.
+_TYPE_DETAILS: Final[Mapping[str, dict[str, str]]] = {
+    "url": {"format": "uri"},
+    "date": {"pattern": r"^\d{4}-\d{2}-\d{2}"},
+}
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a user asks for: the schema as the model is shown it, its fields, and the page types that it is for (none:
-    all that have records)."""
+    """The record that a user asks for: the schema as the model is shown it, its fields, and the page types that it is
+    for (none: all that have records)."""
 
     schema: Mapping[str, Any]
     fields: tuple[Field, ...]
@@ -22,7 +27,7 @@ class Wanted:
 
 
 def schema_of(fields: Sequence[Field], title: str = "") -> dict[str, Any]:
-    """The JSON Schema of a record of these fields: every property may be null, there are no others."""
+    """Return the JSON Schema of a record of these fields: every property may be null, there are no others."""
     root = _Node()
     for one in fields:
         node = root
@@ -65,16 +70,11 @@ def _property(one: Field) -> dict[str, Any]:
 
 def _scalar(kind: FieldType, *, nullable: bool) -> dict[str, Any]:
     plain = "string" if kind in ("date", "url") else kind
-    shape: dict[str, Any] = {"type": [plain, "null"] if nullable else plain}
-    if kind == "url":
-        shape["format"] = "uri"
-    if kind == "date":  # it may have a time, which the format "date" would refuse
-        shape["pattern"] = r"^\d{4}-\d{2}-\d{2}"
-    return shape
+    return {"type": [plain, "null"] if nullable else plain, **_TYPE_DETAILS.get(kind, {})}
 
 
 def assemble(fields: Sequence[Field], values: Mapping[str, Any]) -> dict[str, Any]:
-    """A record with every field, null where `values` has none: an empty list is null too, as nothing was found.
+    """Return a record with every field, null where `values` has none: an empty list is null too, as nothing was found.
 
     `values` are by key; those of a group stand under its name, as a list of objects whose values are by field name.
     """
@@ -84,13 +84,18 @@ def assemble(fields: Sequence[Field], values: Mapping[str, Any]) -> dict[str, An
             value = values.get(one.key)
             _put(record, one.name, None if value == [] else value)
     for group in dict.fromkeys(one.group for one in fields if one.group):
-        names = [one.name for one in fields if one.group == group]
-        _put(record, group, [_row(names, given) for given in values.get(group) or ()] or None)
+        rows: list[dict[str, Any]] = []
+        for given in values.get(group) or ():
+            rows.append({})
+            for one in fields:
+                if one.group == group:
+                    _put(rows[-1], one.name, given.get(one.name))
+        _put(record, group, rows or None)
     return record
 
 
 def completed(fields: Sequence[Field], record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record with exactly these fields: null where it has none, also in the objects of its lists."""
+    """Return the record with exactly these fields: null where it has none, also in the objects of its lists."""
     shape = assemble(fields, {one.group: [{}] for one in fields if one.group})
     filled: dict[str, Any] = _filled(shape, record)
     return filled
@@ -105,13 +110,6 @@ def _filled(shape: Any, value: Any) -> Any:
     return value
 
 
-def _row(names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
-    row: dict[str, Any] = {}
-    for name in names:
-        _put(row, name, given.get(name))
-    return row
-
-
 def _put(record: dict[str, Any], path: str, value: Any) -> None:
     *parents, last = path.split(".")
     for part in parents:
@@ -123,21 +121,17 @@ def _put(record: dict[str, Any], path: str, value: Any) -> None:
 
 
 def reconcile(known: Sequence[Field], more: Sequence[Field]) -> tuple[Field, ...]:
-    """The fields of two answers about one template: a list if either says so, of a type that holds both's values."""
+    """Merge the fields of two answers about one template: a list if either says so, of a type that holds both."""
     merged = {one.key: one for one in known}
     for one in more:
-        old = merged.get(one.key)
-        merged[one.key] = one if old is None else _merged(old, one)
+        old = merged.get(one.key, one)
+        kind = wider_type(old.type, one.type)
+        merged[one.key] = Field(old.name, kind, old.many or one.many, old.description or one.description, old.group)
     return tuple(merged.values())
 
 
-def _merged(old: Field, new: Field) -> Field:
-    kind = wider_type(old.type, new.type)
-    return Field(old.name, kind, old.many or new.many, old.description or new.description, old.group)
-
-
 def wider_type(one: FieldType | None, other: FieldType | None) -> FieldType | None:
-    """The type that holds the values of both. None is no word on it, so the other's holds."""
+    """Return the type that holds the values of both. None says nothing of it, so the other's holds."""
     if one == other or other is None:
         return one
     if one is None:

@@ -1,4 +1,4 @@
-"""How a small model on the user's own processor is asked to point: by example, about one page a call, with few blocks.
+"""The prompt for a small model on the user's own processor: by example, about one page a call, with few blocks.
 
 A model of 1.5 billion parameters copies a short text without a fault and then gives it the number of some other block.
 So it is asked for the texts of the user's own fields, and the first block that has that very text is the one meant:
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from llmcrawler.extraction.blocks import Block
 from llmcrawler.extraction.model import Field
-from llmcrawler.extraction.prompt import PROMPT_VERSION, Prompt, ShownPage, induce_document, strict
+from llmcrawler.extraction.prompt import PROMPT_VERSION, Prompt, ShownPage, induce_document, list_of, strict
 from llmcrawler.extraction.schema import Wanted
 from llmcrawler.extraction.tree import fold
 
@@ -73,9 +73,9 @@ _EXAMPLES: Final[tuple[tuple[str, str, tuple[tuple[int, str, str], ...], dict[st
 )
 
 
-def prompt_for(wanted: Wanted | None, *, small_model: bool) -> Prompt:
-    """Without wanted fields a small model is asked as others are: it has to name the fields itself."""
-    if not small_model or wanted is None:
+def prompt_for(requested: Wanted | None, *, small_model: bool) -> Prompt:
+    """Return how a model is asked. Without requested fields a small one, too, has to name the fields itself."""
+    if not small_model or requested is None:
         return Prompt()
     return Prompt(
         version=f"{PROMPT_VERSION}/{_VERSION}",
@@ -89,16 +89,15 @@ def prompt_for(wanted: Wanted | None, *, small_model: bool) -> Prompt:
 
 
 def _document(
-    page_type: str, wanted: Wanted | None, pages: Sequence[ShownPage], known_fields: Sequence[Field] = ()
+    page_type: str, requested: Wanted | None, pages: Sequence[ShownPage], known_fields: Sequence[Field] = ()
 ) -> dict[str, Any]:
     """The contract's document with few and short blocks, and of the schema names and descriptions only."""
-    fields = wanted.fields if wanted is not None else ()
+    fields = requested.fields if requested is not None else ()
     has_urls = any(one.type == "url" for one in fields)
     # Without the title, which is that of the site as well: it would be copied from there, and is no block.
     shown = [ShownPage(page.id, page.url, "", _few(page.blocks, has_urls=has_urls)) for page in pages]
-    document = induce_document(page_type, wanted, shown, known_fields)
     described = {one.key: {"description": one.description} if one.description else {} for one in fields}
-    return {**document, "schema": {"properties": described}}
+    return {**induce_document(page_type, requested, shown, known_fields), "schema": {"properties": described}}
 
 
 def _few(blocks: Sequence[Block], *, has_urls: bool) -> tuple[Block, ...]:
@@ -116,17 +115,14 @@ def _cut(text: str) -> str:
     return text if len(text) <= _TEXT_CHARS else text[:_TEXT_CHARS].rsplit(" ", 1)[0] + " …"
 
 
-def _answer_schema(page_ids: Sequence[str], wanted: Wanted | None) -> dict[str, Any]:
-    fields = wanted.fields if wanted is not None else ()
+def _answer_schema(page_ids: Sequence[str], requested: Wanted | None) -> dict[str, Any]:
+    fields = requested.fields if requested is not None else ()
     value = {
         "field": {"type": "string", "enum": [one.key for one in fields]},
         "quote": {"type": "string", "maxLength": _MAX_QUOTE_CHARS},
     }
     most = sum(_MAX_VALUES_OF_A_LIST if one.many or one.group else 1 for one in fields)
-    page = {
-        "id": {"type": "string", "enum": list(page_ids)},
-        "values": {"type": "array", "items": strict(value), "maxItems": most},
-    }
+    page = {"id": {"type": "string", "enum": list(page_ids)}, "values": list_of(strict(value), most)}
     count = len(page_ids)
     return strict({"pages": {"type": "array", "items": strict(page), "minItems": count, "maxItems": count}})
 
@@ -149,16 +145,16 @@ def _with_block(value: Any, texts: Mapping[int, str]) -> Any:
     quote = fold(value["quote"]) if isinstance(value, dict) and isinstance(value.get("quote"), str) else ""
     if not quote:
         return value
-    holding = sorted(
-        (n for n, text in texts.items() if quote in text), key=lambda n: (texts[n] != quote, len(texts[n]))
-    )
+    holding = [n for n, text in texts.items() if quote in text]
+    best = min(holding, key=lambda n: (texts[n] != quote, len(texts[n])), default=next(iter(texts), None))
     # A text that is on the page nowhere points at nothing: parse_answer counts it.
-    return {**value, "blocks": holding[:1] or list(texts)[:1]}
+    return {**value, "blocks": [] if best is None else [best]}
 
 
 def _turn(
     page_type: str, url: str, blocks: Sequence[tuple[int, str, str]], values: Mapping[str, int]
 ) -> tuple[str, str]:
+    """An example as user message and answer."""
     texts = {n: text for n, text, _ in blocks}
     page = ShownPage("1", url, "", tuple(Block(*one) for one in blocks))
     question = {**induce_document(page_type, None, [page]), "schema": {"properties": {name: {} for name in values}}}

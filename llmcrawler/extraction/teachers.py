@@ -1,4 +1,4 @@
-"""Who points at the values of sample pages: the model, or the page's own structured data where there is no model."""
+"""Annotators, who point at the values of pages: the model, or a page's own structured data where there is none."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from llmcrawler.errors import BudgetSpent, LLMUnavailable
+from llmcrawler.extraction.answers import Induced, parse_answer, snake_case
 from llmcrawler.extraction.blocks import Block
-from llmcrawler.extraction.field_names import snake_case
-from llmcrawler.extraction.induction import Teacher
 from llmcrawler.extraction.model import Field
-from llmcrawler.extraction.prompt import TASK, Induced, ShownPage, parse_answer
-from llmcrawler.extraction.samples import Pointed
+from llmcrawler.extraction.prompt import TASK, ShownPage
 from llmcrawler.extraction.schema import Wanted
 from llmcrawler.extraction.small_model import prompt_for
+from llmcrawler.extraction.training_set import Pointed
 from llmcrawler.llm import AnswerStore, AskLLM, cache_key, estimate_tokens
 
 _ANSWER_TOKENS_AROUND: Final = 1_500
@@ -47,6 +46,14 @@ _SYNONYMS: Final = {
 }
 
 
+class Teacher(Protocol):
+    """Points at the values of pages."""
+
+    async def point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:
+        """Name the fields of pages and point at their values. Raises LLMUnavailable, LLMFailed or BadAnswer."""
+        ...
+
+
 class LLMTeacher:
     """Asks the model, each question once: answers that were good stay in the cache."""
 
@@ -55,29 +62,35 @@ class LLMTeacher:
         ask: AskLLM,
         model_name: Callable[[], Awaitable[str]],
         *,
-        wanted: Wanted | None = None,
+        requested: Wanted | None = None,
         cache: AnswerStore | None = None,
         pages_a_call: int = 7,
         small_model: bool = False,
     ) -> None:
         self._ask = ask
         self._model_name = model_name
-        self._wanted = wanted
+        self._requested = requested
         self._cache = cache
-        self._prompt = prompt_for(wanted, small_model=small_model)
+        self._prompt = prompt_for(requested, small_model=small_model)
         self._pages_a_call = self._prompt.most_pages or pages_a_call
 
     async def point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:
         """Raises LLMUnavailable, LLMFailed or BadAnswer."""
-        answers = [
-            await self._point(page_type, pages[start : start + self._pages_a_call], known_fields)
-            for start in range(0, len(pages), self._pages_a_call)
-        ]
-        return answers[0] if len(answers) == 1 else _together(answers)
+        most = self._pages_a_call
+        calls = [pages[start : start + most] for start in range(0, len(pages), most)]
+        answers = [await self._point(page_type, shown, known_fields) for shown in calls]
+        if len(answers) == 1:
+            return answers[0]
+        return Induced(
+            tuple(field for one in answers for field in one.fields),
+            {page: values for one in answers for page, values in one.values.items()},
+            sum((one.dropped for one in answers), Counter[str]()),
+            frozenset().union(*(one.missing for one in answers)),
+        )
 
     async def _point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:
         prompt = self._prompt
-        document = prompt.document(page_type, self._wanted, pages, known_fields)
+        document = prompt.document(page_type, self._requested, pages, known_fields)
         key = ""
         if self._cache is not None:
             key = cache_key(await self._model_name(), prompt.version, TASK, document)
@@ -88,7 +101,7 @@ class LLMTeacher:
             TASK,
             prompt.system,
             document,
-            prompt.schema([page.id for page in pages], self._wanted),
+            prompt.schema([page.id for page in pages], self._requested),
             salvage=True,
             max_answer_tokens=_ANSWER_TOKENS_AROUND + _ANSWER_TOKENS_PER_PAGE * len(pages),
             examples=prompt.examples,
@@ -99,22 +112,22 @@ class LLMTeacher:
         return induced
 
     async def _parsed(self, document: dict[str, Any], answer: Any) -> Induced:
-        """In a thread: each text that the model takes for a date is read as one."""
-        return await asyncio.to_thread(
-            lambda: parse_answer(document, self._prompt.read(document, answer), self._wanted)
-        )
+        """Check an answer, in a thread: each text that the model takes for a date is read as one."""
+        read = self._prompt.read
+        return await asyncio.to_thread(lambda: parse_answer(document, read(document, answer), self._requested))
 
 
-def lesson_tokens(wanted: Wanted | None, *, small_model: bool = False) -> int:
-    """Tokens of a call beside its pages: what the model is told, the wanted fields, and the form of the answer."""
-    prompt = prompt_for(wanted, small_model=small_model)
+def lesson_tokens(requested: Wanted | None, *, small_model: bool = False) -> int:
+    """Return the tokens of a call beside its pages: what the model is told, the requested fields, and the form of the
+    answer."""
+    prompt = prompt_for(requested, small_model=small_model)
     fixed = [prompt.system, *(text for example in prompt.examples for text in example)]
-    fixed += [json.dumps(prompt.document("", wanted, (), ())), json.dumps(prompt.schema((), wanted))]
+    fixed += [json.dumps(prompt.document("", requested, (), ())), json.dumps(prompt.schema((), requested))]
     return sum(map(estimate_tokens, fixed))
 
 
 class FallbackTeacher:
-    """The model as long as it can be had; the structured data of the pages when it is out for this crawl."""
+    """Asks the model as long as it can be had, and reads the pages' structured data when it is out for this crawl."""
 
     def __init__(self, model: Teacher, structured: Teacher) -> None:
         self._model = model
@@ -131,58 +144,40 @@ class FallbackTeacher:
             return replace(found, stands_in_for=error) if isinstance(error, BudgetSpent) else found
 
 
-def _together(answers: Sequence[Induced]) -> Induced:
-    dropped: Counter[str] = Counter()
-    for one in answers:
-        dropped += one.dropped
-    return Induced(
-        tuple(field for one in answers for field in one.fields),
-        {page: values for one in answers for page, values in one.values.items()},
-        dropped,
-        frozenset().union(*(one.missing for one in answers)),
-    )
-
-
 class StructuredTeacher:
     """Reads JSON-LD and microdata: the properties of the thing a page is about are the fields of its record."""
 
-    def __init__(self, wanted: Wanted | None = None) -> None:
-        self._wanted = wanted
+    def __init__(self, requested: Wanted | None = None) -> None:
+        self._requested = requested
 
     async def point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:  # noqa: ARG002 - Teacher's interface
-        """Never asks anybody, never raises; no fields where no page has structured data."""
+        """Point without asking anybody. Never raises; no fields where no page has structured data."""
         found = {page.id: _properties(page.blocks) for page in pages}
-        names = {name for properties in found.values() for name in properties}
-        sources = self._sources(names)
-        values: dict[str, tuple[Pointed, ...]] = {}
-        many: set[str] = set()
-        for page_id, properties in found.items():
-            pointed = [Pointed(key, tuple(properties[name])) for key, name in sources.items() if name in properties]
-            values[page_id] = tuple(pointed)
-            many.update(one.field for one in pointed if len(one.blocks) > 1)
-        return Induced(self._fields(sources, many), values)
+        sources = self._sources({name for properties in found.values() for name in properties})
+        values = {
+            page_id: tuple(Pointed(key, tuple(properties[name])) for key, name in sources.items() if name in properties)
+            for page_id, properties in found.items()
+        }
+        if self._requested is not None:
+            return Induced(tuple(one for one in self._requested.fields if one.key in sources), values)
+        many = {one.field for pointed in values.values() for one in pointed if len(one.blocks) > 1}
+        return Induced(tuple(Field(key, None, key in many) for key in sources), values)
 
-    def _sources(self, names: set[str]) -> dict[str, str]:
-        """Field key -> property name."""
-        if self._wanted is None:
+    def _sources(self, names: set[str]) -> Mapping[str, str]:
+        """The name of the property for each field, by its key."""
+        if self._requested is None:
             return {name: name for name in sorted(names)}
         sources = {}
-        for one in self._wanted.fields:
-            wanted = snake_case(one.name)
-            options = (wanted, *_SYNONYMS.get(wanted, ()))
-            fitting = [name for name in options if name in names]
+        for one in self._requested.fields:
+            name = snake_case(one.name)
+            fitting = [option for option in (name, *_SYNONYMS.get(name, ())) if option in names]
             if fitting:
                 sources[one.key] = fitting[0]
         return sources
 
-    def _fields(self, sources: dict[str, str], many: set[str]) -> tuple[Field, ...]:
-        if self._wanted is not None:
-            return tuple(one for one in self._wanted.fields if one.key in sources)
-        return tuple(Field(key, None, key in many) for key in sources)
-
 
 def _properties(blocks: Sequence[Block]) -> dict[str, list[int]]:
-    """Property name -> the numbers of its blocks."""
+    """The numbers of the blocks of each property, by its name."""
     found: dict[str, list[int]] = {}
     for block in blocks:
         in_json, in_html = _JSON_HINT.match(block.hint), _ITEMPROP_HINT.match(block.hint)

@@ -1,4 +1,4 @@
-"""Records against a user's JSON Schema: what does not fit is no value."""
+"""Checks of records against a user's JSON Schema: what does not fit is no value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ISO: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|
 
 
 class Validator:
-    """Compiled once; a microsecond a record. Every property may be null: what a page does not have is null.
+    """A compiled schema; to check takes a microsecond a record. Every property may be null: what a page does not have.
 
     Raises ConfigError for a schema that is none. What a schema refers to is never fetched.
     """
@@ -42,11 +42,11 @@ class Validator:
             raise ConfigError(f"{place or 'at the top'}: is not valid in JSON Schema: {reason}") from error
 
     def problems(self, record: Mapping[str, Any]) -> list[tuple[tuple[str | int, ...], str]]:
-        """(path, what does not fit)"""
+        """Return (path, what does not fit) for each."""
         return [(tuple(one.instance_path), one.message) for one in self._validator.iter_errors(record)]
 
     def clean(self, record: dict[str, Any]) -> tuple[dict[str, Any] | None, list[str]]:
-        """The record with null in the place of what does not fit, and what that was; None where nothing helps.
+        """Return the record with null in the place of what does not fit, and what that was; None where nothing helps.
 
         Where a day is asked for, a time of day behind it is only cut off.
         """
@@ -63,7 +63,7 @@ class Validator:
 
 
 def nullable(schema: Any) -> Any:
-    """The schema with null allowed for each property."""
+    """Return the schema with null allowed for each property."""
     if not isinstance(schema, Mapping):
         return schema
     copy: dict[str, Any] = dict(schema)
@@ -85,9 +85,9 @@ def _or_null(schema: Any) -> Any:
     copy = dict(schema)
     if "type" in schema:
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-        copy["type"] = [*kinds, *(["null"] if "null" not in kinds else [])]
-    if isinstance(schema.get("enum"), list):
-        copy["enum"] = [*schema["enum"], *([None] if None not in schema["enum"] else [])]
+        copy["type"] = kinds if "null" in kinds else [*kinds, "null"]
+    if isinstance(schema.get("enum"), list) and None not in schema["enum"]:
+        copy["enum"] = [*schema["enum"], None]
     return copy
 
 
@@ -101,23 +101,27 @@ def _refuse(address: str) -> NoReturn:
 
 def _cut_to_day(record: Any, path: Sequence[str | int], message: str) -> bool:
     """Whether the problem was the time of day behind a date, which is cut off."""
-    if not path or not message.endswith('is not a "date"'):
+    holder = _at(record, path[:-1])
+    if holder is None or not path or not message.endswith('is not a "date"'):
         return False
-    for step in path[:-1]:
-        record = record[step] if record is not None else None
-    value = record[path[-1]] if record is not None else None
+    value = holder[path[-1]]
     if not isinstance(value, str) or not _is_iso(value) or len(value) == 10:
         return False
-    record[path[-1]] = value[:10]
+    holder[path[-1]] = value[:10]
     return True
 
 
 def _drop(record: Any, path: Sequence[str | int]) -> None:
-    """Null for the property that a path leads to or into; an entry of a list takes its list along."""
+    """Put null for the property that a path leads to or into; an entry of a list takes its list along."""
     names = list(path)
     while names and not isinstance(names[-1], str):
         names.pop()
-    for step in names[:-1]:
+    holder = _at(record, names[:-1])
+    if names and holder is not None:
+        holder[names[-1]] = None
+
+
+def _at(record: Any, path: Sequence[str | int]) -> Any:
+    for step in path:
         record = record[step] if record is not None else None
-    if names and record is not None:
-        record[names[-1]] = None
+    return record

@@ -1,4 +1,4 @@
-"""What is known of one template's records: the variants of its extractor, how well they do, and what drifts."""
+"""The variants of one template's extractor: how well each does, and what drifts."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import comb
+from typing import Any
 
-from llmcrawler.extraction.compiled import CompiledExtractor, Extraction, compile_extractor
+from llmcrawler.extraction.execution import Extraction, extractions
 from llmcrawler.extraction.model import Extractor
 from llmcrawler.items import PageError
 
 # A field on so many of the pages a variant was learned on is at its core: a page without most of them is another kind.
 _CORE_COVERAGE = 0.8
 _MIN_FIT = 0.5
-# Drift: coverage down by 0.2, and less likely by chance than this (DESIGN, "Records").
+# Drift: coverage down by 0.2, and less likely by chance than this.
 _DROP = 0.2
 _CHANCE = 0.001
 _WINDOW_PAGES = 30
@@ -32,37 +33,31 @@ class Variant:
 
     extractor: Extractor
     coverage: dict[str, float]
-    pages: int = 0
     shortcoming: PageError | None = None
     _seen: deque[frozenset[str]] = field(default_factory=lambda: deque(maxlen=_WINDOW_PAGES))
 
     @classmethod
-    def measured(cls, extractor: Extractor, pages: Iterable[Extraction]) -> Variant:
-        """A variant with the coverage that it has on the pages it was learned from."""
-        present = [one.present for one in pages]
-        keys = coverage_keys(extractor)
-        share = {key: sum(key in one for one in present) / max(1, len(present)) for key in keys}
-        return cls(extractor, share)
-
-    @property
-    def compiled(self) -> CompiledExtractor:
-        return compile_extractor(self.extractor)
+    def measured(
+        cls, extractor: Extractor, pages: Sequence[Extraction], shortcoming: PageError | None = None
+    ) -> Variant:
+        """Make a variant with the coverage that it has on the pages it was learned from, of plain fields and groups."""
+        keys = [rule.field.key for rule in extractor.rules if not rule.field.group]
+        keys += [name for name, _ in extractor.groups]
+        share = {key: sum(key in one.present for one in pages) / max(1, len(pages)) for key in keys}
+        return cls(extractor, share, shortcoming)
 
     @property
     def core(self) -> frozenset[str]:
+        """The fields that nearly all of its pages have."""
         return frozenset(key for key, share in self.coverage.items() if share >= _CORE_COVERAGE)
 
     def fit(self, extraction: Extraction) -> float:
-        """The share of the core fields that a page has, 0..1; without a core, whether it has any field."""
+        """Return the share of the core fields that a page has, 0..1; without a core, whether it has any field."""
         core = self.core
         return len(core & extraction.present) / len(core) if core else float(bool(extraction.present))
 
-    def fits(self, extraction: Extraction) -> bool:
-        return self.fit(extraction) >= _MIN_FIT
-
     def note(self, extraction: Extraction) -> None:
-        """Count a page that got its record from this variant."""
-        self.pages += 1
+        """Remember what a page had that got its record from this variant."""
         self._seen.append(extraction.present)
 
     def lacks(self, extraction: Extraction) -> bool:
@@ -70,14 +65,14 @@ class Variant:
         return any(share >= 0.5 and key not in extraction.present for key, share in self.coverage.items())
 
     def drifted(self) -> tuple[str, ...]:
-        """The fields whose coverage has fallen since the variant was learned."""
+        """Return the fields whose coverage has fallen since the variant was learned."""
         count = len(self._seen)
         if count < _MIN_WINDOW_PAGES:
             return ()
         return tuple(
             key
             for key, share in self.coverage.items()
-            if share >= _WATCHED_COVERAGE and _has_fallen(share, sum(key in one for one in self._seen), count)
+            if share >= _WATCHED_COVERAGE and _has_fallen(share, self._seen_with(key), count)
         )
 
     def watch_anew(self) -> None:
@@ -86,20 +81,16 @@ class Variant:
 
     def accept(self) -> None:
         """Take what was seen last as the way things are: nothing better was found."""
-        count = len(self._seen)
         for key in self.drifted():
-            self.coverage[key] = sum(key in one for one in self._seen) / count
+            self.coverage[key] = self._seen_with(key) / len(self._seen)
         self._seen.clear()
 
-
-def coverage_keys(extractor: Extractor) -> list[str]:
-    """Keys of the plain fields, and the names of the groups."""
-    plain = [rule.field.key for rule in extractor.rules if not rule.field.group]
-    return [*plain, *(name for name, _ in extractor.groups)]
+    def _seen_with(self, key: str) -> int:
+        return sum(key in one for one in self._seen)
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class VariantMatch:
     """A page's record by the variant that fits it best."""
 
     variant: Variant
@@ -107,16 +98,23 @@ class Match:
 
     @property
     def fits(self) -> bool:
-        return self.variant.fits(self.extraction)
+        """Whether the page is of the kind that the variant was learned on."""
+        return self.variant.fit(self.extraction) >= _MIN_FIT
 
 
-def best_match(variants: Sequence[Variant], extractions: Sequence[Extraction]) -> Match | None:
-    """By the variant that finds most, of equals the one whose core the page has; None without any. `extractions` are
-    what each of them gives on the page."""
-    matches = [Match(variant, extraction) for variant, extraction in zip(variants, extractions, strict=True)]
-    return max(
-        matches, key=lambda match: (len(match.extraction.present), match.variant.fit(match.extraction)), default=None
-    )
+def best_match(variants: Iterable[Variant], found: Iterable[Extraction]) -> VariantMatch | None:
+    """Return the match of the variant that finds most, of equals the one whose core the page has; None without any.
+
+    `found` are what each of them gives on the page.
+    """
+    matches = [VariantMatch(variant, extraction) for variant, extraction in zip(variants, found, strict=True)]
+    return max(matches, key=lambda one: (len(one.extraction.present), one.variant.fit(one.extraction)), default=None)
+
+
+def extract_best(variants: Sequence[Variant], html: str, url: str, lang: str = "") -> dict[str, Any] | None:
+    """Return a page's record by the variant that fits it best; None where none finds anything. Raises TooCostly."""
+    match = best_match(variants, extractions([variant.extractor for variant in variants], html, url, lang))
+    return match.extraction.record if match is not None and match.extraction.present else None
 
 
 def _has_fallen(share: float, present: int, count: int) -> bool:

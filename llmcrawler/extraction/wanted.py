@@ -1,10 +1,11 @@
-"""What a user wants of each page: fields by name, or a JSON Schema of the record."""
+"""What a user asks for: fields by name or the JSON Schema of a record, and the page types that have records."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,10 +26,20 @@ _FORMATS: Final[dict[str, FieldType]] = {
 }
 _TYPES: Final = ("string", "integer", "number", "boolean", "object", "array")
 _MAX_FIELDS: Final = 200
+_WORDS: Final = re.compile(r"[A-Za-z0-9]+")
+# A page type with one of these words in its name leads somewhere, asks for something or says how the site works.
+_WITHOUT_RECORD: Final = frozenset(
+    """
+    home homepage index start landing listing list category categories archive search results sitemap navigation
+    login logout signin signup register registration account settings password recovery reset form
+    basket cart checkout wishlist compare error maintenance legal terms privacy imprint cookie cookies
+    contact about help faq documentation docs reference pricing other unknown misc gallery
+    """.split()
+)
 
 
 def wanted_fields(text: str) -> Wanted:
-    """From the quick form `title,price:number,tags[]`. Raises ConfigError."""
+    """Read the quick form `title,price:number,tags[]`. Raises ConfigError."""
     fields: dict[str, Field] = {}
     for part in (one.strip() for one in text.split(",")):
         name, _, kind = (one.strip() for one in part.partition(":"))
@@ -49,7 +60,7 @@ def wanted_fields(text: str) -> Wanted:
 
 
 def load_schema(path: Path) -> Wanted:
-    """From a file with the JSON Schema of an object. `x-page-types` in it says for which page types it is meant.
+    """Read a file with the JSON Schema of an object. `x-page-types` in it says for which page types it is meant.
 
     Nested objects give fields with dotted names, arrays of scalars fields with many values, arrays of objects groups.
     Raises ConfigError, which names the file and the place in it, for what is no schema of a record.
@@ -199,3 +210,28 @@ def _place(group: str, name: str) -> str:
 
 def _without(schema: Mapping[str, Any], key: str) -> dict[str, Any]:
     return {name: value for name, value in schema.items() if name != key}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordTypes:
+    """The page types that have a record. `auto`: all but those whose name says that they are about no single thing.
+    Else exactly `names`."""
+
+    auto: bool = True
+    names: Collection[str] = ()
+
+    @classmethod
+    def of(cls, text: str) -> RecordTypes:
+        """Read the setting: "auto", "all", "none", or names with commas between."""
+        names = frozenset(name.strip() for name in text.split(",") if name.strip())
+        if names in (frozenset(), {"auto"}):
+            return cls()
+        return cls(False, frozenset() if names == {"none"} else names)
+
+    def __contains__(self, page_type: object) -> bool:
+        if not isinstance(page_type, str):
+            return False
+        if self.auto:
+            words = {word.lower() for word in _WORDS.findall(page_type.replace("_", " "))}
+            return not words & _WITHOUT_RECORD
+        return page_type in self.names or "all" in self.names

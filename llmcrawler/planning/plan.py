@@ -23,7 +23,7 @@ _SEED = 1
 _CLASSIFY_ANSWER_TOKENS = 20
 _INDUCE_ANSWER_TOKENS = 300
 # A lesson is one call where the fields are few, else as many as show `max_samples` pages, after the first call two at a
-# time (extraction.induction).
+# time (extraction.training_run).
 _MORE_SAMPLES = 2
 _LESSON_AGAIN = 1.5
 # What a model thinks before an answer that needs no long thoughts, by reasoning_effort; a guess, so the range is wide.

@@ -1,11 +1,11 @@
-"""How well records are learned, without HTTP and without a model: a teacher that knows the truth points at the values.
+"""How well records are learned, without HTTP and without a model: an annotator with the truth points at values.
 
     python -m tests.benchmarks.records_quality [SITE ...] [--seeds 2] [--slip 0 0.1] [--show] [--redesign]
     python -m tests.benchmarks.records_quality --shared DIR ...      stored sites: DIR/index.jsonl, pages beside it
 
-A lesson is held on 20 pages of a site, as in a crawl. Printed for each site: the F1 of each field over the pages that
-the teacher was not shown, macro average and worst field, pages shown, calls, tokens (4 characters each). `--show` adds
-for each field under 0.99 its selectors and what they got wrong.
+A training run takes 20 pages of a site, as in a crawl. Printed for each site: the F1 of each field over the pages that
+was not shown before, macro average and worst field, pages shown, calls, tokens (4 characters each). `--show` adds for
+each field under 0.99 its selectors and what they got wrong.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from typing import Any
 from llmcrawler.content import read_page
 from llmcrawler.errors import LLMError
 from llmcrawler.extraction import LessonRules, LLMTeacher, compile_extractor
-from llmcrawler.extraction.induction import Induction, LessonPage
 from llmcrawler.extraction.model import Extractor
+from llmcrawler.extraction.training_run import TrainingRun
+from llmcrawler.extraction.training_set import TrainingPage
 from tests.servers.record_sites import REDESIGNED, SITES, Shown, Site, SitePage, make_site
 from tests.servers.record_sites.scoring import Scores, is_shown, texts_of
 from tests.servers.teacher import answer_induce, path_of
@@ -75,17 +76,17 @@ class ScriptedModel:
 def learned(site: Site, *, slip: float = 0.0, seed: int = 1) -> Outcome:
     """Learn on a site's first pages with records, and score the others."""
     model = ScriptedModel({page.path: page.fields for page in site.pages}, slip, seed)
-    pages = [_lesson_page(page) for page in site.records[:LEARN_PAGES]]
+    pages = [_training_page(page) for page in site.records[:LEARN_PAGES]]
     start = time.process_time()
-    induction = Induction(site.page_type, LLMTeacher(model.ask, model.name), LessonRules(), ())
+    run = TrainingRun(site.page_type, LLMTeacher(model.ask, model.name), LessonRules(), ())
     failure = ""
     try:
-        lesson = asyncio.run(induction.run(pages))
+        result = asyncio.run(run.run(pages))
     except LLMError as error:
         extractor, failure = None, f"{type(error).__name__}: {error}"
     else:
-        extractor = lesson.extractor
-        failure = f"abstained: {', '.join(lesson.abstained)}" if lesson.abstained else ""
+        extractor = result.extractor
+        failure = f"abstained: {', '.join(result.abstained)}" if result.abstained else ""
     seconds = time.process_time() - start
     rest = [page for page in site.records if page.path not in model.shown]
     scores = scored(rest or site.records, extractor)  # a small template may have been shown whole
@@ -102,10 +103,10 @@ def scored(pages: Iterable[SitePage], extractor: Extractor | None) -> Scores:
     return scores
 
 
-def _lesson_page(page: SitePage) -> LessonPage:
+def _training_page(page: SitePage) -> TrainingPage:
     url = ORIGIN + page.path
     content = read_page(page.html, url)
-    return LessonPage(url, content.title, content.lang, page.html, content.features)
+    return TrainingPage(url, content.title, content.lang, page.html, content.features)
 
 
 def _lang(html: str) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 
 from llmcrawler.content import read_page
 from llmcrawler.extraction import RecordQuestion
+from llmcrawler.extraction.answers import Induced, parse_answer
 from llmcrawler.extraction.model import Field
-from llmcrawler.extraction.prompt import Induced, ShownPage, induce_document, parse_answer
+from llmcrawler.extraction.prompt import ShownPage, induce_document
 from llmcrawler.extraction.schema import Wanted
 
 SITE = "shop.test"

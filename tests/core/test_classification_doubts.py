@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.classification import DEFAULT_PAGE_TYPES, Answer, ClassifyWorker, PageView, page_key
-from llmcrawler.classification.asking import answer_from_json, answer_to_json, site_of
-from llmcrawler.classification.doubts import Doubts
+from llmcrawler.classification import DEFAULT_PAGE_TYPES, Answer, ClassifyWorker, PageView, Rules, page_key
+from llmcrawler.classification.asking import answer_from_json, answer_to_json, doubted_answers, site_of
 from llmcrawler.errors import BadAnswer, BudgetSpent
 from llmcrawler.llm import Batcher, BatchRules, CachedAsker, Usage
 from tests.servers.fake_llm import label_by_url, obeying
@@ -137,7 +136,8 @@ async def test_where_the_budget_ends_before_a_doubt_is_settled_nothing_is_kept()
 
 
 def doubted(labels: Sequence[str], pages: Sequence[PageView]) -> list[int]:
-    return Doubts(DEFAULT_PAGE_TYPES).about(pages, {n: Answer(label, 0.9) for n, label in enumerate(labels)})
+    answers = {n: Answer(label, 0.9) for n, label in enumerate(labels)}
+    return doubted_answers(Rules(DEFAULT_PAGE_TYPES), pages, answers)
 
 
 def test_what_the_rules_would_say_too_or_know_nothing_about_is_not_doubted() -> None:

@@ -12,14 +12,13 @@ from llmcrawler.content.cost import is_cheap
 from llmcrawler.errors import ContentError, TooCostly
 from llmcrawler.extraction import Extractor, Field, FieldRule, Learner, LearnerKey, Place, Records, Selector
 from llmcrawler.extraction.blocks import PageBlocks
-from llmcrawler.extraction.compiled import compile_extractor
 from llmcrawler.extraction.dates import read_date
-from llmcrawler.extraction.induction import LessonPage, blocks_of, learn
+from llmcrawler.extraction.execution import compile_extractor, extractions
 from llmcrawler.extraction.patterns import learn_pattern
-from llmcrawler.extraction.place import extractions
 from llmcrawler.extraction.queries import is_bounded
-from llmcrawler.extraction.records import RecordQuestion, RecordRules
-from llmcrawler.extraction.samples import Pointed
+from llmcrawler.extraction.record_question import RecordQuestion, RecordRules
+from llmcrawler.extraction.training_run import blocks_of, learn
+from llmcrawler.extraction.training_set import Pointed, TrainingPage
 from llmcrawler.extraction.variants import Variant
 
 UPC = Selector('//th[normalize-space()="UPC"]/following-sibling::td[1]', "xpath")
@@ -32,7 +31,7 @@ def one_field(selector: Selector, **changes: Any) -> Extractor:
 
 def records_of(extractor: Extractor, place: Place) -> Records:
     made = Records(NoTeacher(), RecordRules(), record_types={"product"}, pressure=lambda _: "stopped", place=place)
-    made.restore([Learner(LearnerKey("s", "t1", "product"), [Variant(extractor, {"f": 1.0})], lessons=9)])
+    made.restore([Learner(LearnerKey("s", "t1", "product"), [Variant(extractor, {"f": 1.0})], runs=9)])
     return made
 
 
@@ -109,7 +108,7 @@ async def test_a_costly_page_is_read_elsewhere_and_may_end_as_an_error(html, sel
 
 
 async def test_a_selector_without_end_is_ended(monkeypatch):
-    monkeypatch.setattr("llmcrawler.extraction.place._PAGE_SECONDS", 0.5)
+    monkeypatch.setattr("llmcrawler.extraction.execution._PAGE_SECONDS", 0.5)
     endless = Selector("//*[count(.//*[count(.//*) > count(..//*)]) > 7]", "xpath")
     assert not is_bounded(endless)
     processes = BoundedProcesses(["llmcrawler.extraction"], count=1)
@@ -179,7 +178,7 @@ def test_a_pattern_is_a_regular_expression_when_it_is_read():
 @pytest.mark.parametrize("tag", ["o:p", 'a"b', "a'b", "x.y", "a|b", "svg:g"])
 def test_elements_of_any_name_are_learned_from(tag):
     html = f"<div id=main><{tag}>One</{tag}><p>Two</p></div>"
-    pages = [LessonPage("http://s/", "", "", html, frozenset())] * 3
+    pages = [TrainingPage("http://s/", "", "", html, frozenset())] * 3
     listed = blocks_of(pages)
     number = next(block.n for block in listed[0].blocks if block.text == "One")
     pointed = {place: (Pointed("f", (number,)),) for place in range(3)}
@@ -204,7 +203,7 @@ def test_the_blocks_of_any_page_are_bounded(html):
 
 
 def test_a_long_page_is_learned_from_its_start():
-    page = LessonPage("http://s/", "", "", "<p>x</p>" * 500_000, frozenset())
+    page = TrainingPage("http://s/", "", "", "<p>x</p>" * 500_000, frozenset())
     assert len(page.html) == page.chars == 1_000_000
 
 

@@ -16,8 +16,7 @@ from llmcrawler.extraction.candidates import candidates_for, candidates_within, 
 from llmcrawler.extraction.evaluation import TextNode, evaluate
 from llmcrawler.extraction.model import Language, Selector
 from llmcrawler.extraction.paths import path_of
-from llmcrawler.extraction.tree import parse_tree
-from llmcrawler.extraction.work import Work
+from llmcrawler.extraction.tree import Work, parse_tree
 
 TAGS = ["div", "p", "th", "td", "tr", "table", "ul", "li", "b", "a", "h2", "dt", "dd", "br", "o:p"]
 TEXTS = ["UPC", " UPC ", "UPC x", "Price:", "\u00a0", "  ", "a\t b", 'say "it\'s"', "é", "12", ""]

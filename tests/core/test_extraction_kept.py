@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -18,10 +19,13 @@ from llmcrawler.extraction import (
     RecordRules,
     Records,
     Selector,
+    Teacher,
     read_learners,
     wanted_fields,
 )
+from llmcrawler.extraction.answers import Induced
 from llmcrawler.extraction.learner import Learner
+from llmcrawler.extraction.prompt import ShownPage
 from llmcrawler.extraction.variants import Variant
 from llmcrawler.items import PageError
 
@@ -30,15 +34,21 @@ TITLE = FieldRule(Field("title", "string"), (Selector("h1", "css", coverage=1.0,
 EXTRACTOR = Extractor("product", (TITLE,))
 
 
-class NoTeacher:
-    """Learning would be a call of the model."""
+class Unasked:
+    """An annotator that notes what it is asked: nothing, where all is known."""
 
-    async def teach(self, *_: Any, **__: Any) -> Any:
-        raise AssertionError("nothing is to be learned")
+    def __init__(self) -> None:
+        self.asked: list[ShownPage] = []
+
+    async def point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:
+        self.asked += pages
+        return Induced((), {})
 
 
-def records(*learners: Learner) -> Records:
-    made = Records(NoTeacher(), RecordRules(), record_types={"product"}, pressure=lambda _: None)
+def records(*learners: Learner, annotator: Teacher | None = None) -> Records:
+    """Records that learn from the first page on, if they have to."""
+    rules = RecordRules(min_pages=1, learn_pages=1)
+    made = Records(annotator or Unasked(), rules, record_types={"product"}, pressure=lambda _: None)
     made.restore(learners)
     return made
 
@@ -57,21 +67,32 @@ def again(first: KeptRecords, second: KeptRecords) -> Any:
     return value
 
 
-async def test_the_next_crawl_extracts_without_a_lesson() -> None:
-    next_records = records()
+async def test_the_next_crawl_extracts_without_a_training_run() -> None:
+    annotator = Unasked()
+    next_records = records(annotator=annotator)
     value = again(kept(records(learner())), kept(next_records))
     html = "<html><h1>A lamp</h1></html>"
     question = RecordQuestion(f"{ORIGIN}/1", "", "en", html, frozenset(), SITE, "t1", "product")
     assert (await next_records.record_of(question)).record == {"title": "A lamp"}
+    assert not annotator.asked
     assert json.loads(json.dumps(kept(next_records).to_json(SITE))) == value
 
 
+async def test_without_what_was_learned_the_annotator_is_asked() -> None:
+    annotator = Unasked()
+    question = RecordQuestion(f"{ORIGIN}/1", "", "en", "<h1>A lamp</h1>", frozenset(), SITE, "t1", "product")
+    assert (await records(annotator=annotator).record_of(question)).record is None
+    assert [page.url for page in annotator.asked] == [f"{ORIGIN}/1"]
+
+
 async def test_a_template_that_was_not_worth_it_is_not_tried_again() -> None:
-    next_records = records()
+    annotator = Unasked()
+    next_records = records(annotator=annotator)
     hopeless = Learner(LearnerKey(SITE, "t2", "product"), gave_up=True)
     again(kept(records(hopeless)), kept(next_records))
     question = RecordQuestion(f"{ORIGIN}/1", "", "en", "<p>", frozenset(), SITE, "t2", "product")
     assert (await next_records.record_of(question)).record is None
+    assert not annotator.asked
 
 
 def test_a_template_that_the_model_failed_is_tried_again() -> None:

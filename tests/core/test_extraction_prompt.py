@@ -10,19 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmcrawler.errors import BadAnswer
+from llmcrawler.extraction.answers import Induced, parse_answer, snake_case
 from llmcrawler.extraction.blocks import Block
-from llmcrawler.extraction.field_names import snake_case
 from llmcrawler.extraction.model import Field
 from llmcrawler.extraction.prompt import (
     SYSTEM,
-    Induced,
     ShownPage,
     answer_schema,
     induce_document,
-    parse_answer,
 )
-from llmcrawler.extraction.samples import Pointed
 from llmcrawler.extraction.schema import Wanted
+from llmcrawler.extraction.training_set import Pointed
 from llmcrawler.extraction.wanted import wanted_fields
 from llmcrawler.llm import estimate_tokens
 from llmcrawler.llm.answers import read_answer

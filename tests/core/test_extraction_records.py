@@ -65,7 +65,7 @@ async def test_a_template_is_learned_from_a_few_pages_and_serves_all() -> None:
     numbers = range(60)
     answers = await ask(records, [question(number) for number in numbers])
     assert agreement(answers, numbers) == 1.0
-    assert teacher.pages_shown <= RULES.lesson.max_samples
+    assert teacher.pages_shown <= RULES.training.max_samples
     assert answers[5].record == {**product(5)}
 
 
@@ -116,13 +116,13 @@ async def test_a_redesign_is_learned_anew_and_no_page_is_lost_to_it() -> None:
     assert agreement([*before, *after], range(80)) >= 0.99
     (learner,) = records.learners()
     assert len(learner.variants) == 2
-    assert learner.lessons == 2
+    assert learner.runs == 2
     mixed = await ask(records, [question(n, new_design if n % 2 else old_design) for n in range(80, 100)])
     assert agreement(mixed, range(80, 100)) >= 0.99
-    assert learner.lessons == 2
+    assert learner.runs == 2
 
 
-async def test_lessons_are_bounded_however_often_a_site_changes() -> None:
+async def test_training_runs_are_bounded_however_often_a_site_changes() -> None:
     teacher = TruthTeacher()
     pressure = Pressure("idle")
     records = make(teacher, pressure)
@@ -133,7 +133,7 @@ async def test_lessons_are_bounded_however_often_a_site_changes() -> None:
 
         await ask(records, [question(number, design) for number in range(12)])
     (learner,) = records.learners()
-    assert learner.lessons == 1 + RULES.max_relearned
+    assert learner.runs == 1 + RULES.max_relearned
 
 
 async def test_a_field_that_vanishes_is_noticed_and_learned_again() -> None:
@@ -161,7 +161,7 @@ async def test_slips_of_the_model_are_outvoted() -> None:
         assert agreement(answers, range(60)) >= 0.95, seed
 
 
-async def test_other_templates_of_a_page_type_keep_the_names_or_need_no_lesson() -> None:
+async def test_other_templates_of_a_page_type_keep_the_names_or_need_no_training_run() -> None:
     teacher = TruthTeacher()
     records = make(teacher)
     await ask(records, [question(number) for number in range(12)])
@@ -231,7 +231,7 @@ async def test_a_useless_answer_is_asked_again() -> None:
     assert agreement(answers, range(12)) == 1.0
 
 
-async def test_one_failed_lesson_is_tried_again() -> None:
+async def test_one_failed_training_run_is_tried_again() -> None:
     teacher = TruthTeacher(faults=[LLMFailed("timeout")])
     answers = await ask(make(teacher), [question(number) for number in range(12)])
     assert agreement(answers, range(12)) == 1.0
@@ -239,14 +239,14 @@ async def test_one_failed_lesson_is_tried_again() -> None:
 
 async def test_with_fields_given_records_have_exactly_these() -> None:
     wanted = wanted_fields("name,price:number,weight")
-    records = make(TruthTeacher(wanted=wanted), wanted=wanted)
+    records = make(TruthTeacher(wanted=wanted), requested=wanted)
     answers = await ask(records, [question(number) for number in range(12)])
     assert answers[3].record == {"name": "Lamp no 3", "price": 13.39, "weight": None}
 
 
 async def test_a_schema_that_does_not_fit_a_template_gives_no_records() -> None:
     wanted = wanted_fields("salary,employer,location,name")
-    records = make(TruthTeacher(wanted=wanted), wanted=wanted)
+    records = make(TruthTeacher(wanted=wanted), requested=wanted)
     assert await ask(records, [question(number) for number in range(12)]) == [RecordAnswer()] * 12
 
 

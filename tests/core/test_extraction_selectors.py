@@ -5,23 +5,22 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from parsel import Selector as ParselSelector
 
 from llmcrawler.extraction.blocks import PageBlocks, repeated_texts, shown_blocks
 from llmcrawler.extraction.candidates import candidates_for
-from llmcrawler.extraction.compiled import compile_extractor
-from llmcrawler.extraction.ground import Ground
-from llmcrawler.extraction.learning import Learned, learn_field
+from llmcrawler.extraction.execution import compile_extractor
+from llmcrawler.extraction.field_learning import LearnedField, learn_field
 from llmcrawler.extraction.model import Extractor, Field, FieldRule, Selector
 from llmcrawler.extraction.patterns import learn_pattern, take
 from llmcrawler.extraction.queries import nodes_at, texts_within
-from llmcrawler.extraction.record_types import RecordTypes
-from llmcrawler.extraction.rows import learn_group
-from llmcrawler.extraction.samples import Pointed, Sample
-from llmcrawler.extraction.variety import spread, unseen
-from llmcrawler.extraction.work import Work
+from llmcrawler.extraction.repeated_groups import learn_group
+from llmcrawler.extraction.training_run import spread, unseen
+from llmcrawler.extraction.training_set import AnnotatedPage, Pointed, TrainingSet
+from llmcrawler.extraction.tree import Work
+from llmcrawler.extraction.wanted import RecordTypes
 
 
 def texts(html: str) -> list[str]:
@@ -145,6 +144,7 @@ def test_a_text_that_is_the_value_needs_no_pattern():
     assert learn_pattern([]) is None
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.text(max_size=30), st.text(min_size=1, max_size=8), st.text(max_size=30)), max_size=4))
 def test_patterns_never_fail_and_what_they_take_is_in_the_text(parts):
     pairs = [(" ".join(f"{a}{v}{b}".split()), " ".join(v.split())) for a, v, b in parts]
@@ -163,7 +163,7 @@ def test_patterns_stay_quick_on_hostile_texts():
     assert time.process_time() - start < 5
 
 
-def learned(htmls: list[str], values: list[str | list[str] | None], many: bool = False, shown: int = 3) -> Learned:
+def learned(htmls: list[str], values: list[str | list[str] | None], many: bool = False, shown: int = 3) -> LearnedField:
     """From the first pages, on which the first block that is (or holds) a value is pointed at."""
     pages = [PageBlocks(html) for html in htmls]
     samples = []
@@ -172,11 +172,11 @@ def learned(htmls: list[str], values: list[str | list[str] | None], many: bool =
         for one in value if isinstance(value, list) else [value] if value else []:
             block = next(b for b in sorted(page.blocks, key=lambda b: (b.text != one, len(b.text))) if one in b.text)
             pointed.append(Pointed("f", (block.n,), one))
-        samples.append(Sample.of(page, pointed))
-    return learn_field(Field("f", "string", many), Ground(samples, pages[shown:]))
+        samples.append(AnnotatedPage.of(page, pointed))
+    return learn_field(Field("f", "string", many), TrainingSet(samples, pages[shown:]))
 
 
-def extracted(result: Learned, html: str) -> object:
+def extracted(result: LearnedField, html: str) -> object:
     assert result.rule is not None, result.doubt
     return compile_extractor(Extractor("p", (result.rule,))).extract(html, "http://h/").record["f"]
 
@@ -229,8 +229,8 @@ def test_paragraphs_of_one_text_are_joined():
     samples = []
     for page_blocks in pages[:3]:
         numbers = tuple(b.n for b in page_blocks.blocks if b.text.startswith(("First", "Second", "Third")))
-        samples.append(Sample.of(page_blocks, [Pointed("f", numbers)]))
-    result = learn_field(Field("f"), Ground(samples, pages[3:]))
+        samples.append(AnnotatedPage.of(page_blocks, [Pointed("f", numbers)]))
+    result = learn_field(Field("f"), TrainingSet(samples, pages[3:]))
     assert str(extracted(result, page(50))).split() == "First 50. Second 50. Third 50.".split()
 
 
@@ -257,8 +257,8 @@ def test_rows_with_missing_parts_stay_together():
     for page in pages[:3]:
         who = tuple(block.n for block in page.blocks if block.hint == "b.who")
         said = tuple(block.n for block in page.blocks if block.text.startswith("said") and " w" not in block.text)
-        samples.append(Sample.of(page, [Pointed("reviews.who", who), Pointed("reviews.text", said)]))
-    group = learn_group("reviews", fields, Ground(samples, pages[3:]))
+        samples.append(AnnotatedPage.of(page, [Pointed("reviews.who", who), Pointed("reviews.text", said)]))
+    group = learn_group("reviews", fields, TrainingSet(samples, pages[3:]))
     extractor = Extractor("p", group.rules, (("reviews", group.rows),))
     record = (
         compile_extractor(extractor).extract(reviews(("Ann", "hi"), ("Bo", None), ("Cy", "yo")), "http://h/").record

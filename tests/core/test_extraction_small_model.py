@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from llmcrawler.errors import BadAnswer
+from llmcrawler.extraction.answers import parse_answer
 from llmcrawler.extraction.blocks import Block
 from llmcrawler.extraction.model import Field
-from llmcrawler.extraction.prompt import Prompt, ShownPage, parse_answer
-from llmcrawler.extraction.samples import Pointed
+from llmcrawler.extraction.prompt import Prompt, ShownPage
 from llmcrawler.extraction.schema import Wanted, schema_of
 from llmcrawler.extraction.small_model import prompt_for
 from llmcrawler.extraction.teachers import LLMTeacher
+from llmcrawler.extraction.training_set import Pointed
 from llmcrawler.extraction.wanted import wanted_fields
 from llmcrawler.llm import estimate_tokens
 from llmcrawler.llm.answers import misfit
@@ -139,7 +140,7 @@ async def test_the_teacher_asks_a_small_model_one_page_a_call() -> None:
     async def name() -> str:
         return "small"
 
-    teacher = LLMTeacher(ask, name, wanted=WANTED, small_model=True)
+    teacher = LLMTeacher(ask, name, requested=WANTED, small_model=True)
     pages = [PAGE, ShownPage("2", "http://shop.test/cup", "Cup", BLOCKS)]
     found = await teacher.point("product", pages, ())
     assert [len(document["pages"]) for _, document, _ in asked] == [1, 1]

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmcrawler.classification import DEFAULT_PAGE_TYPES, ClassifyWorker
+from llmcrawler.extraction.answers import parse_answer
 from llmcrawler.extraction.blocks import Block
-from llmcrawler.extraction.prompt import Prompt, ShownPage, induce_document, parse_answer
+from llmcrawler.extraction.prompt import Prompt, ShownPage, induce_document
 from llmcrawler.llm.client import LLMClient
 from llmcrawler.llm.control_tokens import without_control_tokens
 from llmcrawler.llm.dialect import Dialect, ModelRequest

@@ -20,12 +20,12 @@ from llmcrawler.content.cost import is_cheap
 from llmcrawler.errors import BadAnswer, TooCostly
 from llmcrawler.extraction import PageBlocks, shown_blocks
 from llmcrawler.extraction.candidates import candidates_for
+from llmcrawler.extraction.execution import extractions
 from llmcrawler.extraction.model import Extractor, Field, FieldRule, Selector
 from llmcrawler.extraction.patterns import learn_pattern
-from llmcrawler.extraction.place import extractions
 from llmcrawler.extraction.queries import texts_at
+from llmcrawler.extraction.tree import INLINE_STEPS, Work
 from llmcrawler.extraction.values import typed
-from llmcrawler.extraction.work import INLINE_STEPS, Work
 from llmcrawler.items import Link
 from llmcrawler.llm.answers import read_answer
 from llmcrawler.rendering import read_signs

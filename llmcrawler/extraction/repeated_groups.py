@@ -1,5 +1,4 @@
-"""Repeated groups of a page (reviews, rows of a table, cards of a listing): the elements that hold one each, and the
-fields within.
+"""Repeated groups of a page (reviews, rows of a table, cards of a listing), and the fields within.
 
 Two steps: the elements that hold one object each are found from where the values of its fields stand, then each field
 is learned within them.
@@ -8,19 +7,18 @@ is learned within them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lxml import etree
 
 from llmcrawler.extraction.blocks import Spot
-from llmcrawler.extraction.candidates import Candidate, candidates_for, candidates_within
-from llmcrawler.extraction.ground import Ground
+from llmcrawler.extraction.candidates import Candidate, best_of_each, candidates_for, candidates_within
 from llmcrawler.extraction.model import Field, FieldRule, Selector
 from llmcrawler.extraction.patterns import learn_pattern, taken
 from llmcrawler.extraction.queries import nodes_at, texts_within
-from llmcrawler.extraction.samples import Sample, Value
-from llmcrawler.extraction.work import Work
+from llmcrawler.extraction.training_set import AnnotatedPage, TrainingSet, Value
+from llmcrawler.extraction.tree import Work, line_up
 
 _MIN_SUPPORT = 0.6
 _MAX_ROWS_TRIED = 40
@@ -30,7 +28,8 @@ _HELD_SHARE = 0.7
 
 @dataclass(frozen=True, slots=True)
 class LearnedGroup:
-    """`rows` is empty where the group was not found; `doubt` says why more samples would help."""
+    """The outcome for one group. `rows` is empty where the group was not found; `doubt` says why more annotated pages
+    would help."""
 
     name: str
     rows: tuple[Selector, ...]
@@ -47,23 +46,22 @@ class _Row:
     work: Work
 
 
-def learn_group(name: str, fields: Sequence[Field], ground: Ground) -> LearnedGroup:
-    """The rows of a group and the rules of its fields, relative to a row."""
+def learn_group(name: str, fields: Sequence[Field], pages: TrainingSet) -> LearnedGroup:
+    """Learn the rows of a group, and the rules of its fields relative to a row."""
     keys = [field.key for field in fields]
-    found = [(sample, _rows(sample, keys)) for sample in ground.samples]
-    found = [(sample, rows) for sample, rows in found if rows]
+    found = [rows for one in pages.annotated if (rows := _rows(one, keys))]
     if not found:
         return LearnedGroup(name, (), (), "nothing on the samples repeats")
-    selector = _row_selector(found, ground)
+    selector = _row_selector(found, pages)
     if selector is None:
         return LearnedGroup(name, (), (), "no selector gives its rows on the samples")
-    rows = [row for _, rows in found for row in rows][:_MAX_ROWS_TRIED]
+    rows = [row for page_rows in found for row in page_rows][:_MAX_ROWS_TRIED]
     rules = [rule for field in fields if (rule := _field_rule(field, rows)) is not None]
     doubt = "" if len(rules) == len(fields) else "some of its fields were not found"
     return LearnedGroup(name, (selector,) if rules else (), tuple(rules), doubt)
 
 
-def _rows(sample: Sample, keys: Sequence[str]) -> list[_Row]:
+def _rows(page: AnnotatedPage, keys: Sequence[str]) -> list[_Row]:
     """The children of what holds (nearly) all values of a group; each is a row with at most one value of each field.
 
     Empty where a page has less than two: what holds one object cannot be told from what holds the list.
@@ -71,7 +69,7 @@ def _rows(sample: Sample, keys: Sequence[str]) -> list[_Row]:
     standing = [
         (key, value, value.spot.element)
         for key in keys
-        for value in sample.values.get(key, ())
+        for value in page.values.get(key, ())
         if value.spot.element is not None
     ]
     holder = _holder([element for _, _, element in standing])
@@ -79,12 +77,12 @@ def _rows(sample: Sample, keys: Sequence[str]) -> list[_Row]:
         return []
     rows: dict[etree._Element, dict[str, Value]] = {}
     for key, value, element in standing:
-        child = next((node for node in _line(element) if node.getparent() is holder), None)
+        child = next((node for node in line_up(element) if node.getparent() is holder), None)
         if child is not None:
             rows.setdefault(child, {}).setdefault(key, value)
     if len(rows) < 2 or (len(keys) > 1 and all(len(values) == 1 for values in rows.values())):
         return []
-    return [_Row(element, values, sample.page.source.work) for element, values in rows.items()]
+    return [_Row(element, values, page.page.source.work) for element, values in rows.items()]
 
 
 def _holder(elements: Sequence[etree._Element]) -> etree._Element | None:
@@ -92,7 +90,7 @@ def _holder(elements: Sequence[etree._Element]) -> etree._Element | None:
     held: Counter[etree._Element] = Counter()
     children: dict[etree._Element, set[etree._Element]] = {}
     for element in elements:
-        for node in _line(element):
+        for node in line_up(element):
             parent = node.getparent()
             if parent is not None:
                 held[parent] += 1
@@ -102,42 +100,29 @@ def _holder(elements: Sequence[etree._Element]) -> etree._Element | None:
     return max(fitting, key=lambda node: sum(1 for _ in node.iterancestors()), default=None)
 
 
-def _line(element: etree._Element) -> Iterator[etree._Element]:
-    yield element
-    yield from element.iterancestors()
-
-
-def _row_selector(found: Sequence[tuple[Sample, list[_Row]]], ground: Ground) -> Selector | None:
-    candidates: dict[str, Candidate] = {}
-    for _, rows in found:
-        for one in candidates_for([Spot(row.element) for row in rows]):
-            known = candidates.get(one.selector.query)
-            if known is None or known.prior < one.prior:
-                candidates[one.selector.query] = one
-    scored = [(_row_score(one, found), one) for one in candidates.values()]
-    scored = [(score, one) for score, one in scored if score >= _MIN_SUPPORT]
+def _row_selector(found: Sequence[Sequence[_Row]], pages: TrainingSet) -> Selector | None:
+    """The selector whose nodes are rows on most pages."""
+    candidates = best_of_each(one for rows in found for one in candidates_for([Spot(row.element) for row in rows]))
+    scored = [(score, one) for one in candidates if (score := _row_score(one, found)) >= _MIN_SUPPORT]
     if not scored:
         return None
     best = max(scored, key=lambda pair: 4 * pair[0] + pair[1].prior)[1].selector
-    pages = [*(sample.page for sample in ground.samples), *ground.others]
-    coverage = sum(bool(nodes_at(page.root, best, page.source.work)) for page in pages) / len(pages)
+    all_pages = [*(one.page for one in pages.annotated), *pages.others]
+    coverage = sum(bool(nodes_at(page.root, best, page.source.work)) for page in all_pages) / len(all_pages)
     return replace(best, coverage=round(coverage, 3))
 
 
-def _row_score(candidate: Candidate, found: Sequence[tuple[Sample, list[_Row]]]) -> float:
+def _row_score(candidate: Candidate, found: Sequence[Sequence[_Row]]) -> float:
     """The mean share of what a selector gives that are rows; 0 for a page on which it misses one.
 
     The model may have pointed at some rows only, so others of the same parent count as rows.
     """
     shares = []
-    for sample, rows in found:
-        given = nodes_at(sample.page.root, candidate.selector, sample.page.source.work)
-        wanted = {row.element for row in rows}
+    for rows in found:
         parent = rows[0].element.getparent()
-        if not wanted <= set(given):
-            shares.append(0.0)
-        else:
-            shares.append(sum(node.getparent() is parent for node in given) / len(given))
+        given = nodes_at(rows[0].element.getroottree().getroot(), candidate.selector, rows[0].work)
+        are_all_there = {row.element for row in rows} <= set(given)
+        shares.append(sum(node.getparent() is parent for node in given) / len(given) if are_all_there else 0.0)
     return sum(shares) / len(shares)
 
 
@@ -146,27 +131,30 @@ def _field_rule(field: Field, rows: Sequence[_Row]) -> FieldRule | None:
     candidates: dict[tuple[str, str | None], Candidate] = {}
     for row in rows:
         value = row.values.get(field.key)
-        if value is not None:
-            for one in candidates_within(row.element, value.spot):
-                candidates.setdefault((one.selector.query, one.selector.attribute), one)
+        for one in candidates_within(row.element, value.spot) if value is not None else ():
+            candidates.setdefault((one.selector.query, one.selector.attribute), one)
     best: tuple[float, Selector] | None = None
     for one in candidates.values():
-        selector, support, coverage = _tried_within(one.selector, field.key, rows)
+        selector, support = _tried_within(one.selector, field.key, rows)
         score = 4 * support + one.prior
         if support >= _MIN_SUPPORT and (best is None or score > best[0]):
-            best = score, replace(selector, coverage=round(coverage, 3))
+            best = score, selector
     return None if best is None else FieldRule(field, (best[1],))
 
 
-def _tried_within(selector: Selector, key: str, rows: Sequence[_Row]) -> tuple[Selector, float, float]:
-    """The selector with its pattern, the share of the rows on which it is right, and of those on which it speaks."""
+def _tried_within(selector: Selector, key: str, rows: Sequence[_Row]) -> tuple[Selector, float]:
+    """The selector with its pattern and coverage of the rows, and the share of them on which it is right."""
     given = [texts_within(row.element, selector, row.work)[:1] for row in rows]
-    wanted = [row.values[key].text if key in row.values else None for row in rows]
-    pairs = [(texts[0], want) for texts, want in zip(given, wanted, strict=True) if texts and want and want in texts[0]]
+    expected = [row.values[key].text if key in row.values else None for row in rows]
+    pairs = [
+        (texts[0], want) for texts, want in zip(given, expected, strict=True) if texts and want and want in texts[0]
+    ]
     pattern = learn_pattern(pairs)
     outputs = [next(iter(taken(texts, pattern)), None) for texts in given]
-    hits = sum(want is not None and output == want for output, want in zip(outputs, wanted, strict=True))
-    against = sum(want is not None and output != want for output, want in zip(outputs, wanted, strict=True))
-    ghosts = sum(want is None and output is not None for output, want in zip(outputs, wanted, strict=True))
-    support = hits / max(1.0, hits + against + 0.5 * ghosts)
-    return replace(selector, pattern=pattern), support, sum(output is not None for output in outputs) / len(outputs)
+    both = list(zip(outputs, expected, strict=True))
+    with_value = sum(want is not None for want in expected)
+    hits = sum(want is not None and output == want for output, want in both)
+    ghosts = sum(want is None and output is not None for output, want in both)
+    coverage = sum(output is not None for output in outputs) / len(outputs)
+    support = hits / max(1.0, with_value + 0.5 * ghosts)
+    return replace(selector, pattern=pattern, coverage=round(coverage, 3)), support

@@ -1,0 +1,232 @@
+"""From annotated pages to selectors: candidates are tried on them and on the other pages, and the best are kept.
+
+What counts: hits on the annotated pages, output where the field is absent, the kind of evidence, coverage of the other
+pages, agreement with a selector of another kind, several values where there should be one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from llmcrawler.extraction.blocks import PageBlocks
+from llmcrawler.extraction.candidate_scores import (
+    MIN_SUPPORT,
+    CandidateScore,
+    agreement_of,
+    compare,
+    score_annotated,
+    score_others,
+)
+from llmcrawler.extraction.candidates import Candidate, best_of_each, candidates_for, started_with
+from llmcrawler.extraction.model import Field, FieldRule, Selector
+from llmcrawler.extraction.training_set import TrainingSet, Value, as_one
+
+_FINALISTS = 14
+_QUIET_FINALISTS = 6
+_TRUSTED_AGREEMENT = 0.9
+# A value that stands elsewhere on the page too: not pointed at, but perhaps better marked.
+_TWIN_DISCOUNT = 0.25
+_MAX_TWINS = 6
+_MIN_TWIN_CHARS = 3
+_POSITION = re.compile(r":nth-of-type|^/html/|\]\[\d|[a-z]\[\d+\](?!.*normalize-space)")
+# So many annotated pages without a word against it confirm a selector whose kind is trusted; so many, one of any kind.
+_SURE_PAGES = 3
+_SURE_PRIOR = 0.8
+_CONVINCING_PRIOR = 0.6
+_MANY_PAGES = 5
+# What a page says of its own differs from what others say; what a menu says does not.
+_DISTINCT = 0.5
+_MAX_COMPLEMENTS = 2
+_HOPELESS_SUPPORT = 0.4
+# A fallback may speak where the best selector is silent on so many pages: on more, the field is absent there.
+_MAX_FALLBACK_NOISE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedField:
+    """The outcome for one field. `rule` is None where no selector explains the annotated pages. `doubt` says why more
+    of them would help ("" where they would not); `disputed` are the other pages, by their place, on which good
+    candidates differ."""
+
+    field: Field
+    rule: FieldRule | None
+    doubt: str
+    disputed: tuple[int, ...] = ()
+
+
+def learn_field(field: Field, pages: TrainingSet) -> LearnedField:
+    """Learn the rule of one field (without a group) from the pages that have values for it."""
+    given = [one.values.get(field.key, ()) for one in pages.annotated]
+    expected = given if field.many else [as_one(values) for values in given]
+    if not any(expected):
+        return LearnedField(field, None, "")  # more pages would hardly have it either
+    joined = not field.many and sum(len(one) > 1 for one in expected) * 2 > sum(bool(one) for one in expected)
+    lists = field.many or joined
+    texts = [tuple(value.text for value in (one if lists else one[:1])) for one in expected]
+    scores = [
+        score_annotated(candidate, texts, pages, lists=lists)
+        for candidate in best_of_each(_candidates(expected, pages, lists=lists))
+    ]
+    scores = [one for one in scores if one.hit]
+    if not scores:
+        return LearnedField(field, None, "nothing on the samples leads to it")
+    scores.sort(key=lambda one: -(4 * one.support + one.candidate.prior))
+    finalists = _varied(scores)
+    for one in finalists:
+        score_others(one, pages, lists=lists)
+    pages.forget()
+    compare(finalists)
+    finalists.sort(key=lambda one: -one.score)
+    return _judged(field, finalists, sum(bool(one) for one in texts), joined=joined)
+
+
+def _candidates(expected: Sequence[tuple[Value, ...]], pages: TrainingSet, *, lists: bool) -> Iterator[Candidate]:
+    for values, one in zip(expected, pages.annotated, strict=True):
+        if not values:
+            continue
+        yield from candidates_for([value.spot for value in (values if lists else values[:1])])
+        if not lists:
+            yield from _label_inside(values[0])
+            for twin in _twins(values[0], one.page):
+                for candidate in candidates_for([twin.spot]):
+                    yield Candidate(candidate.selector, candidate.prior - _TWIN_DISCOUNT)
+
+
+def _label_inside(value: Value) -> Iterable[Candidate]:
+    element = value.spot.element
+    if element is None or value.spot.attribute:
+        return ()
+    whole = " ".join("".join(str(piece) for piece in element.itertext()).split())
+    at = whole.find(value.text)
+    return started_with(element, whole[:at]) if at > 0 else ()
+
+
+def _twins(value: Value, page: PageBlocks) -> list[Value]:
+    """Other places of a page with the text of a value."""
+    if len(value.text) < _MIN_TWIN_CHARS:
+        return []
+    same = [block for block in page.blocks if block.text == value.text and page.spots[block.n] != value.spot]
+    return [Value(value.text, page.spots[block.n]) for block in same[:_MAX_TWINS]]
+
+
+def _varied(scores: Sequence[CandidateScore]) -> list[CandidateScore]:
+    """The best; of each kind of evidence the best two, for agreement is only worth something between kinds; and those
+    that may speak where the best one is silent."""
+    kept = list(scores[:_FINALISTS])
+    for kind in dict.fromkeys(one.selector.evidence for one in scores):
+        kept += [one for one in scores if one.selector.evidence == kind][:2]
+    quiet = [one for one in scores if one.is_quiet and one.hit - scores[0].hit]
+    kept += sorted(quiet, key=lambda one: -len(one.hit - scores[0].hit))[:_QUIET_FINALISTS]
+    return list({id(one): one for one in kept}.values())
+
+
+def _judged(field: Field, scores: Sequence[CandidateScore], annotated: int, *, joined: bool) -> LearnedField:
+    best, partners = _team(scores)
+    # On a page where a candidate gives something, it can be confirmed or refuted.
+    disputed = _disputed(scores) if len(best.hit) > 1 else tuple(at for at, output in enumerate(best.outputs) if output)
+    explained = len(_explained(best, partners))
+    contradicted = explained < MIN_SUPPORT * best.claims and not _is_plurality(best, scores)
+    if not _is_convincing(best) and (contradicted or (explained < 2 and annotated > 1)):
+        # Where half of many pages say something else, more of them would not help.
+        hopeless = best.judged >= _MANY_PAGES and best.support < _HOPELESS_SUPPORT
+        return LearnedField(field, None, "" if hopeless else "the samples contradict each other", disputed)
+    selectors = tuple(_finished(one) for one in (best, *partners, *_fallbacks(best, scores, partners)))
+    rule = FieldRule(field, selectors, joined)
+    return LearnedField(field, rule, _doubt(best, explained, is_scalar=not field.many and not joined), disputed)
+
+
+def _doubt(best: CandidateScore, explained: int, *, is_scalar: bool) -> str:
+    """The reason why more annotated pages would help; "" where they would not."""
+    has_many = best.judged >= _MANY_PAGES
+    if explained < 2:
+        return "it is on one sample only"
+    if explained < best.claims:
+        return "a sample speaks against it"
+    if best.judged < _SURE_PAGES or (best.candidate.prior < _SURE_PRIOR and not has_many):
+        if best.agreement is not None and best.agreement < _TRUSTED_AGREEMENT:
+            return "selectors of other kinds give other values"
+        if best.agreement is None and explained < _SURE_PAGES:
+            return "nothing else confirms it"
+    return "it has several values on some pages" if is_scalar and best.several and not has_many else ""
+
+
+def _team(scores: Sequence[CandidateScore]) -> tuple[CandidateScore, list[CandidateScore]]:
+    """The best selector, or one that is never wrong with those that complete it, where they explain more pages."""
+    best = scores[0]
+    leaders = [one for one in scores[1:] if one.is_quiet and len(one.hit) > 1]
+    teams = [(one, _complements(one, scores)) for one in (best, *leaders)]
+    teams = [(one, partners) for one, partners in teams if all(len(other.hit) <= len(one.hit) for other in partners)]
+    return max(
+        teams or [(best, [])], key=lambda team: (len(_explained(*team)), team[0] is best, -len(team[1]), team[0].score)
+    )
+
+
+def _explained(best: CandidateScore, partners: Sequence[CandidateScore]) -> frozenset[int]:
+    return best.hit.union(*(one.hit for one in partners))
+
+
+def _complements(best: CandidateScore, scores: Sequence[CandidateScore]) -> list[CandidateScore]:
+    """Selectors for the pages on which the best one gives nothing: some templates have two layouts. They must be right
+    wherever they speak, and speak where the best one does not."""
+    found: list[CandidateScore] = []
+    hit = best.hit
+    while len(found) < _MAX_COMPLEMENTS and best.missed:
+        fitting = [one for one in scores if one.is_quiet and len(one.hit - hit) > 1 and _adds_quietly(best, one)]
+        if not fitting:
+            break
+        found.append(max(fitting, key=lambda one: (len(one.hit - hit), one.score)))
+        hit |= found[-1].hit
+    return found
+
+
+def _adds_quietly(best: CandidateScore, other: CandidateScore) -> bool:
+    pairs = zip(best.outputs, other.outputs, strict=True)
+    both = [mine == his for mine, his in pairs if mine and his]
+    return not both or fmean(both) >= _TRUSTED_AGREEMENT
+
+
+def _is_plurality(best: CandidateScore, scores: Sequence[CandidateScore]) -> bool:
+    """Whether the pages that speak against a selector have nothing in common: then they are slips of the model."""
+    trusted = best.candidate.prior >= _SURE_PRIOR and best.distinct > _DISTINCT
+    enough = 2 if trusted else _SURE_PAGES
+    return len(best.hit) >= enough and all(len(other.hit - best.hit) <= 1 for other in scores)
+
+
+def _is_convincing(one: CandidateScore) -> bool:
+    """Whether one page is enough against another one that says something else: the selector is of a trusted kind, one
+    of another kind says the same nearly everywhere, and what they say differs from page to page."""
+    agreed = one.agreement is not None and one.agreement >= _TRUSTED_AGREEMENT
+    return agreed and one.candidate.prior >= _CONVINCING_PRIOR and one.distinct > _DISTINCT and one.coverage > 0.3
+
+
+def _finished(one: CandidateScore) -> Selector:
+    agreement = None if one.agreement is None else round(one.agreement, 3)
+    return replace(one.selector, coverage=round(one.coverage, 3), agreement=agreement)
+
+
+def _fallbacks(
+    best: CandidateScore, scores: Sequence[CandidateScore], partners: Sequence[CandidateScore]
+) -> list[CandidateScore]:
+    """The best candidate of another kind that is silent where the best one is, and says the same where it is not.
+
+    None that goes by position: where a row is missing, a position finds its neighbour.
+    """
+    for other in scores[1:] if not partners else ():
+        is_other_kind = other.selector.evidence != best.selector.evidence and other.support >= best.support
+        if not is_other_kind or _POSITION.search(other.selector.query) or other.several > _MAX_FALLBACK_NOISE:
+            continue
+        pairs = list(zip(best.outputs, other.outputs, strict=True))
+        noise = sum(not mine and bool(his) for mine, his in pairs)
+        if noise <= _MAX_FALLBACK_NOISE * len(pairs) and (not pairs or agreement_of(best, other) >= _TRUSTED_AGREEMENT):
+            return [other]
+    return []
+
+
+def _disputed(scores: Sequence[CandidateScore]) -> tuple[int, ...]:
+    """Other pages on which good candidates say different things, or one says several; the most disputed first."""
+    good = [one for one in scores if one.support >= scores[0].support - 0.01][:6]
+    votes = [len({one.outputs[place] for one in good}) for place in range(len(scores[0].outputs))]
+    return tuple(sorted((at for at, count in enumerate(votes) if count > 1), key=lambda at: -votes[at]))
