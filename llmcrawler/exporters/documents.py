@@ -8,8 +8,8 @@ from scrapy.crawler import Crawler
 from scrapy.exporters import BaseItemExporter
 from scrapy.statscollectors import StatsCollector
 
-from llmcrawler.exporters.lines import line_of
-from llmcrawler.feeds.documents import document_of
+from llmcrawler.exporters.plain import line_of
+from llmcrawler.feeds.langchain import document_of
 from llmcrawler.feeds.values import as_json
 
 

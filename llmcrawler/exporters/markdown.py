@@ -7,14 +7,13 @@ from typing import Any, Self
 from scrapy.crawler import Crawler
 from scrapy.exporters import BaseItemExporter
 
-from llmcrawler.exporters.lines import line_of
-from llmcrawler.feeds.archive import NoteArchive
-from llmcrawler.feeds.folder import NoteFolder
-from llmcrawler.feeds.notes import NoteStore, note_of
+from llmcrawler.exporters.plain import line_of
+from llmcrawler.feeds.note_stores import NoteArchive, NoteFolder, NoteStore
+from llmcrawler.feeds.notes import note_of
 
 
 class MarkdownExporter(BaseItemExporter):
-    """`file` is a NoteFolder where the storage has one (files.py). The feed's `fields` choose the front matter."""
+    """Writes to a NoteFolder where `file` is one, else a ZIP archive. The feed's `fields` choose the front matter."""
 
     def __init__(self, file: Any, *, waiting_folder: str | None = None, **kwargs: Any) -> None:
         super().__init__(dont_fail=True, **kwargs)
