@@ -1,4 +1,4 @@
-"""Items as plain values: for all exporters, and for the formats of Python's own. Pickled ones need no package of ours."""
+"""Items as plain values, for all exporters; and the formats of Python's own. Pickled values need no package of ours."""
 
 from __future__ import annotations
 
