@@ -39,8 +39,7 @@ from llmcrawler.llm import (
 )
 from llmcrawler.llm.embedded import default_cache_folder
 from llmcrawler.llm.model import Model
-from llmcrawler.proxies import BanRules, PoolRules, ProxyPool, resolve_proxies
-from llmcrawler.proxies.choice import read_countries
+from llmcrawler.proxies import BanRules, PoolRules, ProxyPool, read_countries, resolve_proxies
 from llmcrawler.reporting import FetchProgress
 from llmcrawler.storage import TemplatesFile
 from llmcrawler.storage.ledger import STAGES
