@@ -46,9 +46,9 @@ class Webshare:
             entries = self._api.entries(answer, "results")
             for entry in entries:
                 if entry.get("proxy_address") and entry.get("port") and entry.get("valid") is not False:
-                    login = {name: _text(entry.get(name)) for name in ("username", "password")}
                     proxy = self._api.proxy(_address(entry, "proxy_address"), _country(entry.get("country_code")))
-                    proxies.append(replace(proxy, **login))
+                    username, password = _text(entry.get("username")), _text(entry.get("password"))
+                    proxies.append(replace(proxy, username=username, password=password))
             if not answer.get("next") or not entries:
                 break
         return proxies
