@@ -1,4 +1,4 @@
-"""Which hosts and addresses a crawl of the public web may not touch (DESIGN section 9)."""
+"""Tells which hosts and addresses a crawl of the public web may not touch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts long lists of links, so that the event loop has its turns between the parts."""
+"""Splits long lists of links, so that the event loop has its turns between the parts."""
 
 from __future__ import annotations
 
