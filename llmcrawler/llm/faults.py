@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC
-from email.utils import parsedate_to_datetime
+from datetime import UTC, datetime
 from typing import Any
+
+from llmcrawler.throttling import retry_after_seconds
 
 # Kinds of failure, as they stand in stats and log lines.
 RATE_LIMIT = "rate_limit"
@@ -89,12 +90,12 @@ def fault_of_status(
     if status in {401, 402, 403, 404} or 300 <= status < 400 or "insufficient_quota" in text:
         return Fault(REFUSED, message, status)
     if status == 429:
-        return Fault(RATE_LIMIT, message, status, retry_after_seconds(headers, wall_seconds))
+        return Fault(RATE_LIMIT, message, status, _wait_seconds(headers, wall_seconds))
     if status in {502, 503, 504, 529}:
         # A gateway that has waited in vain (504) knows nothing of what the server behind it has done.
-        return Fault(AWAY, message, status, retry_after_seconds(headers, wall_seconds), may_be_billed=status == 504)
+        return Fault(AWAY, message, status, _wait_seconds(headers, wall_seconds), may_be_billed=status == 504)
     if status in {408, 409, 425} or status >= 500:
-        return Fault(SERVER_ERROR, message, status, retry_after_seconds(headers, wall_seconds))
+        return Fault(SERVER_ERROR, message, status, _wait_seconds(headers, wall_seconds))
     if status == 413 or _TOO_LONG.search(text):
         return Fault(BAD_REQUEST, message, status)
     if status in {400, 422} and any(name in text for name in PARAMETERS):
@@ -104,20 +105,12 @@ def fault_of_status(
     return Fault(BAD_REQUEST, message, status)
 
 
-def retry_after_seconds(headers: Mapping[str, str], wall_seconds: float) -> float | None:
-    """Retry-After in seconds or as a date (RFC 9110, 10.2.3), or OpenAI's retry-after-ms; None when absent or odd."""
-    for name, unit_seconds in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(name, "").strip()
-        if re.fullmatch(r"\d+(\.\d*)?", value):
-            return float(value) * unit_seconds
-    value = headers.get("retry-after", "").strip()
-    if not value:
-        return None
-    try:
-        moment = parsedate_to_datetime(value)
-        return max(0.0, (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - wall_seconds)
-    except (ValueError, TypeError, OverflowError):
-        return None
+def _wait_seconds(headers: Mapping[str, str], wall_seconds: float) -> float | None:
+    """Return what OpenAI's retry-after-ms or Retry-After asks for; None when absent or odd."""
+    milliseconds = headers.get("retry-after-ms", "").strip()
+    if re.fullmatch(r"\d+(\.\d*)?", milliseconds):
+        return float(milliseconds) / 1000
+    return retry_after_seconds(headers.get("retry-after"), datetime.fromtimestamp(wall_seconds, UTC))
 
 
 _LOOKED_AT_CHARS = 10_000
