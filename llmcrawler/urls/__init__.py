@@ -10,7 +10,7 @@ from llmcrawler.urls.pattern import url_pattern
 from llmcrawler.urls.scope import Scope
 from llmcrawler.urls.sitemaps import parse_packed_sitemap, parse_sitemap
 from llmcrawler.urls.tasks import ListedTask, TaskList
-from llmcrawler.urls.traps import TrapGuard, TrapLimits
+from llmcrawler.urls.traps import TrapGuard
 from llmcrawler.urls.turns import in_turns
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "Sitemap",
     "TaskList",
     "TrapGuard",
-    "TrapLimits",
     "dedup_key",
     "in_turns",
     "is_private_address",
