@@ -190,7 +190,7 @@ def proxies_of(settings: BaseSettings) -> ProxyPool | None:
     at_least(settings, "PROXY_TRIAL_SECONDS", 0)
     rules = PoolRules(
         max_faults=settings.getint("PROXY_MAX_FAULTS"),
-        rest_seconds=settings.getfloat("PROXY_REST_SECONDS"),
+        cooldown_seconds=settings.getfloat("PROXY_REST_SECONDS"),
         max_switches=settings.getint("PROXY_MAX_SWITCHES"),
         sticky=settings.getbool("PROXY_STICKY"),
         countries=read_countries(settings),

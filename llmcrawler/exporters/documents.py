@@ -20,7 +20,7 @@ class DocumentsExporter(BaseItemExporter):
         super().__init__(dont_fail=True, **kwargs)
         self._file = file
         self._stats = stats
-        self._wanted = None if self.fields_to_export is None else frozenset(self.fields_to_export)
+        self._fields = None if self.fields_to_export is None else frozenset(self.fields_to_export)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, file: Any, **kwargs: Any) -> Self:
@@ -30,7 +30,7 @@ class DocumentsExporter(BaseItemExporter):
         line = line_of(item)
         if line is None:
             return
-        document = document_of(line, self._wanted)
+        document = document_of(line, self._fields)
         if document is not None:
             self._file.write(as_json(document).encode() + b"\n")
         elif self._stats is not None:

@@ -18,7 +18,7 @@ class MarkdownExporter(BaseItemExporter):
     def __init__(self, file: Any, *, waiting_folder: str | None = None, **kwargs: Any) -> None:
         super().__init__(dont_fail=True, **kwargs)
         self._store: NoteStore = file if isinstance(file, NoteFolder) else NoteArchive(file, waiting_folder)
-        self._wanted = None if self.fields_to_export is None else frozenset(self.fields_to_export)
+        self._fields = None if self.fields_to_export is None else frozenset(self.fields_to_export)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, file: Any, **kwargs: Any) -> Self:
@@ -27,7 +27,7 @@ class MarkdownExporter(BaseItemExporter):
     def export_item(self, item: Any) -> None:
         line = line_of(item)
         if line is not None and line.get("url") is not None:
-            self._store.add(*note_of(line, self._wanted))
+            self._store.add(*note_of(line, self._fields))
 
     def finish_exporting(self) -> None:
         self._store.finish()

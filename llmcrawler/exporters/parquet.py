@@ -73,10 +73,10 @@ class ParquetExporter(BaseItemExporter):
         import pyarrow as pa  # noqa: PLC0415 - only those who want Parquet have it
         import pyarrow.parquet as pq  # noqa: PLC0415
 
-        wanted = self.fields_to_export
+        fields = self.fields_to_export
         by_name = {column.name: column for column in columns}
-        self._columns = [by_name.get(name) or Column(name, "text") for name in (by_name if wanted is None else wanted)]
-        names = wanted if isinstance(wanted, Mapping) else {}
+        self._columns = [by_name.get(name) or Column(name, "text") for name in (by_name if fields is None else fields)]
+        names = fields if isinstance(fields, Mapping) else {}
         self._schema = pa.schema([(names.get(column.name, column.name), _type(pa, column)) for column in self._columns])
         self._writer = pq.ParquetWriter(self._sink, self._schema, compression="zstd")
 

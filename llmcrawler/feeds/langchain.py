@@ -11,7 +11,7 @@ from llmcrawler.feeds.values import clean, clean_text, flatten
 _ELSEWHERE = ("url", "text", "kind")
 
 
-def document_of(line: Mapping[str, Any], wanted: Collection[str] | None = None) -> dict[str, Any] | None:
+def document_of(line: Mapping[str, Any], fields: Collection[str] | None = None) -> dict[str, Any] | None:
     """Return the document of a page; None for a page without text, as services that embed text refuse empty ones.
 
     Metadata is one level of known scalars, because vector stores take no other. The id is the same in every crawl, and
@@ -23,7 +23,7 @@ def document_of(line: Mapping[str, Any], wanted: Collection[str] | None = None) 
     source = clean_text(url)
     metadata: dict[str, Any] = {"source": source}
     for name, value in line.items():
-        if name not in _ELSEWHERE and (wanted is None or name in wanted):
+        if name not in _ELSEWHERE and (fields is None or name in fields):
             for key, one in flatten(name, clean(value)).items():
                 if one is not None:
                     metadata.setdefault(key, one)

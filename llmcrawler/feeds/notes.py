@@ -25,12 +25,12 @@ _PLAIN_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))  # of YAML 1.1, which are no text
 
 
-def note_of(line: Mapping[str, Any], wanted: Collection[str] | None = None) -> tuple[dict[str, Any], bytes | None]:
+def note_of(line: Mapping[str, Any], fields: Collection[str] | None = None) -> tuple[dict[str, Any], bytes | None]:
     """Return a page's line in the index and its file, None for a page without text."""
     facts = {
         name: clean(value)
         for name, value in line.items()
-        if value is not None and name not in _ELSEWHERE and (wanted is None or name in wanted or name == "url")
+        if value is not None and name not in _ELSEWHERE and (fields is None or name in fields or name == "url")
     }
     entry = {name: clean(line.get(name)) for name in _INDEXED}
     text = clean(line.get("text"))

@@ -4,8 +4,9 @@ Blame. A proxy that cannot be reached, or refuses our credentials, is at fault f
 ban is not: the page may be forbidden to everyone. So it makes the proxy a suspect only, until another proxy gets the
 page: then it was a ban. A page that proxies refuse which have served other pages is as it is, and nobody's fault.
 
-Patience. A proxy that never gave a page is dropped at its first fault. One that did rests, twice as long each time, and
-is dropped when `max_faults` follow on each other. So is the last one, as there is nothing to be had without it.
+Patience. A proxy that never gave a page is dropped at its first fault. One that did cools down, twice as long each
+time, and is dropped when `max_faults` follow on each other. So is the last one, as there is nothing to be had without
+it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class PoolRules:
     """`countries` are those of requests that name none; empty: the proxies of "*", else all."""
 
     max_faults: int = 3
-    rest_seconds: float = 10.0
+    cooldown_seconds: float = 10.0
     max_switches: int = 10
     sticky: bool = False
     countries: tuple[str, ...] = ()
@@ -54,7 +55,7 @@ class _Record:
     suspicions: int = 0  # likewise
     suspected_of: str = ""
     in_flight: int = 0
-    resting_until: float = 0.0
+    cools_down_until: float = 0.0
     dropped: str = ""  # why
     last_used: int = 0
 
@@ -100,11 +101,11 @@ class ProxyPool:
     def take(
         self, tried: Sequence[str] = (), countries: Sequence[str] = (), session: str | None = None
     ) -> Taken | None:
-        """Return a proxy for a request that `tried` others (labels), None while all rest. Proxies take turns; the
+        """Return a proxy for a request that `tried` others (labels), None while all cool down. Proxies take turns; the
         requests of a `session` keep theirs while it works. Raises NoProxy when none is left.
         """
         now = self._clock()
-        awake = [record for record in self._alive(countries) if record.resting_until <= now]
+        awake = [record for record in self._alive(countries) if record.cools_down_until <= now]
         if not awake:
             return None
         kept = None if session is None else self._sessions.get(session)
@@ -130,8 +131,8 @@ class ProxyPool:
         return Taken(chosen.label, chosen.proxy)
 
     def seconds_to_wait(self, countries: Sequence[str] = ()) -> float:
-        """Return how long the first proxy still rests. Raises NoProxy when none is left."""
-        return max(0.0, min(record.resting_until for record in self._alive(countries)) - self._clock())
+        """Return how long until a proxy has cooled down. Raises NoProxy when none is left."""
+        return max(0.0, min(record.cools_down_until for record in self._alive(countries)) - self._clock())
 
     def give_back(self, label: str) -> None:
         """Note that a request of the proxy is over, whatever came of it."""
@@ -177,7 +178,7 @@ class ProxyPool:
             record = self._records[label]
             record.pages += 1
             record.faults = record.suspicions = 0
-            record.resting_until = 0.0
+            record.cools_down_until = 0.0
         for convicted in map(self._records.__getitem__, set(suspects) - {label}):
             self._fault(convicted, convicted.suspected_of)
 
@@ -189,7 +190,7 @@ class ProxyPool:
         return {
             "total": len(records),
             "used": sum(record.requests > 0 for record in records),
-            "resting": sum(not record.dropped and record.resting_until > now for record in records),
+            "resting": sum(not record.dropped and record.cools_down_until > now for record in records),
             "dropped": dropped.total(),
             **{f"dropped/{kind}": count for kind, count in sorted(dropped.items())},
         }
@@ -200,29 +201,29 @@ class ProxyPool:
 
     def _alive(self, countries: Sequence[str]) -> list[_Record]:
         """Return the proxies for these countries that are not dropped. Raises NoProxy when there are none."""
-        wanted = countries or self.rules.countries
+        allowed = countries or self.rules.countries
         alive = [record for record in self._records.values() if not record.dropped]
         if not alive:
-            raise NoProxy(f"no proxy is left: {self._obituary()}")
+            raise NoProxy(f"no proxy is left: {self._losses()}")
         there = {record.proxy.country for record in self._records.values()}
-        if not there.intersection(wanted):
+        if not there.intersection(allowed):
             # A country that has none of its own takes the default ones; so does a request that names no country.
-            if ANYWHERE not in there and wanted:
-                raise NoProxy(f"there is no proxy in {' or '.join(wanted)}", is_final=not countries)
-            wanted = (ANYWHERE,) if ANYWHERE in there else ()
-        fit = [record for record in alive if not wanted or record.proxy.country in wanted]
+            if ANYWHERE not in there and allowed:
+                raise NoProxy(f"there is no proxy in {' or '.join(allowed)}", is_final=not countries)
+            allowed = (ANYWHERE,) if ANYWHERE in there else ()
+        fit = [record for record in alive if not allowed or record.proxy.country in allowed]
         if not fit:
-            raise NoProxy(f"no proxy is left in {' or '.join(wanted)}: {self._obituary()}", is_final=not countries)
+            raise NoProxy(f"no proxy is left in {' or '.join(allowed)}: {self._losses()}", is_final=not countries)
         return fit
 
-    def _obituary(self) -> str:
+    def _losses(self) -> str:
         figures = self.figures()
         kinds = [f"{count} {name.removeprefix('dropped/')}" for name, count in figures.items() if "/" in name]
         return f"{figures['dropped']} of {figures['total']} dropped ({', '.join(kinds)})"
 
     def _fault(self, record: _Record, kind: str) -> None:
         now = self._clock()
-        if record.dropped or record.resting_until > now:
+        if record.dropped or record.cools_down_until > now:
             return  # several requests were on their way; one fault is one
         record.faults += 1
         country = record.proxy.country
@@ -233,9 +234,9 @@ class ProxyPool:
             record.dropped = kind
             logger.info("Proxy %s is dropped: %s", record.label, kind)
         else:
-            seconds = self.rules.rest_seconds * 2 ** (record.faults - 1)
-            record.resting_until = now + seconds
-            logger.info("Proxy %s rests for %g s: %s", record.label, seconds, kind)
+            seconds = self.rules.cooldown_seconds * 2 ** (record.faults - 1)
+            record.cools_down_until = now + seconds
+            logger.info("Proxy %s cools down for %g s: %s", record.label, seconds, kind)
 
 
 def _labelled(proxies: Iterable[Proxy]) -> dict[str, _Record]:
