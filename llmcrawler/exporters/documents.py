@@ -14,7 +14,7 @@ from llmcrawler.feeds.values import as_json
 
 
 class DocumentsExporter(BaseItemExporter):
-    """The feed's `fields` choose the metadata; the source is always there."""
+    """Writes a line for each page with text. The feed's `fields` choose the metadata; the source is always there."""
 
     def __init__(self, file: Any, *, stats: StatsCollector | None = None, **kwargs: Any) -> None:
         super().__init__(dont_fail=True, **kwargs)

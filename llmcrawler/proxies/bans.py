@@ -37,7 +37,9 @@ _REDIRECT_MARKS = ("captcha", "/sorry/", "are-you-human", "areyouhuman")
 
 @dataclass(frozen=True, slots=True)
 class BanRules:
-    """`marks` are texts of the user's that stand in ban pages only; letter case does not count."""
+    """Rules for answers that are bans. `marks` are texts of the user's that stand in ban pages only; letter case does
+    not count.
+    """
 
     statuses: frozenset[int] = frozenset({403, 407})
     marks: tuple[str, ...] = ()

@@ -27,7 +27,7 @@ _WITNESSES = 3  # proxies that served other pages and refuse this one
 
 @dataclass(frozen=True, slots=True)
 class PoolRules:
-    """`countries` are those of requests that name none; empty: the proxies of "*", else all."""
+    """Limits of a pool. `countries` are those of requests that name none; empty: the proxies of "*", else all."""
 
     max_faults: int = 3
     cooldown_seconds: float = 10.0
@@ -38,7 +38,7 @@ class PoolRules:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """`label` names the proxy without its credentials."""
+    """A proxy for one request. `label` names it without its credentials."""
 
     label: str
     proxy: Proxy
@@ -67,7 +67,7 @@ class _Record:
 
 
 class ProxyPool:
-    """Made for one event loop. `clock` is monotonic, in seconds."""
+    """The proxies of one provider, for one event loop. `clock` is monotonic, in seconds."""
 
     def __init__(self, provider: ProxyProvider, rules: PoolRules, *, clock: Callable[[], float]) -> None:
         self.rules = rules

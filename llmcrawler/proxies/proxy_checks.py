@@ -15,7 +15,7 @@ from llmcrawler.proxies.services import load_http_client
 
 @dataclass(frozen=True, slots=True)
 class ProxyCheck:
-    """`error` is empty for a proxy that works, and holds no credentials; `seconds` is what its last try took."""
+    """The outcome of tries. `error` is empty for a proxy that works; `seconds` is what the last try took."""
 
     proxy: Proxy
     seconds: float

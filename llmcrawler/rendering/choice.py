@@ -36,7 +36,7 @@ class _Trials:
 
 
 class RenderChoice:
-    """A template is here a host and the shape of a url, as nothing else is known before a page is fetched; where one
+    """Decides by templates: a host and the shape of a url, as nothing else is known before a page is fetched. Where one
     shape holds both kinds of pages, each is looked at. Memory is bounded: the template not used for longest goes first.
     """
 

@@ -28,8 +28,8 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class TrafficRules:
-    """`refuse_url` gives a reason not to go to a url from a source, `is_forbidden` whether a robots.txt that is known
-    forbids a url.
+    """Rules of one page. `refuse_url` gives a reason not to go to a url from a source, `is_forbidden` whether a
+    robots.txt that is known forbids a url.
     """
 
     refuse_url: Callable[[str, str], str | None]

@@ -37,8 +37,8 @@ _UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 @dataclass(frozen=True)
 class Robots:
-    """What a robots.txt says to one crawler. `sitemaps` stand there for everybody, as they were written. `gap_seconds`:
-    the longest gap between two requests that it asks for, by Crawl-delay or Request-rate.
+    """The part of a robots.txt for one crawler. `sitemaps` are for everybody, as they were written. `gap_seconds`: the
+    longest gap between two requests that it asks for, by Crawl-delay or Request-rate.
     """
 
     rules: Rules
@@ -85,7 +85,8 @@ class _Group:
 
 
 def product_token(user_agent: str) -> str:
-    """Return the name by which robots.txt knows a crawler, in lower case: "llmcrawler" of "llmcrawler/0.1 (+https://…)".
+    """Return the name by which robots.txt knows a crawler, in lower case: "llmcrawler" of "llmcrawler/0.1
+    (+https://…)".
 
     It ends at the first character that such names have not (RFC 9309, 2.2.1). Where a browser's header names the
     crawler after "compatible;", it is that one.
@@ -118,7 +119,9 @@ def _text_of(body: bytes) -> bytes:
 
 
 def _pieces(text: bytes) -> Iterator[bytes]:
-    """Cut between lines: a search through 500 KB of blank lines would keep Python's lock for 50 ms, in a thread too."""
+    """Cut a file between lines: a search through 500 KB of blank lines would keep Python's lock for 50 ms, in a thread
+    too.
+    """
     start = 0
     while start < len(text):
         match = _LINE_END.search(text, start + _PIECE_BYTES)

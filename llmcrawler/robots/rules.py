@@ -51,7 +51,7 @@ class _Wildcard:
 
 
 class Rules:
-    """The longest rule that matches decides, and Allow where two are equally long. What no rule matches is allowed.
+    """Decides by the longest rule that matches, by Allow where two are equally long. What no rule matches is allowed.
 
     A rule's rank is twice its length in octets, plus one when it allows: the greatest rank decides. Rules without a
     wildcard are looked up, one look for each length that occurs.

@@ -95,7 +95,7 @@ class Ceiling:
         return self.is_noise
 
     def slowed(self, level: float) -> None:
-        """Latency showed that this is what the host can work on."""
+        """Go down to what latency showed that the host can work on."""
         self.level = min(self.level, level)
         self._under_limit.wrong(self._clock())
 

@@ -49,8 +49,9 @@ class Round:
 
 @dataclass(slots=True)
 class LoadTrial:
-    """Whether latency is our load. `window` is that of before, `knee` what the host can work on if it is load that made
-    the round `raised`. One step down would not do: what slows a host for some seconds often ends meanwhile.
+    """A trial of whether latency is our load. `window` is that of before, `knee` what the host can work on if it is
+    load that made the round `raised`. One step down would not do: what slows a host for some seconds often ends
+    meanwhile.
     """
 
     window: float

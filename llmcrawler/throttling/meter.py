@@ -12,7 +12,8 @@ _RATE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class HostFigures:
-    """`throughput` is answers a second over the last half minute, `mean_throughput` over the host's whole time.
+    """Figures of a host. `throughput` is answers a second over the last half minute, `mean_throughput` over the host's
+    whole time.
 
     Latencies, in seconds, are those of the last 200 healthy answers, None before the first. `mean_in_flight` is
     Little's law: throughput times mean latency.

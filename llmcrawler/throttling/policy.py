@@ -261,7 +261,7 @@ class HostPolicy:
         self._set_window(max(min(self.window, self.ceiling.level) / 2, least))
 
     def _set_window(self, window: float) -> None:
-        """Answers to what was sent before now say nothing of what is allowed from now on."""
+        """Set the window, and leave answers to what was sent before out: they say nothing of it."""
         self.window = window
         self._changed_at = self._clock()
         self.latency.restart(self.window)

@@ -46,8 +46,8 @@ class PackedUrls(Collection[Listed]):
 
 @dataclass(frozen=True, slots=True)
 class Sitemap:
-    """What a file lists. `sitemaps` are further files to read. `fault`: what is wrong with the file; there may be urls
-    all the same.
+    """The urls of a file, and `sitemaps`, further files to read. `fault`: what is wrong with the file; there may be
+    urls all the same.
     """
 
     urls: Collection[Listed] = ()
@@ -58,7 +58,7 @@ class Sitemap:
 
 @dataclass(slots=True)
 class Reading:
-    """What was found in a file so far."""
+    """Collects what is found in a file."""
 
     urls: dict[str, Listed] = field(default_factory=dict)
     others: dict[str, Listed] = field(default_factory=dict)  # in other languages

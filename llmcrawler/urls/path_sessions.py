@@ -43,7 +43,9 @@ class _Place:
     shapes: set[str] = field(default_factory=set)
 
     def is_of_visits(self, head: str, *, is_named: bool) -> bool:
-        """Ask for more of the site to recur the less the address says so. An id for every link is one of a visit."""
+        """Tell whether the ids are of visits. The less the address says so, the more of the site has to recur; an id
+        for every link is one of a visit.
+        """
         if is_named:
             return self.tails >= 2
         if self.ids >= 30 and self.urls < 1.2 * self.ids:
