@@ -39,8 +39,7 @@ from llmcrawler.llm import (
 )
 from llmcrawler.llm.embedded import default_cache_folder
 from llmcrawler.llm.model import Model
-from llmcrawler.proxies import BanRules, PoolRules, ProxyPool, resolve_proxies
-from llmcrawler.proxies.choice import read_countries
+from llmcrawler.proxies import BanRules, PoolRules, ProxyPool, read_countries, resolve_proxies
 from llmcrawler.reporting import FetchProgress
 from llmcrawler.storage import TemplatesFile
 from llmcrawler.storage.ledger import STAGES
@@ -191,7 +190,7 @@ def proxies_of(settings: BaseSettings) -> ProxyPool | None:
     at_least(settings, "PROXY_TRIAL_SECONDS", 0)
     rules = PoolRules(
         max_faults=settings.getint("PROXY_MAX_FAULTS"),
-        rest_seconds=settings.getfloat("PROXY_REST_SECONDS"),
+        cooldown_seconds=settings.getfloat("PROXY_REST_SECONDS"),
         max_switches=settings.getint("PROXY_MAX_SWITCHES"),
         sticky=settings.getbool("PROXY_STICKY"),
         countries=read_countries(settings),

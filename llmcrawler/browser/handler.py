@@ -36,8 +36,7 @@ from llmcrawler.browser.viewing import View, ViewRules, view
 from llmcrawler.downloader import PoliteDownloader
 from llmcrawler.errors import BrowserMissing, ConfigError
 from llmcrawler.middlewares.refusals import RequestRefused
-from llmcrawler.rendering import LINKS_HEADER, RENDER, RENDERED, ContextTurns, links_header
-from llmcrawler.rendering.traffic import TrafficRules
+from llmcrawler.rendering import LINKS_HEADER, RENDER, RENDERED, ContextTurns, TrafficRules, links_header
 from llmcrawler.wiring import Crawl, crawl_of
 
 logger = logging.getLogger(__name__)

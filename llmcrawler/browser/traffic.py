@@ -17,8 +17,8 @@ from playwright.async_api import Error as PlaywrightError
 from scrapy import Request
 
 from llmcrawler.browser.gate import HostGate
+from llmcrawler.rendering import Ask, TrafficRules
 from llmcrawler.rendering.scripts import PREPARE
-from llmcrawler.rendering.traffic import Ask, TrafficRules
 
 _REFUSALS: Final = frozenset({429, 503})
 # A request that takes longer (a long poll) holds neither a place at its host nor the page.

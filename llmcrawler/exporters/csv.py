@@ -14,9 +14,8 @@ from scrapy.crawler import Crawler
 from scrapy.exporters import CsvItemExporter
 
 from llmcrawler.errors import ConfigError
-from llmcrawler.exporters.lines import item_columns, line_of
-from llmcrawler.feeds.columns import columns_of
-from llmcrawler.feeds.table import RECORD, FlatTable, neutral
+from llmcrawler.exporters.plain import item_columns, line_of
+from llmcrawler.feeds.tables import RECORD, FlatTable, columns_of, neutral
 from llmcrawler.feeds.values import as_json, clean
 from llmcrawler.items import Page
 
@@ -24,8 +23,8 @@ logger = logging.getLogger(__name__)
 
 
 class PagesCsvExporter(CsvItemExporter):
-    """The header wants all record fields, and the last page may have a new one: rows wait in a temporary file for the
-    end. They do not where the columns are given, by the `fields` of the feed or by the file that is added to.
+    """Writes rows at the end, from a temporary file, as the last page may have a new record field for the header. They
+    are written at once where the columns are given: by the `fields` of the feed or the file that is added to.
     """
 
     def __init__(
@@ -84,16 +83,15 @@ class PagesCsvExporter(CsvItemExporter):
         self.csv_writer.writerows([row.get(name) for name in columns] for row in rows)
 
     def _warn_of(self, row: dict[str, Any]) -> None:
-        assert self.fields_to_export is not None
         missing = {name for name, value in row.items() if value is not None and name != RECORD}
-        missing -= {*self.fields_to_export, *self._missing}
+        missing -= {*(self.fields_to_export or ()), *self._missing}
         if missing:
             self._missing |= missing
             logger.warning("The CSV file that is added to has no column for %s", ", ".join(islice(sorted(missing), 10)))
 
 
 def _columns_there(file: Any) -> list[str] | None:
-    """Of a file on this machine that has something in it."""
+    """Return the header of a file on this machine that has something in it."""
     path = getattr(file, "name", None)
     if not isinstance(path, str) or not Path(path).is_file() or not Path(path).stat().st_size:
         return None

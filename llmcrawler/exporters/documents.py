@@ -8,19 +8,19 @@ from scrapy.crawler import Crawler
 from scrapy.exporters import BaseItemExporter
 from scrapy.statscollectors import StatsCollector
 
-from llmcrawler.exporters.lines import line_of
-from llmcrawler.feeds.documents import document_of
+from llmcrawler.exporters.plain import line_of
+from llmcrawler.feeds.langchain import document_of
 from llmcrawler.feeds.values import as_json
 
 
 class DocumentsExporter(BaseItemExporter):
-    """The feed's `fields` choose the metadata; the source is always there."""
+    """Writes a line for each page with text. The feed's `fields` choose the metadata; the source is always there."""
 
     def __init__(self, file: Any, *, stats: StatsCollector | None = None, **kwargs: Any) -> None:
         super().__init__(dont_fail=True, **kwargs)
         self._file = file
         self._stats = stats
-        self._wanted = None if self.fields_to_export is None else frozenset(self.fields_to_export)
+        self._fields = None if self.fields_to_export is None else frozenset(self.fields_to_export)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, file: Any, **kwargs: Any) -> Self:
@@ -30,7 +30,7 @@ class DocumentsExporter(BaseItemExporter):
         line = line_of(item)
         if line is None:
             return
-        document = document_of(line, self._wanted)
+        document = document_of(line, self._fields)
         if document is not None:
             self._file.write(as_json(document).encode() + b"\n")
         elif self._stats is not None:

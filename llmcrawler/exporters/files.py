@@ -12,13 +12,13 @@ from scrapy.crawler import Crawler
 from scrapy.extensions.feedexport import FileFeedStorage
 from twisted.internet.defer import Deferred
 
-from llmcrawler.feeds.checking import check_addable, is_folder
-from llmcrawler.feeds.folder import NoteFolder
+from llmcrawler.feeds.feed_checks import check_addable, is_folder
+from llmcrawler.feeds.note_stores import NoteFolder
 from llmcrawler.wiring import crawl_of
 
 
 class JobFileStorage(FileFeedStorage):
-    """Scrapy's; a markdown feed is a folder. With a JOBDIR the job remembers the file, and what it held before."""
+    """Extends Scrapy's: a markdown feed is a folder, and with a JOBDIR the job remembers what the file held before."""
 
     def __init__(self, uri: str, *, feed_options: dict[str, Any] | None = None, crawler: Crawler) -> None:
         super().__init__(uri, feed_options=feed_options)

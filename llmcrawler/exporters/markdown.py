@@ -7,19 +7,18 @@ from typing import Any, Self
 from scrapy.crawler import Crawler
 from scrapy.exporters import BaseItemExporter
 
-from llmcrawler.exporters.lines import line_of
-from llmcrawler.feeds.archive import NoteArchive
-from llmcrawler.feeds.folder import NoteFolder
-from llmcrawler.feeds.notes import NoteStore, note_of
+from llmcrawler.exporters.plain import line_of
+from llmcrawler.feeds.note_stores import NoteArchive, NoteFolder, NoteStore
+from llmcrawler.feeds.notes import note_of
 
 
 class MarkdownExporter(BaseItemExporter):
-    """`file` is a NoteFolder where the storage has one (files.py). The feed's `fields` choose the front matter."""
+    """Writes to a NoteFolder where `file` is one, else a ZIP archive. The feed's `fields` choose the front matter."""
 
     def __init__(self, file: Any, *, waiting_folder: str | None = None, **kwargs: Any) -> None:
         super().__init__(dont_fail=True, **kwargs)
         self._store: NoteStore = file if isinstance(file, NoteFolder) else NoteArchive(file, waiting_folder)
-        self._wanted = None if self.fields_to_export is None else frozenset(self.fields_to_export)
+        self._fields = None if self.fields_to_export is None else frozenset(self.fields_to_export)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, file: Any, **kwargs: Any) -> Self:
@@ -28,7 +27,7 @@ class MarkdownExporter(BaseItemExporter):
     def export_item(self, item: Any) -> None:
         line = line_of(item)
         if line is not None and line.get("url") is not None:
-            self._store.add(*note_of(line, self._wanted))
+            self._store.add(*note_of(line, self._fields))
 
     def finish_exporting(self) -> None:
         self._store.finish()

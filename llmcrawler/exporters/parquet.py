@@ -1,16 +1,17 @@
-"""Parquet of the pages. Memory holds one row group at a time."""
+"""Parquet of the pages, one row group at a time in memory."""
 
 from __future__ import annotations
 
+import io
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scrapy.exporters import BaseItemExporter
 
-from llmcrawler.exporters.lines import item_columns, line_of
-from llmcrawler.feeds.checking import require
-from llmcrawler.feeds.columns import Column, columns_of, fitted
+from llmcrawler.exporters.plain import item_columns, line_of
+from llmcrawler.feeds.feed_checks import require
+from llmcrawler.feeds.tables import Column, columns_of, fitted
 from llmcrawler.feeds.values import clean
 from llmcrawler.items import Page
 
@@ -21,7 +22,7 @@ _GROUP_CHARS = 4 * 2**20  # a group is packed while the crawl waits: some 25 ms
 
 
 class ParquetExporter(BaseItemExporter):
-    """Types come from the item's class, never from the values: every file of every crawl has the same. Records and
+    """Takes types from the item's class, never from values, so that every file of every crawl has the same. Records and
     other nested values are JSON text, an error is a struct. The feed's `fields` choose columns and rename them.
     """
 
@@ -29,7 +30,7 @@ class ParquetExporter(BaseItemExporter):
         super().__init__(dont_fail=True, **kwargs)
         require("parquet")
         self._sink = _Sink(file)
-        self._columns: tuple[Column, ...] = ()
+        self._columns: list[Column] = []
         self._writer: Any = None
         self._schema: Any = None
         self._rows: list[dict[str, Any]] = []
@@ -72,12 +73,10 @@ class ParquetExporter(BaseItemExporter):
         import pyarrow as pa  # noqa: PLC0415 - only those who want Parquet have it
         import pyarrow.parquet as pq  # noqa: PLC0415
 
-        wanted = self.fields_to_export
+        fields = self.fields_to_export
         by_name = {column.name: column for column in columns}
-        self._columns = tuple(
-            columns if wanted is None else (by_name.get(name) or Column(name, "text") for name in wanted)
-        )
-        names = wanted if isinstance(wanted, Mapping) else {}
+        self._columns = [by_name.get(name) or Column(name, "text") for name in (by_name if fields is None else fields)]
+        names = fields if isinstance(fields, Mapping) else {}
         self._schema = pa.schema([(names.get(column.name, column.name), _type(pa, column)) for column in self._columns])
         self._writer = pq.ParquetWriter(self._sink, self._schema, compression="zstd")
 
@@ -86,10 +85,8 @@ class ParquetExporter(BaseItemExporter):
 
         rows, self._rows, self._chars = self._rows, [], 0
         if rows:
-            arrays = [
-                pa.array([row[column.name] for row in rows], field.type)
-                for column, field in zip(self._columns, self._schema, strict=True)
-            ]
+            columns = zip(self._columns, self._schema, strict=True)
+            arrays = [pa.array([row[column.name] for row in rows], field.type) for column, field in columns]
             self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
 
     def _fitted(self, column: Column, value: Any) -> Any:
@@ -106,46 +103,25 @@ class ParquetExporter(BaseItemExporter):
 
 
 def _type(pa: Any, column: Column) -> Any:
-    match column.kind:
-        case "struct":
-            return pa.struct([(part.name, _type(pa, part)) for part in column.parts])
-        case "integer":
-            return pa.int64()
-        case "number":
-            return pa.float64()
-        case "flag":
-            return pa.bool_()
-    return pa.string()
+    if column.kind == "struct":
+        return pa.struct([(part.name, _type(pa, part)) for part in column.parts])
+    return {"integer": pa.int64, "number": pa.float64, "flag": pa.bool_}.get(column.kind, pa.string)()
 
 
-class _Sink:
-    """What a feed writes to need not say where it is, as a pipe or a compressor; and it is not Arrow's to close."""
-
-    closed = False
+class _Sink(io.RawIOBase):
+    """Counts where it is, as a pipe or a compressor need not know; and leaves its file to the storage to close."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
-        self._place = 0
+        self._position = 0
 
     def write(self, data: Any) -> int:
         self._file.write(bytes(data))
-        self._place += len(data)
+        self._position += len(data)
         return len(data)
 
     def tell(self) -> int:
-        return self._place
-
-    def flush(self) -> None:
-        """The storage does when it closes the file."""
-
-    def close(self) -> None:
-        """The storage does."""
-
-    def readable(self) -> bool:
-        return False
+        return self._position
 
     def writable(self) -> bool:
         return True
-
-    def seekable(self) -> bool:
-        return False

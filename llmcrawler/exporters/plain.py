@@ -1,13 +1,32 @@
-"""Python's own formats, of plain values: marshal knows no others, and pickled ones need no package of ours."""
+"""Items as plain values, for all exporters; and the formats of Python's own. Pickled values need no package of ours."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+from itemadapter import ItemAdapter
 from scrapy.exporters import MarshalItemExporter, PickleItemExporter
 
-from llmcrawler.exporters.lines import plain
+from llmcrawler.feeds.tables import Column, columns_of, text_columns
+from llmcrawler.items import Line, Template
+
+
+def line_of(item: Any) -> dict[str, Any] | None:
+    """Return the fields of a page or of another spider's item; None for a template, which is about many pages."""
+    return None if isinstance(item, Template) else plain(item)
+
+
+def plain(item: Any) -> dict[str, Any]:
+    """Return the item's fields, with plain values in place of dataclasses and other items."""
+    return item.as_line() if isinstance(item, Line) else ItemAdapter(item).asdict()
+
+
+def item_columns(item: Any) -> tuple[Column, ...]:
+    """Return the columns of an item's class; text ones for items that say nothing of their types."""
+    if isinstance(item, dict) or not hasattr(type(item), "__dataclass_fields__"):
+        return text_columns(ItemAdapter(item).field_names())
+    return columns_of(type(item))
 
 
 class PagesMarshalExporter(MarshalItemExporter):

@@ -7,13 +7,13 @@ from typing import Any
 
 from scrapy.exporters import BaseItemExporter
 
-from llmcrawler.exporters.lines import plain
+from llmcrawler.exporters.plain import plain
 from llmcrawler.feeds.values import clean
-from llmcrawler.feeds.xml import element, tags
+from llmcrawler.feeds.xml_elements import element, tags
 
 
 class PagesXmlExporter(BaseItemExporter):
-    """Takes the options of Scrapy's own. An item is written in one go: one that fails leaves no half of it."""
+    """Takes the options of Scrapy's own, and writes an item in one go, so that one that fails leaves no half of it."""
 
     def __init__(self, file: Any, *, item_element: str = "item", root_element: str = "items", **kwargs: Any) -> None:
         super().__init__(dont_fail=True, **kwargs)

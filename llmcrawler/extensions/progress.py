@@ -126,7 +126,7 @@ def read_flow(crawler: Crawler) -> Flow:
     hosts += [
         _throttle_of(key, None, policy)
         for key, policy in policies.items()
-        if key not in slots and policy.rest_seconds > 0
+        if key not in slots and policy.cooldown_seconds > 0
     ]
     scraper = engine.scraper.slot
     return Flow(hosts, engine.downloader.total_concurrency, scraper is not None and scraper.needs_backout())
@@ -173,7 +173,7 @@ def _throttle_of(key: str, slot: Slot | None, policy: HostPolicy | None) -> Host
         shown,
         concurrency=policy.concurrency,
         gap_seconds=policy.gap().seconds,
-        rest_seconds=policy.rest_seconds,
+        rest_seconds=policy.cooldown_seconds,
         requests=figures.requests,
         throughput=figures.throughput,
         latency_p50=figures.latency_p50,

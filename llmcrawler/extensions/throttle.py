@@ -87,7 +87,7 @@ class AdaptiveThrottle(AutoThrottle):
 
     def policies(self) -> dict[str, HostPolicy]:
         """By host and port, without those that were idle for longest."""
-        return self._policies.kept
+        return self._policies.by_host
 
     # -- signals ------------------------------------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ class AdaptiveThrottle(AutoThrottle):
             decision = policy.failed(f"http {response.status}", elapsed)
             self._tell_others(key, policy, decision, "failed", (f"http {response.status}", elapsed))
         elif response.status >= 500:
-            policy.unwell(latency)
+            policy.server_error(latency)
             decision = None
         else:
             is_page = request.callback is not NO_CALLBACK and not request.meta.get("autothrottle_dont_adjust_delay")
@@ -176,7 +176,7 @@ class AdaptiveThrottle(AutoThrottle):
         self, key: str, policy: HostPolicy, decision: Decision | None, kind: str, details: tuple[Any, ...]
     ) -> None:
         if self._crew is not None and decision is not None:
-            self._crew.gate.tell(key, {"kind": kind, "details": details}, policy.window, policy.rest_seconds)
+            self._crew.gate.tell(key, {"kind": kind, "details": details}, policy.window, policy.cooldown_seconds)
 
     def _take_news(self, key: str, events: list[Mapping[str, Any]], window: float) -> None:
         """What other workers have met at the host. Their refusals are judged here as if they were our own."""
@@ -216,8 +216,8 @@ class AdaptiveThrottle(AutoThrottle):
     def _apply(self, key: str, policy: HostPolicy, slot: Any, decision: Decision | None) -> None:
         if slot is not None:
             _set(slot, policy)
-        if policy.rest_seconds > 0 and key not in self._downloader.given_up:
-            self._downloader.rest(key, policy.rests_until)
+        if policy.cooldown_seconds > 0 and key not in self._downloader.given_up:
+            self._downloader.rest(key, policy.cools_down_until)
         if decision is not None:
             self._tell(key, decision)
 
@@ -233,8 +233,8 @@ class AdaptiveThrottle(AutoThrottle):
             return
         self._logged_at[key] = now
         more = f" ({self._unlogged.pop(key)} more since the last line)" if self._unlogged[key] else ""
-        rest = f", rests {decision.rest_seconds:.1f} s" if decision.rest_seconds else ""
-        logger.info("%s: %s: concurrency %.3g%s%s", key, decision.words, decision.concurrency, rest, more)
+        rest = f", rests {decision.cooldown_seconds:.1f} s" if decision.cooldown_seconds else ""
+        logger.info("%s: %s: concurrency %.3g%s%s", key, decision.details, decision.concurrency, rest, more)
 
     def _tick(self) -> None:
         for key in self._policies.forget_idle(self._downloader.slots):
@@ -243,8 +243,8 @@ class AdaptiveThrottle(AutoThrottle):
         self._write_stats()
         hopeless = {
             key: reason
-            for key, policy in self._policies.kept.items()
-            if key not in self._downloader.given_up and (reason := policy.hopeless_because()) is not None
+            for key, policy in self._policies.by_host.items()
+            if key not in self._downloader.given_up and (reason := policy.reason_to_give_up()) is not None
         }
         scheduler = self.crawler.engine.scheduler if self.crawler.engine is not None else None
         if not hopeless or not isinstance(scheduler, FrontierScheduler):
@@ -261,7 +261,7 @@ class AdaptiveThrottle(AutoThrottle):
     def _write_stats(self, most: int = _HOSTS_IN_STATS) -> None:
         """A stat stays for good, so hosts do not take turns there: the first ones, and at the end the busiest ones."""
         assert self.crawler.stats is not None
-        kept = self._policies.kept
+        kept = self._policies.by_host
         new = sorted((key for key in kept if key not in self._in_stats), key=lambda key: -kept[key].meter.requests)
         self._in_stats.update(new[: max(0, most - len(self._in_stats))])
         for key in self._in_stats & kept.keys():
@@ -326,7 +326,7 @@ def _rules(crawler: Crawler) -> Rules:
         jitter=settings.getfloat("DOWNLOAD_DELAY_JITTER"),
         is_adaptive=settings.getbool("AUTOTHROTTLE_ENABLED"),
         breaker_failures=settings.getint("THROTTLE_BREAKER_FAILURES"),
-        breaker_rest_seconds=settings.getfloat("THROTTLE_BREAKER_REST_SECONDS"),
+        breaker_cooldown_seconds=settings.getfloat("THROTTLE_BREAKER_REST_SECONDS"),
         breaker_probes=settings.getint("THROTTLE_BREAKER_PROBES"),
-        max_rest_seconds=settings.getfloat("THROTTLE_MAX_REST_SECONDS"),
+        max_cooldown_seconds=settings.getfloat("THROTTLE_MAX_REST_SECONDS"),
     )

@@ -1,4 +1,4 @@
-"""Values that any form can hold, whatever a page, a model or a stage has put there."""
+"""Makes values of pages, models and stages such that every feed format can hold them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _MAX_NAME_CHARS = 200  # from which on a flat name gets no further parts
 
 
 def clean(value: Any, depth: int = MAX_DEPTH) -> Any:
-    """The same as JSON can say it and UTF-8 can carry it: numbers are finite, text has no halves of surrogate pairs,
-    and nothing is nested deeper than `depth`.
+    """Return the value as JSON can say it and UTF-8 can carry it: finite numbers, text without halves of surrogate
+    pairs, and nothing nested deeper than `depth`.
     """
     if value is None or isinstance(value, bool):
         return value
@@ -33,24 +33,24 @@ def clean(value: Any, depth: int = MAX_DEPTH) -> Any:
 
 
 def clean_text(text: str) -> str:
+    """Join halves of surrogate pairs that belong together; replace the others with U+FFFD."""
     if text.isascii():  # Python knows it without a look at the text
         return text
     try:
         text.encode()
     except UnicodeEncodeError:
-        # Two halves that belong together become the one character, others a replacement character.
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
 
 
 def as_json(value: Any) -> str:
-    """Of clean values."""
+    """Return a clean value as JSON text."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def flatten(name: str, value: Any) -> dict[str, Any]:
-    """{"record": {"price": {"amount": 1}, "tags": ["a"]}} as {"record.price.amount": 1, "record.tags": '["a"]'}: one
-    level, scalars only. Of clean values. Names that become too long for that end in JSON.
+    """Flatten a clean value to one level of scalars: {"price": {"amount": 1}, "tags": ["a"]}, called "record", becomes
+    {"record.price.amount": 1, "record.tags": '["a"]'}. Where names would become too long, the rest is JSON.
     """
     flat: dict[str, Any] = {}
     _flatten(name, value, flat, Counter())

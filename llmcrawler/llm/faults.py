@@ -91,12 +91,12 @@ def fault_of_status(
     if status in {401, 402, 403, 404} or 300 <= status < 400 or "insufficient_quota" in text:
         return Fault(REFUSED, message, status)
     if status == 429:
-        return Fault(RATE_LIMIT, message, status, _retry_after(headers, wall_seconds))
+        return Fault(RATE_LIMIT, message, status, _wait_seconds(headers, wall_seconds))
     if status in {502, 503, 504, 529}:
         # A gateway that has waited in vain (504) knows nothing of what the server behind it has done.
-        return Fault(AWAY, message, status, _retry_after(headers, wall_seconds), may_be_billed=status == 504)
+        return Fault(AWAY, message, status, _wait_seconds(headers, wall_seconds), may_be_billed=status == 504)
     if status in {408, 409, 425} or status >= 500:
-        return Fault(SERVER_ERROR, message, status, _retry_after(headers, wall_seconds))
+        return Fault(SERVER_ERROR, message, status, _wait_seconds(headers, wall_seconds))
     if status == 413 or _TOO_LONG.search(text):
         return Fault(BAD_REQUEST, message, status)
     if status in {400, 422} and any(name in text for name in PARAMETERS):
@@ -106,8 +106,8 @@ def fault_of_status(
     return Fault(BAD_REQUEST, message, status)
 
 
-def _retry_after(headers: Mapping[str, str], wall_seconds: float) -> float | None:
-    """Return the wait that OpenAI's retry-after-ms or Retry-After asks for, in seconds; None where neither does."""
+def _wait_seconds(headers: Mapping[str, str], wall_seconds: float) -> float | None:
+    """Return what OpenAI's retry-after-ms or Retry-After asks for; None when absent or odd."""
     milliseconds = headers.get("retry-after-ms", "").strip()
     if re.fullmatch(r"\d+(\.\d*)?", milliseconds):
         return float(milliseconds) / 1000

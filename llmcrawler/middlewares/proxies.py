@@ -131,7 +131,7 @@ class ProxyMiddleware:
                 if taken is not None:
                     return taken
                 if _is_closing(self._crawler):
-                    raise RequestRefused("no_proxy", "the crawl ended while all proxies were resting")
+                    raise RequestRefused("no_proxy", "the crawl ended while all proxies cooled down")
                 await asyncio.sleep(min(_LOOK_SECONDS, self._pool.seconds_to_wait(countries)))
         except NoProxy as error:
             raise _given_up(self._crawler, error) from None

@@ -8,7 +8,7 @@ from typing import Any, Self, get_args
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import StatsCollector
 
-from llmcrawler.feeds.values import clean, clean_text
+from llmcrawler.feeds import clean, clean_text
 from llmcrawler.items import Line, Page, PageError, Template
 from llmcrawler.reporting import count_line
 

@@ -11,7 +11,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
 from llmcrawler.configuration import load_stages
-from llmcrawler.feeds.values import clean
+from llmcrawler.feeds import clean
 from llmcrawler.items import Page, PageError, StageRun
 from llmcrawler.pipelines.stage import Stage
 from llmcrawler.wiring import Crawl, crawl_of

@@ -13,7 +13,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 
 from llmcrawler.errors import StorageFailed, WorkGivenBack
-from llmcrawler.feeds.values import clean_text
+from llmcrawler.feeds import clean_text
 from llmcrawler.items import Page, PageError, StageRun
 from llmcrawler.wiring import Crawl, crawl_of
 

@@ -1,12 +1,10 @@
 """Proxies: where they come from, which one takes a request, and which are banned or dead."""
 
 from llmcrawler.proxies.bans import BanRules
-from llmcrawler.proxies.checking import ProxyCheck, check_proxies
-from llmcrawler.proxies.choice import resolve_proxies
-from llmcrawler.proxies.fixed import FixedProxies
 from llmcrawler.proxies.pool import PoolRules, ProxyPool, Taken
-from llmcrawler.proxies.provider import ProxyProvider
-from llmcrawler.proxies.proxy import Proxy, parse_country, parse_proxy
+from llmcrawler.proxies.proxy import Proxy, ProxyProvider, parse_country, parse_proxy
+from llmcrawler.proxies.proxy_checks import ProxyCheck, check_proxies
+from llmcrawler.proxies.sources import FixedProxies, read_countries, resolve_proxies
 
 __all__ = [
     "BanRules",
@@ -20,5 +18,6 @@ __all__ = [
     "check_proxies",
     "parse_country",
     "parse_proxy",
+    "read_countries",
     "resolve_proxies",
 ]

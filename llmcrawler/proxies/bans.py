@@ -1,4 +1,4 @@
-"""What of an answer says that the proxy is banned, and not that the page is as it is."""
+"""Tells answers that ban a proxy (a status, a captcha) from pages."""
 
 from __future__ import annotations
 
@@ -32,59 +32,50 @@ _ASKS = re.compile(
     r"|attention required|request blocked|you have been blocked|bot (detection|check)",
     re.IGNORECASE,
 )
-_UNSEEN = ["script", "style", "noscript", "template"]
 _REDIRECT_MARKS = ("captcha", "/sorry/", "are-you-human", "areyouhuman")
 
 
 @dataclass(frozen=True, slots=True)
 class BanRules:
-    """`marks` are texts of the user's own that a page has only when it is none; letter case does not count."""
+    """Rules for answers that are bans. `marks` are texts of the user's that stand in ban pages only; letter case does
+    not count.
+    """
 
     statuses: frozenset[int] = frozenset({403, 407})
     marks: tuple[str, ...] = ()
 
     def of_status(self, status: int, location: str = "") -> str | None:
-        """The reason to call an answer a ban by its status and, of a redirect, its target."""
+        """Return the reason to call an answer a ban by its status and, of a redirect, its target."""
         if status in self.statuses:
             return f"status {status}"
         target = location.casefold()
-        if 300 <= status < 400 and any(mark in target for mark in (*_REDIRECT_MARKS, *self._folded())):
-            return "a redirect to a captcha"
-        return None
+        marks = (*_REDIRECT_MARKS, *map(str.casefold, self.marks))
+        return "a redirect to a captcha" if 300 <= status < 400 and any(mark in target for mark in marks) else None
 
     def of_text(self, text: str) -> str | None:
-        """The same by the source of a page."""
+        """Return the reason to call a page a ban by its source."""
         if not self.marks and len(text) > _MAX_CHARS:
             return None
         folded = text.casefold()
-        for mark, shown in zip(self._folded(), self.marks, strict=True):
-            if mark in folded:
-                return f"the page says {shown!r}"
+        for mark in self.marks:
+            if mark.casefold() in folded:
+                return f"the page says {mark!r}"
         return "a captcha page" if len(text) <= _MAX_CHARS and _is_captcha(text, folded) else None
-
-    def _folded(self) -> tuple[str, ...]:
-        return tuple(mark.casefold() for mark in self.marks)
 
 
 def _is_captcha(text: str, folded: str) -> bool:
     marked = any(mark in folded for mark in _VENDOR_MARKS)
-    if not marked and not any(_ASKS.search(found[1]) for found in islice(_HEADING.finditer(text), 4)):
-        return len(text) <= _MAX_BARE_CHARS and _ASKS.search(text) is not None and _is_bare(text)
-    tree = LexborHTMLParser(text)  # seldom: of most pages neither holds
-    return _count_words(tree) <= _MAX_WORDS
-
-
-def _is_bare(text: str) -> bool:
-    """Without headings it takes more: next to no words, the question among them, and nowhere to go."""
+    if marked or any(_ASKS.search(found[1]) for found in islice(_HEADING.finditer(text), 4)):
+        return len(_visible_text(LexborHTMLParser(text)).split()) <= _MAX_WORDS
+    if len(text) > _MAX_BARE_CHARS or _ASKS.search(text) is None:
+        return False  # so do most pages end
+    # Without such a heading it takes more: next to no words, the question among them, and nowhere to go.
     tree = LexborHTMLParser(text)
     links = len(tree.css("a[href]"))
-    return links <= 1 and _count_words(tree) <= _MAX_BARE_WORDS and _ASKS.search(_visible(tree)) is not None
+    shown = _visible_text(tree)
+    return links <= 1 and len(shown.split()) <= _MAX_BARE_WORDS and _ASKS.search(shown) is not None
 
 
-def _count_words(tree: LexborHTMLParser) -> int:
-    return len(_visible(tree).split())
-
-
-def _visible(tree: LexborHTMLParser) -> str:
-    tree.strip_tags(_UNSEEN)
+def _visible_text(tree: LexborHTMLParser) -> str:
+    tree.strip_tags(["script", "style", "noscript", "template"])
     return tree.body.text(separator=" ") if tree.body is not None else ""

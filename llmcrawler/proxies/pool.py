@@ -1,11 +1,12 @@
-"""Which proxy takes a request, and what becomes of one that fails.
+"""Chooses the proxy of each request, and drops proxies that fail.
 
 Blame. A proxy that cannot be reached, or refuses our credentials, is at fault for certain. An answer that looks like a
 ban is not: the page may be forbidden to everyone. So it makes the proxy a suspect only, until another proxy gets the
 page: then it was a ban. A page that proxies refuse which have served other pages is as it is, and nobody's fault.
 
-Patience. A proxy that never gave a page is dropped at its first fault. One that did rests, twice as long each time, and
-is dropped when `max_faults` follow on each other. So is the last one, as there is nothing to be had without it.
+Patience. A proxy that never gave a page is dropped at its first fault. One that did cools down, twice as long each
+time, and is dropped when `max_faults` follow on each other. So is the last one, as there is nothing to be had without
+it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from llmcrawler.errors import NoProxy
-from llmcrawler.proxies.provider import ProxyProvider
-from llmcrawler.proxies.proxy import ANYWHERE, Proxy
+from llmcrawler.proxies.proxy import ANYWHERE, Proxy, ProxyProvider
 
 logger = logging.getLogger(__name__)
 
@@ -27,10 +27,10 @@ _WITNESSES = 3  # proxies that served other pages and refuse this one
 
 @dataclass(frozen=True, slots=True)
 class PoolRules:
-    """`countries` are those of requests that name none; empty: the proxies of "*", else all."""
+    """Limits of a pool. `countries` are those of requests that name none; empty: the proxies of "*", else all."""
 
     max_faults: int = 3
-    rest_seconds: float = 10.0
+    cooldown_seconds: float = 10.0
     max_switches: int = 10
     sticky: bool = False
     countries: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class PoolRules:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """`label` names the proxy without its credentials."""
+    """A proxy for one request. `label` names it without its credentials."""
 
     label: str
     proxy: Proxy
@@ -55,20 +55,26 @@ class _Record:
     suspicions: int = 0  # likewise
     suspected_of: str = ""
     in_flight: int = 0
-    resting_until: float = 0.0
+    cools_down_until: float = 0.0
     dropped: str = ""  # why
     last_used: int = 0
 
+    @property
+    def account(self) -> str:
+        parts = [f"{self.requests} requests", f"{self.pages} pages"]
+        parts += [f"{count} {kind}" for kind, count in sorted(self.failures.items())]
+        return ", ".join(parts) + (f"; dropped: {self.dropped}" if self.dropped else "")
+
 
 class ProxyPool:
-    """Made for one event loop. `clock` is monotonic, in seconds."""
+    """The proxies of one provider, for one event loop. `clock` is monotonic, in seconds."""
 
     def __init__(self, provider: ProxyProvider, rules: PoolRules, *, clock: Callable[[], float]) -> None:
         self.rules = rules
         self._provider = provider
         self._clock = clock
         self._opening = asyncio.Lock()
-        self._records: dict[str, _Record] | None = None
+        self._records: dict[str, _Record] = {}
         self._failure: NoProxy | None = None
         self._turn = 0
         self._sessions: dict[str, str] = {}
@@ -79,7 +85,7 @@ class ProxyPool:
         async with self._opening:
             if self._failure is not None:
                 raise self._failure
-            if self._records is not None:
+            if self._records:
                 return
             try:
                 proxies = await self._provider.load()
@@ -95,15 +101,14 @@ class ProxyPool:
     def take(
         self, tried: Sequence[str] = (), countries: Sequence[str] = (), session: str | None = None
     ) -> Taken | None:
-        """A proxy for a request that `tried` others (labels), None while all rest. Raises NoProxy when none is left.
-
-        They take turns. What asks for one `session` keeps its proxy while that works.
+        """Return a proxy for a request that `tried` others (labels), None while all cool down. Proxies take turns; the
+        requests of a `session` keep theirs while it works. Raises NoProxy when none is left.
         """
         now = self._clock()
-        awake = [record for record in self._alive(countries) if record.resting_until <= now]
+        awake = [record for record in self._alive(countries) if record.cools_down_until <= now]
         if not awake:
             return None
-        kept = self._sessions.get(session) if session is not None else None
+        kept = None if session is None else self._sessions.get(session)
         chosen = next((record for record in awake if record.label == kept and kept not in tried), None)
         if chosen is None:
             # A request that was unlucky twice gets a proxy that is known to work, where there is one.
@@ -126,139 +131,121 @@ class ProxyPool:
         return Taken(chosen.label, chosen.proxy)
 
     def seconds_to_wait(self, countries: Sequence[str] = ()) -> float:
-        """Until the first one has rested. Raises NoProxy when none is left."""
-        return max(0.0, min(record.resting_until for record in self._alive(countries)) - self._clock())
+        """Return how long until a proxy has cooled down. Raises NoProxy when none is left."""
+        return max(0.0, min(record.cools_down_until for record in self._alive(countries)) - self._clock())
 
     def give_back(self, label: str) -> None:
-        """Its request is over, whatever came of it."""
-        self._of(label).in_flight -= 1
+        """Note that a request of the proxy is over, whatever came of it."""
+        self._records[label].in_flight -= 1
 
     def is_proven(self, label: str) -> bool:
-        """Whether it has given a page."""
-        return self._of(label).pages > 0
+        """Tell whether the proxy has given a page."""
+        return self._records[label].pages > 0
 
     def fail(self, label: str, kind: str) -> None:
-        """It is the proxy's fault for certain."""
-        record = self._of(label)
+        """Note what is the proxy's fault for certain."""
+        record = self._records[label]
         record.failures[kind] += 1
         self._fault(record, kind)
 
     def suspect(self, label: str, kind: str, suspects: Sequence[str] = ()) -> bool:
-        """The proxy or the page is at fault; `suspects` are those that did not get this page before (a label for each
-        try). Whether the page may be asked for through another one; else it is to be believed as it is.
+        """Note that the proxy or the page is at fault; `suspects` are the proxies of earlier tries of the page. Tell
+        whether to ask for the page through another proxy; else it is to be believed as it is.
         """
-        record = self._of(label)
+        record = self._records[label]
         record.failures[kind] += 1
         record.suspected_of = kind
         if label not in suspects:
-            self._suspect(record, kind)
+            record.suspicions += 1
+            # Nothing but suspicions, one after the other, on different pages: then the site refuses all of us.
+            if record.suspicions >= self.rules.max_faults * _WITNESSES:
+                record.suspicions = 0
+                self._fault(record, kind)
         suspects = [*suspects, label]
-        proven = sum(self._of(one).pages > 0 for one in suspects)
+        proven = sum(self.is_proven(one) for one in suspects)
         if proven < _WITNESSES and len(suspects) < self.rules.max_switches:
             return True
-        if proven:
-            self._forgive(suspects)
+        if proven:  # the page is forbidden to proxies that work: the others are no worse for that
+            for one in map(self._records.__getitem__, set(suspects)):
+                one.suspicions = one.suspicions if one.pages else max(0, one.suspicions - 1)
         return False
 
     def succeed(self, label: str, suspects: Iterable[str] = (), *, is_page: bool = True) -> None:
-        """The proxy got what others, the suspects, did not: they are convicted. Only a page, which was looked at more
+        """Note that the proxy got what the suspects did not: they are at fault. Only a page, which was looked at more
         closely than a robots.txt, shows that it works itself.
         """
         if is_page:
-            record = self._of(label)
+            record = self._records[label]
             record.pages += 1
             record.faults = record.suspicions = 0
-            record.resting_until = 0.0
-        for convicted in map(self._of, set(suspects) - {label}):
+            record.cools_down_until = 0.0
+        for convicted in map(self._records.__getitem__, set(suspects) - {label}):
             self._fault(convicted, convicted.suspected_of)
 
     def figures(self) -> dict[str, int]:
-        records = list((self._records or {}).values())
+        """Count the proxies: all, and by what became of them."""
+        records = self._records.values()
         dropped = Counter(record.dropped for record in records if record.dropped)
         now = self._clock()
         return {
             "total": len(records),
             "used": sum(record.requests > 0 for record in records),
-            "resting": sum(not record.dropped and record.resting_until > now for record in records),
+            "resting": sum(not record.dropped and record.cools_down_until > now for record in records),
             "dropped": dropped.total(),
             **{f"dropped/{kind}": count for kind, count in sorted(dropped.items())},
         }
 
     def accounts(self) -> dict[str, str]:
-        """One line for each proxy that was used."""
-        return {record.label: _account(record) for record in (self._records or {}).values() if record.requests}
-
-    def _of(self, label: str) -> _Record:
-        assert self._records is not None  # a label comes from take()
-        return self._records[label]
+        """Return a line about each proxy that was used, by its label."""
+        return {record.label: record.account for record in self._records.values() if record.requests}
 
     def _alive(self, countries: Sequence[str]) -> list[_Record]:
-        assert self._records is not None
-        wanted = countries or self.rules.countries
+        """Return the proxies for these countries that are not dropped. Raises NoProxy when there are none."""
+        allowed = countries or self.rules.countries
         alive = [record for record in self._records.values() if not record.dropped]
         if not alive:
-            raise NoProxy(f"no proxy is left: {self._obituary()}")
+            raise NoProxy(f"no proxy is left: {self._losses()}")
         there = {record.proxy.country for record in self._records.values()}
-        if not there.intersection(wanted):
+        if not there.intersection(allowed):
             # A country that has none of its own takes the default ones; so does a request that names no country.
-            if ANYWHERE not in there and wanted:
-                raise NoProxy(f"there is no proxy in {' or '.join(wanted)}", is_final=not countries)
-            wanted = (ANYWHERE,) if ANYWHERE in there else ()
-        fit = [record for record in alive if not wanted or record.proxy.country in wanted]
+            if ANYWHERE not in there and allowed:
+                raise NoProxy(f"there is no proxy in {' or '.join(allowed)}", is_final=not countries)
+            allowed = (ANYWHERE,) if ANYWHERE in there else ()
+        fit = [record for record in alive if not allowed or record.proxy.country in allowed]
         if not fit:
-            raise NoProxy(f"no proxy is left in {' or '.join(wanted)}: {self._obituary()}", is_final=not countries)
+            raise NoProxy(f"no proxy is left in {' or '.join(allowed)}: {self._losses()}", is_final=not countries)
         return fit
 
-    def _suspect(self, record: _Record, kind: str) -> None:
-        record.suspicions += 1
-        # Nothing but suspicions, one after the other, on different pages: then the site refuses all of us.
-        if record.suspicions >= self.rules.max_faults * _WITNESSES:
-            record.suspicions = 0
-            self._fault(record, kind)
-
-    def _forgive(self, suspects: Iterable[str]) -> None:
-        """The page is forbidden to proxies that work. What is not known to work is no worse for that."""
-        for record in map(self._of, set(suspects)):
-            if not record.pages:
-                record.suspicions = max(0, record.suspicions - 1)
-
-    def _obituary(self) -> str:
+    def _losses(self) -> str:
         figures = self.figures()
         kinds = [f"{count} {name.removeprefix('dropped/')}" for name, count in figures.items() if "/" in name]
         return f"{figures['dropped']} of {figures['total']} dropped ({', '.join(kinds)})"
 
     def _fault(self, record: _Record, kind: str) -> None:
         now = self._clock()
-        if record.dropped or record.resting_until > now:
+        if record.dropped or record.cools_down_until > now:
             return  # several requests were on their way; one fault is one
         record.faults += 1
-        is_last = not any(other is not record and not other.dropped for other in self._neighbours(record))
+        country = record.proxy.country
+        alive = [one for one in self._records.values() if not one.dropped and one.proxy.country == country]
+        is_last = alive == [record]
         patience = self.rules.max_faults if record.pages or is_last else 1
         if record.faults >= patience:
             record.dropped = kind
             logger.info("Proxy %s is dropped: %s", record.label, kind)
         else:
-            seconds = self.rules.rest_seconds * 2 ** (record.faults - 1)
-            record.resting_until = now + seconds
-            logger.info("Proxy %s rests for %g s: %s", record.label, seconds, kind)
-
-    def _neighbours(self, record: _Record) -> list[_Record]:
-        return [one for one in (self._records or {}).values() if one.proxy.country == record.proxy.country]
+            seconds = self.rules.cooldown_seconds * 2 ** (record.faults - 1)
+            record.cools_down_until = now + seconds
+            logger.info("Proxy %s cools down for %g s: %s", record.label, seconds, kind)
 
 
 def _labelled(proxies: Iterable[Proxy]) -> dict[str, _Record]:
-    """Rotating services have one address for many accounts: those get numbers."""
+    """Label proxies by their addresses, and by numbers where a rotating service has one address for many accounts."""
     records: dict[str, _Record] = {}
     seen: Counter[str] = Counter()
     for proxy in dict.fromkeys(proxies):
         seen[proxy.address] += 1
         number = seen[proxy.address]
-        label = proxy.address if number == 1 else f"{proxy.address} #{number}"
+        label = proxy.address + (f" #{number}" if number > 1 else "")
         records[label] = _Record(proxy, label)
     return records
-
-
-def _account(record: _Record) -> str:
-    parts = [f"{record.requests} requests", f"{record.pages} pages"]
-    parts += [f"{count} {kind}" for kind, count in sorted(record.failures.items())]
-    return ", ".join(parts) + (f"; dropped: {record.dropped}" if record.dropped else "")

@@ -1,10 +1,12 @@
-"""One proxy, and the forms in which people write one down."""
+"""One proxy, the forms in which people write one down, and what a source of proxies is."""
 
 from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 from urllib.parse import quote, unquote
 
 from llmcrawler.errors import ConfigError
@@ -29,18 +31,18 @@ class Proxy:
 
     @property
     def address(self) -> str:
-        """The url without credentials."""
+        """Return the url without credentials."""
         return f"{self.scheme}://{self.host}:{self.port}"
 
     @property
     def authorization(self) -> bytes | None:
-        """The value of Proxy-Authorization (RFC 7617; UTF-8, as most servers read it)."""
+        """Return the value of Proxy-Authorization (RFC 7617; UTF-8, as most servers read it)."""
         if not self.username:
             return None
         return b"Basic " + base64.b64encode(f"{self.username}:{self.password}".encode())
 
     def hide(self, text: str) -> str:
-        """The text of an error, without our credentials in any form."""
+        """Take our credentials, in any form, out of the text of an error."""
         forms = {self.password, quote(self.password, safe="")}
         if len(self.username) > 3:  # a shorter one is a part of many words
             forms |= {self.username, quote(self.username, safe="")}
@@ -54,8 +56,13 @@ class Proxy:
         return self.address
 
 
+class ProxyProvider(Protocol):
+    async def load(self) -> Sequence[Proxy]:
+        """Return all proxies. Asked once, when the first request wants one. Raises NoProxy when there are none."""
+
+
 def parse_proxy(text: str, country: str = ANYWHERE) -> Proxy:
-    """Raises ConfigError, which never shows what may be a credential."""
+    """Read a proxy in one of the usual forms. Raises ConfigError, which never shows what may be a credential."""
     text = text.strip()
     found = _SCHEME.match(text)
     scheme = found.group(1).lower() if found else "http"
@@ -76,13 +83,14 @@ def parse_proxy(text: str, country: str = ANYWHERE) -> Proxy:
 
 
 def parse_country(text: str) -> str:
+    """Read an ISO 3166 code or "*". Raises ConfigError."""
     if text.strip() != ANYWHERE and not _COUNTRY.match(text.strip()):
         raise ConfigError(f"{text!r} is no country: write two letters, such as DE, or * for any")
     return text.strip().upper()
 
 
 def _parts(place: str) -> tuple[str, str, str, str]:
-    """host, port, username, password of "host:port" or "host:port:username:password", where host may be [IPv6]."""
+    """Split "host:port" or "host:port:username:password", where host may be [IPv6]."""
     head, bracket, rest = place.rpartition("]")
     parts = rest.split(":", 3)
     host = head + bracket + parts[0]

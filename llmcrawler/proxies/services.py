@@ -44,15 +44,11 @@ class Webshare:
         for page in range(1, _MAX_PAGES + 1):
             answer = await self._api.ask("GET", "/api/v2/proxy/list/", query | {"page": str(page)})
             entries = self._api.entries(answer, "results")
-            proxies += [
-                replace(
-                    self._api.proxy(_place(entry, "proxy_address"), _country(entry.get("country_code"))),
-                    username=_text(entry.get("username")),
-                    password=_text(entry.get("password")),
-                )
-                for entry in entries
-                if entry.get("proxy_address") and entry.get("port") and entry.get("valid") is not False
-            ]
+            for entry in entries:
+                if entry.get("proxy_address") and entry.get("port") and entry.get("valid") is not False:
+                    proxy = self._api.proxy(_address(entry, "proxy_address"), _country(entry.get("country_code")))
+                    username, password = _text(entry.get("username")), _text(entry.get("password"))
+                    proxies.append(replace(proxy, username=username, password=password))
             if not answer.get("next") or not entries:
                 break
         return proxies
@@ -77,8 +73,9 @@ class Proxyscrape:
         for country in self._countries or ("all",):
             query = {"auth": self._key, "type": "getproxies", "protocol": "http", "format": "normal", "status": "all"}
             path = "/v2/account/datacenter_shared/proxy-list"
-            text = await self._api.ask_text("GET", path, query | {"country[]": country.lower()})
-            proxies += await self._api.lines(text.split(), ANYWHERE if country == "all" else country)
+            body = await self._api.fetch("GET", path, query | {"country[]": country.lower()})
+            lines = body.decode("utf-8", "replace").split()
+            proxies += await self._api.lines(lines, ANYWHERE if country == "all" else country)
         return proxies
 
     async def _free(self) -> Sequence[Proxy]:
@@ -86,12 +83,13 @@ class Proxyscrape:
         if self._countries:
             query["country"] = ",".join(self._countries).lower()
         entries = self._api.entries(await self._api.ask("GET", "/v4/free-proxy-list/get", query), "proxies")
-        return await asyncio.to_thread(lambda: [self._listed(entry) for entry in entries])
 
-    def _listed(self, entry: dict[str, Any]) -> Proxy:
-        where = entry.get("ip_data")
-        country = _country(where.get("countryCode") if isinstance(where, dict) else None)
-        return self._api.proxy(entry.get("proxy") or _place(entry, "ip"), country)
+        def listed(entry: dict[str, Any]) -> Proxy:
+            where = entry.get("ip_data")
+            country = _country(where.get("countryCode") if isinstance(where, dict) else None)
+            return self._api.proxy(entry.get("proxy") or _address(entry, "ip"), country)
+
+        return await asyncio.to_thread(lambda: [listed(entry) for entry in entries])
 
 
 class IPRoyal:
@@ -105,32 +103,30 @@ class IPRoyal:
         username, colon, password = login.partition(":")
         if not colon or not username or not password:
             raise ConfigError("PROXY_IPROYAL_LOGIN is not username:password, those of your residential proxies")
-        self._body = {"username": username, "password": password, "proxy_count": count}
+        self._body = {
+            "username": username,
+            "password": password,
+            "proxy_count": count,
+            "format": "{hostname}:{port}:{username}:{password}",
+            "hostname": "geo.iproyal.com",
+            "port": "http|https",
+            "rotation": "sticky",
+            "lifetime": "30m",
+        }
         self._api = _Api("IPRoyal", "PROXY_IPROYAL_KEY", base_url or self.URL, {"Authorization": f"Bearer {key}"})
         self._countries = countries
 
     async def load(self) -> Sequence[Proxy]:
         proxies: list[Proxy] = []
         for country in self._countries or (ANYWHERE,):
-            body: dict[str, Any] = {
-                **self._body,
-                "format": "{hostname}:{port}:{username}:{password}",
-                "hostname": "geo.iproyal.com",
-                "port": "http|https",
-                "rotation": "sticky",
-                "lifetime": "30m",
-            }
-            if country != ANYWHERE:
-                body["location"] = f"_country-{country.lower()}"
-            answer = await self._api.ask("POST", "/v1/access/generate-proxy-list", body=body)
-            if not isinstance(answer, list):
-                raise NoProxy("IPRoyal's API gives no list of proxies")
+            location = {} if country == ANYWHERE else {"location": f"_country-{country.lower()}"}
+            answer = await self._api.ask("POST", "/v1/access/generate-proxy-list", body=self._body | location)
             proxies += await self._api.lines(answer, country)
         return proxies
 
 
 class _Api:
-    """One service's API. Its errors say neither the key nor the address asked, which may hold the key."""
+    """One service's API. Its errors show neither the key nor the address asked, which may hold the key."""
 
     def __init__(self, name: str, key_setting: str, base_url: str, headers: dict[str, str]) -> None:
         self._name = name
@@ -141,23 +137,27 @@ class _Api:
     async def ask(
         self, method: str, path: str, query: dict[str, str] | None = None, body: dict[str, Any] | None = None
     ) -> Any:
-        answer = await self._ask(method, path, query, body)
+        """Return the value of an answer in JSON. Raises NoProxy."""
+        answer = await self.fetch(method, path, query, body)
         try:
             # In a thread: a long list takes longer than a crawl should wait for.
             return await asyncio.to_thread(loads, answer, _MAX_VALUES)
         except ValueError:
             raise NoProxy(f"{self._name}'s API does not answer with JSON, or with far too much") from None
 
-    async def ask_text(self, method: str, path: str, query: dict[str, str] | None = None) -> str:
-        return (await self._ask(method, path, query, None)).decode("utf-8", "replace")
-
-    async def _ask(self, method: str, path: str, query: dict[str, str] | None, body: dict[str, Any] | None) -> bytes:
+    async def fetch(
+        self, method: str, path: str, query: dict[str, str] | None = None, body: dict[str, Any] | None = None
+    ) -> bytes:
+        """Return the body of an answer. Raises NoProxy."""
         httpx = await load_http_client()
         from llmcrawler.api_client import APIClient, TooLargeError  # noqa: PLC0415 - imported in a thread by now
 
         fault = ""
+        host = urlsplit(self._base_url).hostname or ""
+        # The proxy of the environment cannot reach a server on this machine.
+        trusts_environment = host not in {"localhost", "::1"} and not host.startswith("127.")
         async with APIClient(
-            max_bytes=_MAX_BYTES, timeout=_TIMEOUT_SECONDS, headers=self._headers, **direct(self._base_url)
+            max_bytes=_MAX_BYTES, timeout=_TIMEOUT_SECONDS, headers=self._headers, trust_env=trusts_environment
         ) as client:
             for attempt in range(_ATTEMPTS):
                 if attempt:
@@ -184,15 +184,14 @@ class _Api:
         raise NoProxy(f"{self._name}'s API {fault}, {_ATTEMPTS} times")
 
     def entries(self, answer: Any, name: str) -> list[dict[str, Any]]:
-        found = answer.get(name) if isinstance(answer, dict) else None
-        if not isinstance(found, list):
-            raise NoProxy(f"{self._name}'s API gives no list of proxies")
-        self._check_count(found)
+        """Return the objects of the list of this name in an answer."""
+        found = self._checked(answer.get(name) if isinstance(answer, dict) else None)
         return [entry for entry in found if isinstance(entry, dict)]
 
-    async def lines(self, texts: Sequence[Any], country: str) -> list[Proxy]:
-        self._check_count(texts)
-        return await asyncio.to_thread(lambda: [self.proxy(text, country) for text in texts])
+    async def lines(self, texts: Any, country: str) -> list[Proxy]:
+        """Read a list of proxies as texts, in a thread."""
+        found = self._checked(texts)
+        return await asyncio.to_thread(lambda: [self.proxy(text, country) for text in found])
 
     def proxy(self, text: Any, country: str) -> Proxy:
         try:
@@ -201,13 +200,16 @@ class _Api:
             # An error page in place of a list; its text may repeat the key.
             raise NoProxy(f"{self._name}'s API gives something else than proxies") from None
 
-    def _check_count(self, entries: Sequence[Any]) -> None:
+    def _checked(self, entries: Any) -> list[Any]:
+        if not isinstance(entries, list):
+            raise NoProxy(f"{self._name}'s API gives no list of proxies")
         if len(entries) > _MAX_PROXIES:
             raise NoProxy(f"{self._name}'s API gives {len(entries):,} proxies at once: {_MAX_PROXIES:,} are the most")
+        return entries
 
 
 async def load_http_client() -> Any:
-    """httpx2, imported in a thread and where it is needed: it takes 0.2 s, which a crawl without it need not pay."""
+    """Import httpx2 in a thread, where it is needed: it takes 0.2 s, which a crawl without it need not pay."""
     await asyncio.to_thread(importlib.import_module, "llmcrawler.api_client")
     package = sys.modules["httpx2"]
     for name in ("httpx2", "httpcore2"):
@@ -218,18 +220,12 @@ async def load_http_client() -> Any:
     return package
 
 
-def direct(url: str) -> dict[str, bool]:
-    """The proxy of the environment can't reach a server on this machine."""
-    host = urlsplit(url).hostname or ""
-    return {"trust_env": False} if host in {"localhost", "::1"} or host.startswith("127.") else {}
-
-
 def _text(value: object) -> str:
-    """What is no text is none; half a surrogate pair can stand in no header."""
+    """Return a text without halves of surrogate pairs, which can stand in no header; "" for any other value."""
     return value[:_MAX_LINE_CHARS].encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else ""
 
 
-def _place(entry: dict[str, Any], host: str) -> str:
+def _address(entry: dict[str, Any], host: str) -> str:
     port = entry.get("port")
     return f"{_text(entry.get(host))}:{port if isinstance(port, int) else _text(port)}"
 

@@ -1,9 +1,10 @@
 """When a page needs a browser, and what the browser does with it."""
 
-from .choice import ALWAYS, AUTO, MODES, NEVER, RenderChoice
-from .contexts import ContextTurns
-from .links import LINKS_HEADER, found_links, links_header
-from .signs import Signs, may_have_signs, read_page_and_signs, read_signs
+from llmcrawler.rendering.choice import ALWAYS, AUTO, MODES, NEVER, RenderChoice
+from llmcrawler.rendering.contexts import ContextTurns
+from llmcrawler.rendering.scripts import LINKS_HEADER, links_header
+from llmcrawler.rendering.signs import THIN_WORDS, Signs, may_have_signs, read_page_and_signs, read_signs
+from llmcrawler.rendering.traffic import Ask, TrafficRules
 
 __all__ = [
     "ALWAYS",
@@ -13,10 +14,12 @@ __all__ = [
     "NEVER",
     "RENDER",
     "RENDERED",
+    "THIN_WORDS",
+    "Ask",
     "ContextTurns",
     "RenderChoice",
     "Signs",
-    "found_links",
+    "TrafficRules",
     "links_header",
     "may_have_signs",
     "read_page_and_signs",

@@ -1,4 +1,4 @@
-"""Which pages go to the browser: decided per template, by what a few of its pages gained there."""
+"""Decides which pages go to the browser: per template, by what a few of its pages gained there."""
 
 from __future__ import annotations
 
@@ -30,9 +30,13 @@ class _Trials:
     fine_as_they_are: int = 0
     passed_over: int = 0
 
+    @property
+    def pay(self) -> bool:
+        return 2 * self.gained >= self.tried > 0
+
 
 class RenderChoice:
-    """Before a page is fetched only its url is known, so a template is here a host and the shape of a url; where one
+    """Decides by templates: a host and the shape of a url, as nothing else is known before a page is fetched. Where one
     shape holds both kinds of pages, each is looked at. Memory is bounded: the template not used for longest goes first.
     """
 
@@ -41,29 +45,29 @@ class RenderChoice:
         self._templates: OrderedDict[tuple[str, str], _Trials] = OrderedDict()
 
     def goes_straight(self, url: str) -> bool:
-        """Whether the page is fetched by the browser in the first place."""
+        """Tell whether the page is fetched by the browser in the first place."""
         if self.mode != AUTO:
             return self.mode == ALWAYS
         if route_of(url):
             return True
         trials = self._templates.get(_template_of(url))
-        return trials is not None and trials.gained >= _SURE and not trials.fine_as_they_are and _pays(trials)
+        return trials is not None and trials.gained >= _SURE and not trials.fine_as_they_are and trials.pay
 
     def wants(self, url: str, signs: Signs) -> bool:
-        """Whether a page that came over plain HTTP is to be fetched again by the browser."""
+        """Tell whether a page that came over plain HTTP is to be fetched again by the browser."""
         if self.mode != AUTO:
             return False
         trials = self._trials_of(url)
         if not signs.may_be_more:
             trials.fine_as_they_are += 1
             return False
-        if trials.tried < _TRIALS or _pays(trials):
+        if trials.tried < _TRIALS or trials.pay:
             return True
         trials.passed_over += 1
         return trials.passed_over % _SECOND_LOOK == 0
 
     def note(self, url: str, raw: Signs, rendered: Signs) -> bool:
-        """Whether the page has gained in the browser."""
+        """Note the page's trial. Tell whether it has gained in the browser."""
         gained = has_gained(raw, rendered)
         trials = self._trials_of(url)
         trials.tried += 1
@@ -80,14 +84,10 @@ class RenderChoice:
 
 
 def has_gained(raw: Signs, rendered: Signs) -> bool:
-    """Much more to read beside the menus; of a shell, anything to read or to follow."""
+    """Tell whether there is much more to read beside the menus; of a shell, anything to read or to follow."""
     if raw.is_shell and not rendered.is_blank and (rendered.words > raw.words or rendered.links > raw.links):
         return True
     return rendered.own_words >= raw.own_words * _MUCH_LONGER + _MORE_WORDS
-
-
-def _pays(trials: _Trials) -> bool:
-    return 2 * trials.gained >= trials.tried > 0
 
 
 def _template_of(url: str) -> tuple[str, str]:

@@ -14,7 +14,7 @@ class _Context:
 
 
 class ContextTurns:
-    """One context for each way out (`route`: a proxy, or none). `max_open`: beyond that, idle ones are closed."""
+    """Gives one context to each way out (`route`: a proxy, or none). Beyond `max_open`, idle ones are closed."""
 
     def __init__(self, max_pages: int, max_open: int = 8) -> None:
         self._max_pages = max_pages
@@ -24,7 +24,7 @@ class ContextTurns:
         self._issued = 0
 
     def enter(self, route: str) -> str:
-        """The name of the context that a page goes into."""
+        """Return the name of the context that a page goes into."""
         context = self._current.get(route)
         if context is not None and context.pages >= self._max_pages:
             self._retired[context.name] = context
@@ -38,7 +38,7 @@ class ContextTurns:
         return context.name
 
     def leave(self, name: str) -> list[str]:
-        """A page of it is closed; returns the contexts to close now."""
+        """Note that a page of the context is closed. Return the contexts to close now."""
         for context in (*self._current.values(), *self._retired.values()):
             if context.name == name:
                 context.open_pages -= 1

@@ -1,8 +1,18 @@
-"""What runs inside of the page. Every script stands alone; names that pages can see begin with __llmcrawler."""
+"""Scripts that run inside of the page, and the header for the links that they find beside the body.
+
+Every script stands alone; names that pages can see begin with __llmcrawler.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
+from urllib.parse import quote
+
+from llmcrawler.urls import normalise_with_route
+
+LINKS_HEADER: Final = "X-Rendered-Links"
+_MAX_LINKS: Final = 1000
 
 # Before the page's own scripts. `probing` is set while links are looked for: then nothing may lead away from the page.
 # Routers call history.pushState and show the new view afterwards: an exception keeps the view as it is. Some catch it
@@ -172,3 +182,15 @@ async (limit) => {
   return [...urls, ...state.links(), ...state.urls];
 }
 """
+
+
+def links_header(found: Iterable[str], base: str) -> str:
+    """Return the header's value for links as the page's scripts named them: absolute or relative, in any characters."""
+    urls: dict[str, None] = {}
+    for reference in found:
+        url = normalise_with_route(reference.strip(), base)
+        if url is not None:
+            urls[quote(url, safe="%/:?#[]@!$&'()*+,;=~-._")] = None
+        if len(urls) >= _MAX_LINKS:
+            break
+    return " ".join(urls)

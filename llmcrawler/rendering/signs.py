@@ -1,4 +1,4 @@
-"""What a page's raw HTML says about whether its scripts make its content."""
+"""Tells by a page's HTML whether its scripts make its content."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ _FULL_WORDS: Final = 150  # whatever else may come, a page with so much outside 
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """`words` that a reader would see; `own_words` of them stand outside of menus, headers and footers. `scripts`: that
-    run. `mounts`: empty elements where an app may go. `is_hollow`: the place of the main content is there, and empty,
-    or a script fills an empty element with what it fetches. `asks`: what it says without scripts is that it needs
-    them. `waits`: it says that it is loading.
+    """Counts of what a reader would see: `words`, of which `own_words` stand outside of menus, headers and footers, and
+    `links`. `scripts`: those that run. `mounts`: empty elements where an app may go. `is_hollow`: the place of the main
+    content is there, and empty, or a script fills an empty element with what it fetches. `asks`: what it says without
+    scripts is that it needs them. `waits`: it says that it is loading.
     """
 
     words: int = 0
@@ -61,50 +61,46 @@ class Signs:
 
     @property
     def is_shell(self) -> bool:
-        """Nothing but scripts, or nothing but scripts and an excuse."""
+        """Tell whether there is nothing but scripts, or nothing but scripts and an excuse."""
         if not self.scripts or self.words > SHELL_WORDS:
             return False
-        if self.words == 0 and not self.links:
-            return True
-        return self.links <= 2 and bool(self.mounts or self.asks or self.waits or self.is_hollow)
+        has_excuse = self.links <= 2 and bool(self.mounts or self.asks or self.waits or self.is_hollow)
+        return has_excuse or not (self.words or self.links)
 
     @property
     def is_blank(self) -> bool:
-        """Nothing that a reader would see, or "Loading ..."."""
+        """Tell whether there is nothing that a reader would see, or "Loading ..."."""
         return (self.words == 0 and not self.links) or (self.waits and self.words <= SHELL_WORDS)
 
     @property
     def may_be_more(self) -> bool:
-        """Worth a try: a browser may see more than this."""
-        if self.is_shell:
-            return True
-        if not self.scripts:
-            return False
-        return self.is_hollow or (self.own_words <= THIN_WORDS and (self.asks or self.waits))
+        """Tell whether a browser may see more than this."""
+        is_thin = self.own_words <= THIN_WORDS and (self.asks or self.waits)
+        return self.is_shell or (self.scripts > 0 and (self.is_hollow or is_thin))
 
 
 def may_have_signs(html: str, *, is_rendered: bool = False) -> bool:
-    """Pages without scripts need no browser, and do not pay for it; one that was rendered is read all the same."""
+    """Tell whether `read_signs` has anything to find: a page without scripts needs no browser and no parse."""
     # Most pages have one in lower case: a plain search takes a hundredth of the pattern's time.
     return is_rendered or "<script" in html or _SCRIPT.search(html) is not None
 
 
 def read_signs(html: str, is_rendered: bool = False) -> Signs:
-    """One lexbor parse; see `may_have_signs`."""
+    """Read the signs by one lexbor parse; see `may_have_signs`."""
     tree = parse(html)
     sources = _scripts(tree)
     return _signs_of(tree, sources) if sources or is_rendered else Signs()
 
 
 def read_page_and_signs(html: str, url: str) -> tuple[PageContent, Signs]:
-    """What `read_page` and `read_signs` give; mostly from one parse."""
+    """Return what `read_page` and `read_signs` give, mostly from one parse."""
     tree = parse(html)
     sources = _scripts(tree)
+    is_changed = bool(sources) and tree.css_first(_STRIPPED_BY_READING) is not None
+    content = read_tree(tree, html, url)
     if not sources:
-        return read_tree(tree, html, url), Signs()
-    if tree.css_first(_STRIPPED_BY_READING) is not None:
-        return read_tree(tree, html, url), read_signs(html)
-    return read_tree(tree, html, url), _signs_of(tree, sources)
+        return content, Signs()
+    return content, read_signs(html) if is_changed else _signs_of(tree, sources)
 
 
 def _signs_of(tree: LexborHTMLParser, sources: list[str]) -> Signs:
@@ -134,7 +130,7 @@ def _signs_of(tree: LexborHTMLParser, sources: list[str]) -> Signs:
 
 
 def _scripts(tree: LexborHTMLParser) -> list[str]:
-    """The sources of the scripts that run, "" for those of files."""
+    """Return the sources of the scripts that run, "" for those of files."""
     return [
         node.text()[:_MAX_SCRIPT_CHARS]
         for node in tree.css("script")[:_MAX_SCRIPTS]
@@ -147,7 +143,7 @@ def _text(node: LexborNode) -> str:
 
 
 def _empty_elements(body: LexborNode) -> list[LexborNode]:
-    """The outermost elements with nothing in them that a reader would see."""
+    """Return the outermost elements with nothing in them that a reader would see."""
     found: list[LexborNode] = []
     waiting = list(body.iter())
     while waiting:

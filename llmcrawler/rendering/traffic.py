@@ -1,4 +1,4 @@
-"""Which of the requests that a page makes while it is rendered may go out."""
+"""Tells which requests of a page that is rendered may go out."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """`kind` is the resource type of the DevTools protocol. `is_page`: the page itself is to be another one. `source`:
-    the url of the page that asks, or of what redirects here.
+    """A request of the browser. `kind` is the resource type of the DevTools protocol. `is_page`: the page itself is to
+    be another one. `source`: the url of the page that asks, or of what redirects here.
     """
 
     url: str
@@ -28,15 +28,15 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class TrafficRules:
-    """`refuse_url`: a reason not to go to a url from a source; `is_forbidden`: whether a robots.txt that is known
-    forbids a url.
+    """Rules of one page. `refuse_url` gives a reason not to go to a url from a source, `is_forbidden` whether a
+    robots.txt that is known forbids a url.
     """
 
     refuse_url: Callable[[str, str], str | None]
     is_forbidden: Callable[[str], bool]
 
     def reason_to_block(self, ask: Ask, *, probing: bool = False) -> str | None:
-        """`probing`: links are being clicked, and nothing must come of it."""
+        """Return None for what may go out. `probing`: links are being clicked, and nothing must come of it."""
         parts = urlsplit(ask.url)
         if parts.scheme in ("data", "blob"):
             return None

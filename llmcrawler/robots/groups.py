@@ -19,15 +19,7 @@ MAX_BYTES = 500 * 1024  # RFC 9309, 2.5: what a crawler has to read at least. Th
 _TOKEN = re.compile(r"[A-Za-z_-]+")
 _COMPATIBLE = re.compile(r"mozilla/[^(]*\(compatible; *([A-Za-z_-]+)", re.IGNORECASE)
 # Names of lines, without their "-" and " ", with the misspellings that Google reads too.
-_AGENT, _ALLOW, _DISALLOW, _SITEMAP, _DELAY, _RATE = range(6)
-_KINDS = {
-    b"useragent": _AGENT,
-    b"allow": _ALLOW,
-    **dict.fromkeys((b"disallow", b"dissallow", b"dissalow", b"disalow", b"diasllow", b"disallaw"), _DISALLOW),
-    b"sitemap": _SITEMAP,
-    b"crawldelay": _DELAY,
-    b"requestrate": _RATE,
-}
+_DISALLOWS = frozenset((b"disallow", b"dissallow", b"dissalow", b"disalow", b"diasllow", b"disallaw"))
 # Lines end at CR and LF, "#" begins a comment, and NUL ends what counts of a line, as it does for Google. Where the
 # colon is missing, there are two words and no more. Possessive repeats keep this linear in the file.
 _LINE = re.compile(
@@ -43,37 +35,23 @@ _REQUESTS = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})\s*([smhd]?)(?:\s.*)?", re.IGN
 _UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-@dataclass(frozen=True, slots=True)
-class RequestRate:
-    """So many requests in so many seconds, and no more."""
-
-    requests: int
-    seconds: int
-
-
 @dataclass(frozen=True)
 class Robots:
-    """What a robots.txt says to one crawler. `sitemaps` stand there for everybody, as they were written."""
+    """The part of a robots.txt for one crawler. `sitemaps` are for everybody, as they were written. `gap_seconds`: the
+    longest gap between two requests that it asks for, by Crawl-delay or Request-rate.
+    """
 
     rules: Rules
     sitemaps: tuple[str, ...] = ()
-    crawl_delay: float | None = None  # seconds
-    request_rate: RequestRate | None = None
+    gap_seconds: float | None = None
 
     def allows(self, url: str) -> bool:
         path = path_of(url)
         return path == b"/robots.txt" or self.rules.allow(path)
 
-    @property
-    def gap_seconds(self) -> float | None:
-        """The longest gap between two requests that the file asks for."""
-        rate = self.request_rate
-        gaps = [self.crawl_delay, None if rate is None else rate.seconds / rate.requests]
-        return max((gap for gap in gaps if gap is not None), default=None)
-
     @cached_property
     def size_bytes(self) -> int:
-        """About how much memory this takes."""
+        """Return about how much memory this takes."""
         return 1000 + self.rules.size_bytes + sum(100 + len(url) for url in self.sitemaps)
 
 
@@ -85,8 +63,7 @@ class _Group:
     is_for_all: bool = False
     rules: list[tuple[bytes, bool]] = field(default_factory=list)
     has_rules: bool = False
-    delays: list[float] = field(default_factory=list)
-    rates: list[RequestRate] = field(default_factory=list)
+    gaps: list[float] = field(default_factory=list)  # seconds
 
     def add_agent(self, name: bytes, token: str) -> None:
         self.is_ours |= bool(token) and _token_of(name.decode("latin-1")) == token
@@ -98,26 +75,24 @@ class _Group:
             self.rules.append((canonical(value), is_allowed))
 
     def add_delay(self, value: bytes) -> None:
-        match = _SECONDS.fullmatch(value)
-        if match is not None:
-            self.delays.append(float(value))
+        if _SECONDS.fullmatch(value):
+            self.gaps.append(float(value))
 
     def add_rate(self, value: bytes) -> None:
         match = _REQUESTS.fullmatch(value.decode("latin-1"))
         if match is not None and int(match[1]) > 0:
-            self.rates.append(RequestRate(int(match[1]), int(match[2]) * _UNIT_SECONDS[match[3].lower()]))
+            self.gaps.append(int(match[2]) * _UNIT_SECONDS[match[3].lower()] / int(match[1]))
 
 
 def product_token(user_agent: str) -> str:
-    """Give the name by which robots.txt knows a crawler, in lower case: "llmcrawler" of "llmcrawler/0.1 (+https://…)".
+    """Return the name by which robots.txt knows a crawler, in lower case: "llmcrawler" of "llmcrawler/0.1
+    (+https://…)".
 
-    It ends at the first character that such names have not (RFC 9309, 2.2.1). A browser's header that names the crawler
-    after "compatible;" has that one.
+    It ends at the first character that such names have not (RFC 9309, 2.2.1). Where a browser's header names the
+    crawler after "compatible;", it is that one.
     """
     match = _COMPATIBLE.match(user_agent)
-    if match is not None:
-        return match[1].lower()
-    return _token_of(user_agent)
+    return _token_of(user_agent) if match is None else match[1].lower()
 
 
 def _token_of(text: str) -> str:
@@ -126,22 +101,16 @@ def _token_of(text: str) -> str:
 
 
 def parse_robots(body: bytes, token: str) -> Robots:
-    """`token` is the crawler's `product_token`. Never raises; what is no line of a robots.txt is left out."""
+    """Read a robots.txt for the crawler of this `product_token`. Never raises; what is no line of one is left out."""
     sitemaps: list[str] = []
     groups = [group for group in _groups(_text_of(body), token, sitemaps) if group.is_ours or group.is_for_all]
     ours = [group for group in groups if group.is_ours] or groups
-    delays = [delay for group in ours for delay in group.delays]
-    rates = [rate for group in ours for rate in group.rates]
-    return Robots(
-        Rules(rule for group in ours for rule in group.rules),
-        tuple(sitemaps),
-        max(delays, default=None),
-        max(rates, default=None, key=lambda rate: rate.seconds / rate.requests),
-    )
+    rules = Rules(rule for group in ours for rule in group.rules)
+    return Robots(rules, tuple(sitemaps), max((gap for group in ours for gap in group.gaps), default=None))
 
 
 def _text_of(body: bytes) -> bytes:
-    """Give what is read of a file, in UTF-8 and without its byte order mark."""
+    """Return what is read of a file, in UTF-8 and without its byte order mark."""
     if body[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return body[: 2 * MAX_BYTES].decode("utf-16", "replace").encode()
     if len(body) > MAX_BYTES:  # half a line is another rule
@@ -150,7 +119,9 @@ def _text_of(body: bytes) -> bytes:
 
 
 def _pieces(text: bytes) -> Iterator[bytes]:
-    """Cut between lines: a search through 500 KB of blank lines would keep Python's lock for 50 ms, in a thread too."""
+    """Cut a file between lines: a search through 500 KB of blank lines would keep Python's lock for 50 ms, in a thread
+    too.
+    """
     start = 0
     while start < len(text):
         match = _LINE_END.search(text, start + _PIECE_BYTES)
@@ -160,24 +131,24 @@ def _pieces(text: bytes) -> Iterator[bytes]:
 
 
 def _groups(text: bytes, token: str, sitemaps: list[str]) -> Iterator[_Group]:
-    """Give all groups of the file; add to `sitemaps` what it names.
+    """Return all groups of the file; add to `sitemaps` what it names.
 
     A group ends where an agent follows a rule. Lines of other kinds end none (RFC 9309, 2.2.1).
     """
     group = _Group()
     for match in chain.from_iterable(map(_LINE.finditer, _pieces(text))):
-        kind = _KINDS[match[1].lower().translate(None, b"- ")]
+        kind = match[1].lower().translate(None, b"- ")
         value = (match[2] or match[3] or b"").rstrip(b" \t\v\f")
-        if kind == _AGENT:
+        if kind == b"useragent":
             if group.has_rules:
                 yield group
                 group = _Group()
             group.add_agent(value, token)
-        elif kind in (_ALLOW, _DISALLOW):
-            group.add_rule(value, is_allowed=kind == _ALLOW)
-        elif kind == _SITEMAP:
+        elif kind == b"allow" or kind in _DISALLOWS:
+            group.add_rule(value, is_allowed=kind == b"allow")
+        elif kind == b"sitemap":
             sitemaps.append(value.decode("utf-8", "replace"))
-        elif kind == _DELAY:
+        elif kind == b"crawldelay":
             group.add_delay(value)
         else:
             group.add_rate(value)

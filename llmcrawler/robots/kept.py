@@ -10,7 +10,7 @@ MAX_KEPT_BYTES = 16 * 2**20  # thousands of ordinary files; one of 500 KB full o
 
 
 class KeptRobots(Generic[_Kept]):
-    """By host and port. What was not asked for longest is forgotten first; its host is then asked anew."""
+    """A cache by host and port. The host not asked for longest is forgotten first, and its file then fetched anew."""
 
     def __init__(self, max_bytes: int = MAX_KEPT_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -25,7 +25,7 @@ class KeptRobots(Generic[_Kept]):
         return entry[0]
 
     def keep(self, host: str, robots: _Kept, size_bytes: int) -> None:
-        """The newest is kept however large it is."""
+        """Keep a file, the newest one however large it is."""
         self._bytes += size_bytes - self._kept.pop(host, (None, 0))[1]
         self._kept[host] = (robots, size_bytes)
         while self._bytes > self._max_bytes and len(self._kept) > 1:

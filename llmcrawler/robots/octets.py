@@ -21,7 +21,7 @@ def canonical(octets: bytes) -> bytes:
 
 
 def path_of(url: str) -> bytes:
-    """Give path and query of an absolute url in the canonical spelling. The fragment is never sent, and left out.
+    """Return path and query of an absolute url in the canonical spelling. The fragment is never sent, and left out.
 
     "*" and "$" are escaped: here they stand for themselves, as "%2A" and "%24" do in a rule (RFC 9309, 2.2.3).
     """

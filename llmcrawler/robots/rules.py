@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 
 # The work for one path, in characters compared at worst. A search for a piece of m characters in n compares up to
@@ -50,7 +51,7 @@ class _Wildcard:
 
 
 class Rules:
-    """The longest rule that matches decides, and Allow where two are equally long. What no rule matches is allowed.
+    """Decides by the longest rule that matches, by Allow where two are equally long. What no rule matches is allowed.
 
     A rule's rank is twice its length in octets, plus one when it allows: the greatest rank decides. Rules without a
     wildcard are looked up, one look for each length that occurs.
@@ -84,13 +85,13 @@ class Rules:
 
     @property
     def size_bytes(self) -> int:
-        """About how much memory they take."""
+        """Return about how much memory they take."""
         plain = [*self._prefixes, *self._paths]
         in_wildcards = sum(_WILDCARD_BYTES + rule.least + 40 * len(rule.middle) for rule in self._wildcards)
         return sum(map(len, plain)) + _PREFIX_BYTES * len(plain) + in_wildcards
 
     def allow(self, path: bytes) -> bool:
-        """`path` is canonical. A path that would take more than MAX_STEPS to judge is not allowed."""
+        """Judge a canonical path. One that would take more than MAX_STEPS to judge is not allowed."""
         rank = max(self._paths.get(path, 0), self._rank_of_prefix(path), _ALLOW)
         length, steps = len(path), 0
         for rule in self._wildcards:
@@ -107,10 +108,6 @@ class Rules:
         return rank % 2 == _ALLOW
 
     def _rank_of_prefix(self, path: bytes) -> int:
-        """0 where no rule without a wildcard matches."""
-        found, length = 0, len(path)
-        for size in self._lengths:
-            if size > length:
-                break
-            found = max(found, self._prefixes.get(path[:size], 0))
-        return found
+        """Return 0 where no rule without a wildcard matches."""
+        fitting = self._lengths[: bisect_right(self._lengths, len(path))]
+        return max((self._prefixes.get(path[:size], 0) for size in fitting), default=0)

@@ -16,13 +16,12 @@ from llmcrawler.rendering import (
     NEVER,
     RENDER,
     RENDERED,
+    THIN_WORDS,
     Signs,
-    found_links,
     may_have_signs,
     read_page_and_signs,
     read_signs,
 )
-from llmcrawler.rendering.signs import THIN_WORDS
 from llmcrawler.wiring import Crawl
 
 # In Scrapy's HTTP cache a page and what the browser makes of it would be one.
@@ -77,7 +76,7 @@ class Rendering:
         """Those that the body does not show."""
         if RENDERED not in response.flags and not lease.is_stored:
             return []
-        return [Link(url) for url in found_links((response.headers.get(LINKS_HEADER) or b"").decode("latin-1"))]
+        return [Link(url) for url in (response.headers.get(LINKS_HEADER) or b"").decode("latin-1").split()]
 
     async def note_shell(self, page: Page, response: Response, html: str) -> None:
         """A page with nothing in it but scripts has not been read: that is an error, and nothing to be classified."""

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from llmcrawler.feeds.folder import sweep
-from llmcrawler.feeds.notes import INDEX
+from llmcrawler.feeds import INDEX, sweep
 
 _PLACEHOLDER = re.compile(r"%\(\w+\)[-+ #0]*\d*\w")  # of Scrapy's feed uris
 

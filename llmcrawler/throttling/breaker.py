@@ -1,17 +1,18 @@
-"""A circuit breaker: a host that fails again and again is left alone, and looked at from time to time."""
+"""A circuit breaker: a server that fails again and again is left alone, and looked at from time to time."""
 
 from __future__ import annotations
 
-# The rests double; ten times the first one is long enough for a host that is down and short enough for its return.
-_MAX_REST_DOUBLINGS = 6
+# The cooldown doubles: at 64 times the first one it is long enough for a server that is down, and soon over when it is
+# back.
+_MAX_DOUBLINGS = 6
 
 
 class CircuitBreaker:
     """Opens after `failures_to_open` in a row; from then on each failure is a probe (M. Nygard, Release It!)."""
 
-    def __init__(self, failures_to_open: int, rest_seconds: float) -> None:
+    def __init__(self, failures_to_open: int, cooldown_seconds: float) -> None:
         self._failures_to_open = failures_to_open
-        self._rest_seconds = rest_seconds
+        self._first_cooldown_seconds = cooldown_seconds
         self.failures = 0
         self.reason = ""
         self.has_ever_answered = False
@@ -25,16 +26,16 @@ class CircuitBreaker:
         return max(0, self.failures - self._failures_to_open)
 
     @property
-    def rest_seconds(self) -> float:
-        """How long the host is left alone after the last failure; 0 while the breaker is closed."""
-        return self._rest_seconds * 2.0 ** min(self.failed_probes, _MAX_REST_DOUBLINGS) if self.is_open else 0.0
+    def cooldown_seconds(self) -> float:
+        """Return how long the server is left alone after the last failure; 0 while the breaker is closed."""
+        return self._first_cooldown_seconds * 2.0 ** min(self.failed_probes, _MAX_DOUBLINGS) if self.is_open else 0.0
 
     def failed(self, reason: str) -> None:
         self.failures += 1
         self.reason = reason
 
     def answered(self) -> bool:
-        """The host gave a real answer. True when that closes the breaker."""
+        """Note a real answer. Tell whether it closes the breaker."""
         closes = self.is_open
         self.failures = 0
         self.has_ever_answered = True

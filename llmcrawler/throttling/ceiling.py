@@ -3,41 +3,46 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from llmcrawler.throttling.rate import RateSuspicion
-from llmcrawler.throttling.shares import RefusalShares
-
-_REFUSAL_HOLD_SECONDS = 20.0  # a step up too many costs a refusal, and the host's rest
+_REFUSAL_HOLD_SECONDS = 20.0  # a step up too many costs a refusal, and the host's cooldown
 _LATENCY_HOLD_SECONDS = 4.0  # here it costs some milliseconds
 _MAX_HOLD_SECONDS = 600.0
 _UNDER_RATE = 0.9
 _A_FEW = 6  # in flight
+# Of a host that counts requests a second, not those in flight:
+_MORE = 1.5  # times the answers a second: far more
+_FEW, _MANY = 3, 20  # in flight
+_LONG_SECONDS = 3.0  # a host's answers a second over less than that prove little
+# Of a host that refuses at random:
+_ENOUGH = 3  # refusals on each side
+_ALIKE = 2.5
+_MUCH_MORE = 3.5
+_LATELY = 40  # answers
 
 
 class Ceiling:
-    """`level` falls to what a host showed that it can take, and rises a step at a time.
-
-    Up to where the host refused, or anywhere if it never did, a step is soon tried; from there on, seldom.
+    """`level` falls to what a host showed that it can take, and rises a step at a time: soon up to where the host
+    refused, or anywhere if it never did; from there on, seldom.
     """
 
     def __init__(self, most: float, clock: Callable[[], float]) -> None:
         self.level = self._limit = self._most = most
         self.is_rate = False  # the host counts by the clock, not what it has in flight
-        self._shares = RefusalShares()
+        self._shares = _RefusalShares()
         self._clock = clock
         self._good_level = self._most_served = 0  # in flight at the end, and ever, of a healthy answer since a refusal
         self._refused_level = 0  # in flight at the last refusal
         self._served = 0  # healthy answers since then
         self._began_at = clock()
         self._refused_at = self._awake_at = -1e9
-        self._rate = RateSuspicion()
+        self._rate = _RateSuspicion()
         self._under_limit = _Steps(_LATENCY_HOLD_SECONDS)
         self._over_limit = _Steps(_REFUSAL_HOLD_SECONDS)
 
     @property
     def is_noise(self) -> bool:
-        """Refusals come whatever is in flight."""
+        """Tell whether refusals come whatever is in flight."""
         return self._shares.noise > 0
 
     def served(self, at_start: int, at_end: int, window: float) -> None:
@@ -47,7 +52,7 @@ class Ceiling:
         self._served += 1
 
     def refused(self, in_flight: int, window: float, latency_seconds: float, least: float, awake_at: float) -> None:
-        """The limit comes half of the way from what went well to what was refused. Noise leads back to where it was."""
+        """Take the limit half of the way from what went well to what was refused. Noise leads back to where it was."""
         if self._note_refusal(window):
             self._served = 0
             return
@@ -56,9 +61,9 @@ class Ceiling:
         is_soon = now - self._refused_at < self._over_limit.hold_seconds
         self._rate.refused(in_flight, self._most_served, self._served, since, is_soon=is_soon)
         level = limit = self._between(in_flight, window)
-        if self._rate.is_strong:
-            # Between two refusals a token bucket serves its rate, over the time with the rest if it was not full after
-            # that, else over the time without it. Little's law makes a level of the rate.
+        if self._rate.refusals >= 2:
+            # Between two refusals a token bucket serves its rate, over the time with the cooldown if it was not full
+            # after that, else over the time without it. Little's law makes a level of the rate.
             rate = self._served / math.sqrt(since * max(now - self._awake_at, latency_seconds))
             level = min(level, _UNDER_RATE * rate * latency_seconds)
             self.is_rate = self._rate.is_proven
@@ -71,7 +76,7 @@ class Ceiling:
         self._over_limit.wrong(awake_at)
 
     def _between(self, in_flight: int, window: float) -> float:
-        """What is left between what went well and what was refused, in the middle."""
+        """Return the middle between what went well and what was refused."""
         if in_flight < 2:
             return 0.8 * window
         most = in_flight - 1.0
@@ -80,22 +85,22 @@ class Ceiling:
         return most if most - least <= 1 and most <= _A_FEW else (most + least) / 2
 
     def _note_refusal(self, window: float) -> bool:
-        """Whether it is noise."""
+        """Tell whether it is noise."""
         was_noise = self.is_noise
         self._shares.refused(window)
         if self.is_noise and not was_noise:
             self.level = self._limit = min(self._shares.most, self._most)
             self.is_rate = False
-            self._rate.clear()
+            self._rate = _RateSuspicion()
         return self.is_noise
 
     def slowed(self, level: float) -> None:
-        """Latency showed that this is what the host can work on."""
+        """Go down to what latency showed that the host can work on."""
         self.level = min(self.level, level)
         self._under_limit.wrong(self._clock())
 
     def is_due(self) -> bool:
-        """Whether there is a step up to take, and the time has come."""
+        """Tell whether there is a step up to take, and the time has come."""
         steps = self._under_limit if self.level < self._limit else self._over_limit
         return self.level < self._most and self._clock() >= steps.next_at
 
@@ -111,14 +116,14 @@ class Ceiling:
             self._over_limit.next_at = now + _LATENCY_HOLD_SECONDS
 
     def wait(self) -> None:
-        """Not now: the host is not quite well."""
+        """Put the next step up off, as the host is not quite well."""
         now = self._clock()
         self._under_limit.wait(now)
         self._over_limit.wait(now)
 
 
 class _Steps:
-    """Each step is twice as large as the one before. One that was wrong makes the hold before the next twice as long;
+    """Steps up, each twice as large as the one before. One that was wrong makes the hold before the next twice as long;
     after several that were right it starts anew.
     """
 
@@ -142,3 +147,85 @@ class _Steps:
 
     def wait(self, now: float) -> None:
         self.next_at = max(self.next_at, now + self.hold_seconds)
+
+
+class _RateSuspicion:
+    """Counts refusals with as few in flight as went well a moment ago, and soon again: such a host counts requests a
+    second, not those in flight.
+
+    A limit in flight may look like that for two refusals: one that fell, or any to a busy crawler, which sees answers
+    late and takes some too many for in flight. So it takes three, except where hardly anything is in flight, or so much
+    that some do not matter.
+    """
+
+    def __init__(self) -> None:
+        self.refusals = 0
+        self._enough = 2
+        self._proven = 0.0  # answers a second
+
+    @property
+    def is_proven(self) -> bool:
+        return self.refusals >= self._enough
+
+    def refused(self, in_flight: int, most_served: int, answers: int, seconds: float, *, is_soon: bool) -> None:
+        """Note a refusal. Since the last one: `answers` in `seconds`, with up to `most_served` in flight."""
+        if not is_soon:
+            self.refusals, self._enough = 0, 2
+        if _FEW < in_flight < _MANY:
+            self._enough = 3
+        if in_flight > 2 and self._proven * seconds > _MORE * answers + 2:
+            self.refusals, self._enough, self._proven = 0, 3, 0.0
+        elif seconds >= _LONG_SECONDS:
+            self._proven = answers / seconds
+        if is_soon and most_served >= in_flight:
+            self.refusals += 1
+
+
+class _RefusalShares:
+    """Tells whether refusals answer to our load: if they do, fewer in flight, or a second, must make them rarer.
+
+    Of a host that fails at random, as many are refused of a hundred that come one by one as of a hundred that come
+    together. To give way to that has no end and helps nobody.
+    """
+
+    def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
+        self.most = 0.0  # the largest window that was refused
+        self.noise = 0.0  # the share that is refused whatever the window is; 0: none is known
+        self._lately = 0.0
+        self._counts: dict[int, list[int]] = {}  # served and refused, by the binary logarithm of the window
+
+    def served(self, window: float) -> None:
+        if self.most:  # what was served before the first refusal says how long the crawl was
+            self._at(window)[0] += 1
+            self._lately -= self._lately / _LATELY
+
+    def refused(self, window: float) -> None:
+        if self.most:
+            self._at(window)[1] += 1
+            self._lately += (1 - self._lately) / _LATELY
+        self.most = max(self.most, window)
+        if not self.noise:
+            self.noise = self._lately = self._found_noise()
+        elif self._lately > _MUCH_MORE * self.noise:
+            self._forget()
+
+    def _found_noise(self) -> float:
+        """Return the share where half the window, or less, has changed nothing."""
+        levels = sorted(self._counts)
+        for split in levels[1:]:
+            below, few = self._share(level for level in levels if level < split)
+            above, many = self._share(level for level in levels if level >= split)
+            if min(few, many) >= _ENOUGH and above / _ALIKE <= below <= above * _ALIKE:
+                return self._share(levels)[0]
+        return 0.0
+
+    def _at(self, window: float) -> list[int]:
+        return self._counts.setdefault(math.floor(math.log2(window)), [0, 0])
+
+    def _share(self, levels: Iterable[int]) -> tuple[float, int]:
+        """Return the share that is refused, and how many that are."""
+        served, refused = map(sum, zip(*(self._counts[level] for level in levels), strict=True))
+        return refused / max(served + refused, 1), refused

@@ -1,17 +1,14 @@
-"""A host's latency against its baseline: how much of a rise is load, and how much may be luck.
+"""Compares a host's latency with its baseline: how much of a rise is our load, and how much may be luck.
 
 Latencies are compared by their logarithms, so that a rise is a ratio and one slow page weighs little. A round of
 answers goes on until it can tell a rise of 20% from noise: a handful of answers of a steady host, hundreds of a noisy
-one.
+one. A trial then tells whether the rise is load: fewer in flight must make the host faster, and more slower again.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-
-from llmcrawler.throttling.rounds import Round, Spread
-from llmcrawler.throttling.trial import Trial
 
 _RAISED = 1.2  # latency over its baseline that takes a step down
 _STEADY = 1.095  # a step up from here may raise it
@@ -21,13 +18,74 @@ _SURE = 2.0  # standard errors
 _NOISE_SECONDS = 0.005  # some milliseconds are the noise of this machine, however fast the host is
 _MAX_ROUND = 400  # answers: a round that cannot tell by then is taken as it is
 _WEAK_BASELINE = 4  # times the answers of the baseline: then the doubt is the baseline's, and this round mends it
+_LEAST_SPREAD = 0.02  # clocks and networks vary by that much in any case
+_SPREAD_MEMORY = 50  # answers
+_LEAST_CHANGE = 0.1  # of the logarithm of the latency: less is no change
+_AGAIN = 1.5  # times as many in flight as with fewer: slower again by half, where it is load
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a round came to. `ratio` is its latency over the baseline.
+class Round:
+    """Some answers in sum: `mean` and `level` are the means of the logarithms of their latency and number in flight."""
 
-    `is_raised`: by 20% and more, and not by luck. `is_load`: what a trial's round says, None without a trial.
+    count: int = 0
+    mean: float = 0.0
+    level: float = 0.0
+
+    def __add__(self, other: Round) -> Round:
+        count = self.count + other.count
+        share = other.count / count
+        mean = self.mean + share * (other.mean - self.mean)
+        return Round(count, mean, self.level + share * (other.level - self.level))
+
+    @property
+    def seconds(self) -> float:
+        return math.exp(self.mean)
+
+    @property
+    def in_flight(self) -> float:
+        return math.exp(self.level)
+
+
+@dataclass(slots=True)
+class LoadTrial:
+    """A trial of whether latency is our load. `window` is that of before, `knee` what the host can work on if it is
+    load that made the round `raised`. One step down would not do: what slows a host for some seconds often ends
+    meanwhile.
+    """
+
+    window: float
+    knee: float
+    raised: Round
+    fewer: Round | None = None
+
+    @property
+    def window_with_fewer(self) -> int:
+        return max(1, min(math.ceil(self.knee), int(self.raised.in_flight - 0.5)))
+
+    @property
+    def reference(self) -> Round:
+        """Return what the next round is compared with."""
+        return self.raised if self.fewer is None else self.fewer
+
+    def expected(self, this: Round, baseline: Round) -> float:
+        """Return the change of the latency's logarithm if it is load: in proportion to what is in flight, down to the
+        baseline and up to what it was.
+        """
+        by_level = this.level - self.reference.level
+        if self.fewer is None:
+            return min(max(by_level, baseline.mean - self.raised.mean), -_LEAST_CHANGE)
+        return max(min(by_level, self.raised.mean - self.fewer.mean), _LEAST_CHANGE)
+
+    def window_again(self, fewer: Round) -> float:
+        self.fewer = fewer
+        return min(self.window, max(_AGAIN * fewer.in_flight, fewer.in_flight + 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class RoundResult:
+    """A round against the baseline. `ratio` is that of latencies. `is_raised`: by 20% and more, and not by luck.
+    `is_load`: what a trial's round says, None without a trial.
     """
 
     round: Round
@@ -45,34 +103,36 @@ class Verdict:
 
     @property
     def knee(self) -> float:
-        """Where latency is half way to being raised, if the rise is load: what is too much waits, in proportion."""
+        """Return where latency is half way to being raised, if the rise is load: too much waits in proportion."""
         return self.round.in_flight * math.sqrt(_RAISED) / min(self.ratio, 2.0)
 
 
 class LatencyWatch:
-    """`baseline` is the latency of a host that has no more in flight than it can work on.
+    """Judges rounds of answers by a baseline: the latency of a host that has no more in flight than it can work on.
 
-    It takes in what is like it as far as noise goes, and gives way to what is faster: a baseline that followed the load
-    would let the load creep up without end.
+    The baseline takes in what is like it as far as noise goes, and gives way to what is faster: one that followed the
+    load would let the load creep up without end.
     """
 
     def __init__(self) -> None:
         self.typical: float | None = None  # seconds, of the last answers
-        self._spread = Spread()
+        self.trial: LoadTrial | None = None
+        self._last_mean: float | None = None
+        self._steps = 0
+        self._mean_step = 0.0
         self._baseline: Round | None = None
         self._round = Round()
         self._next_look = 0.0
         self._to_skip = 0.0
-        self.trial: Trial | None = None
 
     @property
     def baseline(self) -> float | None:
         return None if self._baseline is None else self._baseline.seconds
 
-    def add(self, seconds: float, in_flight: int, window: float) -> Verdict | None:
-        """The verdict on a round of at least `window` answers, when this answer ends it."""
+    def add(self, seconds: float, in_flight: int, window: float) -> RoundResult | None:
+        """Return the result of a round of at least `window` answers, when this answer ends it."""
         answer = Round(1, math.log(max(seconds, 1e-4)), math.log(max(in_flight, 1)))
-        self._spread.add(answer.mean)
+        self._note_step(answer.mean)
         if self._to_skip > 0:
             self._to_skip -= 1
             return None
@@ -86,22 +146,22 @@ class LatencyWatch:
         self._next_look = 1.5 * self._round.count
         if self._baseline is None:
             self.rebase(self._round)
-        elif self.trial is not None:
+            return None
+        if self.trial is not None:
             return self._compare(self._round, self._baseline, self.trial)
-        else:
-            return self._judge(self._round, self._baseline)
-        return None
+        return self._judge(self._round, self._baseline)
 
-    def is_slow(self, seconds: float) -> bool:
-        """Whether one answer is slower than noise makes it."""
-        if self._baseline is None or seconds <= 0:
+    def is_slow(self, seconds: float | None) -> bool:
+        """Tell whether one answer is slower than noise makes it."""
+        if self._baseline is None or not seconds:
             return False
         rise = math.log(seconds) - self._baseline.mean
-        return rise > max(self._threshold(self._baseline), 2 * self._spread.value)
+        return rise > max(self._threshold(self._baseline), 2 * self._spread)
 
     def restart(self, window: float) -> None:
-        """Circumstances changed: forget the round so far, and leave the next flight out. Its quick answers come first,
-        and a round of them alone would look fast."""
+        """Forget the round so far, as circumstances changed, and leave the next flight out: its quick answers come
+        first, and a round of them alone would look fast.
+        """
         self._begin()
         self._to_skip = window
 
@@ -110,15 +170,14 @@ class LatencyWatch:
         self._begin()
 
     def was_not_load(self, raised: Round) -> None:
-        """The baseline goes half of the way: a verdict may be wrong, and the next trial goes on from there."""
+        """Move the baseline half of the way: the result may be wrong, and the next trial goes on from there."""
         if self._baseline is not None:
-            half_way = (self._baseline.mean + raised.mean) / 2
-            self._baseline = replace(self._baseline, mean=half_way)
+            self._baseline = replace(self._baseline, mean=(self._baseline.mean + raised.mean) / 2)
 
     def _begin(self) -> None:
         self._round, self._next_look = Round(), 0.0
 
-    def _judge(self, this: Round, baseline: Round) -> Verdict | None:
+    def _judge(self, this: Round, baseline: Round) -> RoundResult | None:
         rise, doubt = this.mean - baseline.mean, self._doubt(this, baseline)
         threshold, is_long = self._threshold(baseline), this.count >= _MAX_ROUND
         if rise > threshold:
@@ -126,7 +185,7 @@ class LatencyWatch:
             if rise < 2 * _SURE * self._doubt(this, this) and not is_long:
                 return None
             self._begin()
-            return Verdict(this, math.exp(rise), is_raised=True)
+            return RoundResult(this, math.exp(rise), is_raised=True)
         if rise < -max(threshold / 2, _SURE * doubt):
             self._baseline = this
         elif rise < doubt or is_long:
@@ -136,10 +195,10 @@ class LatencyWatch:
                 return None
             self._baseline = baseline + this
         self._begin()
-        return Verdict(this, math.exp(rise))
+        return RoundResult(this, math.exp(rise))
 
-    def _compare(self, this: Round, baseline: Round, trial: Trial) -> Verdict | None:
-        """Is the change nearer to that of load, or to none?"""
+    def _compare(self, this: Round, baseline: Round, trial: LoadTrial) -> RoundResult | None:
+        """Tell whether the change is nearer to that of load, or to none."""
         reference = trial.reference
         change, expected = this.mean - reference.mean, trial.expected(this, baseline)
         is_long = this.count >= max(_LEAST_ROUND, reference.count)
@@ -147,11 +206,24 @@ class LatencyWatch:
             return None
         self._begin()
         is_load = change < expected / 2 if expected < 0 else change > expected / 2
-        return Verdict(this, math.exp(this.mean - baseline.mean), is_load=is_load)
+        return RoundResult(this, math.exp(this.mean - baseline.mean), is_load=is_load)
 
     def _doubt(self, one: Round, other: Round) -> float:
-        """The standard error of the difference of two rounds' means."""
-        return self._spread.value * math.sqrt(1 / one.count + 1 / other.count)
+        """Return the standard error of the difference of two rounds' means."""
+        return self._spread * math.sqrt(1 / one.count + 1 / other.count)
 
     def _threshold(self, baseline: Round) -> float:
         return math.log(max(_RAISED, 1 + _NOISE_SECONDS / baseline.seconds))
+
+    @property
+    def _spread(self) -> float:
+        """Return the standard deviation around a mean that drifts: from the steps between neighbours (J. von Neumann,
+        1941), in absolute value so that outliers weigh little.
+        """
+        return max(_LEAST_SPREAD, self._mean_step * math.sqrt(math.pi) / 2)
+
+    def _note_step(self, mean: float) -> None:
+        if self._last_mean is not None:
+            self._steps = min(self._steps + 1, _SPREAD_MEMORY)
+            self._mean_step += (abs(mean - self._last_mean) - self._mean_step) / self._steps
+        self._last_mean = mean

@@ -1,4 +1,4 @@
-"""The Retry-After header (RFC 9110, 10.2.3): seconds or a date."""
+"""Reads the Retry-After header (RFC 9110, 10.2.3): seconds or a date."""
 
 from __future__ import annotations
 
@@ -8,30 +8,23 @@ from email.utils import parsedate_to_datetime
 
 
 def retry_after_seconds(header: str | None, now: datetime) -> float | None:
-    """The wait that the header asks for, 0 for a date in the past; None without a header or for one that says nothing.
+    """Return the wait that the header asks for, 0 for a date in the past; None without a header or for an odd one.
 
     `now` is the server's own time (its Date header) where that is known, else ours: clocks differ.
     """
-    if header is None:
-        return None
-    text = header.strip()
+    text = (header or "").strip()
     try:
-        seconds = float(text)
+        seconds = float(text)  # fractions stand in no standard, but servers send them
     except ValueError:
-        return _seconds_until(text, now)
-    # Fractions stand in no standard, but servers send them.
+        date = http_date(text)
+        return None if date is None else max(0.0, (date - now).total_seconds())
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
 def http_date(header: str | None) -> datetime | None:
-    """An HTTP date (or another that mail knows) as an aware time; one without a zone is taken for UTC."""
+    """Return an HTTP date (or another that mail knows) as an aware time; one without a zone is taken for UTC."""
     try:
         date = parsedate_to_datetime((header or "").strip())
     except (ValueError, IndexError, OverflowError):
         return None
     return date.replace(tzinfo=UTC) if date.tzinfo is None else date
-
-
-def _seconds_until(text: str, now: datetime) -> float | None:
-    date = http_date(text)
-    return None if date is None else max(0.0, (date - now).total_seconds())

@@ -1,16 +1,16 @@
 """What can be told from urls alone: one spelling, shape, scope, traps, private addresses, and lists of them."""
 
 from llmcrawler.urls.addresses import AddressGuard, is_private_address, is_private_host, place_of
+from llmcrawler.urls.listed import Listed, Sitemap
 from llmcrawler.urls.llms_txt import parse_llms_txt
 from llmcrawler.urls.lookup import NameLookup
 from llmcrawler.urls.normalise import MAX_URL_LENGTH, dedup_key, normalise, with_plain_origin, without_login
+from llmcrawler.urls.parts import normalise_with_route, origin_of, relative_url, route_of, routed_path, site_name
 from llmcrawler.urls.pattern import url_pattern
-from llmcrawler.urls.routes import normalise_with_route, route_of, routed_path
 from llmcrawler.urls.scope import Scope
-from llmcrawler.urls.sitemaps import Listed, Sitemap, parse_packed_sitemap, parse_sitemap
-from llmcrawler.urls.sites import origin_of, relative_url, site_name
+from llmcrawler.urls.sitemaps import parse_packed_sitemap, parse_sitemap
 from llmcrawler.urls.tasks import ListedTask, TaskList
-from llmcrawler.urls.traps import TrapGuard, TrapLimits
+from llmcrawler.urls.traps import TrapGuard
 from llmcrawler.urls.turns import in_turns
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "Sitemap",
     "TaskList",
     "TrapGuard",
-    "TrapLimits",
     "dedup_key",
     "in_turns",
     "is_private_address",

@@ -1,4 +1,4 @@
-"""Which hosts and addresses a crawl of the public web may not touch (DESIGN section 9)."""
+"""Tells which hosts and addresses a crawl of the public web may not touch."""
 
 from __future__ import annotations
 
@@ -11,17 +11,7 @@ from urllib.parse import urlsplit
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 # RFC 6761, RFC 6762, RFC 8375, ICANN's .internal, and what home routers and offices use.
-_PRIVATE_SUFFIXES = (
-    ".localhost",
-    ".local",
-    ".localdomain",
-    ".internal",
-    ".intranet",
-    ".lan",
-    ".home",
-    ".corp",
-    ".home.arpa",
-)
+_PRIVATE_SUFFIXES = tuple(".localhost .local .localdomain .internal .intranet .lan .home .corp .home.arpa".split())
 # RFC 6052: the last 32 bits are an IPv4 address that a gateway connects to.
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 # What Python 3.11 takes for public: site-local (RFC 3879), documentation (RFC 9637), IETF assignments (RFC 6890) and
@@ -31,7 +21,7 @@ _NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
 
 
 def parse_ipv4(host: str) -> ipaddress.IPv4Address | None:
-    """Read all the forms that inet_aton and browsers read: "127.1", "2130706433", "0x7f.0.0.1", "0177.0.0.1".
+    """Read a number as inet_aton and browsers do: "127.1", "2130706433", "0x7f.0.0.1", "0177.0.0.1".
 
     None when the host is not such a number. The algorithm is the IPv4 parser of the WHATWG URL standard.
     """
@@ -86,7 +76,7 @@ def is_private_address(address: str | Address) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_private_host(host: str) -> bool:
-    """Tell by the name alone. A public name may still resolve to a private address: check that one as well."""
+    """Tell by the name alone. A public name may still resolve to a private address, which has to be judged too."""
     host = host.strip("[]").rstrip(".").lower()
     if ":" in host or parse_ipv4(host) is not None:
         return is_private_address(host)
@@ -108,11 +98,11 @@ class AddressGuard:
 
     @property
     def admits_any(self) -> bool:
-        """Whether a start is private."""
+        """Tell whether a start is private."""
         return bool(self._admitted)
 
     def private_place_of(self, url: str) -> str:
-        """The private place that the page at `url` may ask; "" for a page of the public web, which may ask none."""
+        """Return the private place that the page at `url` may ask; "" for a page of the public web: it may ask none."""
         place = place_of(url)
         return place if place in self._admitted else ""
 
@@ -139,16 +129,19 @@ class AddressGuard:
 
     def reason_to_refuse_address(self, address: str | Address, host: str) -> str | None:
         """Judge the address that `host` resolved to, or that the connection was made to. Its url has been judged."""
-        if not is_private_address(address):
+        ip = _parse_address(address) if isinstance(address, str) else address
+        if ip is not None and not is_private_address(ip):
             return None
         # Clouds hand out credentials at link-local addresses: nobody means these by a name.
-        if _fold(host) in self._hosts and (_parse_address(host) is not None or not _is_link_local(address)):
+        inner = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
+        is_link_local = ip is not None and (inner or ip).is_link_local
+        if _fold(host) in self._hosts and (_parse_address(host) is not None or not is_link_local):
             return None
         return f"private address: {host} is {address}"
 
 
 def place_of(url: str) -> str:
-    """Host and port of an absolute url; the host alone for ports 80 and 443. "" when it has no host."""
+    """Return host and port of an absolute url; the host alone for ports 80 and 443. "" when it has no host."""
     return _place(*_host_and_port(url))
 
 
@@ -163,20 +156,13 @@ def _place(host: str, port: int) -> str:
 
 @lru_cache(maxsize=1024)
 def _host_and_port(url: str) -> tuple[str, int]:
-    """("", 0) for what is no url of a host."""
+    """Return ("", 0) for what is no url of a host."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError:
         return "", 0
     return host, port or (443 if parts.scheme in ("https", "wss") else 80)
-
-
-def _is_link_local(address: str | Address) -> bool:
-    ip = _parse_address(address) if isinstance(address, str) else address
-    if isinstance(ip, ipaddress.IPv6Address):
-        return ip.is_link_local if ip.ipv4_mapped is None else ip.ipv4_mapped.is_link_local
-    return ip is not None and ip.is_link_local
 
 
 def _fold(host: str) -> str:

@@ -1,4 +1,4 @@
-"""llms.txt (llmstxt.org): a site's own list of what is worth reading, in Markdown."""
+"""Reads llms.txt (llmstxt.org): a site's own list of what is worth reading, in Markdown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from llmcrawler.content.decoding import decode, xml_encoding_of
-from llmcrawler.urls.sitemaps import Listed, Sitemap
+from llmcrawler.urls.listed import Listed, Sitemap
 
 # The largest that are known have 1 MB; those with the whole texts of a site have another name (llms-full.txt).
 _MAX_BYTES = 4 * 2**20
@@ -20,7 +20,7 @@ _LINE_CHARS = 65_536  # a regular expression holds the interpreter's lock
 
 
 def parse_llms_txt(body: bytes) -> Sitemap:
-    """Its links with their texts as titles; addresses may be relative. Never raises."""
+    """Return the links with their texts as titles; addresses may be relative. Never raises."""
     text = decode(body, xml_encoding_of(body, _MAX_BYTES), _MAX_BYTES)
     if re.match(r"\s*<", text):  # many a site answers all addresses with a web page
         return Sitemap(fault="it is a web page")

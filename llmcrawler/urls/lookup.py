@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final
 
 _MAX_NAMES: Final = 10_000
@@ -14,7 +15,7 @@ _THREADS: Final = 8  # of its own: name servers that do not answer must not hold
 
 
 class NameLookup:
-    """Remembers what it found for `kept_seconds`: a name may change, and what was judged should be what is used."""
+    """Looks up names, and keeps the answers for `kept_seconds`: what was judged should be what is used."""
 
     def __init__(
         self,
@@ -33,7 +34,7 @@ class NameLookup:
         self._found: dict[str, tuple[float, asyncio.Task[tuple[str, ...]]]] = {}
 
     async def addresses(self, host: str) -> tuple[str, ...]:
-        """All addresses of a host; () where no name service here knows it, or none answers in time."""
+        """Return all addresses of a host; () where no name service here knows it, or none answers in time."""
         now = self._clock()
         until, looking = self._found.get(host, (now, None))
         if looking is None or (until <= now and looking.done()):
@@ -45,13 +46,11 @@ class NameLookup:
         return await asyncio.shield(looking)
 
     def close(self) -> None:
-        """Wait for no look-up that is under way."""
+        """End at once, without the look-ups that are under way."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _look_up(self, host: str) -> tuple[str, ...]:
-        def resolve() -> list[Any]:
-            return self._resolve(host, None, type=socket.SOCK_STREAM)
-
+        resolve = partial(self._resolve, host, None, type=socket.SOCK_STREAM)
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 found = await asyncio.get_running_loop().run_in_executor(self._threads, resolve)

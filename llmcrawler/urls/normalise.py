@@ -74,7 +74,7 @@ _BLANKS = " \t\r\n\f\v"
 
 
 def normalise(url: str, base: str | None = None) -> str | None:
-    """Give the canonical absolute form of a link, to request and to store; None when it is no crawlable http(s) url.
+    """Return the canonical absolute form of a link, to request and to store; None when it is no crawlable http(s) url.
 
     Case of scheme and host, default ports, IDNA, dot segments, percent-escapes and number-like hosts are folded; the
     fragment, user and password, tracking and session parameters are dropped. The order of the query stays, for some
@@ -90,7 +90,7 @@ def normalise(url: str, base: str | None = None) -> str | None:
 
 
 def with_plain_origin(url: str) -> str | None:
-    """Give an absolute url with its scheme, host and port as `normalise` spells them, without user and password, and
+    """Return an absolute url with its scheme, host and port as `normalise` spells them, without user and password, and
     all else as it is: what a server sends a visitor to. None when it is no http(s) url of a possible host.
     """
     match = _ABSOLUTE.fullmatch(url)
@@ -107,7 +107,7 @@ def without_login(text: str) -> str:
 
 
 def dedup_key(url: str) -> str:
-    """Give the key under which a normalised url counts as seen: its query sorted by name, repeated names in order."""
+    """Return the key under which a normalised url counts as seen: its query sorted by name, repeated names in order."""
     if "&" not in url:
         return url
     head, mark, query = url.partition("?")
@@ -147,12 +147,9 @@ _cached = lru_cache(maxsize=8192)(_normalise_absolute)
 
 @lru_cache(maxsize=2048)
 def _normalise_authority(scheme: str, authority: str) -> str | None:
-    host_and_port = authority.rpartition("@")[2]
-    name, port = host_and_port, ""
-    if not host_and_port.endswith("]"):
-        head, colon, tail = host_and_port.rpartition(":")
-        if colon:
-            name, port = head, tail
+    name, port = authority.rpartition("@")[2], ""
+    if ":" in name and not name.endswith("]"):
+        name, _, port = name.rpartition(":")
     host = _normalise_host(name)
     if host is None:
         return None
@@ -202,13 +199,12 @@ def _normalise_path(path: str) -> str:
 
 
 def _resolve_dots(path: str) -> str:
-    """RFC 3986, section 5.2.4."""
+    """Remove "." and ".." segments (RFC 3986, section 5.2.4)."""
     segments: list[str] = []
     parts = path.split("/")[1:]
     for part in parts:
         if part == "..":
-            if segments:
-                segments.pop()
+            del segments[-1:]
         elif part != ".":
             segments.append(part)
     if parts[-1] in (".", ".."):
@@ -236,7 +232,7 @@ def _escape(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=1024)
 def _base_parts(base: str) -> tuple[str, str, str] | None:
-    """Scheme, origin and path of a base url, not normalised further; None when it is not http(s)."""
+    """Return scheme, origin and path of a base url, not normalised further; None when it is not http(s)."""
     match = _ABSOLUTE.fullmatch(base.strip(_BLANKS).translate(_LINE_BREAKS))
     if match is None:
         return None

@@ -33,7 +33,9 @@ _BEFORE_ID = re.compile(r"s|sid|sess|\w{0,8}sess(?:ion)?_?id|visit(?:or)?|ticket
 
 @dataclass(slots=True)
 class _Place:
-    """Where ids stand. `tails` came under several of them, and have these `shapes`: all chapters of books have one."""
+    """A place where ids stand. `tails` came under several of them, and have these `shapes`: all chapters of books have
+    one.
+    """
 
     urls: int = 0  # with something behind the id
     ids: int = 0
@@ -41,7 +43,9 @@ class _Place:
     shapes: set[str] = field(default_factory=set)
 
     def is_of_visits(self, head: str, *, is_named: bool) -> bool:
-        """The less the address says so, the more of the site has to recur. An id for every link is one of a visit."""
+        """Tell whether the ids are of visits. The less the address says so, the more of the site has to recur; an id
+        for every link is one of a visit.
+        """
         if is_named:
             return self.tails >= 2
         if self.ids >= 30 and self.urls < 1.2 * self.ids:
@@ -50,8 +54,8 @@ class _Place:
 
 
 class PathSessions:
-    """`count` tells how often some words were counted, this time included; it forgets what was not met for longest.
-    A page of a visit is admitted under `limit` ids.
+    """Admits a page of a visit under `limit` ids. `count` tells how often some words were counted, this time included;
+    it forgets what was not met for longest.
     """
 
     def __init__(self, count: Callable[..., int], limit: int) -> None:
@@ -60,7 +64,7 @@ class PathSessions:
         self._places: dict[tuple[str, str], _Place] = {}
 
     def reason_to_refuse(self, host: str, path: str, query: str) -> str | None:
-        """Each url is asked for once."""
+        """Return the reason to refuse a url that has not been asked for before; None to admit it."""
         if _MAY_HOLD_ID.search(path) is None:
             return None
         for head, code, tail, is_named in _ids_in(path):
@@ -74,9 +78,8 @@ class PathSessions:
                     place.tails += 1
                     if len(place.shapes) < _MANY_SHAPES:
                         place.shapes.add(url_pattern(f"{host}/{behind}"))
-            if times > self._limit and place.is_of_visits(head, is_named=is_named):
-                return "trap: session in the path"
-            if times > 10 * self._limit and behind and is_named:
+            is_visit = times > self._limit and place.is_of_visits(head, is_named=is_named)
+            if is_visit or (times > 10 * self._limit and behind and is_named):
                 return "trap: session in the path"
         return None
 
@@ -90,7 +93,7 @@ class PathSessions:
 
 
 def _ids_in(path: str) -> Iterator[tuple[str, str, str, bool]]:
-    """(what stands before it, the id, what stands behind it, whether it says that it is a visit's)"""
+    """Return the ids of a path: (what stands before, the id, what stands behind, whether it says it is a visit's)."""
     found = at = 0
     segments = path.split("/")
     for place, segment in enumerate(segments):

@@ -1,4 +1,4 @@
-"""Which urls belong to a crawl."""
+"""Tells which urls belong to a crawl."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Scope:
         self._max_url_length = max_url_length
 
     def reason_to_refuse(self, url: str, depth: int) -> str | None:
-        """None when the url is in scope. A start url only has to be short enough: the user asked for it."""
+        """Return None when the url is in scope. A start url only has to be short enough: the user asked for it."""
         if len(url) > self._max_url_length:
             return f"too long: {len(url)} characters"
         if url in self._start_urls:
@@ -63,15 +63,6 @@ class Scope:
             return f"too deep: {depth}"
         if not self.has_site_of(url):
             return f"offsite: {_site(url)}"
-        return self._reason_by_text(url)
-
-    def has_site_of(self, url: str) -> bool:
-        site = _site(url)
-        if site in self._sites:
-            return True
-        return self._subdomains and any(site[at + 1 :] in self._sites for at, mark in enumerate(site) if mark == ".")
-
-    def _reason_by_text(self, url: str) -> str | None:
         extension = _extension(url)
         if extension in IGNORED_EXTENSIONS:
             return f"no page: .{extension}"
@@ -81,20 +72,26 @@ class Scope:
             return "not allowed"
         return None
 
+    def has_site_of(self, url: str) -> bool:
+        site = _site(url)
+        if site in self._sites:
+            return True
+        return self._subdomains and any(site[at + 1 :] in self._sites for at, mark in enumerate(site) if mark == ".")
+
     def widen(self, url: str) -> None:
         """Take in the site of `url`: a start url was redirected there."""
         self._sites.add(_site(url))
 
 
 def _site(url: str) -> str:
-    """Host and port of a normalised url, without "www."."""
+    """Return host and port of a normalised url, without "www."."""
     start = url.find("://") + 3
     end = url.find("/", start)
     return url[start : end if end >= 0 else len(url)].removeprefix("www.")
 
 
 def _extension(url: str) -> str:
-    """The extension of the last path segment, in lower case; "" when there is none."""
+    """Return the extension of the last path segment, in lower case; "" when there is none."""
     path = url.partition("?")[0]
     match = _EXTENSION.search(path, max(path.rfind("/") + 1, path.find("/", 8)))
     return match[1].lower() if match else ""

@@ -1,33 +1,28 @@
-"""Lists of urls that a site publishes: sitemaps of all kinds and feeds.
-
-robots.txt names them; llmcrawler.robots reads those lines.
-"""
+"""Reads lists of urls that a site publishes: sitemaps of all kinds and feeds. robots.txt names them."""
 
 from __future__ import annotations
 
 import html
-import json
 import re
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
-from itertools import islice
-from typing import Self
+from itertools import chain
 
 from lxml import etree
 
 from llmcrawler.content.decoding import decode, pieces, shown_encoding, xml_encoding_of
+from llmcrawler.urls.listed import MAX_URLS, Listed, PackedUrls, Reading, Sitemap
 
-# sitemaps.org allows 50 MB and 50,000 urls a file; a zip bomb ends here. Files with more urls are not rare.
-MAX_BODY_BYTES = 50 * 1024 * 1024
-MAX_URLS = 200_000
+MAX_BODY_BYTES = 50 * 1024 * 1024  # as sitemaps.org allows; a zip bomb ends here
 
+_BLANKS = "\x00 \t\r\n"
 _GZIP_MAGIC = b"\x1f\x8b"
 _URL = re.compile(r"https?://[^\s<>\"']+", re.IGNORECASE)
-# With its end. Pictures and films have addresses too.
-# Each part of it gives nothing back (*+) or is bounded, so that it takes linear time for any text.
+# An address of a page, not of a picture or film, with its end. Each part gives nothing back (*+) or is bounded, so that
+# it takes linear time for any text.
 _LOC = re.compile(
     r"<(?!image:|video:)(?:[\w-]{1,40}:)?(?:loc|link)\b[^<>]{0,1000}>\s*+(?:<!\[CDATA\[\s*+)?([^<\]]{1,4000}+)(?=(?:\]\]>\s*+)?</)",
     re.IGNORECASE,
@@ -40,7 +35,6 @@ _ROOT = re.compile(r"<(?:[\w-]+:)?(?:urlset|sitemapindex|rss|feed|rdf)\b", re.IG
 _START = re.compile(rf"<\?xml\b|{_ROOT.pattern}", re.IGNORECASE)
 _WEB_PAGE = re.compile(r"<!doctype html|<html\b", re.IGNORECASE)
 _SITEMAP_FILE = re.compile(r"sitemap[^/?]*\.xml(?:\.gz)?$", re.IGNORECASE)
-_PACKED_URLS = 250  # together: some of 4,000 characters are unpacked in a few milliseconds
 _XHTML = "http://www.w3.org/1999/xhtml"
 _MAX_TEXT = 500  # characters of a title or a date
 _MAX_FIELD = 5_000  # characters of an element's text that are looked at
@@ -49,93 +43,18 @@ _FED_CHARS = 65_536
 _MAX_IDLE_ELEMENTS = 100_000  # between two entries; they stand in memory until the next one
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """An address as the file gives it: not normalised, and not yet checked to be on the site. What the file does not
-    say is "". `lastmod` of a feed is ISO 8601, of a sitemap what stands there.
-    """
-
-    url: str
-    lastmod: str = ""
-    title: str = ""
-
-
-class PackedUrls(Collection[Listed]):
-    """So many addresses as a file may have, in a twentieth of their memory; each is made when it is its turn."""
-
-    def __init__(self, parts: Sequence[bytes], count: int) -> None:
-        self._parts = parts
-        self._count = count
-
-    @classmethod
-    def of(cls, urls: Iterable[Listed]) -> Self:
-        count, parts = 0, []
-        rows = ([one.url, one.lastmod, one.title] for one in urls)
-        while some := list(islice(rows, _PACKED_URLS)):
-            parts.append(zlib.compress(json.dumps(some).encode(), 1))
-            count += len(some)
-        return cls(parts, count)
-
-    def __iter__(self) -> Iterator[Listed]:
-        for part in self._parts:
-            for row in json.loads(zlib.decompress(part)):
-                yield Listed(*row)
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __contains__(self, one: object) -> bool:
-        return any(one == listed for listed in self)
-
-
-@dataclass(frozen=True, slots=True)
-class Sitemap:
-    """`sitemaps` are further files to read. `fault`: what is wrong with the file; there may be urls all the same."""
-
-    urls: Collection[Listed] = ()
-    sitemaps: tuple[str, ...] = ()
-    is_feed: bool = False
-    fault: str = ""
-
-
-@dataclass(slots=True)
-class _Reading:
-    """What was found so far."""
-
-    urls: dict[str, Listed] = field(default_factory=dict)
-    others: dict[str, Listed] = field(default_factory=dict)  # in other languages
-    sitemaps: dict[str, None] = field(default_factory=dict)
-    is_feed: bool = False
-    fault: str = ""
-
-    @property
-    def is_full(self) -> bool:
-        return len(self.urls) + len(self.sitemaps) >= MAX_URLS
-
-    def blame(self, fault: str) -> None:
-        self.fault = self.fault or fault
-
-    def as_sitemap(self) -> Sitemap:
-        if self.is_full:
-            self.blame(f"it has {MAX_URLS:,} urls or more: the rest is left out")
-        elif not self.urls and not self.sitemaps:
-            self.blame("it holds no urls")
-        urls = tuple((self.urls | {url: one for url, one in self.others.items() if url not in self.urls}).values())
-        return Sitemap(urls[:MAX_URLS], tuple(self.sitemaps)[:MAX_URLS], self.is_feed, self.fault)
-
-
 def parse_sitemap(body: bytes) -> Sitemap:
     """Read a urlset, a sitemapindex, RSS, Atom, or one url a line; gzipped or not, cut short or malformed.
 
     Never raises: what cannot be read is left out. Entities are not expanded, so a bomb of them stays small.
     """
-    found = _Reading()
+    found = Reading()
     if len(body) > MAX_BODY_BYTES:
         found.blame("it is larger than 50 MB: the rest is left out")
     body, fault = _unpack(body[:MAX_BODY_BYTES])
     found.blame(fault)
     source = _source_of(body)
-    head = next(source.texts())[:_HEAD_BYTES].lstrip("\x00 \t\r\n")
+    head = next(source.texts())[:_HEAD_BYTES].lstrip(_BLANKS)
     if not head.startswith("<"):
         _read_lines(source, found)
     elif _WEB_PAGE.search(head) and not _ROOT.search(head):  # often an error page under the sitemap's address
@@ -146,9 +65,9 @@ def parse_sitemap(body: bytes) -> Sitemap:
 
 
 def parse_packed_sitemap(body: bytes) -> Sitemap:
-    """The same as `parse_sitemap` says, for another process."""
+    """Return the same as `parse_sitemap`, in little memory, for another process."""
     found = parse_sitemap(body)
-    return replace(found, urls=PackedUrls.of(found.urls))
+    return replace(found, urls=PackedUrls(found.urls))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +78,14 @@ class _Source:
     encoding: str
 
     def texts(self) -> Iterator[str]:
-        """Of all the file, in parts."""
+        """Return the text in parts."""
         return pieces(self.body, self.encoding, MAX_BODY_BYTES)
 
     def xml(self) -> Iterator[str]:
-        """The same from the root on, as a declaration would contradict the encoding in which it is passed on."""
+        """Return the same without the declaration, which would contradict the encoding in which it is passed on."""
         texts = self.texts()
-        yield _DECLARATION.sub("", next(texts).lstrip("\x00 \t\r\n"))
-        yield from texts
+        for text in chain([_DECLARATION.sub("", next(texts).lstrip(_BLANKS))], texts):
+            yield from (text[start : start + _FED_CHARS] for start in range(0, len(text), _FED_CHARS))
 
 
 def _source_of(body: bytes) -> _Source:
@@ -175,46 +94,40 @@ def _source_of(body: bytes) -> _Source:
         return _Source(body, shown)
     body = body.lstrip(b"\x00\t\r\n ")
     head = body[:_HEAD_BYTES].decode("latin-1")
-    start = head.find("<?xml") if head.startswith("<") else _start_of_root(head)
+    start = head.find("<?xml")
+    if not head.startswith("<") and (match := _START.search(head)):
+        start = match.start()
     if start > 0:  # behind what the server says of its own troubles
         body = body[start:]
     return _Source(body, xml_encoding_of(body, MAX_BODY_BYTES))
 
 
-def _start_of_root(head: str) -> int:
-    """-1 where there is none."""
-    match = _START.search(head)
-    return -1 if match is None else match.start()
-
-
 def _unpack(body: bytes) -> tuple[bytes, str]:
-    """Unzip, twice when a server zipped a zipped file; a stream that breaks off yields what came before. And what is
-    wrong with it.
+    """Unzip, twice when a server zipped a zipped file; a stream that breaks off yields what came before. Return also
+    what is wrong with it.
     """
     fault = ""
     for _ in range(2):
         if not body.startswith(_GZIP_MAGIC):
             break
-        unzip = zlib.decompressobj(wbits=31)
-        pieces, size = [], 0
+        unzip, unpacked = zlib.decompressobj(wbits=31), bytearray()
         try:
             for start in range(0, len(body), 65536):
-                pieces.append(unzip.decompress(body[start : start + 65536], MAX_BODY_BYTES - size))
-                size += len(pieces[-1])
-                if unzip.eof or size >= MAX_BODY_BYTES:
+                unpacked += unzip.decompress(body[start : start + 65536], MAX_BODY_BYTES - len(unpacked))
+                if unzip.eof or len(unpacked) >= MAX_BODY_BYTES:
                     break
-            if size >= MAX_BODY_BYTES:
+            if len(unpacked) >= MAX_BODY_BYTES:
                 fault = "it is larger than 50 MB when it is unpacked: the rest is left out"
             elif not unzip.eof:
                 fault = "its gzip stream is cut short"
         except zlib.error:  # a damaged end: what was read so far is still a list
             fault = "its gzip stream is damaged"
-        body = b"".join(pieces)
+        body = bytes(unpacked)
     return body, fault
 
 
-def _read_xml(source: _Source, found: _Reading) -> None:
-    """First to the letter, which tells what is wrong; then, where something is, as far as it goes."""
+def _read_xml(source: _Source, found: Reading) -> None:
+    """Read to the letter, which tells what is wrong; then, where something is, as far as it goes."""
     try:
         _pull(source.xml(), found, recover=False)
     except etree.XMLSyntaxError as error:
@@ -222,11 +135,7 @@ def _read_xml(source: _Source, found: _Reading) -> None:
     else:
         if found.urls or found.sitemaps:
             return
-    _read_malformed(source, found)
-
-
-def _read_malformed(source: _Source, found: _Reading) -> None:
-    """The recovering parser drops all entities from the first fault on, and what is not closed."""
+    # The recovering parser drops all entities from the first fault on, and what is not closed.
     with suppress(etree.XMLSyntaxError):  # past recovery: keep what was read so far
         _pull((text.replace("&", _AMPERSAND) for text in source.xml()), found, recover=True)
     last = next(reversed(found.urls), None)
@@ -237,12 +146,12 @@ def _read_malformed(source: _Source, found: _Reading) -> None:
         _scan(source.texts(), found)
 
 
-def _pull(texts: Iterator[str], found: _Reading, *, recover: bool) -> None:
+def _pull(texts: Iterator[str], found: Reading, *, recover: bool) -> None:
     parser = etree.XMLPullParser(
         events=("end",), recover=recover, resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False
     )
     idle, is_open = 0, False
-    for part in _parts(texts):
+    for part in texts:
         opened, closed = part.rfind("<"), part.rfind(">")
         if is_open and closed < 0:  # libxml2 takes 70 bytes for each of its own
             found.blame("it has a tag that does not end: the rest is left out")
@@ -259,13 +168,8 @@ def _pull(texts: Iterator[str], found: _Reading, *, recover: bool) -> None:
     _collect(parser, found, idle)
 
 
-def _parts(texts: Iterator[str]) -> Iterator[str]:
-    for text in texts:
-        yield from (text[start : start + _FED_CHARS] for start in range(0, len(text), _FED_CHARS))
-
-
-def _collect(parser: etree.XMLPullParser, found: _Reading, idle: int) -> int:
-    """Take the entries that have come; gives how many elements came after the last one, `idle` of them before."""
+def _collect(parser: etree.XMLPullParser, found: Reading, idle: int) -> int:
+    """Take the entries that have come. Return how many elements came since the last one, `idle` of them before."""
     for _, element in parser.read_events():
         if not isinstance(element, etree._Element) or not isinstance(element.tag, str):  # a comment
             continue
@@ -291,7 +195,7 @@ def _collect(parser: etree.XMLPullParser, found: _Reading, idle: int) -> int:
 
 
 def _read_entry(element: etree._Element) -> Listed:
-    """The address, date and title of a <url>, <sitemap>, RSS <item> or Atom <entry>."""
+    """Return the address, date and title of a <url>, <sitemap>, RSS <item> or Atom <entry>."""
     address = modified = title = ""
     for child in element.iterchildren("*"):
         name = child.tag.rpartition("}")[2].lower()
@@ -325,50 +229,40 @@ def _plain(text: str) -> str:
 
 
 def _iso(date: str) -> str:
-    """RSS has dates as mails have them (RFC 822)."""
+    """Return a date of RSS, which has them as mails do (RFC 822), in ISO 8601."""
     try:
         return parsedate_to_datetime(date).isoformat()
     except ValueError:
         return date
 
 
-def _read_lines(source: _Source, found: _Reading) -> None:
+def _read_lines(source: _Source, found: Reading) -> None:
     rest = ""
     for text in source.texts():
         *lines, rest = (rest + text.replace("\r", "\n")).split("\n")
-        _take_lines(lines, found)
+        for line in lines:
+            _take_line(line, found)
         rest = rest[:_MAX_FIELD]  # a line without an end is no address
-        if found.is_full:
-            return
-    _take_lines([rest], found)
+    _take_line(rest, found)
 
 
-def _take_lines(lines: list[str], found: _Reading) -> None:
-    for line in filter(None, lines):
-        address = line.strip("\ufeff \t")
-        if _URL.fullmatch(address):
-            found.urls.setdefault(address, Listed(address))
-            if found.is_full:
-                return
+def _take_line(line: str, found: Reading) -> None:
+    address = line.strip("\ufeff \t")
+    if address and not found.is_full and _URL.fullmatch(address):
+        found.add(address)
 
 
-def _scan(texts: Iterator[str], found: _Reading) -> None:
+def _scan(texts: Iterator[str], found: Reading) -> None:
     """Find addresses in what no XML parser reads."""
-    is_index = False
-    rest = ""
+    is_index, rest = False, ""
     for text in texts:
-        window = rest + text
+        window, end = rest + text, 0
         is_index = is_index or _INDEX.search(window) is not None
-        end = 0
         for match in _LOC.finditer(window):
             end = match.end()
             address = html.unescape(match[1]).strip()
             if found.is_full:
                 return
-            if not _URL.match(address) or address in found.sitemaps:
-                continue
-            if is_index:
-                found.sitemaps.setdefault(address)
-            else:
-                found.urls.setdefault(address, Listed(address))
+            if _URL.match(address) and address not in found.sitemaps:
+                found.add(address, is_sitemap=is_index)
         rest = window[max(end, len(window) - _LONGEST_LOC) :]

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 from llmcrawler.errors import ConfigError
 from llmcrawler.urls.normalise import normalise, without_login
-from llmcrawler.urls.routes import normalise_with_route
+from llmcrawler.urls.parts import normalise_with_route
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2

@@ -31,6 +31,19 @@ _SESSION_KEY = re.compile(
     r"|csrf\w*|xsrf\w*)",
     re.IGNORECASE,
 )
+
+# How many urls of one kind are admitted. These leave a shop of 10,000 products and 20 years of a blog whole.
+_CALENDAR = 300
+_DAYS_AHEAD = 400
+_FACETS = 150
+_PATH_FACETS = 400
+_SORT_ORDERS = 24
+_SESSIONS = 3
+_PAGES = 2000
+_SEGMENTS = 20
+_DEEP_URLS = 500
+_REMEMBERED = 50_000  # counts; of lists with combinations a fiftieth of it, of their values four times as many
+
 _MAX_PARAMETERS = 100  # that are looked at one by one
 _LONGEST_KEY = 64  # that can say what a parameter is for; some of these patterns try each place of a longer one
 _CODE = re.compile(r"(?=\D*\d)[0-9A-Za-z_-]{16,}")
@@ -45,25 +58,6 @@ _DATE_KEY = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TrapLimits:
-    """How many urls of one kind are admitted.
-
-    The defaults leave a shop of 10,000 products and 20 years of a blog whole.
-    """
-
-    calendar: int = 300
-    days_ahead: int = 400
-    facets: int = 150
-    path_facets: int = 400
-    sort_orders: int = 24
-    sessions: int = 3
-    pages: int = 2000
-    segments: int = 20
-    deep_urls: int = 500
-    remembered: int = 50_000
-
-
 @dataclass(slots=True)
 class _Combinations:
     """Urls of one path, and the values each of their parts took. `values` of a part that names pages is None."""
@@ -74,7 +68,7 @@ class _Combinations:
     values: dict[str, set[int] | None] = field(default_factory=dict)
 
     def observe(self, parts: list[tuple[str, str]]) -> int:
-        """Note the parts of a url; the greatest number of values of one part, 2**62 when that is past counting."""
+        """Note the parts of a url. Return the most values of one part, 2**62 when that is past counting."""
         for name, value in parts[:20]:
             known = self.values.setdefault(name, set()) if len(self.values) < 40 else self.values.get(name)
             if known is not None:
@@ -89,18 +83,19 @@ class _Combinations:
 
 class TrapGuard:
     """Judges the urls of all hosts of a crawl, each once, in their normalised form. Its memory is bounded: the kinds
-    and urls not met for longest are forgotten first. The same urls in the same order get the same answers."""
+    and urls not met for longest are forgotten first. The same urls in the same order get the same answers.
+    """
 
-    def __init__(self, today: date, limits: TrapLimits | None = None) -> None:
+    def __init__(self, today: date, remembered: int = _REMEMBERED) -> None:
         self._today = today
-        self._limits = limits or TrapLimits()
+        self._remembered = remembered
         self._counts: dict[int, int] = {}  # by the hash of what is counted: the words would take ten times the memory
         self._combinations: dict[tuple[str, str], _Combinations] = {}
         self._values = 0  # in all combinations
-        self._path_sessions = PathSessions(self._count, self._limits.sessions)
+        self._path_sessions = PathSessions(self._count, _SESSIONS)
 
     def reason_to_refuse(self, url: str) -> str | None:
-        """Count the url; the trap that it belongs to and that is exhausted, else None."""
+        """Count the url. Return the trap that it belongs to and that is exhausted, else None."""
         address, _, query = url.partition("?")
         host_end = address.find("/", address.find("://") + 3)
         host, path = address[:host_end], address[host_end:]
@@ -115,11 +110,11 @@ class TrapGuard:
         )
 
     def _count(self, *words: str) -> int:
-        """How often the words came, this time included."""
+        """Count the words. Return how often they came, this time included."""
         counts, key = self._counts, hash(words)
         count = counts.pop(key, 0) + 1
         counts[key] = count  # at the end: the first key is the one not met for longest
-        if len(counts) > self._limits.remembered:
+        if len(counts) > self._remembered:
             del counts[next(iter(counts))]
         return count
 
@@ -129,27 +124,26 @@ class TrapGuard:
             return None
         if any(not part.replace("/", "").isdigit() for part in _REPEATED.findall(path)):
             return "trap: repeating path"
-        if depth > self._limits.segments:
+        if depth > _SEGMENTS:
             return "trap: path too deep"
-        if depth > 10 and self._count("deep", host) > self._limits.deep_urls:
+        if depth > 10 and self._count("deep", host) > _DEEP_URLS:
             return "trap: deep paths"
         return None
 
     def _calendar(self, host: str, path: str, parameters: list[tuple[str, str]]) -> str | None:
-        """Pages of a day or a month. A path with a date and a name behind it is an article, and free."""
+        """Judge pages of a day or a month. A path with a date and a name behind it is an article, and free."""
         found = _date_of(path, parameters)
         if found is None:
             return None
-        year, month = found
-        months_ahead = (year - self._today.year) * 12 + month - self._today.month
-        if months_ahead * 30 > self._limits.days_ahead:
+        months_ahead = (found[0] - self._today.year) * 12 + found[1] - self._today.month
+        if months_ahead * 30 > _DAYS_AHEAD:
             return "trap: calendar far ahead"
-        if self._count("calendar", host, path.split("/", 2)[1]) > self._limits.calendar:
+        if self._count("calendar", host, path.split("/", 2)[1]) > _CALENDAR:
             return "trap: calendar"
         return None
 
     def _session(self, address: str, parameters: list[tuple[str, str]]) -> str | None:
-        """The same url with an ever-changing code."""
+        """Judge a url that comes with ever other codes."""
         codes = [(key, value) for key, value in parameters if _CODE.fullmatch(value) and not _says(_PAGE_KEY, key)]
         if not codes:
             return None
@@ -158,13 +152,13 @@ class TrapGuard:
         named = [key for key, _ in codes if _says(_SESSION_KEY, key)]
         if not named and not any(value.isdigit() and not _says(_PAGE_KEY, key) for key, value in rest):
             return None
-        limit = self._limits.sessions if named and rest else self._limits.sessions * 10
+        limit = _SESSIONS if named and rest else _SESSIONS * 10
         if self._count("session", address, *(f"{key}={value}" for key, value in sorted(rest))) > limit:
             return "trap: session in the url"
         return None
 
     def _lists(self, host: str, path: str, parameters: list[tuple[str, str]]) -> str | None:
-        """Sort orders, pages and facets of lists. A list is what is left without its order and its page."""
+        """Judge sort orders, pages and facets of lists. A list is what is left without its order and its page."""
         pattern = url_pattern(f"{host}{path}")
         sorts = [(key, value) for key, value in parameters if _is_sort(key, value)]
         pages = [(key, value) for key, value in parameters if _says(_PAGE_KEY, key) and (key, value) not in sorts]
@@ -174,9 +168,9 @@ class TrapGuard:
         list_path = _PAGE_PATH.sub("", path)
         key = (host, list_path, *(f"{name}={value}" for name, value in rest))
         is_new = self._count("list", *key) == 1
-        if sorts and not is_new and self._count("sort", host, pattern) > self._limits.sort_orders:
+        if sorts and not is_new and self._count("sort", host, pattern) > _SORT_ORDERS:
             return "trap: sort order"
-        if (pages or list_path != path) and self._count("page", *key) > self._limits.pages:
+        if (pages or list_path != path) and self._count("page", *key) > _PAGES:
             return "trap: endless pages"
         if len(rest) >= 2:
             return self._facets(host, pattern, rest, is_new=is_new)
@@ -186,7 +180,7 @@ class TrapGuard:
         combinations = self._combinations_of(host, pattern)
         values = self._observe(combinations, parameters)
         # A host with facets on one list has them on all, so the next ones get less.
-        limit = max(20, self._limits.facets // (1 + self._counts.get(hash(("exhausted", host)), 0)))
+        limit = max(20, _FACETS // (1 + self._counts.get(hash(("exhausted", host)), 0)))
         if combinations.admitted >= limit and combinations.admitted >= 4 * values:
             if not combinations.is_exhausted:
                 combinations.is_exhausted = True
@@ -196,13 +190,13 @@ class TrapGuard:
         return None
 
     def _path_facets(self, host: str, pattern: str, path: str) -> str | None:
-        """Facets written as folders, /lamps/red/small/oak/: words only, few of them, in ever new combinations."""
+        """Judge facets written as folders, /lamps/red/small/oak/: few words, in ever new combinations."""
         segments = path.strip("/").split("/")
         if len(segments) < 4 or "{n}" in pattern or "{id}" in pattern or "{date}" in pattern:
             return None
         combinations = self._combinations_of(host, f"/{segments[0]}/*")
         values = self._observe(combinations, [(str(place), segment) for place, segment in enumerate(segments)])
-        if combinations.admitted >= self._limits.path_facets and combinations.admitted >= 10 * values:
+        if combinations.admitted >= _PATH_FACETS and combinations.admitted >= 10 * values:
             return "trap: facets in the path"
         combinations.admitted += 1
         return None
@@ -211,7 +205,7 @@ class TrapGuard:
         key = (host, pattern)
         found = self._combinations.pop(key, None) or _Combinations()
         self._combinations[key] = found
-        if len(self._combinations) > self._limits.remembered // 50:
+        if len(self._combinations) > self._remembered // 50:
             self._forget_oldest()
         return found
 
@@ -219,7 +213,7 @@ class TrapGuard:
         before = combinations.size
         values = combinations.observe(parts)
         self._values += combinations.size - before
-        while self._values > 4 * self._limits.remembered and len(self._combinations) > 1:
+        while self._values > 4 * self._remembered and len(self._combinations) > 1:
             self._forget_oldest()
         return values
 
@@ -232,7 +226,7 @@ def _says(meaning: re.Pattern[str], key: str) -> bool:
 
 
 def _is_sort(key: str, value: str) -> bool:
-    """An order number or a page's own view is no sort order, so the value has a say."""
+    """Tell a sort order by its value too: an order number or a page's own view is none."""
     if key == "C" and ";O=" in value:  # Apache's folders: ?C=M;O=A
         return True
     if not _says(_SORT_KEY, key):
@@ -243,7 +237,7 @@ def _is_sort(key: str, value: str) -> bool:
 
 
 def _date_of(path: str, parameters: list[tuple[str, str]]) -> tuple[int, int] | None:
-    """Year and month of a url that stands for a time; None when it does not."""
+    """Return year and month of a url that stands for a time; None when it does not."""
     match = _DATE_END.search(path)
     if match is not None:
         return int(match[1]), int(match[2])

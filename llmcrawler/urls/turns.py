@@ -1,4 +1,4 @@
-"""Parts long lists of links, so that the event loop has its turns between the parts."""
+"""Splits long lists of links, so that the event loop has its turns between the parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CHARACTERS = 12_000
 
 
 def in_turns(links: Iterable[_Link], length: Callable[[_Link], int]) -> Iterator[list[_Link]]:
-    """Give the links in lists that can be admitted at once; `length` is that of a link's url."""
+    """Split links into lists that can be admitted at once; `length` returns that of a link's url."""
     part: list[_Link] = []
     characters = 0
     for link in links:

@@ -36,7 +36,7 @@ from llmcrawler.exporters.markdown import MarkdownExporter
 from llmcrawler.exporters.parquet import ParquetExporter
 from llmcrawler.exporters.plain import PagesMarshalExporter, PagesPickleExporter
 from llmcrawler.exporters.xml import PagesXmlExporter
-from llmcrawler.feeds.folder import NoteFolder
+from llmcrawler.feeds.note_stores import NoteFolder
 from llmcrawler.items import Page, PageError, Template, Url
 from llmcrawler.pipelines.feed import FeedPipeline
 
@@ -343,7 +343,7 @@ def test_a_full_disk_is_an_error_of_the_system(exporter_class):
 
 
 def test_a_library_that_is_missing_is_named_before_the_first_request(monkeypatch):
-    monkeypatch.setattr("llmcrawler.feeds.checking.find_spec", lambda _name: None)
+    monkeypatch.setattr("llmcrawler.feeds.feed_checks.find_spec", lambda _name: None)
     settings = get_project_settings()
     settings.set("FEEDS", {"pages.parquet": {"format": "parquet"}})
     with pytest.raises(ConfigError, match=r'needs pyarrow, which is not installed: pip install "pyarrow'):

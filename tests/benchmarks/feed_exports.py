@@ -23,7 +23,7 @@ from llmcrawler.exporters.csv import PagesCsvExporter
 from llmcrawler.exporters.documents import DocumentsExporter
 from llmcrawler.exporters.markdown import MarkdownExporter
 from llmcrawler.exporters.parquet import ParquetExporter
-from llmcrawler.feeds.folder import NoteFolder
+from llmcrawler.feeds.note_stores import NoteFolder
 from llmcrawler.items import Page
 
 EXPORTERS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from llmcrawler.errors import ConfigError
-from llmcrawler.feeds.checking import check_feed
+from llmcrawler.feeds import check_feed
 
 
 def check(uri, format_, *, overwrite=False, goes_on=False, is_processed=False):

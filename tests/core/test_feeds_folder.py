@@ -7,9 +7,8 @@ import json
 import pytest
 
 from llmcrawler.errors import ConfigError
-from llmcrawler.feeds.folder import JOURNAL, NoteFolder, sweep
-from llmcrawler.feeds.names import file_name
-from llmcrawler.feeds.notes import CONTENTS, INDEX, note_of
+from llmcrawler.feeds.note_stores import JOURNAL, NoteFolder, sweep
+from llmcrawler.feeds.notes import CONTENTS, INDEX, file_name, note_of
 from llmcrawler.items import Page, PageError
 from llmcrawler.storage.feeds import remember, take_back
 from llmcrawler.storage.schema import open_job_file

@@ -13,13 +13,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmcrawler.feeds.archive import NoteArchive
-from llmcrawler.feeds.columns import Column, columns_of, fitted
-from llmcrawler.feeds.documents import document_of
-from llmcrawler.feeds.front_matter import front_matter
-from llmcrawler.feeds.names import file_name
-from llmcrawler.feeds.notes import note_of
-from llmcrawler.feeds.table import FlatTable
+from llmcrawler.feeds.langchain import document_of
+from llmcrawler.feeds.note_stores import NoteArchive
+from llmcrawler.feeds.notes import file_name, front_matter, note_of
+from llmcrawler.feeds.tables import Column, FlatTable, columns_of, fitted
 from llmcrawler.feeds.values import MAX_DEPTH, clean, flatten
 from llmcrawler.items import Page
 

@@ -79,7 +79,7 @@ async def test_a_dead_proxy_that_never_worked_is_dropped_at_once():
 
 async def test_a_proxy_that_worked_rests_ever_longer_and_is_dropped_after_three_faults_in_a_row():
     clock = Clock()
-    pool = await pool_of(2, clock, rest_seconds=10)
+    pool = await pool_of(2, clock, cooldown_seconds=10)
     pool.succeed(label(1))
     for rest in (10, 20):
         pool.fail(label(1), "dead")
@@ -93,7 +93,7 @@ async def test_a_proxy_that_worked_rests_ever_longer_and_is_dropped_after_three_
 
 async def test_a_page_between_two_faults_gives_new_patience():
     clock = Clock()
-    pool = await pool_of(2, clock, rest_seconds=10)
+    pool = await pool_of(2, clock, cooldown_seconds=10)
     for _ in range(5):
         pool.succeed(label(1))
         pool.fail(label(1), "dead")
@@ -169,7 +169,7 @@ async def test_a_site_that_refuses_every_page_uses_the_proxies_up():
 
 async def test_the_last_proxy_gets_the_patience_of_one_that_worked():
     clock = Clock()
-    pool = await pool_of(1, clock, rest_seconds=10)
+    pool = await pool_of(1, clock, cooldown_seconds=10)
     pool.fail(label(1), "dead")
     assert pool.take() is None
     assert pool.seconds_to_wait() == 10

@@ -7,15 +7,15 @@ from llmcrawler.rendering import (
     ALWAYS,
     AUTO,
     NEVER,
+    Ask,
+    ContextTurns,
     RenderChoice,
-    found_links,
+    TrafficRules,
     links_header,
     read_page_and_signs,
     read_signs,
 )
 from llmcrawler.rendering.choice import has_gained
-from llmcrawler.rendering.contexts import ContextTurns
-from llmcrawler.rendering.traffic import Ask, TrafficRules
 from llmcrawler.urls import AddressGuard
 
 SCRIPT = '<script src="/app.js"></script>'
@@ -134,12 +134,12 @@ def test_never_and_always_ask_nothing():
     assert RenderChoice(ALWAYS).goes_straight("https://a.example/")
 
 
-def test_found_links_survive_a_header():
+def test_links_survive_a_header():
     header = links_header(
         ["/a b", "#/r ü?q=1", "#there", "https://x.example/ü?q=1", "javascript:void(0)", "../c"],
         "https://x.example/d/e",
     )
-    assert found_links(header) == [
+    assert header.split() == [
         "https://x.example/a%20b", "https://x.example/d/e#/r%20%C3%BC?q=1", "https://x.example/d/e",
         "https://x.example/%C3%BC?q=1", "https://x.example/c",
     ]  # fmt: skip

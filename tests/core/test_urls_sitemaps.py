@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmcrawler.urls.sitemaps import MAX_BODY_BYTES, Listed, Sitemap, parse_packed_sitemap, parse_sitemap
+from llmcrawler.urls import Listed, Sitemap, parse_packed_sitemap, parse_sitemap
+from llmcrawler.urls.sitemaps import MAX_BODY_BYTES
 
 URLSET = (
     b'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from llmcrawler.urls import TrapGuard, TrapLimits, traps
+from llmcrawler.urls import TrapGuard, traps
 
 HOST = "http://h.example"
 TODAY = date(2024, 6, 15)
@@ -182,15 +182,16 @@ def test_the_reason_names_the_trap():
     assert guard.reason_to_refuse(f"{HOST}/2031/05/01/what-comes-next/") is None
 
 
-def test_hosts_do_not_use_up_each_other():
-    guard = TrapGuard(TODAY, TrapLimits(calendar=1))
+def test_hosts_do_not_use_up_each_other(monkeypatch):
+    monkeypatch.setattr(traps, "_CALENDAR", 1)
+    guard = TrapGuard(TODAY)
     assert guard.reason_to_refuse("http://a.example/cal/2024/05/") is None
     assert guard.reason_to_refuse("http://a.example/cal/2024/06/")
     assert guard.reason_to_refuse("http://b.example/cal/2024/05/") is None
 
 
 def test_memory_is_bounded():
-    guard = TrapGuard(TODAY, TrapLimits(remembered=100))
+    guard = TrapGuard(TODAY, remembered=100)
     for n in range(5000):
         guard.reason_to_refuse(f"{HOST}/word{n}/?a={n}&b={n}")
     assert len(guard._counts) == 100
@@ -198,7 +199,7 @@ def test_memory_is_bounded():
 
 
 def test_values_that_are_always_new_are_forgotten():
-    guard = TrapGuard(TODAY, TrapLimits(remembered=1000))
+    guard = TrapGuard(TODAY, remembered=1000)
     for n in range(2000):
         query = "&".join(f"k{k}={n}-{k}" for k in range(20))
         guard.reason_to_refuse(f"{HOST}/word{n % 97}/?{query}")

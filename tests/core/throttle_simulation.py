@@ -170,7 +170,7 @@ def crawl(
         return in_flight() < min(policy.concurrency, known - len(run.healthy))
 
     while now[0] < seconds and len(run.healthy) < pages:
-        while has_room() and now[0] >= max(next_start, policy.rests_until):
+        while has_room() and now[0] >= max(next_start, policy.cools_down_until):
             policy.started()
             run.starts.append(now[0])
             run.in_flight.append(len(events) + 1)
@@ -181,7 +181,7 @@ def crawl(
             next_start = now[0] + gap.seconds * (1 + rng.uniform(-gap.jitter, gap.jitter))
         waits = [now[0]] if ended or found else [event[0] for event in events[:1]]
         if has_room():
-            waits.append(max(next_start, policy.rests_until))
+            waits.append(max(next_start, policy.cools_down_until))
         now[0] = max(now[0], busy_until, min(waits))
         if stalls[1] and now[0] >= stall_at:
             now[0] = max(now[0], stall_at + rng.uniform(0, stalls[1]))

@@ -335,7 +335,7 @@ def test_ctrl_c_while_all_proxies_rest_ends_the_crawl(tmp_path, site):
         text=True,
     )
     assert crawl.stderr is not None
-    while "rests for" not in crawl.stderr.readline():
+    while "cools down for" not in crawl.stderr.readline():
         pass
     crawl.send_signal(signal.SIGINT)
     log = crawl.communicate(timeout=TIMEOUT_SECONDS)[1]

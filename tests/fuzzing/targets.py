@@ -31,7 +31,7 @@ from llmcrawler.llm.answers import read_answer
 from llmcrawler.rendering import read_signs
 from llmcrawler.robots import parse_robots
 from llmcrawler.templates import TemplateGrouper
-from llmcrawler.throttling.retry_after import retry_after_seconds
+from llmcrawler.throttling import retry_after_seconds
 from llmcrawler.urls import (
     AddressGuard,
     Scope,

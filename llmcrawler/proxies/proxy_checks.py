@@ -1,4 +1,4 @@
-"""Which proxies work, tried all at once."""
+"""Tells which proxies work, by trying all of them at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from llmcrawler.proxies.services import load_http_client
 
 @dataclass(frozen=True, slots=True)
 class ProxyCheck:
-    """`error` is empty for one that works; `seconds` is what its last try took. No credentials in it."""
+    """The outcome of tries. `error` is empty for a proxy that works; `seconds` is what the last try took."""
 
     proxy: Proxy
     seconds: float
@@ -27,12 +27,7 @@ class ProxyCheck:
 
 
 async def check_proxies(
-    proxies: Iterable[Proxy],
-    url: str,
-    *,
-    timeout_seconds: float = 10.0,
-    attempts: int = 2,
-    concurrency: int = 50,
+    proxies: Iterable[Proxy], url: str, *, timeout_seconds: float = 10.0, attempts: int = 2, concurrency: int = 50
 ) -> list[ProxyCheck]:
     """Fetch `url` through each proxy; one works that brings an answer under 400. In the order given."""
     httpx = await load_http_client()
@@ -50,7 +45,7 @@ async def check_proxies(
                     break
         return ProxyCheck(proxy, seconds, proxy.hide(error))
 
-    return list(await asyncio.gather(*(check(proxy) for proxy in proxies)))
+    return list(await asyncio.gather(*map(check, proxies)))
 
 
 async def _fetch(httpx: Any, context: ssl.SSLContext, proxy: Proxy, url: str, timeout_seconds: float) -> str:

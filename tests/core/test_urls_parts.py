@@ -26,3 +26,7 @@ def test_a_route_is_of_the_address_and_a_place_on_the_page_is_not(url, spelled):
 def test_a_route_has_words_as_a_path_has():
     assert routed_path("http://a.example/docs/?x=1#!/guide/start?q=2") == "http://a.example/docs/guide/start?q=2"
     assert routed_path("http://a.example/docs/") == "http://a.example/docs/"
+
+
+def test_a_route_with_half_a_surrogate_pair_is_none():
+    assert normalise_with_route("#/a\udc80", "http://docs.example/b") == "http://docs.example/b"

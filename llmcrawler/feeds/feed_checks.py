@@ -1,4 +1,4 @@
-"""What is wrong with a feed that was asked for, before the first request."""
+"""Tells what is wrong with a feed that was asked for, before the first request."""
 
 from __future__ import annotations
 
@@ -8,22 +8,19 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from llmcrawler.errors import ConfigError
-from llmcrawler.feeds.folder import check_folder
+from llmcrawler.feeds.note_stores import check_folder
 
-# Format -> module, and how to get it. They are not in requirements.txt: most crawls do without.
-_LIBRARIES: Final = {"parquet": ("pyarrow", 'pip install "pyarrow>=17"')}
-_ADD = "name another file, or put %(time)s or %(batch_id)d into its name"
+_WRITTEN_WHOLE: Final = ("parquet", "markdown")  # nothing can be added to these
 
 
 def require(format_: str) -> None:
     """Raises ConfigError when the library that the format needs is not installed."""
-    module, install = _LIBRARIES.get(format_, ("", ""))
-    if module and find_spec(module) is None:
-        raise ConfigError(f"the {format_} feed needs {module}, which is not installed: {install}")
+    if format_ == "parquet" and find_spec("pyarrow") is None:
+        raise ConfigError('the parquet feed needs pyarrow, which is not installed: pip install "pyarrow>=17"')
 
 
 def is_folder(path: str, format_: str | None) -> bool:
-    """A feed that is a folder, not a file."""
+    """Tell whether a feed is a folder, not a file."""
     return format_ == "markdown" and not path.lower().endswith(".zip")
 
 
@@ -42,11 +39,14 @@ def check_feed(uri: str, format_: str, *, overwrite: bool, goes_on: bool, is_pro
                 f"postprocessing needs one file, and the markdown feed {uri} is a folder: {uri}.zip is one"
             )
         check_folder(path)
-    elif format_ in ("parquet", "markdown") and not overwrite and not goes_on:
+    elif not overwrite and not goes_on:
         check_addable(path, format_)
 
 
 def check_addable(path: Path, format_: str) -> None:
     """Raises ConfigError for a file that would have to be written anew."""
-    if format_ in ("parquet", "markdown") and path.is_file() and path.stat().st_size:
-        raise ConfigError(f"{path}: nothing can be added to a {format_} file: write it anew with -O, {_ADD}")
+    if format_ in _WRITTEN_WHOLE and path.is_file() and path.stat().st_size:
+        raise ConfigError(
+            f"{path}: nothing can be added to a {format_} file: write it anew with -O, name another file,"
+            " or put %(time)s or %(batch_id)d into its name"
+        )

@@ -10,35 +10,23 @@ from xml.sax.saxutils import escape, quoteattr
 _NAME = re.compile(r"(?![xX][mM][lL])[A-Za-z_][A-Za-z0-9_.-]*")
 # Of characters that UTF-8 can carry. One at a time, as an expression takes a second for megabytes of them.
 _FORBIDDEN = [*map(chr, {*range(32)} - {9, 10, 13}), "\ufffe", "\uffff"]
-_REPLACEMENT = "\ufffd"
 
 
 def element(name: str, value: Any, depth: int = 0, indent: int = 0) -> str:
-    """An element, of a clean value. An object has an element for each of its names, and a list one called `value` for
-    each of its values. A name that XML does not take stands in an attribute: <field name="$schema">. What is not known
-    is an empty element. `indent`: spaces for each level; 0: all on one line.
+    """Return a clean value as an element. An object has an element for each of its names, and a list one called `value`
+    for each of its values; None is an empty element. `indent`: spaces for each level; 0: all on one line.
     """
-    parts: list[str] = []
-    _write(parts, name, value, depth, indent)
-    return "".join(parts)
-
-
-def _write(parts: list[str], name: str, value: Any, depth: int, indent: int) -> None:
     start, end = tags(name)
     margin, line_end = " " * indent * depth, "\n" if indent else ""
-    parts.append(f"{margin}{start}")
-    if value and isinstance(value, (dict, list)):
-        parts.append(line_end)
-        for part, one in value.items() if isinstance(value, dict) else (("value", one) for one in value):
-            _write(parts, part, one, depth + 1, indent)
-        parts.append(margin)
-    else:
-        parts.append(_text(value))
-    parts.append(f"{end}{line_end}")
+    if not value or not isinstance(value, (dict, list)):
+        return f"{margin}{start}{_text(value)}{end}{line_end}"
+    items = value.items() if isinstance(value, dict) else (("value", one) for one in value)
+    parts = "".join([element(part, one, depth + 1, indent) for part, one in items])
+    return f"{margin}{start}{line_end}{parts}{margin}{end}{line_end}"
 
 
 def tags(name: str) -> tuple[str, str]:
-    """Those that begin and end an element of this name."""
+    """Return the tags around an element. A name that XML does not take stands in an attribute: <field name="$a">."""
     if _NAME.fullmatch(name):
         return f"<{name}>", f"</{name}>"
     return f"<field name={quoteattr(_allowed(name))}>", "</field>"
@@ -56,5 +44,5 @@ def _text(value: Any) -> str:
 def _allowed(text: str) -> str:
     for char in _FORBIDDEN:
         if char in text:
-            text = text.replace(char, _REPLACEMENT)
+            text = text.replace(char, "\ufffd")
     return text
