@@ -33,7 +33,7 @@ local state = redis.call('HMGET', H, 'next', 'rests', 'window', 'events')
 local events, known = tonumber(state[4] or '0'), tonumber(ARGV[6])
 local window, shared = tonumber(ARGV[4]), tonumber(state[3])
 for i = 8, #ARGV do redis.call('ZREM', H .. ':in', ARGV[i]) end
-if tonumber(redis.call('GET', KEYS[1] .. ':pardon') or '0') <= at then
+if tonumber(redis.call('GET', KEYS[1] .. ':grace_until') or '0') <= at then
   redis.call('ZREMRANGEBYSCORE', H .. ':in', '-inf', at)
 end
 if not shared or (known >= events and window > shared) then

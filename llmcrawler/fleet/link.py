@@ -46,7 +46,7 @@ end
 _PARDON = """
 if redis.call('EXISTS', KEYS[1] .. ':meta') == 0 then return 0 end
 local time = redis.call('TIME')
-redis.call('SET', KEYS[1] .. ':pardon', time[1] + ARGV[1], 'EX', math.ceil(ARGV[1]) + 1)
+redis.call('SET', KEYS[1] .. ':grace_until', time[1] + ARGV[1], 'EX', math.ceil(ARGV[1]) + 1)
 return 1
 """
 

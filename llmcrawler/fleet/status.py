@@ -104,7 +104,9 @@ class _Reading:
             hosts=hosts[:_MAX_HOSTS],
             host_count=len(hosts),
             errors=dict(sorted(self._numbers("errors").items(), key=lambda pair: -pair[1])),
-            dead_letters=tuple(_letter(text) for text in self._client.lrange(self._name("letters"), 0, _LETTERS - 1)),
+            dead_letters=tuple(
+                _letter(text) for text in self._client.lrange(self._name("dead_letters"), 0, _LETTERS - 1)
+            ),
             memory_bytes=self._client.info("memory")["used_memory"],
         )
 

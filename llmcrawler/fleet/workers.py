@@ -22,7 +22,7 @@ redis.call('ZADD', P .. 'workers', at, ARGV[1])
 redis.call('HSET', P .. 'said', ARGV[1], ARGV[2])
 redis.call('HDEL', P .. 'lost', ARGV[1])  -- it was only stopped for a while
 local gone, said, lost = {}, {}, {}
-if tonumber(redis.call('GET', P .. 'pardon') or '0') <= at then
+if tonumber(redis.call('GET', P .. 'grace_until') or '0') <= at then
   gone = redis.call('ZRANGEBYSCORE', P .. 'workers', '-inf', at - ARGV[3])
 end
 for _, worker in ipairs(redis.call('ZRANGE', P .. 'workers', 0, -1)) do
