@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _Column = tuple[str, str, str]  # name, what it is made of in SQL, pandas type
-_Values = list[tuple[Any, ...]]  # of some rows, by column
+_Values = list[tuple[Any, ...]]  # some rows, by column
 
 _ROWS_AT_ONCE = 20_000
 _STATES = {int(state): state.name.lower() for state in State}
@@ -47,11 +47,11 @@ _FROM = "urls u LEFT JOIN hosts h ON h.id = u.host LEFT JOIN pages p ON p.url = 
 
 
 def read_status(jobdir: str | PathLike[str]) -> pd.DataFrame:
-    """One row for each url of the job, in the order in which they were found, also while a crawl is running.
+    """Return one row for each url of the job, in the order in which they were found, also while a crawl is running.
 
     Columns: url, host, depth, state (queued, leased, done, dead; seen: a redirect's target), attempts, http_status,
     page_type, error_stage, error_kind, error, finished, and of each stage (fetch, content, classify, record, and your
-    own) STAGE_status, _error, _attempts, _started, _seconds. Moments are in UTC. What is not known is missing (NA).
+    own) STAGE_status, _error, _attempts, _started, _seconds. Moments are in UTC. Unknown values are NA.
 
     Raises ImportError without pandas, and llmcrawler.errors.ConfigError where there is no job.
     """
@@ -74,7 +74,7 @@ def read_status(jobdir: str | PathLike[str]) -> pd.DataFrame:
 
 
 def status_summary(jobdir: str | PathLike[str]) -> dict[str, Any]:
-    """What `scrapy status JOBDIR --json` prints: the fields of llmcrawler.storage.status.JobStatus as plain values.
+    """Return what `scrapy status JOBDIR --json` prints: the fields of storage.status.JobStatus as plain values.
 
     Raises llmcrawler.errors.ConfigError where there is no job.
     """
@@ -96,7 +96,9 @@ def _layout(stages: list[str]) -> list[_Column]:
 
 
 def _columns(connection: JobConnection, stages: list[str], layout: list[_Column]) -> Iterator[_Values]:
-    """Some thousand rows at a time, by column. Most texts are a few that come again and again: one of each is kept."""
+    """Yield some thousand rows at a time, by column. Texts that repeat are shared, as most are a few that come
+    often.
+    """
     joins = [
         f" LEFT JOIN stages s{number} ON s{number}.url = u.id AND s{number}.stage = ?" for number in range(len(stages))
     ]
@@ -117,7 +119,7 @@ def _folded(name: str, kind: str, values: tuple[Any, ...], texts: dict[Any, Any]
 
 
 def _blank(pd: Any, kind: str, count: int) -> Any:
-    """A column to be filled. Parts that are joined in the end would take the memory of all of it once more."""
+    """Return a column to be filled, as joining parts in the end would take twice the memory."""
     if kind == "Int64":
         return pd.arrays.IntegerArray(np.zeros(count, "int64"), np.ones(count, "bool"))
     return np.empty(count, "float64" if kind == "moment" else kind)
