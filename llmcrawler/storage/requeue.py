@@ -15,7 +15,7 @@ from llmcrawler.storage.folder import JOB_FILE, lock_folder
 from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import STAGES, id_of, read_value, return_to_queue, write_value
 from llmcrawler.storage.schema import State, open_job_file, read_job_file, refusal
-from llmcrawler.storage.status import stage_order
+from llmcrawler.storage.status import known_stages
 from llmcrawler.urls import normalise_with_route
 
 _RAN = "EXISTS (SELECT 1 FROM stages s WHERE s.url = u.id AND {})"
@@ -129,11 +129,10 @@ def _make_room(connection: JobConnection) -> None:
 
 
 def _check_stages(connection: JobConnection, wanted: tuple[str, ...]) -> None:
-    if not wanted or set(wanted) <= set(STAGES):
+    if set(wanted) <= set(STAGES):
         return
-    known = stage_order({*STAGES, *(name for (name,) in connection.execute("SELECT DISTINCT stage FROM stages"))})
-    unknown = set(wanted) - set(known)
-    if unknown:
+    known = known_stages(connection)
+    if unknown := set(wanted) - set(known):
         raise ConfigError(f"no page has been through a stage {min(unknown)!r}; there are: {', '.join(known)}")
 
 

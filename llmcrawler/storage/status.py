@@ -183,10 +183,15 @@ def _stages(connection: JobConnection) -> dict[str, StageCounts]:
     for stage, status, count, seconds in rows:
         before = found.get(stage, StageCounts({}, 0.0))
         found[stage] = StageCounts({**before.statuses, status: count}, round(before.seconds + seconds, 3))
-    return {stage: found[stage] for stage in stage_order(found)}
+    return {stage: found[stage] for stage in _stage_order(found)}
 
 
-def stage_order(names: Iterable[str]) -> list[str]:
+def known_stages(connection: JobConnection) -> list[str]:
+    """Return the names of all stages: the built-in ones, and those that any page of the job has been through."""
+    return _stage_order({*STAGES, *(name for (name,) in connection.execute("SELECT DISTINCT stage FROM stages"))})
+
+
+def _stage_order(names: Iterable[str]) -> list[str]:
     """Sort names of stages: the built-in ones in their order, then the user's own."""
     return sorted(names, key=lambda name: (STAGES.index(name) if name in STAGES else len(STAGES), name))
 
