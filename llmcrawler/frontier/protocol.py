@@ -11,12 +11,12 @@ from typing import Any, Final, Protocol, Self
 from llmcrawler.items import Found, Line, Page, Url
 from llmcrawler.storage import Outcome
 
-FIRST: Final = -1  # a group with this priority, and urls with it in any group, go out before all others
+FIRST: Final = -1  # groups of this priority, and urls of it in any group, go out before all others
 
 
 @dataclass(frozen=True, slots=True)
 class UrlTask:
-    """A url to fetch. `url` is normalised and identifies the task. Within its `group` a lower `rank` goes out earlier.
+    """A url to fetch. `url` is normalised and identifies the task. Within its `group` lower `rank`s go out first.
 
     `payload` is the rest of the request as JSON (urls/tasks.py); most tasks have none. One url may be asked for with
     several payloads: then `url` ends in a fragment that stands for the payload, and `address` is the url without it.
