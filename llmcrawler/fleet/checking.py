@@ -1,4 +1,4 @@
-"""Whether a crawl can be kept in a Redis: what stands against it is said before the first request."""
+"""Checks before the first request that a crawl can be kept in a Redis."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MODES: Final = {
 
 
 def check_redis(url: str, crawl_id: str, *, to_write: bool = True) -> None:
-    """Raises ConfigError where no crawl could be kept there, or not even looked at."""
+    """Raise ConfigError where no crawl could be kept at the url, or without `to_write` not even be read."""
     if not _CRAWL_ID.match(crawl_id):
         raise ConfigError(
             f"CRAWL_ID={crawl_id!r}: with REDIS_URL it names the crawl that the workers share: letters, digits and .-_"
@@ -51,7 +51,7 @@ def check_redis(url: str, crawl_id: str, *, to_write: bool = True) -> None:
 
 
 def check_server(url: str, said: Mapping[str, Any]) -> None:
-    """By the section `server` of its INFO."""
+    """Raise ConfigError for a server that will not do, by the section `server` of its INFO."""
     version = str(said.get("valkey_version") or said.get("redis_version") or "0")
     if tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < OLDEST:
         raise ConfigError(f"REDIS_URL={shown(url)}: it is version {version}; 6.2 is the oldest that will do")

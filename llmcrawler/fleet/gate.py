@@ -1,8 +1,8 @@
-"""A host's limits over all workers together: who starts a request asks here first.
+"""Limits a host's requests over all workers together: a worker asks here before it starts one.
 
-The gap, the requests in flight and the rests of a host are kept in Redis. What a worker finds out about a host (a
-refusal, a failure, a smaller window) is told to the others, whose own policies draw their conclusions; a window that
-has grown at one worker has grown for all.
+The gap between starts, the requests in flight and the cooldown of a host are kept in Redis. Events of a host (a
+refusal, a failure, a smaller window) are shared with the other workers, whose own policies take account of them; a
+window that has grown at one worker has grown for all.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from llmcrawler.fleet.link import RedisLink
 
 _FIRST_PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 0.02, 0.1
-_SHORT_REST_SECONDS: Final = 0.5  # what is shorter is waited for here
+_SHORT_COOLDOWN_SECONDS: Final = 0.5  # shorter ones are waited for here
 
 # host, permit, seconds of a permit, window, gap, events known, worker, permits that were given back ...
-# Returns: granted, in flight, seconds to wait (-1: until a place is free), rests (1 or 0), window, events, those that
-# are new, and the time.
+# Returns: granted, in flight, seconds to wait (-1: until a place is free), in cooldown (1 or 0), window, number of
+# events, the new ones, and the time.
 _ENTER: Final = """
-local H = KEYS[1] .. ':h:' .. ARGV[1]
+local H = KEYS[1] .. ':host:' .. ARGV[1]
 local time = redis.call('TIME')
 local at = time[1] + time[2] / 1000000
-local state = redis.call('HMGET', H, 'next', 'rests', 'window', 'events')
+local state = redis.call('HMGET', H, 'next', 'cooldown_until', 'window', 'events')
 local events, known = tonumber(state[4] or '0'), tonumber(ARGV[6])
 local window, shared = tonumber(ARGV[4]), tonumber(state[3])
 for i = 8, #ARGV do redis.call('ZREM', H .. ':in', ARGV[i]) end
-if tonumber(redis.call('GET', KEYS[1] .. ':pardon') or '0') <= at then
+if tonumber(redis.call('GET', KEYS[1] .. ':grace_until') or '0') <= at then
   redis.call('ZREMRANGEBYSCORE', H .. ':in', '-inf', at)
 end
 if not shared or (known >= events and window > shared) then
@@ -44,13 +44,13 @@ end
 local news = {}
 if known < events then news = redis.call('LRANGE', H .. ':events', math.max(-(events - known), -20), -1) end
 local in_flight = redis.call('ZCARD', H .. ':in')
-local function wait(seconds, rests)
+local function wait(seconds, in_cooldown)
   redis.call('ZADD', H .. ':waiting', 'NX', at, ARGV[7])
   redis.call('HSET', H .. ':asked', ARGV[7], at)
-  return {0, in_flight, tostring(seconds), rests, tostring(window), events, news, tostring(at)}
+  return {0, in_flight, tostring(seconds), in_cooldown, tostring(window), events, news, tostring(at)}
 end
-local rest, start = tonumber(state[2] or '0') - at, tonumber(state[1] or '0') - at
-if rest > 0 then return wait(rest, 1) end
+local cooldown, start = tonumber(state[2] or '0') - at, tonumber(state[1] or '0') - at
+if cooldown > 0 then return wait(cooldown, 1) end
 if start > 0 then return wait(start, 0) end
 if in_flight >= math.max(1, math.floor(window + 0.000001)) then return wait(-1, 0) end
 -- Whoever waits longest is next; one that has not asked for a moment is not waited for.
@@ -68,23 +68,24 @@ return {1, in_flight + 1, '0', 0, tostring(window), events, news, tostring(at)}
 
 # host, permit, ...
 _LEAVE: Final = """
-for i = 1, #ARGV, 2 do redis.call('ZREM', KEYS[1] .. ':h:' .. ARGV[i] .. ':in', ARGV[i + 1]) end
+for i = 1, #ARGV, 2 do redis.call('ZREM', KEYS[1] .. ':host:' .. ARGV[i] .. ':in', ARGV[i + 1]) end
 """
 
 # seconds of a permit, then host, permit, ...
 _RENEW: Final = """
 local at = redis.call('TIME')[1] + ARGV[1]
-for i = 2, #ARGV, 2 do redis.call('ZADD', KEYS[1] .. ':h:' .. ARGV[i] .. ':in', at, ARGV[i + 1]) end
+for i = 2, #ARGV, 2 do redis.call('ZADD', KEYS[1] .. ':host:' .. ARGV[i] .. ':in', at, ARGV[i + 1]) end
 """
 
-# host, window, rest, the event
+# host, window, seconds of cooldown, the event
 _TELL: Final = """
-local H = KEYS[1] .. ':h:' .. ARGV[1]
+local H = KEYS[1] .. ':host:' .. ARGV[1]
 local time = redis.call('TIME')
 local at = time[1] + time[2] / 1000000
 redis.call('HSET', H, 'window', ARGV[2])
 if tonumber(ARGV[3]) > 0 then
-  redis.call('HSET', H, 'rests', math.max(tonumber(redis.call('HGET', H, 'rests') or '0'), at + ARGV[3]))
+  redis.call('HSET', H, 'cooldown_until', math.max(tonumber(redis.call('HGET', H, 'cooldown_until') or '0'), at +
+  ARGV[3]))
 end
 redis.call('RPUSH', H .. ':events', cjson.encode({at = at, event = ARGV[4]}))
 redis.call('LTRIM', H .. ':events', -20, -1)
@@ -93,16 +94,16 @@ return redis.call('HINCRBY', H, 'events', 1)
 
 
 class Rests(Exception):
-    """The host is left alone by all workers for `seconds` more."""
+    """Raised for a host that all workers leave alone for `seconds` more."""
 
     def __init__(self, seconds: float) -> None:
-        super().__init__(f"the host rests for {seconds:.1f} s")
+        super().__init__(f"the host is in cooldown for {seconds:.1f} s")
         self.seconds = seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the worker's own policy allows just now."""
+    """The limits of the worker's own policy at this moment."""
 
     window: float
     gap_seconds: float
@@ -110,7 +111,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A place at a host. `in_flight` are those of all workers, this one included."""
+    """A place at a host. `in_flight` counts the requests of all workers, this one included."""
 
     host: str
     permit: str
@@ -118,8 +119,8 @@ class Entry:
 
 
 class HostGate:
-    """`on_news` is told of a host's events that others had, and of the window that all have. The places of a worker
-    that is not heard of for `permit_seconds` are free.
+    """Gives out places at hosts. `on_news` gets a host, new events of it at other workers, and the window that all
+    share. The places of a worker that does not renew them for `permit_seconds` are free.
     """
 
     def __init__(
@@ -138,9 +139,9 @@ class HostGate:
         self._telling: set[asyncio.Task[Any]] = set()
 
     async def enter(self, host: str, wish: Callable[[], Wish]) -> Entry:
-        """Wait for a place. Raises Rests where that takes long, StorageFailed where there is no Redis any more.
+        """Wait for a place. Raises Rests where the host is in cooldown for long, StorageFailed where Redis is lost.
 
-        Of the requests of this worker for a host one asks at a time, the others wait behind it.
+        Of this worker's requests for a host one asks at a time; the others wait for it.
         """
         async with self._turns[host]:
             pause = _FIRST_PAUSE_SECONDS
@@ -159,7 +160,7 @@ class HostGate:
                     pause = min(2 * pause, _MAX_PAUSE_SECONDS)
 
     def leave(self, entry: Entry) -> None:
-        """The place is free again. Nobody waits for this to be noted."""
+        """Give the place back, without waiting for Redis."""
         if self._held.pop(entry.permit, None) is None:
             return
         self._given_back[entry.host].append(entry.permit)
@@ -167,17 +168,17 @@ class HostGate:
         if self._flush is None or self._flush.done():
             self._flush = self._link.post(self._give_back())
 
-    def tell(self, host: str, event: Mapping[str, Any], window: float, rest_seconds: float) -> None:
-        """The others are to know, and this one too what has come before."""
+    def tell(self, host: str, event: Mapping[str, Any], window: float, cooldown_seconds: float) -> None:
+        """Share an event with the other workers, without waiting for Redis."""
         text = json.dumps({**event, "by": self._link.worker})
-        self._link.post(self._link.run(_TELL, host, window, rest_seconds, text), self._telling)
+        self._link.post(self._link.run(_TELL, host, window, cooldown_seconds, text), self._telling)
 
     async def told(self) -> None:
-        """Until the others can know."""
+        """Wait until all events are shared."""
         await asyncio.gather(*self._telling, return_exceptions=True)
 
     async def renew(self) -> None:
-        """This worker is alive, and its requests on their way."""
+        """Renew the places of this worker's requests."""
         parts = [part for permit, host in self._held.items() for part in (host, permit)]
         if parts:
             await self._link.run(_RENEW, self._permit_seconds, *parts)
@@ -193,7 +194,7 @@ class HostGate:
     async def _ask(self, host: str, wish: Wish) -> tuple[Entry | None, float]:
         permit = f"{self._link.worker}/{next(self._number)}"
         given_back = self._given_back.pop(host, [])
-        granted, in_flight, wait, rests, window, events, news, now = await self._link.run(
+        granted, in_flight, wait, in_cooldown, window, events, news, now = await self._link.run(
             _ENTER,
             host,
             permit,
@@ -208,7 +209,7 @@ class HostGate:
             self._held[permit] = host
         self._known[host] = int(events)
         self._on_news(host, self._others(news, float(now)), float(window))
-        if rests and float(wait) > _SHORT_REST_SECONDS:
+        if in_cooldown and float(wait) > _SHORT_COOLDOWN_SECONDS:
             raise Rests(float(wait))
         return (Entry(host, permit, int(in_flight)) if granted else None), float(wait)
 
@@ -218,7 +219,7 @@ class HostGate:
         return [event for event in events if event["by"] != self._link.worker]
 
     async def _give_back(self) -> None:
-        await asyncio.sleep(0.005)  # the next one that enters takes it along
+        await asyncio.sleep(0.005)  # a request that enters meanwhile sends it along
         await self._send_back()
 
     async def _send_back(self) -> None:

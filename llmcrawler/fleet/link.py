@@ -1,4 +1,4 @@
-"""The connection to the Redis of a crawl: it outlasts the server's absences."""
+"""The connection to the Redis of a crawl, which waits for a server that is away."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS: Final = 5.0
 _PAUSES_SECONDS: Final = (0.1, 0.2, 0.5, 1.0)
-# A server that starts, fails over, is busy, or has no room left will do what it was asked for a while later.
+# Errors of a server that starts, fails over, is busy or has no room left: the same command will work a while later.
 _AWAY: Final = (
     faults.ConnectionError,
     faults.TimeoutError,
@@ -31,7 +31,7 @@ _AWAY: Final = (
     faults.OutOfMemoryError,
     OSError,
 )
-# The same in words: redis-py has no class for some, and Redis 6.2 wraps what went wrong in a script.
+# The same by text: redis-py has no class for some, and Redis 6.2 wraps errors within a script.
 _AWAY_WORDS: Final = re.compile(r"(?:^|: -)(?:BUSY|MISCONF|NOREPLICAS|OOM|READONLY|UNBLOCKED) ")
 
 # KEYS[2] tells this crawl from another of its name, which may have begun in a server that came back empty.
@@ -42,29 +42,29 @@ if KEYS[2] ~= '' and redis.call('HGET', KEYS[1] .. ':meta', 'id') ~= KEYS[2] the
 end
 """
 
-# After an absence the holders of all leases are given their time anew: it was not they who were away.
-_PARDON = """
+# Grants a grace period after an absence of the server, in which no lease and no worker expires.
+_GRANT_GRACE = """
 if redis.call('EXISTS', KEYS[1] .. ':meta') == 0 then return 0 end
 local time = redis.call('TIME')
-redis.call('SET', KEYS[1] .. ':pardon', time[1] + ARGV[1], 'EX', math.ceil(ARGV[1]) + 1)
+redis.call('SET', KEYS[1] .. ':grace_until', time[1] + ARGV[1], 'EX', math.ceil(ARGV[1]) + 1)
 return 1
 """
 
 
 def key_prefix(crawl_id: str) -> str:
-    """The braces make a Redis Cluster keep a crawl's keys together, as scripts need it."""
+    """Return the prefix of a crawl's keys; its braces make a Redis Cluster keep them together, as scripts need it."""
     return f"llmcrawler:{{{crawl_id}}}"
 
 
 def shown(url: str) -> str:
-    """Without its password."""
+    """Return a Redis url without its password."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
 
 
 class RedisLink:
-    """Runs Lua scripts: KEYS[1] is the prefix of the crawl's keys. A script may run twice where a connection broke, so
-    each has to be harmless then. `on_failure` hears of a server that came back without the crawl.
+    """Runs Lua scripts, with the prefix of the crawl's keys as KEYS[1]. A script may run twice where a connection
+    broke, so each has to be harmless then. `on_failure` is called when the server came back without the crawl.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class RedisLink:
         self.prefix = key_prefix(crawl_id)
         self.identity = ""  # of the crawl, when it is known
         self.client = self.new_client(TIMEOUT_SECONDS)
-        self._pardon_seconds = pardon_seconds
+        self._grace_seconds = pardon_seconds
         self._on_failure = on_failure
         self._digests: dict[str, str] = {}
         self._return: asyncio.Task[None] | None = None
@@ -90,7 +90,7 @@ class RedisLink:
         self.failure: StorageFailed | None = None  # see check()
 
     def new_client(self, timeout_seconds: float) -> aioredis.Redis:
-        """For `call`; who asks for one closes it."""
+        """Make a client to be used within `call`; the caller closes it."""
         return aioredis.Redis.from_url(
             self.url,
             socket_timeout=timeout_seconds,
@@ -99,16 +99,18 @@ class RedisLink:
         )
 
     async def put(self, name: str, values: Mapping[str, str | bytes]) -> None:
-        """Into a hash of the crawl."""
+        """Set fields of a hash of the crawl."""
         fields: list[Any] = [part for pair in values.items() for part in pair]
         await self.call(lambda: self.client.hset(f"{self.prefix}:{name}", items=fields))
 
     async def run(self, script: str, *arguments: str | bytes | float) -> Any:
-        """Waits for a server that is away. Raises StorageFailed where it came back without the crawl."""
+        """Run a script, and wait for a server that is away. Raises StorageFailed where it came back without the
+        crawl.
+        """
         return await self.call(lambda: self._evaluate(script, arguments))
 
     async def call(self, work: Callable[[], Awaitable[Any]]) -> Any:
-        """The same for any work with `client`."""
+        """Do any work with a client, under the same conditions as `run`."""
         while True:
             self.check()
             try:
@@ -122,12 +124,12 @@ class RedisLink:
                     raise
 
     def check(self) -> None:
-        """Raises StorageFailed where nothing can be had from this Redis any more."""
+        """Raise StorageFailed where the crawl is lost in Redis, or was waited for too long."""
         if self.failure is not None:
             raise StorageFailed(str(self.failure))
 
     def post(self, work: Awaitable[Any], under_way: set[asyncio.Task[Any]] | None = None) -> asyncio.Task[Any]:
-        """For what nobody need wait for. Until it is done it is among those that are `under_way`."""
+        """Start work without waiting for it. Its task is in `under_way` until it is done."""
         task = asyncio.ensure_future(work)
         task.add_done_callback(_look_at)
         if under_way is not None:
@@ -136,7 +138,7 @@ class RedisLink:
         return task
 
     def stop_waiting(self, seconds: float) -> None:
-        """From now on a server that is away is waited for so long at most; then StorageFailed is raised."""
+        """Wait for a server that is away for at most so many seconds from now on; then raise StorageFailed."""
         if self._patience is None:
             self._patience = (time.monotonic(), seconds)
 
@@ -165,7 +167,7 @@ class RedisLink:
         try:
             while not await self._is_back():
                 if self._is_impatient(left):
-                    raise StorageFailed(f"Redis at {shown(self.url)} is away: what is held here goes back by itself")
+                    raise StorageFailed(f"Redis at {shown(self.url)} is away: this worker's leases expire there")
                 await asyncio.sleep(_PAUSES_SECONDS[min(tries, len(_PAUSES_SECONDS) - 1)])
                 tries += 1
             logger.info("Redis is back after %.1f s", time.monotonic() - left)
@@ -188,7 +190,7 @@ class RedisLink:
 
     async def _is_back(self) -> bool:
         try:
-            if await self._evaluate(_PARDON, (self._pardon_seconds,)):
+            if await self._evaluate(_GRANT_GRACE, (self._grace_seconds,)):
                 return True
         except (faults.RedisError, OSError) as error:
             if _is_away(error):
@@ -206,7 +208,7 @@ class RedisLink:
 
 def _look_at(task: asyncio.Task[Any]) -> None:
     error = None if task.cancelled() else task.exception()
-    if error is not None and not isinstance(error, StorageFailed):  # of that the crawl says why it is being closed
+    if error is not None and not isinstance(error, StorageFailed):  # then the crawl is being closed, and logs why
         logger.error("Error in a worker's talk with Redis", exc_info=error)
 
 
@@ -219,5 +221,5 @@ def _is_gone(error: Exception) -> bool:
 
 
 def said_by(error: Exception) -> str:
-    """For a message of ours."""
+    """Return the text of an error, to be part of a message."""
     return str(error).strip().rstrip(".") or type(error).__name__

@@ -1,4 +1,4 @@
-"""A page as JSON, for the worker that leads its site."""
+"""Pages as JSON, for the worker that owns their site."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 from llmcrawler.items import Page, PageContent
 
-_TEXT_CHARS = 20_000  # no model is shown more of it
+_TEXT_CHARS = 20_000  # models are shown no more
 _CONTENT = ("title", "lang", "metadata", "cues")
 
 
 def page_to_json(page: Page, *, with_html: bool) -> dict[str, Any]:
-    """What the classify stage needs, and with its HTML what the record stage does."""
+    """Return what the classify stage needs of a page; with its HTML also what the record stage needs."""
     assert page.content is not None
     line = {**page.as_line(), "text": None if with_html else (page.text or "")[:_TEXT_CHARS]}
     content = {name: getattr(page.content, name) for name in _CONTENT}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from llmcrawler.fleet.link import RedisLink
 
-# tokens and money (0: no limit), tokens and money that are wanted. Returns whether they were taken, and what all have.
+# limits of tokens and money (0: none), tokens and money to take. Returns whether they were taken, and the totals.
 _TAKE: Final = """
 local name = KEYS[1] .. ':llm:spent'
 local tokens = tonumber(redis.call('HGET', name, 'tokens') or '0')
@@ -29,14 +29,16 @@ redis.call('HINCRBYFLOAT', name, 'cost_usd', ARGV[2])
 
 
 class SharedPurse:
-    """What is taken and not given back is spent: a worker that is killed leaves the whole price of its calls."""
+    """Takes the price of calls from the budget of the crawl. What is not given back is spent: a worker that is killed
+    leaves the whole price of its calls.
+    """
 
     def __init__(self, link: RedisLink, max_tokens: int, max_cost_usd: float) -> None:
         self._link = link
         self._limits = (max_tokens, max_cost_usd)
 
     async def take(self, tokens: int, cost_usd: float) -> tuple[bool, int, float]:
-        """Whether that was left, and the tokens and the money that all workers have taken by now."""
+        """Take from the budget; return whether that was left, and the tokens and money that all workers have taken."""
         taken, all_tokens, all_cost = await self._link.run(_TAKE, *self._limits, tokens, cost_usd)
         return bool(taken), int(all_tokens), float(all_cost)
 

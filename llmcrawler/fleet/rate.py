@@ -1,4 +1,4 @@
-"""The model's limits a minute, over all workers together."""
+"""The model's limits of requests and tokens a minute, over all workers together."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from llmcrawler.fleet.link import RedisLink
 
-# requests a minute, tokens a minute (0: no limit), tokens, who asks. Returns the seconds to wait.
+# requests a minute, tokens a minute (0: no limit), tokens, name of the call. Returns the seconds to wait.
 _ADMIT: Final = """
 local P = KEYS[1] .. ':llm:'
 local time = redis.call('TIME')
 local at = time[1] + time[2] / 1000000
 local requests, most, tokens = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local wait = tonumber(redis.call('GET', P .. 'held') or '0') - at
+local wait = tonumber(redis.call('GET', P .. 'paused_until') or '0') - at
 for _, old in ipairs(redis.call('ZRANGEBYSCORE', P .. 'starts', '-inf', at - 60)) do
   redis.call('HDEL', P .. 'tokens', old)
   redis.call('ZREM', P .. 'starts', old)
@@ -41,20 +41,20 @@ end
 return tostring(wait)
 """
 
-# who has asked, tokens
+# name of the call, tokens
 _SETTLE: Final = """
 local name = KEYS[1] .. ':llm:tokens'
 if redis.call('HEXISTS', name, ARGV[1]) == 1 then redis.call('HSET', name, ARGV[1], ARGV[2]) end
 """
 
 _HOLD: Final = """
-local name, at = KEYS[1] .. ':llm:held', redis.call('TIME')[1] + ARGV[1]
+local name, at = KEYS[1] .. ':llm:paused_until', redis.call('TIME')[1] + ARGV[1]
 if at > tonumber(redis.call('GET', name) or '0') then redis.call('SET', name, at, 'EX', math.ceil(ARGV[1]) + 1) end
 """
 
 
 class SharedRate:
-    """As llm.RateLimiter."""
+    """Limits calls as llm.RateLimiter does, for all workers together."""
 
     def __init__(self, link: RedisLink, requests_per_minute: int, tokens_per_minute: int) -> None:
         self._link = link
@@ -63,7 +63,7 @@ class SharedRate:
         self._posted: set[asyncio.Task[Any]] = set()
 
     def hold(self, seconds: float) -> None:
-        """Nobody starts anything for so long: the server has said that it is asked too fast."""
+        """Start no call for so many seconds, as the server refused one as too fast."""
         self._post(_HOLD, seconds)
 
     async def admit(self, tokens: int) -> str:

@@ -1,4 +1,4 @@
-"""What the workers of a crawl have learned and paid for."""
+"""Model answers and learned sites that the workers of a crawl share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Answers(Protocol):
-    """As llm.AnswerStore."""
+    """A store of model answers, as llm.AnswerStore."""
 
     async def get(self, key: str) -> Any | None: ...
 
@@ -23,7 +23,7 @@ class Answers(Protocol):
 
 
 class SharedAnswers:
-    """The model's answers: of this machine, if it keeps any, then of the crawl's other workers."""
+    """Looks answers up in this machine's own store, if it has one, then among those of the crawl's other workers."""
 
     _NAME = "answers"
 
@@ -50,7 +50,7 @@ class SharedAnswers:
 
 
 class SharedSites:
-    """What was learned of each site, kept by the worker that leads it."""
+    """Keeps what was learned of each site, written by the worker that owns it."""
 
     _NAME = "learned"
 
@@ -66,12 +66,12 @@ class SharedSites:
         return value
 
     async def keep(self, sites: Mapping[str, Any]) -> None:
-        """Dataclasses, by site."""
+        """Write the states of sites, which are dataclasses."""
         packed = {site: zlib.compress(json.dumps(asdict(state)).encode(), 1) for site, state in sites.items()}
         if packed:
             await self._link.put(self._NAME, packed)
 
     async def number(self) -> int:
-        """Of a site that nobody has led before: 0, 1, ..."""
+        """Return the number of a site that no worker has owned before: 0, 1, ..."""
         name = f"{self._link.prefix}:meta"
         return int(await self._link.call(lambda: self._link.client.hincrby(name, "sites", 1))) - 1

@@ -1,4 +1,4 @@
-"""How far a crawl in Redis is, and who works on it."""
+"""The status of a crawl in Redis: its urls, hosts and workers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ _LETTERS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
-    """`state`: here, silent (not heard of for a while), left or lost. `leases` are what it holds now."""
+    """A worker's last heartbeat. `state`: here, silent (no heartbeat for a while), left or lost; `leases`: urls it
+    holds; `leads`: sites it owns.
+    """
 
     words: Words
     state: str
@@ -43,7 +45,9 @@ class HostStatus:
 
 @dataclass(frozen=True, slots=True)
 class CrewStatus:
-    """`expired` counts leases whose holders were gone; `dead_letters` are the latest: (error, url)."""
+    """The status of a crawl. `expired` counts leases whose holders were gone; `dead_letters` are the latest, as (error,
+    url).
+    """
 
     crawl_id: str
     url: str
@@ -66,7 +70,7 @@ class CrewStatus:
 
 
 def crew_status(url: str, crawl_id: str) -> CrewStatus:
-    """Raises ConfigError where there is no such crawl."""
+    """Read the status of a crawl. Raises ConfigError where there is no such crawl."""
     check_redis(url, crawl_id, to_write=False)
     client: Any = redis.Redis.from_url(url, decode_responses=True)  # sync and async share their stubs
     with client:
@@ -104,17 +108,19 @@ class _Reading:
             hosts=hosts[:_MAX_HOSTS],
             host_count=len(hosts),
             errors=dict(sorted(self._numbers("errors").items(), key=lambda pair: -pair[1])),
-            dead_letters=tuple(_letter(text) for text in self._client.lrange(self._name("letters"), 0, _LETTERS - 1)),
+            dead_letters=tuple(
+                _letter(text) for text in self._client.lrange(self._name("dead_letters"), 0, _LETTERS - 1)
+            ),
             memory_bytes=self._client.info("memory")["used_memory"],
         )
 
     def _workers(self, holders: Mapping[str, int]) -> tuple[WorkerStatus, ...]:
         beats = dict(self._client.zrange(self._name("workers"), 0, -1, withscores=True))
         leads: dict[str, list[str]] = {}
-        for name in self._client.scan_iter(match=f"{self._prefix.replace('{', '[{]')}:lead:*", count=1000):
-            leads.setdefault(self._client.get(name) or "", []).append(name.partition(":lead:")[2])
+        for name in self._client.scan_iter(match=f"{self._prefix.replace('{', '[{]')}:owner:*", count=1000):
+            leads.setdefault(self._client.get(name) or "", []).append(name.partition(":owner:")[2])
         found = []
-        for where, state in (("said", "here"), ("left", "left"), ("lost", "lost")):
+        for where, state in (("heartbeats", "here"), ("left", "left"), ("lost", "lost")):
             for name, text in self._hash(where).items():
                 silent = state == "here" and self._now - beats.get(name, 0.0) > _SILENT_SECONDS
                 shown_state = "silent" if silent else state
@@ -131,16 +137,16 @@ class _Reading:
         return tuple(self._host(host, counts[host], is_shown=at < _MAX_HOSTS) for at, host in enumerate(busiest))
 
     def _host(self, host: str, counts: Mapping[str, int], *, is_shown: bool) -> HostStatus:
-        gate = self._hash(f"h:{host}") if is_shown else {}
-        in_flight = self._client.zcount(self._name(f"h:{host}:in"), self._now, "+inf") if is_shown else 0
+        limits = self._hash(f"host:{host}") if is_shown else {}
+        in_flight = self._client.zcount(self._name(f"host:{host}:in"), self._now, "+inf") if is_shown else 0
         return HostStatus(
             host=host,
             queued=counts.get("queued", 0),
             done=counts.get("done", 0),
             dead=counts.get("dead", 0),
             in_flight=in_flight,
-            window=float(gate["window"]) if "window" in gate else None,
-            rest_seconds=max(0.0, round(float(gate.get("rests", 0)) - self._now, 1)),
+            window=float(limits["window"]) if "window" in limits else None,
+            rest_seconds=max(0.0, round(float(limits.get("cooldown_until", 0)) - self._now, 1)),
         )
 
     def _name(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Who works on a crawl: each worker says so, and what it does, from time to time."""
+"""The membership of a crawl's workers, by their heartbeats."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from llmcrawler.fleet.link import RedisLink
 
 
-# worker, what it says of itself, seconds until it counts as gone, then the sites that it leads.
-# Returns the others' words, the workers that are gone, and the sites of its own that somebody else leads.
+# worker, its heartbeat, seconds until it counts as gone, then the sites that it owns.
+# Returns all heartbeats, the workers that are gone, and those of the sites that another worker owns now.
 _BEAT: Final = """
 local P = KEYS[1] .. ':'
 local at = tonumber(redis.call('TIME')[1])
 redis.call('ZADD', P .. 'workers', at, ARGV[1])
-redis.call('HSET', P .. 'said', ARGV[1], ARGV[2])
-redis.call('HDEL', P .. 'lost', ARGV[1])  -- it was only stopped for a while
+redis.call('HSET', P .. 'heartbeats', ARGV[1], ARGV[2])
+redis.call('HDEL', P .. 'lost', ARGV[1])  -- for a worker that was only stopped for a while
 local gone, said, lost = {}, {}, {}
-if tonumber(redis.call('GET', P .. 'pardon') or '0') <= at then
+if tonumber(redis.call('GET', P .. 'grace_until') or '0') <= at then
   gone = redis.call('ZRANGEBYSCORE', P .. 'workers', '-inf', at - ARGV[3])
 end
 for _, worker in ipairs(redis.call('ZRANGE', P .. 'workers', 0, -1)) do
-  said[#said + 1] = redis.call('HGET', P .. 'said', worker)
+  said[#said + 1] = redis.call('HGET', P .. 'heartbeats', worker)
 end
 for i = 4, #ARGV do
-  local name = P .. 'lead:' .. ARGV[i]
+  local name = P .. 'owner:' .. ARGV[i]
   local holder = redis.call('GET', name)
   if not holder or holder == ARGV[1] then
     redis.call('SET', name, ARGV[1], 'EX', ARGV[3])
@@ -40,39 +40,39 @@ end
 return {said, gone, lost}
 """
 
-# worker, who is gone: its lines that no feed has are the worker's own from here on
+# worker, a worker that is gone, whose lines that no feed has become the first one's
 _INHERIT: Final = """
 local P = KEYS[1] .. ':'
 local lines = redis.call('HGETALL', P .. 'lines:' .. ARGV[2])
 for i = 1, #lines, 2 do redis.call('HSET', P .. 'lines:' .. ARGV[1], lines[i], lines[i + 1]) end
 redis.call('DEL', P .. 'lines:' .. ARGV[2], P .. 'inbox:' .. ARGV[2])
 if redis.call('ZREM', P .. 'workers', ARGV[2]) == 1 then
-  local said = redis.call('HGET', P .. 'said', ARGV[2])
+  local said = redis.call('HGET', P .. 'heartbeats', ARGV[2])
   if said then redis.call('HSET', P .. 'lost', ARGV[2], said) end
-  redis.call('HDEL', P .. 'said', ARGV[2])
+  redis.call('HDEL', P .. 'heartbeats', ARGV[2])
 end
 return lines
 """
 
-# worker, its last words, the sites that it leads
+# worker, its last heartbeat, the sites that it owns
 _LEAVE: Final = """
 local P = KEYS[1] .. ':'
 redis.call('ZREM', P .. 'workers', ARGV[1])
-redis.call('HDEL', P .. 'said', ARGV[1])
--- What it could not store goes to another worker's feed, as if it had died.
+redis.call('HDEL', P .. 'heartbeats', ARGV[1])
+-- Lines that it could not store go to another worker's feed, as if it had died.
 if redis.call('EXISTS', P .. 'lines:' .. ARGV[1]) == 1 then redis.call('ZADD', P .. 'workers', 0, ARGV[1]) end
 redis.call('HSET', P .. 'left', ARGV[1], ARGV[2])
 redis.call('DEL', P .. 'inbox:' .. ARGV[1])
 for i = 3, #ARGV do
-  if redis.call('GET', P .. 'lead:' .. ARGV[i]) == ARGV[1] then redis.call('DEL', P .. 'lead:' .. ARGV[i]) end
+  if redis.call('GET', P .. 'owner:' .. ARGV[i]) == ARGV[1] then redis.call('DEL', P .. 'owner:' .. ARGV[i]) end
 end
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What a worker says of itself. `working`: urls that are buffered, delayed or being fetched; `held`: pages that
-    wait until a template is learned; `pressed`: why its pages must wait no longer, if they must not.
+    """A worker's report of itself. `working`: urls that are buffered, delayed or being fetched; `held`: pages that wait
+    until a template is learned; `pressed`: why its pages must not wait any longer, if so.
     """
 
     worker: str
@@ -96,7 +96,9 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """`words` are those of all workers but the gone ones, this one included."""
+    """The answer to a heartbeat: the reports of all workers but the gone ones, this one included; the names of those
+    that are gone; and the sites that this worker has lost to another one.
+    """
 
     words: tuple[Words, ...]
     gone: tuple[str, ...]
@@ -104,7 +106,7 @@ class Roll:
 
 
 class Workers:
-    """A worker that is not heard of for `gone_seconds` is gone."""
+    """Keeps the membership: a worker without a heartbeat for `gone_seconds` is gone."""
 
     def __init__(self, link: RedisLink, gone_seconds: int) -> None:
         self._link = link
@@ -121,12 +123,12 @@ class Workers:
         )
 
     async def inherit(self, gone: str) -> dict[str, bytes]:
-        """The lines of a worker that is gone, packed, by url."""
+        """Take over the lines of a worker that is gone; returns them packed, by url."""
         flat = await self._link.run(_INHERIT, self._link.worker, gone)
         return {url.decode(): line for url, line in zip(flat[::2], flat[1::2], strict=True)}
 
     async def drop_lines(self, urls: Iterable[str]) -> None:
-        """They are in a feed that is closed."""
+        """Drop lines that are in a closed feed by now."""
         name, wanted = f"{self._link.prefix}:lines:{self._link.worker}", list(urls)
         if wanted:
             await self._link.call(lambda: self._link.client.hdel(name, *wanted))
@@ -136,5 +138,5 @@ class Workers:
 
 
 def new_worker_name() -> str:
-    """No two are alike, so that a pod that was started again does not overwrite its own feed."""
+    """Make a unique name, so that a pod that was started again does not overwrite its own feed."""
     return f"{socket.gethostname()[:40]}-{token_hex(4)}"

@@ -1,11 +1,11 @@
-"""What is still to be fetched: which urls come in, and in which order they go out."""
+"""The urls that are still to be fetched: which come in, and in which order they go out."""
 
 from llmcrawler.frontier.admission import Admission, ungrouped
-from llmcrawler.frontier.goal import Goal
+from llmcrawler.frontier.focused_crawl import Pursuit
+from llmcrawler.frontier.link_scorer import Goal
 from llmcrawler.frontier.mapping import LISTED_ONLY_RANK, TEST_RANK, MapAdmission, MapRules
 from llmcrawler.frontier.memory import MemoryFrontier
 from llmcrawler.frontier.protocol import FIRST, Counts, Frontier, Lease, UrlTask
-from llmcrawler.frontier.pursuit import Pursuit
 from llmcrawler.frontier.sqlite import SqliteFrontier
 
 __all__ = [

@@ -1,6 +1,6 @@
-"""Which of a page's links get a place in the frontier, and with what rank.
+"""Decides which of a page's links get a place in the frontier, and with what priority.
 
-This runs for every link of every page, so strings are told apart before anything is built of them.
+This runs for every link of every page, so known strings are sorted out before anything is built of them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from urllib.parse import urlsplit
 
 from llmcrawler.frontier.protocol import UrlTask
-from llmcrawler.frontier.remembered import Remembered
+from llmcrawler.frontier.recent_strings import RecentStrings
 from llmcrawler.urls import (
     AddressGuard,
     Scope,
@@ -21,20 +21,20 @@ from llmcrawler.urls import (
     url_pattern,
 )
 
-_MAX_REMEMBERED_LINKS = 200_000
+_MAX_RECENT_LINKS = 200_000
 _MAX_PATTERNS = 50_000
 
 
 def ungrouped(_link: str, _url: str) -> str:
-    """Every url is in the group that has no name."""
+    """Put every url into the group without a name."""
     return ""
 
 
 class Admission:
-    """Normalises, filters and ranks links. What it refuses is counted by reason in `refused`.
+    """Normalises links, filters them and gives them priorities. Refused ones are counted by reason in `refused`.
 
-    The n-th url of a pattern gets the rank bit_length(n - 1): 0, 1, 2, 2, 3, 3, 3, 3, ... Taken in the order of ranks,
-    a new pattern's first url comes before the hundredth of a known one, however many of those were found earlier.
+    The n-th url of a pattern gets the priority bit_length(n - 1): 0, 1, 2, 2, 3, 3, 3, 3, ... Lower ones go out first,
+    so a new pattern's first url comes before the hundredth of a known one, however many of those were found earlier.
     """
 
     def __init__(self, scope: Scope, traps: TrapGuard, addresses: AddressGuard | None = None) -> None:
@@ -43,7 +43,7 @@ class Admission:
         self._traps = traps
         self._addresses = addresses if addresses is not None and addresses.admits_any else None
         self._pattern_counts: dict[tuple[str, str], int] = {}
-        self._remembered = Remembered(_MAX_REMEMBERED_LINKS)
+        self._recent = RecentStrings(_MAX_RECENT_LINKS)
 
     def admit(
         self,
@@ -52,26 +52,26 @@ class Admission:
         referer: str | None,
         group_of: Callable[[str, str], str] = ungrouped,
     ) -> list[UrlTask]:
-        """The links worth fetching, in document order. A string that is remembered is not looked at again. `group_of`
-        is asked with the link as it was given and its url.
+        """Return the links worth fetching, in document order. Strings that were met lately are skipped. `group_of` gets
+        the link as it was given and its normalised url.
         """
         tasks = []
         home = "" if referer is None else f"{origin_of(referer)}/"
         for link in links:
-            if link in self._remembered:
+            if link in self._recent:
                 continue
             url = normalise_with_route(link)
             if url is None:
-                self._remembered.add(link)
+                self._recent.add(link)
                 self.refused["malformed"] += 1
-            elif (key := dedup_key(url)) not in self._remembered or key == link:
+            elif (key := dedup_key(url)) not in self._recent or key == link:
                 reason = self._reason_to_refuse(url, depth)
                 if reason is None and referer is not None and not url.startswith(home):
                     reason = self._reason_by_address(url, referer)
-                # A shorter way to the same url may be found later, or one that is not from outside.
+                # The same url may be found later at less depth, or on a page of its own host.
                 if reason is None or not reason.startswith(("too deep", "private host")):
-                    self._remembered.add(link)
-                    self._remembered.add(key)
+                    self._recent.add(link)
+                    self._recent.add(key)
                 if reason is None:
                     tasks.append(self._task(url, depth, referer, group_of(link, url)))
                 else:
@@ -79,20 +79,22 @@ class Admission:
         return tasks
 
     def recall(self, urls: Iterable[str]) -> None:
-        """The links that were admitted in earlier runs of the crawl: those to come are ranked and capped after them."""
+        """Count links that earlier runs of the crawl have admitted, for the priorities and caps of those to come."""
         for url in urls:
             self._reason_to_refuse(url, 0)
             self._task(url, 0, None)
 
     def given(self, urls: Iterable[str]) -> list[UrlTask]:
-        """The user's own urls: neither scope nor traps are asked, and they come before all links, in their order."""
+        """Return tasks for the user's own urls, which pass without a check and go out in their order, before all
+        links.
+        """
         return [UrlTask(url, urlsplit(url).netloc) for url in urls]
 
     def _reason_to_refuse(self, url: str, depth: int) -> str | None:
         return self.scope.reason_to_refuse(url, depth) or self._traps.reason_to_refuse(url)
 
     def _reason_by_address(self, url: str, referer: str) -> str | None:
-        """Scope keeps out all private hosts but those that are starts. Those may be asked by their own pages alone."""
+        """Refuse links from elsewhere to a private host: scope admits one only as a start, for its own pages."""
         return None if self._addresses is None else self._addresses.reason_to_refuse(url, referer)
 
     def _task(self, url: str, depth: int, referer: str | None, group: str = "") -> UrlTask:

@@ -1,4 +1,4 @@
-"""Which urls a map lists, which pages are looked through for more, and when there is enough."""
+"""Admission for a map of a site: the urls that it lists, the pages that are read for more, and when it is complete."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from llmcrawler.frontier.protocol import UrlTask
 from llmcrawler.items import Found
 from llmcrawler.urls import AddressGuard, Listed, Scope, TrapGuard, dedup_key, normalise
 
-# Ranks. Pages that no list has come breadth first, and within a depth new shapes of urls first. Pages that a list has
-# are but a test of the lists, and come after all others; what is not looked through at all comes last.
+# Priorities. Pages that no list has come breadth first, and within a depth new shapes of urls first. Pages that a list
+# has only test the lists, and come after all others; urls that are not read at all come last.
 _RANKS_OF_DEPTH = 64
 TEST_RANK = 1_000_000
 LISTED_ONLY_RANK = 2_000_000
@@ -24,8 +24,9 @@ Add = Callable[[Sequence[UrlTask]], Awaitable[int]]  # a frontier's `add`
 
 @dataclass(frozen=True, slots=True)
 class MapRules:
-    """`max_urls` that match are listed, the start urls aside. Lists are believed to be whole when they lack no more
-    than `lacking_share` of what they have, and `barren_pages` of theirs in a row led to nothing new.
+    """Up to `max_urls` that match are listed, not counting the start urls. The site's lists (sitemaps, feeds) are taken
+    for complete when they lack no more than `lacking_share` of what they have, and `barren_pages` of their pages in a
+    row led to nothing new.
     """
 
     max_urls: int = 30_000
@@ -36,6 +37,8 @@ class MapRules:
 
 
 class MapAdmission(Admission):
+    """Admits urls of lists and links, counts those that match, and tells when the map is complete."""
+
     def __init__(self, scope: Scope, traps: TrapGuard, rules: MapRules, addresses: AddressGuard | None = None) -> None:
         super().__init__(scope, traps, addresses)
         self._rules = rules
@@ -55,7 +58,7 @@ class MapAdmission(Admission):
 
     @property
     def reason_to_end(self) -> str | None:
-        """Why no more pages need to be looked through; None while they do."""
+        """Return why no more pages need to be read; None while they do."""
         if self.room <= 0:
             return f"max_urls={self._rules.max_urls} reached"
         is_whole = self._listed and len(self._unlisted) <= self._rules.lacking_share * len(self._listed)
@@ -64,8 +67,8 @@ class MapAdmission(Admission):
         return None
 
     def of_list(self, entries: Iterable[Listed], source: str, address: str) -> list[UrlTask]:
-        """What a list at `address` has of the site. The site vouches for it: no trap is suspected, and files that are
-        no pages are listed too.
+        """Return tasks for the entries of a list at `address`. As the site vouches for them, they are not checked for
+        traps, and files that are no pages are listed too.
         """
         tasks = []
         for entry in entries:
@@ -88,7 +91,7 @@ class MapAdmission(Admission):
         return self._reason_by_address(url, address) or self.scope.reason_to_refuse(url, 1)
 
     def of_page(self, links: Iterable[str], depth: int, referer: str) -> list[UrlTask]:
-        """What a page's links lead to; those that do not match too, as ways."""
+        """Return tasks for a page's links, also for those that do not match but may lead to ones that do."""
         found = Found("link")
         return [replace(task, rank=self._rank_of_link(task), found=found) for task in self.admit(links, depth, referer)]
 
@@ -103,7 +106,7 @@ class MapAdmission(Admission):
         return [replace(task, found=Found("start")) for task in self.given(urls)]
 
     def note_links(self, page: UrlTask, tasks: Iterable[UrlTask] = ()) -> None:
-        """What a page led to that was looked through, or could not be."""
+        """Note the tasks that a page led to; none for a page that could not be read."""
         keys = {hash(dedup_key(task.url)) for task in tasks} - self._listed - self._unlisted
         self._unlisted |= keys
         if keys:
@@ -112,8 +115,8 @@ class MapAdmission(Admission):
             self._barren += 1
 
     async def add(self, tasks: Sequence[UrlTask], add: Add) -> int:
-        """Up to `max_urls` of those that match, and how many were new. The event loop is held for some milliseconds at
-        most at a time.
+        """Queue tasks with `add`, up to `max_urls` of those that match, and return how many of these were new. They go
+        in portions, which hold the event loop for some milliseconds each.
         """
         count = 0
         async with self._adding:

@@ -1,4 +1,4 @@
-"""A task as text, for backends on another machine."""
+"""Tasks as text, for backends on another machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DEFAULTS: tuple[Any, ...] = ("", 0, None, None, None)
 
 
 def pack(task: UrlTask) -> str:
-    """All but host, group and rank, which the queue that it stands in says. A new field of UrlTask goes to the end."""
+    """Return a task as JSON, without host, group and priority, which its queue has. New fields go to the end."""
     found = None if task.found is None else [task.found.source, task.found.lastmod, task.found.title]
     fields = [_short(task.url, task.host), task.depth, _short(task.referer, task.host), task.payload, found]
     while fields[-1] in (None, 0):
@@ -37,7 +37,7 @@ def unpack(text: str, host: str, group: str, rank: int) -> UrlTask:
 
 
 def _short(url: str | None, host: str) -> str | None:
-    """Most urls of a queue are on its host."""
+    """Cut off the host: most urls of a queue are on it."""
     for scheme in _SCHEMES:
         start = f"{scheme}://{host}/"
         if url is not None and url.startswith(start):

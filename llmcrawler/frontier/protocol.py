@@ -1,4 +1,4 @@
-"""What every frontier backend does, and the values that go in and come out."""
+"""The protocol of frontier backends, and the values that go in and come out."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from typing import Any, Final, Protocol, Self
 from llmcrawler.items import Found, Line, Page, Url
 from llmcrawler.storage import Outcome
 
-FIRST: Final = -1  # a group with this rank, and urls with it in any group, go out before all others
+FIRST: Final = -1  # groups of this priority, and urls of it in any group, go out before all others
 
 
 @dataclass(frozen=True, slots=True)
 class UrlTask:
-    """A url to fetch. `url` is normalised: it is the identity. Within its `group` a lower `rank` goes out earlier.
+    """A url to fetch. `url` is normalised and identifies the task. Within its `group` lower `rank`s go out first.
 
-    `payload` is what else makes up the request (urls/tasks.py); most have none. One url may be asked for with several:
-    those have a fragment that stands for the payload. `address` is the url without it. `found`: of a map.
+    `payload` is the rest of the request as JSON (urls/tasks.py); most tasks have none. One url may be asked for with
+    several payloads: then `url` ends in a fragment that stands for the payload, and `address` is the url without it.
+    `found` tells where a map has found the url.
     """
 
     url: str
@@ -44,7 +45,7 @@ class UrlTask:
         return {} if self.payload is None else json.loads(self.payload)
 
     def line(self) -> Line:
-        """Before anything is known of it."""
+        """Return the feed item of the task, before anything is known of it."""
         return self.page() if self.found is None else self.url_line()
 
     def url_line(self) -> Url:
@@ -63,8 +64,8 @@ class UrlTask:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A url that was handed out and must come back: acknowledged or released. `attempts` counts this one;
-    `is_stored`: what the server sends for it is in the ledger; `is_known`: at least what it sent the last time is.
+    """A url that was handed out and must be acknowledged or released. `attempts` counts this one. `is_stored`: the
+    response is in the ledger; `is_known`: at least the response or the line of an earlier run is.
     """
 
     task: UrlTask
@@ -94,47 +95,49 @@ class Frontier(Protocol):
     """
 
     async def open(self) -> None:
-        """Before anything else. A backend that outlives the process goes on where it was."""
+        """Prepare the backend, before anything else. One that outlives the process goes on where it was."""
 
     async def add(self, tasks: Iterable[UrlTask]) -> int:
-        """Queue the urls that were never seen. Returns how many were new. Of one that waits, what `found` says of it is
-        merged, but in Redis: a map is made by one worker.
+        """Queue the urls that were never seen, and return how many were new. For one that waits, `found` is merged with
+        that of the new task; not in Redis, as a map is made by one worker.
         """
         ...
 
     async def prefer(self, ranks: Mapping[str, int]) -> None:
-        """These groups have these ranks from now on, for the urls that are queued and those to come. A group that was
-        never named has the rank 0, like the group "".
+        """Set the priorities of groups, for the urls that are queued and those to come. A group that was never named
+        has the priority 0, like the group "".
         """
 
     async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None = None) -> list[Lease]:
-        """Hand out up to `limit` urls, so that no host gets more than `per_host` with those `held`: by the ranks of
-        their groups, none with a higher one than `worst`, then by their own ranks, then as they came.
+        """Hand out up to `limit` urls, so that no host gets more than `per_host` with those `held` (urls by host).
+
+        They go by the priorities of their groups, none with a higher number than `worst`, then by their own, then in
+        the order in which they came.
         """
         ...
 
     async def start(self, url: str) -> None:
-        """What may take the process down begins now for a leased url: that counts, until `survive` is called."""
+        """Count an attempt at a leased url, as what comes now may take the process down. `survive` undoes it."""
 
     def survive(self, url: str) -> None:
-        """It did not. Nobody waits for this to be noted."""
+        """Mark a leased url as survived: it did not take the process down. Returns before this is written."""
 
     async def renew(self, urls: Iterable[str]) -> None:
-        """These leases are still held."""
+        """Extend the leases of these urls."""
 
     async def ack(self, url: str, outcome: Outcome | None = None) -> bool:
-        """The url is finished, or dead; a backend with a ledger writes the outcome in the same transaction. False when
-        it was not leased.
+        """Finish a url, or make it a dead letter; a backend with a ledger writes the outcome in the same transaction.
+        Returns False when it was not leased.
         """
         ...
 
     async def release(self, url: str) -> bool:
-        """Back to the queue, at its old rank. False when it was not leased."""
+        """Put a url back into the queue, at its old place. Returns False when it was not leased."""
         ...
 
     async def claim(self, url: str, by: str) -> bool:
-        """Mark a url as seen without queueing it: `by` is redirected to it. False when it has a line of its own, or is
-        another one's target.
+        """Reserve a redirect's target: mark it as seen without queueing it, as `by` is redirected to it. Returns False
+        when it has a line of its own, or is the target of another url.
         """
         ...
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import redis_scripts as scripts
-from llmcrawler.frontier.added import AddedLately, Parts
 from llmcrawler.frontier.packing import pack, unpack
 from llmcrawler.frontier.protocol import Counts, Lease, UrlTask
+from llmcrawler.frontier.recent_additions import Parts, RecentAdditions
 from llmcrawler.storage import Outcome
 from llmcrawler.storage.keys import url_key
 
@@ -34,15 +34,17 @@ class _Ended:
     arrival: int
     url: str
     outcome: Outcome | None
-    told: asyncio.Future[bool]
+    was_held: asyncio.Future[bool]
 
 
 class RedisFrontier:
-    """`lease_seconds` and `max_leases` as in Frontier; `max_pages` are those of all workers together, and dead ones do
-    not count, as in the scheduler. Acknowledgements of `ack_seconds` go out together; before that `make_safe` is asked
-    for which of the urls a death of this process would lose the line: those lines are kept in Redis.
+    """Leases the urls of a crawl in Redis to this worker.
 
-    `counts` are those of the last call, of whatever worker's urls. `clock` is for tests: Redis has the time.
+    `lease_seconds` and `max_leases` as in Frontier; `max_pages` limits the pages of all workers together, dead ones not
+    counted. Acknowledgements of `ack_seconds` go out together. Before that `make_safe` gets their urls, and returns
+    those whose lines would be lost with this process: their lines are kept in Redis, and `on_kept` gets these urls.
+
+    `counts` are those of the last call, over all workers. `clock` is for tests: Redis has the time.
     """
 
     def __init__(  # noqa: PLR0913 - by keyword, with defaults
@@ -59,17 +61,17 @@ class RedisFrontier:
         self.link = link
         self.max_pages = max_pages
         self.make_safe = make_safe
-        self.on_kept: Callable[[Collection[str]], None] = lambda _urls: None  # lines that are in Redis now
-        self.lost: list[Lease] = []  # urls that took down their holders: whoever has leased next gives them a line
+        self.on_kept: Callable[[Collection[str]], None] = lambda _urls: None
+        self.lost: list[Lease] = []  # urls that took down their holders: the worker that leases next reports them
         self._lease_seconds = lease_seconds
         self._max_leases = max_leases
         self._ack_seconds = ack_seconds
         self._clock = clock
         self._held: dict[str, int] = {}
         self._counts = Counts()
-        self._added = AddedLately()
+        self._added = RecentAdditions()
         self._adding = asyncio.Lock()
-        self._ended: list[_Ended] = []
+        self._ended: list[_Ended] = []  # not yet acknowledged in Redis
         self._acking: asyncio.Task[None] | None = None
         self._posted: set[asyncio.Task[Any]] = set()
 
@@ -80,14 +82,14 @@ class RedisFrontier:
         await self.refresh()
 
     async def refresh(self) -> Counts:
-        """The counts of this moment."""
+        """Ask Redis for the counts of this moment, and add again what it has lost of this worker's additions."""
         if await self._last_known() < self._added.number:
             await self._add_again()
         return self._counts
 
     async def add(self, tasks: Iterable[UrlTask]) -> int:
         new = 0
-        async with self._adding:  # one after the other: their number says which of them Redis has
+        async with self._adding:  # one after the other, so that their number tells which of them Redis has
             for some in _chunks(list(tasks), _ADDED_AT_ONCE):
                 parts = [part for task in some for part in _parts(task)]
                 new += await self._add(self._added.number + 1, parts)
@@ -100,23 +102,23 @@ class RedisFrontier:
         return int(added)
 
     async def _last_known(self) -> int:
-        """The last of this worker's additions that Redis has."""
+        """Return the number of the last addition of this worker that Redis has."""
         counts, number = await self.link.run(scripts.COUNTS, self.link.worker)
         self._note(counts)
         return int(number)
 
     async def _add_again(self) -> None:
-        """What is lost was queued just before the server was replaced by a replica, which had not heard of it."""
+        """Queue again what was queued just before a replica replaced the server without having received it."""
         async with self._adding:
             lost = self._added.since(await self._last_known())
-            for parts in (*lost, ()):  # none: for those that are not kept any more, so that the number is right
+            for parts in (*lost, ()):  # an empty one at the end sets the number right, also when none is kept any more
                 await self._add(self._added.number, parts)
         if lost:
             logger.warning("Redis has lost what was last written to it: the urls that were queued are queued again")
 
-    async def prefer(self, ranks: Mapping[str, int]) -> None:
-        if ranks:
-            await self.link.run(scripts.PREFER, *(part for pair in ranks.items() for part in pair))
+    async def prefer(self, priorities: Mapping[str, int]) -> None:
+        if priorities:
+            await self.link.run(scripts.SET_PRIORITIES, *(part for pair in priorities.items() for part in pair))
 
     async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None = None) -> list[Lease]:
         counts, leased, lost = await self.link.run(
@@ -148,13 +150,15 @@ class RedisFrontier:
             self.link.post(self.link.run(scripts.START, self.link.worker, self._held[url], 0), self._posted)
 
     async def renew(self, urls: Iterable[str]) -> None:
-        held = [self._held[url] for url in urls if url in self._held]
-        for some in _chunks(held, _ADDED_AT_ONCE):
-            await self.link.run(scripts.RENEW, self._now(), self.link.worker, self._lease_seconds, *some)
+        await self._renew([self._held[url] for url in urls if url in self._held])
 
     async def renew_held(self) -> None:
-        """All leases of this worker, those whose lines are not safe yet included."""
-        await self.renew([*self._held, *(one.url for one in self._ended)])
+        """Renew all leases of this worker, those included that wait to be acknowledged."""
+        await self._renew([*self._held.values(), *(one.arrival for one in self._ended)])
+
+    async def _renew(self, arrivals: Sequence[int]) -> None:
+        for some in _chunks(arrivals, _ADDED_AT_ONCE):
+            await self.link.run(scripts.RENEW, self._now(), self.link.worker, self._lease_seconds, *some)
 
     async def ack(self, url: str, outcome: Outcome | None = None) -> bool:
         arrival = self._held.pop(url, None)
@@ -164,19 +168,19 @@ class RedisFrontier:
         self._ended.append(ended)
         if self._acking is None:
             self._acking = asyncio.ensure_future(self._ack_all())
-        return await asyncio.shield(ended.told)
+        return await asyncio.shield(ended.was_held)
 
     async def release(self, url: str) -> bool:
         await asyncio.gather(*self._posted)
         arrival = self._held.pop(url, None)
         if arrival is None:
             return False
-        counts, done = await self.link.run(scripts.RELEASE, self.link.worker, arrival)
+        counts, was_held = await self.link.run(scripts.RELEASE, self.link.worker, arrival)
         self._note(counts)
-        return bool(done[0])
+        return bool(was_held)
 
     async def claim(self, url: str, by: str) -> bool:
-        return bool(await self.link.run(scripts.CLAIM, *_bucket_and_key(url), url_key(by)))
+        return bool(await self.link.run(scripts.RESERVE, *_bucket_and_key(url), url_key(by)))
 
     def counts(self) -> Counts:
         return self._counts
@@ -191,29 +195,31 @@ class RedisFrontier:
         try:
             while self._ended:
                 await asyncio.sleep(self._ack_seconds)
-                ended, self._ended = self._ended, []
+                ended = list(self._ended)
                 try:
-                    await self._settle(ended)
+                    await self._ack_together(ended)
                 except BaseException as error:
                     for one in ended:
-                        one.told.set_exception(error)
-                        one.told.exception()  # seen: its page may be gone by now
-                    if not isinstance(error, StorageFailed):  # the crawl is being closed, and says why
+                        one.was_held.set_exception(error)
+                        one.was_held.exception()  # marked as seen: its page may be gone by now
+                    if not isinstance(error, StorageFailed):  # then the crawl is being closed, and logs why
                         raise
+                finally:
+                    del self._ended[: len(ended)]
         finally:
             self._acking = None
 
-    async def _settle(self, ended: Sequence[_Ended]) -> None:
+    async def _ack_together(self, ended: Sequence[_Ended]) -> None:
         unsafe = self.make_safe([one.url for one in ended])
         parts = [part for one in ended for part in _ack_parts(one, with_line=one.url in unsafe)]
-        # Not before what their pages link to is queued.
+        # A page is acknowledged only when the links that it has are queued.
         while (answer := await self.link.run(scripts.ACK, self.link.worker, self._added.number, *parts))[1] is None:
             await self._add_again()
         counts, done = answer
         self._note(counts)
         self.on_kept(unsafe)
         for one, was_held in zip(ended, done, strict=True):
-            one.told.set_result(bool(was_held))
+            one.was_held.set_result(bool(was_held))
 
     def _now(self) -> float | str:
         return "" if self._clock is None else self._clock()
@@ -235,9 +241,9 @@ def _bucket_and_key(url: str) -> tuple[int, int]:
 
 
 def _lease(row: Sequence[Any]) -> Lease:
-    _arrival, attempts, queue, rank, task = row
+    _arrival, attempts, queue, priority, task = row
     host, _, group = queue.decode().partition("\n")
-    return Lease(unpack(task.decode(), host, group, int(rank)), int(attempts) + 1)
+    return Lease(unpack(task.decode(), host, group, int(priority)), int(attempts) + 1)
 
 
 def _ack_parts(ended: _Ended, *, with_line: bool) -> tuple[str | int | bytes, ...]:

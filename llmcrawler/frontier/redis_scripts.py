@@ -1,23 +1,26 @@
 """The Lua of the Redis frontier. KEYS[1] is the prefix of the crawl's keys; time is the server's unless one is given.
 
-meta       hash: what was asked for, `filter`: set or bloom
-counts     hash: queued, done, dead, arrival (of the last url)
-hosts      hash: the first three by host
-depth      list: an entry for every hundred that are queued, for autoscalers that can read nothing but lengths
-seen:N     sets of integers, small enough that each takes 8 bytes (64 bits of a url's hash, 14 of them are N)
-seen       or the Bloom filter
-claimed    hash: hash of a redirect's target -> of who was redirected
-turns      sorted set: queue (host and group) -> place of its first url
-q:QUEUE:R  list: the urls of one rank, as they came: "arrival task"
-r:QUEUE    sorted set: the ranks for which there is a list
-b:QUEUE    sorted set: urls that came back, by their places
-ranks      hash: group -> its rank; g:GROUP set: its queues
-leases     hash: arrival -> holder, rank, queue, task; deadlines sorted set: arrival -> when it is free again
-attempts   hash: arrival -> times that a holder began with it
-added      hash: worker -> the number of what it has added last
-lost, errors, workers, ...     see below, and fleet/
+meta              hash: what was asked for, `filter`: set or bloom
+counts            hash: queued, done, dead, arrival (of the last url)
+hosts             hash: the first three by host
+depth             list: an entry for every hundred that are queued, for autoscalers that can read nothing but lengths
+seen:N            sets of integers, small enough that each takes 8 bytes (64 bits of a url's hash, 14 of them are N)
+seen              or the Bloom filter
+redirect_targets  hash: hash of a redirect's target -> hash of the url that is redirected to it
+turns             sorted set: queue (host and group) -> place of its first url
+q:QUEUE:P         list: the urls of one priority, as they came: "arrival task"
+p:QUEUE           sorted set: the priorities for which there is a list
+b:QUEUE           sorted set: urls that came back, by their places
+priorities        hash: group -> its priority; g:GROUP set: its queues
+leases            hash: arrival -> holder, priority, queue, task; deadlines sorted set: arrival -> when it is free again
+attempts          hash: arrival -> times that a holder began with it
+added             hash: worker -> the number of its last addition
+errors            hash: "stage/kind" -> pages; dead_letters list: the latest hundred, "stage/kind url"
+lines:WORKER      hash: url -> a finished page's line that no feed has yet
+grace_until       moment before which no lease expires, see fleet/
 
-A place is one number: the rank of the group, the rank, the arrival. A double holds 53 bits exactly; ranks are cut to 6.
+A place is one number: the priority of the group, the priority, the arrival. A double holds 53 bits exactly; priorities
+are cut to 6.
 """
 
 from __future__ import annotations
@@ -26,16 +29,16 @@ from typing import Final
 
 _COMMON: Final = """
 local P = KEYS[1] .. ':'
-local ARRIVALS, RANKS = 2^40, 64
+local ARRIVALS, PRIORITIES = 2^40, 64
 local function now(given)
   if given ~= '' then return tonumber(given) end
   local time = redis.call('TIME')
   return time[1] + time[2] / 1000000
 end
-local function clip(rank) return math.max(-1, math.min(RANKS - 2, rank)) + 1 end
-local function place(group, rank, arrival)
-  local first = rank <= -1 and -1 or tonumber(redis.call('HGET', P .. 'ranks', group) or '0')
-  return (clip(first) * RANKS + clip(rank)) * ARRIVALS + arrival
+local function clip(priority) return math.max(-1, math.min(PRIORITIES - 2, priority)) + 1 end
+local function place(group, priority, arrival)
+  local first = priority <= -1 and -1 or tonumber(redis.call('HGET', P .. 'priorities', group) or '0')
+  return (clip(first) * PRIORITIES + clip(priority)) * ARRIVALS + arrival
 end
 local function group_of(queue) return string.match(queue, '\\n(.*)$') end
 local function host_of(queue) return string.match(queue, '^(.-)\\n') end
@@ -46,56 +49,57 @@ local function count(name, queue, by)
   if name == 'queued' and hundreds < 0 then redis.call('LPOP', P .. 'depth') end
   redis.call('HINCRBY', P .. 'hosts', name .. ' ' .. host_of(queue), by)
 end
-local function has_head(queue, group, rank, arrival)
-  redis.call('ZADD', P .. 'turns', 'LT', place(group, rank, arrival), queue)
+local function has_head(queue, group, priority, arrival)
+  redis.call('ZADD', P .. 'turns', 'LT', place(group, priority, arrival), queue)
   redis.call('SADD', P .. 'g:' .. group, queue)
 end
-local function bring_back(queue, rank, arrival, task)
-  redis.call('ZADD', P .. 'b:' .. queue, clip(rank) * ARRIVALS + arrival, rank .. ' ' .. arrival .. ' ' .. task)
-  has_head(queue, group_of(queue), rank, arrival)
+local function bring_back(queue, priority, arrival, task)
+  redis.call('ZADD', P .. 'b:' .. queue, clip(priority) * ARRIVALS + arrival, priority .. ' ' .. arrival .. ' ' .. task)
+  has_head(queue, group_of(queue), priority, arrival)
   count('queued', queue, 1)
 end
--- The first of a queue: rank, arrival, task, and whether it came back.
+-- The first of a queue: priority, arrival, task, and whether it came back.
 local function head(queue)
-  local rank = redis.call('ZRANGE', P .. 'r:' .. queue, 0, 0)[1]
+  local priority = redis.call('ZRANGE', P .. 'p:' .. queue, 0, 0)[1]
   local arrival, task
-  if rank then
-    arrival, task = string.match(redis.call('LINDEX', P .. 'q:' .. queue .. ':' .. rank, 0), '^(%d+) (.*)$')
-    rank, arrival = tonumber(rank), tonumber(arrival)
+  if priority then
+    arrival, task = string.match(redis.call('LINDEX', P .. 'q:' .. queue .. ':' .. priority, 0), '^(%d+) (.*)$')
+    priority, arrival = tonumber(priority), tonumber(arrival)
   end
   local back = redis.call('ZRANGE', P .. 'b:' .. queue, 0, 0)[1]
   if back then
-    local old_rank, old_arrival, old_task = string.match(back, '^(%-?%d+) (%d+) (.*)$')
-    old_rank, old_arrival = tonumber(old_rank), tonumber(old_arrival)
-    if not rank or old_rank < rank or (old_rank == rank and old_arrival < arrival) then
-      return old_rank, old_arrival, old_task, back
+    local old_priority, old_arrival, old_task = string.match(back, '^(%-?%d+) (%d+) (.*)$')
+    old_priority, old_arrival = tonumber(old_priority), tonumber(old_arrival)
+    if not priority or old_priority < priority or (old_priority == priority and old_arrival < arrival) then
+      return old_priority, old_arrival, old_task, back
     end
   end
-  return rank, arrival, task, nil
+  return priority, arrival, task, nil
 end
 local function place_anew(queue)
   local group = group_of(queue)
-  local rank, arrival = head(queue)
-  if rank then
-    redis.call('ZADD', P .. 'turns', place(group, rank, arrival), queue)
+  local priority, arrival = head(queue)
+  if priority then
+    redis.call('ZADD', P .. 'turns', place(group, priority, arrival), queue)
   else
     redis.call('ZREM', P .. 'turns', queue)
     redis.call('SREM', P .. 'g:' .. group, queue)
   end
 end
 local function pop(queue)
-  local rank, arrival, task, back = head(queue)
+  local priority, arrival, task, back = head(queue)
   if back then
     redis.call('ZREM', P .. 'b:' .. queue, back)
   else
-    local list = P .. 'q:' .. queue .. ':' .. rank
+    local list = P .. 'q:' .. queue .. ':' .. priority
     redis.call('LPOP', list)
-    if redis.call('EXISTS', list) == 0 then redis.call('ZREM', P .. 'r:' .. queue, rank) end
+    if redis.call('EXISTS', list) == 0 then redis.call('ZREM', P .. 'p:' .. queue, priority) end
   end
   place_anew(queue)
   count('queued', queue, -1)
-  return rank, arrival, task
+  return priority, arrival, task
 end
+local function append(list, values) for _, value in ipairs(values) do list[#list + 1] = value end end
 local function holding(arrival)
   local lease = redis.call('HGET', P .. 'leases', arrival)
   if not lease then return nil end
@@ -118,18 +122,18 @@ local function counts()
 end
 """
 
-# worker, the number of this addition of its, then for each url: bucket, key, queue, rank, task
+# worker, the number of this addition, then for each url: bucket, key, queue, priority, task
 ADD: Final = (
     _COMMON
     + """
 local arrival, added = tonumber(redis.call('HGET', P .. 'counts', 'arrival') or '0'), 0
 for i = 3, #ARGV, 5 do
   if is_new(ARGV[i], ARGV[i + 1]) then
-    local queue, rank = ARGV[i + 2], tonumber(ARGV[i + 3])
+    local queue, priority = ARGV[i + 2], tonumber(ARGV[i + 3])
     arrival, added = arrival + 1, added + 1
-    redis.call('RPUSH', P .. 'q:' .. queue .. ':' .. rank, arrival .. ' ' .. ARGV[i + 4])
-    redis.call('ZADD', P .. 'r:' .. queue, rank, rank)
-    has_head(queue, group_of(queue), rank, arrival)
+    redis.call('RPUSH', P .. 'q:' .. queue .. ':' .. priority, arrival .. ' ' .. ARGV[i + 4])
+    redis.call('ZADD', P .. 'p:' .. queue, priority, priority)
+    has_head(queue, group_of(queue), priority, arrival)
     count('queued', queue, 1)
   end
 end
@@ -139,36 +143,36 @@ return {counts(), added}
 """
 )
 
-# group, rank, ...
-PREFER: Final = (
+# group, priority, ...
+SET_PRIORITIES: Final = (
     _COMMON
     + """
 for i = 1, #ARGV, 2 do
-  redis.call('HSET', P .. 'ranks', ARGV[i], ARGV[i + 1])
+  redis.call('HSET', P .. 'priorities', ARGV[i], ARGV[i + 1])
   for _, queue in ipairs(redis.call('SMEMBERS', P .. 'g:' .. ARGV[i])) do place_anew(queue) end
 end
 """
 )
 
 # now, worker, limit, per_host, worst or "", JSON of held by host, seconds of a lease, max_leases, max_pages or "".
-# Returns the counts, what is leased and what is lost: (arrival, attempts, queue, rank, task), flat.
+# Returns the counts, what is leased and what is lost: (arrival, attempts, queue, priority, task), flat.
 LEASE: Final = (
     _COMMON
     + """
 local at, limit, per_host = now(ARGV[1]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local worst, held, seconds, max_leases = tonumber(ARGV[5]), cjson.decode(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local leased, lost = {}, {}
-if tonumber(redis.call('GET', P .. 'pardon') or '0') <= at then
+if tonumber(redis.call('GET', P .. 'grace_until') or '0') <= at then
   for _, arrival in ipairs(redis.call('ZRANGEBYSCORE', P .. 'deadlines', '-inf', at, 'LIMIT', 0, 200)) do
-    local holder, rank, queue, task = holding(arrival)
+    local holder, priority, queue, task = holding(arrival)
     local attempts = tonumber(redis.call('HGET', P .. 'attempts', arrival) or '0')
     drop(arrival)
     redis.call('HINCRBY', P .. 'counts', 'expired', 1)
     if attempts < max_leases then
-      bring_back(queue, tonumber(rank), tonumber(arrival), task)
+      bring_back(queue, tonumber(priority), tonumber(arrival), task)
     else
       count('dead', queue, 1)
-      for _, value in ipairs({arrival, attempts, queue, rank, task}) do lost[#lost + 1] = value end
+      append(lost, {arrival, attempts, queue, priority, task})
     end
   end
 end
@@ -184,14 +188,14 @@ while limit > 0 do
   for i = 1, #turns, 2 do
     local queue = turns[i]
     local host = host_of(queue)
-    if worst and math.floor(turns[i + 1] / (RANKS * ARRIVALS)) - 1 > worst then limit = 0 break end
+    if worst and math.floor(turns[i + 1] / (PRIORITIES * ARRIVALS)) - 1 > worst then limit = 0 break end
     if (held[host] or 0) < per_host then
       held[host] = (held[host] or 0) + 1
-      local rank, arrival, task = pop(queue)
-      redis.call('HSET', P .. 'leases', arrival, ARGV[2] .. '\\31' .. rank .. '\\31' .. queue .. '\\31' .. task)
+      local priority, arrival, task = pop(queue)
+      redis.call('HSET', P .. 'leases', arrival, ARGV[2] .. '\\31' .. priority .. '\\31' .. queue .. '\\31' .. task)
       redis.call('ZADD', P .. 'deadlines', at + seconds, arrival)
       local attempts = redis.call('HGET', P .. 'attempts', arrival) or '0'
-      for _, value in ipairs({arrival, attempts, queue, rank, task}) do leased[#leased + 1] = value end
+      append(leased, {arrival, attempts, queue, priority, task})
       limit, popped = limit - 1, true
       break
     end
@@ -203,7 +207,7 @@ return {counts(), leased, lost}
 """
 )
 
-# worker, arrival, by how many; 0 takes the count back
+# worker, arrival, by how many to count its attempts up; 0 sets them to none
 START: Final = (
     _COMMON
     + """
@@ -213,31 +217,26 @@ return redis.call('HINCRBY', P .. 'attempts', ARGV[2], ARGV[3])
 """
 )
 
-# now, worker, seconds, arrivals: those that are not its own any more come back
+# now, worker, seconds, arrivals
 RENEW: Final = (
     _COMMON
     + """
-local at, gone = now(ARGV[1]) + ARGV[3], {}
+local at = now(ARGV[1]) + ARGV[3]
 for i = 4, #ARGV do
-  if holding(ARGV[i]) == ARGV[2] then
-    redis.call('ZADD', P .. 'deadlines', 'XX', at, ARGV[i])
-  else
-    gone[#gone + 1] = ARGV[i]
-  end
+  if holding(ARGV[i]) == ARGV[2] then redis.call('ZADD', P .. 'deadlines', 'XX', at, ARGV[i]) end
 end
-return gone
 """
 )
 
 # worker, its last addition, then for each url: arrival, dead (1 or 0), its error ("stage/kind", or ""), its line to be
-# kept (or ""), url. No answers where that addition is lost: links of these urls may be.
+# kept (or ""), url. Nothing is acknowledged where that addition is lost, as links of these urls may be lost with it.
 ACK: Final = (
     _COMMON
     + """
 if last_added(ARGV[1]) < tonumber(ARGV[2]) then return {counts(), false} end
 local done = {}
 for i = 3, #ARGV, 5 do
-  local holder, rank, queue, task = holding(ARGV[i])
+  local holder, priority, queue, task = holding(ARGV[i])
   local is_held = holder == ARGV[1]
   if is_held then
     drop(ARGV[i])
@@ -245,8 +244,8 @@ for i = 3, #ARGV, 5 do
     count(ARGV[i + 1] == '1' and 'dead' or 'done', queue, 1)
     if ARGV[i + 2] ~= '' then redis.call('HINCRBY', P .. 'errors', ARGV[i + 2], 1) end
     if ARGV[i + 1] == '1' then
-      redis.call('LPUSH', P .. 'letters', ARGV[i + 2] .. ' ' .. ARGV[i + 4])
-      redis.call('LTRIM', P .. 'letters', 0, 99)
+      redis.call('LPUSH', P .. 'dead_letters', ARGV[i + 2] .. ' ' .. ARGV[i + 4])
+      redis.call('LTRIM', P .. 'dead_letters', 0, 99)
     end
     if ARGV[i + 3] ~= '' then redis.call('HSET', P .. 'lines:' .. ARGV[1], ARGV[i + 4], ARGV[i + 3]) end
   end
@@ -256,38 +255,32 @@ return {counts(), done}
 """
 )
 
-# worker, arrivals
+# worker, arrival
 RELEASE: Final = (
     _COMMON
     + """
-local done = {}
-for i = 2, #ARGV do
-  local holder, rank, queue, task = holding(ARGV[i])
-  local is_held = holder == ARGV[1]
-  if is_held then
-    drop(ARGV[i])
-    bring_back(queue, tonumber(rank), tonumber(ARGV[i]), task)
-  end
-  done[#done + 1] = is_held and 1 or 0
-end
-return {counts(), done}
+local holder, priority, queue, task = holding(ARGV[2])
+if holder ~= ARGV[1] then return {counts(), 0} end
+drop(ARGV[2])
+bring_back(queue, tonumber(priority), tonumber(ARGV[2]), task)
+return {counts(), 1}
 """
 )
 
-# bucket and key of the url, the key of who is redirected
-CLAIM: Final = (
+# bucket and key of the target, the key of the url that is redirected to it
+RESERVE: Final = (
     _COMMON
     + """
 local name = ARGV[1] .. ':' .. ARGV[2]
 if is_new(ARGV[1], ARGV[2]) then
-  redis.call('HSET', P .. 'claimed', name, ARGV[3])
+  redis.call('HSET', P .. 'redirect_targets', name, ARGV[3])
   return 1
 end
-return redis.call('HGET', P .. 'claimed', name) == ARGV[3] and 1 or 0
+return redis.call('HGET', P .. 'redirect_targets', name) == ARGV[3] and 1 or 0
 """
 )
 
-# worker: returns the counts, and its last addition
+# worker. Returns the counts, and the number of its last addition.
 COUNTS: Final = _COMMON + "return {counts(), last_added(ARGV[1])}"
 
 # The share that may be taken for known, and the urls to make room for. Returns the filter, and whether it is new.

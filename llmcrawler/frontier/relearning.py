@@ -1,4 +1,4 @@
-"""What earlier runs of a job have learned of its links, once more from the job's file."""
+"""Restores what earlier runs of a job have learned of its links, from the job's file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from llmcrawler.frontier.pursuit import Pursuit
+from llmcrawler.frontier.focused_crawl import Pursuit
 from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import unpack
 
@@ -15,8 +15,8 @@ _FETCHED = 'u."group" != 0 AND p.seq IS NOT NULL'
 
 
 def relearn(connection: JobConnection, pursuit: Pursuit, is_record: Callable[[Mapping[str, Any]], bool]) -> None:
-    """`is_record`: whether the line of a wanted page counts as one. The pages that are gone through again are left out:
-    they will be counted then.
+    """Teach the link scorer from the pages of earlier runs. `is_record` tells whether the line of a wanted page counts
+    as a record. Pages that run again are left out: they will be counted then.
     """
     goal = pursuit.goal
     for (name,) in connection.execute("SELECT name FROM groups ORDER BY id"):
@@ -33,8 +33,8 @@ def relearn(connection: JobConnection, pursuit: Pursuit, is_record: Callable[[Ma
 
 
 def _links(connection: JobConnection) -> Iterator[tuple[str, list[str]]]:
-    """For each page that was read its group and those of the links that were new on it, in the order of the ends. What
-    a redirect led to has no entry of its own: its links are nobody's.
+    """Yield, for each page that was read, its group and the groups of the links that were new on it, in the order in
+    which pages ended. A redirect's target has no entry of its own, so its links are left out.
     """
     rows = connection.execute(
         "SELECT p.seq, g.name, h.name FROM pages p JOIN urls u ON u.id = p.url"  # noqa: S608 - a constant is put in

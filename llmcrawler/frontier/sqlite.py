@@ -1,4 +1,4 @@
-"""The frontier of a crawl with a job directory: its urls are in the job's file, and in no memory."""
+"""The frontier of a crawl with a job directory: its urls are in the job's file, not in memory."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+from llmcrawler.frontier.name_table import NameTable
 from llmcrawler.frontier.protocol import FIRST, Counts, Lease, UrlTask
 from llmcrawler.items import SOURCES, Found, PageError
 from llmcrawler.storage import Database, Outcome, State
@@ -14,8 +15,8 @@ from llmcrawler.storage.keys import JobConnection, url_key
 from llmcrawler.storage.ledger import id_of, read_value, write_outcome
 
 _Queue = tuple[int, int]  # host, group
-_Place = tuple[int, int]  # rank, id: the order within a queue
-_FIRST_OF_RANK = 0
+_Place = tuple[int, int]  # priority, id: the order within a queue
+_FIRST_ID = 0
 
 _INSERT = 'INSERT INTO urls (id, url, host, depth, referer, rank, "group") VALUES (?, ?, ?, ?, ?, ?, ?)'
 # As in Found.merged; a source is its place in SOURCES.
@@ -23,22 +24,24 @@ _FOUND = (
     "INSERT INTO found VALUES (?, ?, ?, ?) ON CONFLICT (url) DO UPDATE SET source = min(source, excluded.source), "
     "lastmod = coalesce(lastmod, excluded.lastmod), title = coalesce(title, excluded.title)"
 )
+_JOINS = (
+    "urls u LEFT JOIN referers r ON r.id = u.referer LEFT JOIN tasks t ON t.url = u.id LEFT JOIN found f "
+    "ON f.url = u.id"
+)
 _NEXT = (
-    "SELECT u.rank, u.id, u.url, u.depth, r.url, u.attempts, "
+    "SELECT u.rank, u.id, u.url, u.depth, r.url, u.attempts, "  # noqa: S608 - a constant is put in
     "(SELECT b.generation FROM bodies b WHERE b.url = u.id AND b.body IS NOT NULL), "
     "EXISTS (SELECT 1 FROM pages p WHERE p.url = u.id AND p.line IS NOT NULL), t.payload, f.source, f.lastmod, f.title "
-    "FROM urls u LEFT JOIN referers r ON r.id = u.referer LEFT JOIN tasks t ON t.url = u.id "
-    "LEFT JOIN found f ON f.url = u.id "
-    'WHERE u.host = ? AND u."group" = ? AND u.state = 0 '  # 0: State.QUEUED, as in the index
+    f'FROM {_JOINS} WHERE u.host = ? AND u."group" = ? AND u.state = 0 '  # 0: State.QUEUED, as in the index
     "ORDER BY u.rank, u.id LIMIT ?"
 )
 
 
 class SqliteFrontier:
-    """One process at a time has the file (see job.py), so what was leased when it was opened is free again.
+    """Keeps a job's urls in its file; in memory only the place of the first url of each host and group.
 
-    Of each host and group only the place of the first url is kept in memory. `lease_seconds` and `max_leases` as in
-    Frontier.
+    One process at a time has the file (see job.py), so what was leased when it was opened is free again.
+    `lease_seconds` and `max_leases` as in Frontier.
     """
 
     def __init__(
@@ -48,11 +51,10 @@ class SqliteFrontier:
         self._lease_seconds = lease_seconds
         self._max_leases = max_leases
         self._clock = clock
-        self._hosts: dict[str, int] = {}
-        self._names: dict[int, str] = {}
-        self._groups: dict[str, int] = {"": 0}
-        self._group_names: dict[int, str] = {0: ""}
-        self._ranks: dict[int, int] = {}
+        self._hosts = NameTable("hosts")
+        self._groups = NameTable("groups")
+        self._groups.note(0, "")
+        self._priorities: dict[int, int] = {}  # by group
         self._heads: dict[_Queue, _Place] = {}  # no later than the first url that is queued
         self._deadlines: dict[str, float] = {}
         self._counts = dict.fromkeys(State, 0)
@@ -63,13 +65,13 @@ class SqliteFrontier:
         await self._database.run(self._open)
 
     async def add(self, tasks: Iterable[UrlTask]) -> int:
-        wanted = list(tasks)
-        return await self._database.run(lambda connection: self._add(connection, wanted)) if wanted else 0
+        given = list(tasks)
+        return await self._database.run(lambda connection: self._add(connection, given)) if given else 0
 
-    async def prefer(self, ranks: Mapping[str, int]) -> None:
-        wanted = dict(ranks)
-        if wanted:
-            await self._database.run(lambda connection: self._prefer(connection, wanted))
+    async def prefer(self, priorities: Mapping[str, int]) -> None:
+        given = dict(priorities)
+        if given:
+            await self._database.run(lambda connection: self._set_priorities(connection, given))
 
     async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None = None) -> list[Lease]:
         busy = dict(held)
@@ -94,84 +96,65 @@ class SqliteFrontier:
         return await self._database.run(lambda connection: self._release(connection, url))
 
     async def claim(self, url: str, by: str) -> bool:
-        return await self._database.run(lambda connection: self._claim(connection, url, by))
+        return await self._database.run(lambda connection: self._reserve(connection, url, by))
 
     def counts(self) -> Counts:
-        return Counts(
-            queued=self._counts[State.QUEUED],
-            leased=self._counts[State.LEASED],
-            done=self._counts[State.DONE],
-            dead=self._counts[State.DEAD],
-        )
+        return Counts(*(self._counts[state] for state in (State.QUEUED, State.LEASED, State.DONE, State.DEAD)))
 
     # Everything below runs on the database's thread.
 
     def _open(self, connection: JobConnection) -> None:
         self._generation = read_value(connection, "generation", 0)
-        self._hosts = {name: number for number, name in connection.execute("SELECT id, name FROM hosts")}
-        self._names = {number: name for name, number in self._hosts.items()}
+        for row in connection.execute("SELECT id, name FROM hosts"):
+            self._hosts.note(*row)
         leased = connection.execute("SELECT url FROM urls WHERE state = ?", (State.LEASED,)).fetchall()
         self._counts |= {
             State(state): count
             for state, count in connection.execute("SELECT state, count(*) FROM urls GROUP BY state")
         }
-        for number, name, rank in connection.execute("SELECT id, name, rank FROM groups"):
-            self._groups[name], self._group_names[number], self._ranks[number] = number, name, rank
+        for number, name, self._priorities[number] in connection.execute("SELECT id, name, rank FROM groups"):
+            self._groups.note(number, name)
         queued = connection.execute(
             'SELECT host, "group", min(rank) FROM urls WHERE state = 0 GROUP BY host, "group"'  # 0: State.QUEUED
         )
-        self._heads = {(host, group): (rank, _FIRST_OF_RANK) for host, group, rank in queued}
+        self._heads = {(host, group): (priority, _FIRST_ID) for host, group, priority in queued}
         for (url,) in leased:
             self._give_back(connection, url)
 
     def _add(self, connection: JobConnection, tasks: list[UrlTask]) -> int:
-        keys, rows, payloads, told = connection.keys, [], [], []
+        keys, rows, payloads, sources = connection.keys, [], [], []
         new: dict[int, int] = {}
         for task in tasks:
             key = url_key(task.url)
             known = new.get(key) or keys.find(key)
+            number = known or keys.next_number + len(new)
             if task.found is not None:
-                told.append((known or keys.next_number + len(new), task.found))
+                found = task.found
+                sources.append((number, SOURCES.index(found.source), found.lastmod, found.title))
             if known is not None:
                 continue
-            new[key] = keys.next_number + len(new)
-            host, referer = self._host(connection, task.host), self._referer_id(connection, task.referer)
-            group = self._group(connection, task.group)
-            rows.append((new[key], task.url, host, task.depth, referer, task.rank, group))
-            self._note_head((host, group), (task.rank, _FIRST_OF_RANK))
+            new[key] = number
+            host, referer = self._hosts.number(connection, task.host), self._referer_id(connection, task.referer)
+            group = self._groups.number(connection, task.group)
+            rows.append((number, task.url, host, task.depth, referer, task.rank, group))
+            self._note_head((host, group), (task.rank, _FIRST_ID))
             if task.payload is not None:
-                payloads.append((new[key], task.details().get("key"), task.payload))
+                payloads.append((number, task.details().get("key"), task.payload))
         connection.executemany(_INSERT, rows)
         if payloads:
             connection.executemany("INSERT INTO tasks VALUES (?, ?, ?)", payloads)
-        if told:
-            connection.executemany(_FOUND, [(at, SOURCES.index(f.source), f.lastmod, f.title) for at, f in told])
+        if sources:
+            connection.executemany(_FOUND, sources)
         keys.add(new)
         self._counts[State.QUEUED] += len(new)
         return len(new)
 
-    def _host(self, connection: JobConnection, name: str) -> int:
-        number = self._hosts.get(name)
-        if number is None:
-            number = connection.execute("INSERT INTO hosts (name) VALUES (?) RETURNING id", (name,)).fetchone()[0]
-            self._hosts[name] = number
-            self._names[number] = name
-        return number
-
-    def _group(self, connection: JobConnection, name: str) -> int:
-        number = self._groups.get(name)
-        if number is None:
-            number = connection.execute("INSERT INTO groups (name) VALUES (?) RETURNING id", (name,)).fetchone()[0]
-            self._groups[name] = number
-            self._group_names[number] = name
-        return number
-
-    def _prefer(self, connection: JobConnection, ranks: Mapping[str, int]) -> None:
-        numbered = {self._group(connection, name): rank for name, rank in ranks.items()}
+    def _set_priorities(self, connection: JobConnection, priorities: Mapping[str, int]) -> None:
+        numbered = {self._groups.number(connection, name): priority for name, priority in priorities.items()}
         connection.executemany(
-            "UPDATE groups SET rank = ? WHERE id = ?", [(rank, number) for number, rank in numbered.items()]
+            "UPDATE groups SET rank = ? WHERE id = ?", [(priority, number) for number, priority in numbered.items()]
         )
-        self._ranks.update(numbered)
+        self._priorities.update(numbered)
 
     def _referer_id(self, connection: JobConnection, url: str | None) -> int | None:
         if url is None:
@@ -191,15 +174,24 @@ class SqliteFrontier:
         self, connection: JobConnection, limit: int, held: Mapping[str, int], per_host: int, worst: int | None
     ) -> list[Lease]:
         self._expire(connection)
-        rows = self._best(
-            connection, limit, {host: per_host - held.get(name, 0) for name, host in self._hosts.items()}, worst
-        )
+        room = {host: per_host - held.get(name, 0) for name, host in self._hosts.number_of.items()}
+        rows = self._best(connection, limit, room, worst)
         deadline = self._clock() + self._lease_seconds
         leases = []
-        for (host, group), (rank, _id, url, depth, referer, attempts, generation, is_known, payload, *told) in rows:
-            task = UrlTask(
-                url, self._names[host], depth, referer, rank, self._group_names[group], payload, found=_found(*told)
-            )
+        for (host, group), (
+            priority,
+            _id,
+            url,
+            depth,
+            referer,
+            attempts,
+            generation,
+            is_known,
+            payload,
+            *found,
+        ) in rows:
+            names = self._hosts.name_of[host], self._groups.name_of[group]
+            task = UrlTask(url, names[0], depth, referer, priority, names[1], payload, _found(*found))
             leases.append(Lease(task, attempts + 1, generation == self._generation, bool(is_known)))
             self._deadlines[url] = deadline
         self._move(connection, [row[1] for _queue, row in rows], State.QUEUED, State.LEASED)
@@ -208,15 +200,15 @@ class SqliteFrontier:
     def _best(
         self, connection: JobConnection, limit: int, room: dict[int, int], worst: int | None
     ) -> list[tuple[_Queue, Any]]:
-        """The first urls of all queues together whose hosts have room. A queue's urls are read when its turn comes."""
+        """Choose the first urls of all queues whose hosts have room. A queue's urls are read when its turn comes."""
         turns = [(self._order(queue, place), queue) for queue, place in self._heads.items() if room[queue[0]] > 0]
         heapify(turns)
         ahead: dict[_Queue, deque[Any]] = {}
         rows: list[tuple[_Queue, Any]] = []
         while turns and len(rows) < limit:
-            (rank, *_place), queue = heappop(turns)
+            (priority, *_place), queue = heappop(turns)
             free = room[queue[0]]
-            if worst is not None and rank > worst:
+            if worst is not None and priority > worst:
                 break
             if free > 0 and queue in ahead:
                 rows.append((queue, ahead[queue].popleft()))
@@ -233,7 +225,7 @@ class SqliteFrontier:
         return rows
 
     def _order(self, queue: _Queue, place: _Place) -> tuple[int, int, int]:
-        return place[0] if place[0] <= FIRST else self._ranks.get(queue[1], 0), *place
+        return place[0] if place[0] <= FIRST else self._priorities.get(queue[1], 0), *place
 
     def _move(self, connection: JobConnection, ids: list[int], old: State, new: State) -> None:
         connection.executemany(f"UPDATE urls SET state = {new:d} WHERE id = ?", [(number,) for number in ids])  # noqa: S608 - a constant is put in
@@ -241,7 +233,7 @@ class SqliteFrontier:
         self._counts[new] += len(ids)
 
     def _leased(self, connection: JobConnection, url: str) -> Any | None:
-        """(id, host, rank, attempts, group) of a url that is leased."""
+        """Return (id, host, priority, attempts, group) of a url that is leased."""
         query = 'SELECT id, host, rank, attempts, "group" FROM urls WHERE id = ? AND state = ?'
         return connection.execute(query, (id_of(connection, url), State.LEASED)).fetchone()
 
@@ -258,18 +250,14 @@ class SqliteFrontier:
 
     def _release(self, connection: JobConnection, url: str) -> bool:
         row = self._leased(connection, url)
-        if row is None:
-            return False
-        self._requeue(connection, url, row)
-        return True
-
-    def _requeue(self, connection: JobConnection, url: str, row: Any) -> None:
-        number, host, rank, _attempts, group = row
-        self._move(connection, [number], State.LEASED, State.QUEUED)
+        if row is not None:
+            number, host, priority, _attempts, group = row
+            self._move(connection, [number], State.LEASED, State.QUEUED)
+            self._note_head((host, group), (priority, number))
         self._deadlines.pop(url, None)
-        self._note_head((host, group), (rank, number))
+        return row is not None
 
-    def _claim(self, connection: JobConnection, url: str, by: str) -> bool:
+    def _reserve(self, connection: JobConnection, url: str, by: str) -> bool:
         key, referer = url_key(url), self._referer_id(connection, by)
         number = connection.keys.find(key)
         if number is None:
@@ -289,23 +277,17 @@ class SqliteFrontier:
             self._give_back(connection, url)
 
     def _give_back(self, connection: JobConnection, url: str) -> None:
-        """A url whose holder is gone: to the queue, or to the dead letters when that happened too often."""
+        """Queue a url again whose holder is gone, or make it a dead letter when that happened too often."""
         row = self._leased(connection, url)
-        if row is None:
-            self._deadlines.pop(url, None)
-        elif row[3] < self._max_leases:
-            self._requeue(connection, url, row)
+        if row is None or row[3] < self._max_leases:
+            self._release(connection, url)
         else:
             self._ack(connection, url, self._lost(connection, url, row[3]))
 
     def _lost(self, connection: JobConnection, url: str, attempts: int) -> Outcome:
-        depth, referer, payload, *told = connection.execute(
-            "SELECT u.depth, r.url, t.payload, f.source, f.lastmod, f.title FROM urls u "
-            "LEFT JOIN referers r ON r.id = u.referer LEFT JOIN tasks t ON t.url = u.id "
-            "LEFT JOIN found f ON f.url = u.id WHERE u.id = ?",
-            (id_of(connection, url),),
-        ).fetchone()
-        line = UrlTask(url, "", depth, referer, payload=payload, found=_found(*told)).line()
+        query = f"SELECT u.depth, r.url, t.payload, f.source, f.lastmod, f.title FROM {_JOINS} WHERE u.id = ?"  # noqa: S608 - a constant is put in
+        depth, referer, payload, *found = connection.execute(query, (id_of(connection, url),)).fetchone()
+        line = UrlTask(url, "", depth, referer, payload=payload, found=_found(*found)).line()
         message = f"the crawl was taken down {attempts} times while it was read"
         line.error = PageError("fetch", "lost", message, attempts)
         return Outcome(line.as_line(), {}, is_dead=True)

@@ -1,4 +1,4 @@
-"""What outlives a crawl."""
+"""Files that outlive a crawl: a job's database, its folder, and the file of learned templates."""
 
 from llmcrawler.storage.database import Database
 from llmcrawler.storage.ledger import Ledger, Outcome, StoredBody, StoredPage

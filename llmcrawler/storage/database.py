@@ -1,4 +1,4 @@
-"""One SQLite file, worked on by one thread that gathers what it is asked to do into transactions."""
+"""One SQLite file, used by one thread that gathers pieces of work into transactions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 Work = Callable[[JobConnection], T]
 
 _MAX_GATHERED = 500
-# What goes wrong with one piece of work, and not with the file.
+# Errors of one piece of work, which leave the file usable.
 _WORK_ERRORS = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataError, sqlite3.NotSupportedError)
 
 
@@ -33,13 +33,13 @@ class _Task:
 
 
 class Database:
-    """Everything is done in the order in which it was asked for.
+    """Does pieces of work on the file in the order in which they were given.
 
     A commit survives the end of the process (kill -9) at once. It survives a power cut when the disk was told to write
-    it, which is done once in `sync_seconds`; 0: with every commit. What a power cut takes away is always the newest.
+    it, which is done once in `sync_seconds`; 0: with every commit. A power cut loses the newest commits only.
 
     The first error of the disk ends it: `on_failure` is called once, on the event loop, and all later work raises
-    StorageFailed. What was committed before stays.
+    StorageFailed. Earlier commits stay.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Database:
         self._has_unsynced = False
 
     async def run(self, work: Work[T]) -> T:
-        """What `work` returns, after the commit. Raises what `work` raises, and StorageFailed."""
+        """Return what `work` returns, after the commit. Raises what `work` raises, and StorageFailed."""
         if self.failure is not None:
             raise self.failure
         if self._is_closed:
@@ -73,12 +73,12 @@ class Database:
         return await future
 
     def post(self, work: Work[object]) -> None:
-        """The same for who does not wait for it. Its errors are those of the file."""
+        """Queue work without waiting for it. Its errors count as errors of the file."""
         if self.failure is None and not self._is_closed:
             self._put(_Task(work, None))
 
     async def close(self) -> None:
-        """Do what was asked for, and write it to the disk."""
+        """Finish all work, write it to the disk, and close the file."""
         if self._thread is not None:
             self._queue.put(None)
             await asyncio.to_thread(self._thread.join)
@@ -106,7 +106,7 @@ class Database:
                 self._transact([_Task(_touch, None)], sync=True)
 
     def _gather(self) -> tuple[list[_Task], bool]:
-        """What waits, at least one task but when it is time to sync; False at the end."""
+        """Return the tasks that wait (none when it is time to sync), and False at the end."""
         tasks: list[_Task] = []
         try:
             first = self._queue.get(timeout=self._sync_seconds if self._has_unsynced else None)
@@ -129,7 +129,7 @@ class Database:
             for task in tasks:
                 self._do(task)
             self._connection.execute("COMMIT")
-        except Exception as error:  # noqa: BLE001 (who waits must hear of it; the thread goes on to say so)
+        except Exception as error:  # noqa: BLE001 (callers that wait must get it; the thread goes on to fail later work)
             self._fail(error, tasks)
             return
         self._has_unsynced = not sync
@@ -176,7 +176,7 @@ class Database:
 def _settle(tasks: list[_Task]) -> None:
     for task in tasks:
         assert task.future is not None
-        if task.future.done():  # who waited for it was cancelled
+        if task.future.done():  # its caller was cancelled
             continue
         if task.error is not None:
             task.future.set_exception(task.error)
@@ -185,5 +185,5 @@ def _settle(tasks: list[_Task]) -> None:
 
 
 def _touch(connection: JobConnection) -> None:
-    # A commit that changes nothing writes nothing, and so would not have the disk write what came before.
+    # A commit without a change writes nothing, and so would not make the disk write what came before.
     connection.execute("INSERT OR REPLACE INTO job VALUES ('synced', ?)", (str(time.time()),))

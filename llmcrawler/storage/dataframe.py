@@ -11,23 +11,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from llmcrawler.storage.keys import JobConnection
-from llmcrawler.storage.ledger import STAGES
 from llmcrawler.storage.schema import State
-from llmcrawler.storage.status import job_status, reading, stage_order
+from llmcrawler.storage.status import job_status, known_stages, reading
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_Column = tuple[str, str, str]  # name, what it is made of in SQL, pandas type
-_Values = list[tuple[Any, ...]]  # of some rows, by column
-
+_Column = tuple[str, str, str]  # name, its source in SQL, pandas type
 _ROWS_AT_ONCE = 20_000
-_STATES = {int(state): state.name.lower() for state in State}
+_STATE_NAME = f"CASE u.state {' '.join(f'WHEN {state:d} THEN {state.name.lower()!r}' for state in State)} END"
 _URL_COLUMNS: tuple[_Column, ...] = (
     ("url", "u.url", "object"),
     ("host", "h.name", "object"),
     ("depth", "u.depth", "int64"),
-    ("state", "u.state", "object"),
+    ("state", _STATE_NAME, "object"),
     ("attempts", "u.attempts", "int64"),
     ("http_status", "p.status", "Int64"),
     ("page_type", "p.page_type", "object"),
@@ -47,11 +44,11 @@ _FROM = "urls u LEFT JOIN hosts h ON h.id = u.host LEFT JOIN pages p ON p.url = 
 
 
 def read_status(jobdir: str | PathLike[str]) -> pd.DataFrame:
-    """One row for each url of the job, in the order in which they were found, also while a crawl is running.
+    """Return one row for each url of the job, in the order in which they were found, also while a crawl is running.
 
     Columns: url, host, depth, state (queued, leased, done, dead; seen: a redirect's target), attempts, http_status,
     page_type, error_stage, error_kind, error, finished, and of each stage (fetch, content, classify, record, and your
-    own) STAGE_status, _error, _attempts, _started, _seconds. Moments are in UTC. What is not known is missing (NA).
+    own) STAGE_status, _error, _attempts, _started, _seconds. Moments are in UTC. Unknown values are NA.
 
     Raises ImportError without pandas, and llmcrawler.errors.ConfigError where there is no job.
     """
@@ -60,12 +57,15 @@ def read_status(jobdir: str | PathLike[str]) -> pd.DataFrame:
     except ImportError as error:
         raise ImportError("read_status needs pandas: pip install pandas") from error
     with reading(Path(jobdir)) as connection:
-        stages = _stages(connection)
-        layout = _layout(stages)
+        stages = known_stages(connection)
+        per_stage = [
+            (f"{stage}_{name}", f"s{n}.{name}", kind) for n, stage in enumerate(stages) for name, kind in _STAGE_COLUMNS
+        ]
+        layout = [*_URL_COLUMNS, *per_stage]
         (count,) = connection.execute("SELECT count(*) FROM urls").fetchone()
         whole = [_blank(pd, kind, count) for _name, _source, kind in layout]
         at = 0
-        for columns in _columns(connection, stages, layout):
+        for columns in _portions(connection, stages, layout):
             for values, column in zip(columns, whole, strict=True):
                 column[at : at + len(values)] = values
             at += len(columns[0])
@@ -74,50 +74,33 @@ def read_status(jobdir: str | PathLike[str]) -> pd.DataFrame:
 
 
 def status_summary(jobdir: str | PathLike[str]) -> dict[str, Any]:
-    """What `scrapy status JOBDIR --json` prints: the fields of llmcrawler.storage.status.JobStatus as plain values.
+    """Return what `scrapy status JOBDIR --json` prints: the fields of storage.status.JobStatus as plain values.
 
     Raises llmcrawler.errors.ConfigError where there is no job.
     """
     return job_status(Path(jobdir), time.time()).as_dict()
 
 
-def _stages(connection: JobConnection) -> list[str]:
-    found = {name for (name,) in connection.execute("SELECT DISTINCT stage FROM stages")}
-    return stage_order(found.union(STAGES))
-
-
-def _layout(stages: list[str]) -> list[_Column]:
-    per_stage = [
-        (f"{stage}_{name}", f"s{number}.{name}", kind)
-        for number, stage in enumerate(stages)
-        for name, kind in _STAGE_COLUMNS
-    ]
-    return [*_URL_COLUMNS, *per_stage]
-
-
-def _columns(connection: JobConnection, stages: list[str], layout: list[_Column]) -> Iterator[_Values]:
-    """Some thousand rows at a time, by column. Most texts are a few that come again and again: one of each is kept."""
+def _portions(connection: JobConnection, stages: list[str], layout: list[_Column]) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield some thousand rows at a time, by column. Texts that repeat are shared, as most are a few that come
+    often.
+    """
     joins = [
         f" LEFT JOIN stages s{number} ON s{number}.url = u.id AND s{number}.stage = ?" for number in range(len(stages))
     ]
     sources = ", ".join(source for _name, source, _kind in layout)
     cursor = connection.execute(f"SELECT {sources} FROM {_FROM}{''.join(joins)} ORDER BY u.id", stages)  # noqa: S608 - names of columns
     texts: dict[Any, Any] = {}
+    repeats = [kind == "object" and name != "url" for name, _source, kind in layout]
     while rows := cursor.fetchmany(_ROWS_AT_ONCE):
         yield [
-            _folded(name, kind, column, texts)
-            for (name, _source, kind), column in zip(layout, zip(*rows, strict=True), strict=True)
+            tuple(map(texts.setdefault, column, column)) if repeat else column
+            for repeat, column in zip(repeats, zip(*rows, strict=True), strict=True)
         ]
 
 
-def _folded(name: str, kind: str, values: tuple[Any, ...], texts: dict[Any, Any]) -> tuple[Any, ...]:
-    if name == "state":
-        return tuple(map(_STATES.__getitem__, values))
-    return tuple(map(texts.setdefault, values, values)) if kind == "object" and name != "url" else values
-
-
 def _blank(pd: Any, kind: str, count: int) -> Any:
-    """A column to be filled. Parts that are joined in the end would take the memory of all of it once more."""
+    """Return a column to be filled, as joining parts in the end would take twice the memory."""
     if kind == "Int64":
         return pd.arrays.IntegerArray(np.zeros(count, "int64"), np.ones(count, "bool"))
     return np.empty(count, "float64" if kind == "moment" else kind)

@@ -1,4 +1,4 @@
-"""The files that a job writes its lines to. A run that goes on writes all lines again, so it takes back the others'."""
+"""The feed files of a job. A resumed run writes all lines again, so the lines of earlier runs are cut off first."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ logger = logging.getLogger(__name__)
 
 
 def remember(connection: sqlite3.Connection, path: Path, offset: int, place: os.stat_result) -> None:
-    """A feed's file was opened, with `offset` bytes in it that are not of this job."""
+    """Note that a feed's file was opened, with `offset` bytes in it that are not of this job."""
     connection.execute(
         "INSERT OR REPLACE INTO feeds VALUES (?, ?, ?, ?)", (str(path), offset, place.st_dev, place.st_ino)
     )
 
 
 def take_back(connection: sqlite3.Connection, feeds: Iterable[str] | None = None) -> None:
-    """Cut the files back to what they held before the job. One that is not the same file any more is left alone.
-    `feeds`: only the files that these uris may be written to; others are whole.
+    """Cut the files back to what they held before the job, but leave alone those that have been replaced since.
+    `feeds`: cut only files that these uris may name.
     """
     wanted = None if feeds is None else [_pattern_of(uri) for uri in feeds]
     for name, offset, device, inode in connection.execute("SELECT path, offset, device, inode FROM feeds").fetchall():
@@ -48,7 +48,7 @@ def take_back(connection: sqlite3.Connection, feeds: Iterable[str] | None = None
 
 
 def _pattern_of(uri: str) -> re.Pattern[str]:
-    """Of the absolute paths that its placeholders may make of it."""
+    """Return the pattern of the absolute paths that a feed uri with placeholders may name."""
     parts = urlsplit(uri)
     path = Path(unquote(parts.path) if parts.scheme == "file" else uri).absolute()
     return re.compile(".*".join(map(re.escape, _PLACEHOLDER.split(str(path)))), re.DOTALL)

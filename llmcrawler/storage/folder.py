@@ -1,4 +1,4 @@
-"""A job's folder (JOBDIR): the names of its files, and who has it."""
+"""A job's folder (JOBDIR): the names of its files, and its lock."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from llmcrawler.errors import ConfigError, JobBusy
 JOB_FILE: Final = "crawl.sqlite"
 LOCK_FILE: Final = "crawl.lock"
 
-_PATIENCE_SECONDS = 0.3  # who only looks whether a crawl is running has the lock for a moment
+_PATIENCE_SECONDS = 0.3  # is_locked holds the lock for a moment
 
 
 def lock_folder(folder: Path, cure: str = "wait for its end, or name another") -> FileLock:
-    """Have the folder until the lock is released. Raises JobBusy where a crawl has it."""
+    """Lock the folder until the lock is released. Raises JobBusy where another crawl holds it."""
     lock = FileLock(folder / LOCK_FILE)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -29,7 +29,7 @@ def lock_folder(folder: Path, cure: str = "wait for its end, or name another") -
 
 
 def is_locked(folder: Path) -> bool | None:
-    """Whether a crawl has the folder now; None where that cannot be told, for it is another user's."""
+    """Tell whether a crawl has the folder now; None where the lock is another user's and cannot be read."""
     if not (folder / LOCK_FILE).exists():
         return False
     try:

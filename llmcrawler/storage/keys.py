@@ -1,4 +1,4 @@
-"""Which urls a job knows, and under which number."""
+"""The keys by which a job finds the numbers of its urls."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _GATHERED_SHARE = 50
 
 
 def url_key(url: str) -> int:
-    """64 bits that stand for a normalised url: among ten million urls two share theirs once in 370,000 crawls."""
+    """Hash a normalised url to 64 bits: among ten million urls two collide once in 370,000 crawls."""
     digest = blake2b(dedup_key(url).encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 
 
 class UrlKeys:
-    """Of one connection, and used by its thread alone. What is gathered is found again in `urls` after a crash: its
-    numbers are those after the last one in `keys`.
+    """The keys of one connection, used by its thread alone. New keys are gathered in memory; after a crash they are
+    made again from `urls`, where their numbers follow the last one in `keys`.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -41,7 +41,7 @@ class UrlKeys:
         return number
 
     def add(self, numbers: Mapping[int, int]) -> None:
-        """Urls that are in `urls` by now: key -> number, the next ones."""
+        """Add the keys of urls that were just inserted: key -> number, counting on from `next_number`."""
         self._gathered.update(numbers)
         self.next_number += len(numbers)
         if len(self._gathered) >= min(max(_MIN_GATHERED, self.next_number // _GATHERED_SHARE), _MAX_GATHERED):
@@ -51,7 +51,7 @@ class UrlKeys:
 
 
 class JobConnection(sqlite3.Connection):
-    """To a job's file."""
+    """A connection to a job's file."""
 
     _keys: UrlKeys | None = None
 

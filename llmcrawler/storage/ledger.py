@@ -1,4 +1,4 @@
-"""What became of every url: its line, the runs of its stages, and the body that it was read from."""
+"""The ledger of a job: of every url its feed line, the runs of its stages, and the body that it was read from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from llmcrawler.storage.schema import AGAIN, State
 
 STAGES: Final = ("fetch", "content", "classify", "record")  # and then the user's own
 
-# Names of values of the job: what its runs have spent on the model, and what was planned (planning.Plan.to_json).
+# Names of values in the job table: what its runs have spent on the model, and the plan (planning.Plan.to_json).
 SPENT: Final = "llm_spent"
 PLAN: Final = "plan"
 
@@ -27,8 +27,8 @@ _LINES_AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class StoredBody:
-    """What the server sent, unpacked; `body` is None where it is not kept. `fetched_at` is ISO 8601. `change`: against
-    the last time (changes.py), of a crawl that refreshes.
+    """A response, unpacked; `body` is None where it is not kept. `fetched_at` is ISO 8601. `change` compares it with
+    the response before (changes.py), in a crawl that refreshes.
     """
 
     url: str
@@ -46,7 +46,7 @@ class StoredBody:
 
 @dataclass(frozen=True, slots=True)
 class StoredPage:
-    """A page on its way: what is known of it from before."""
+    """A page that is still on its way, as earlier runs have left it."""
 
     body: StoredBody | None
     line: dict[str, Any] | None
@@ -55,7 +55,7 @@ class StoredPage:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A page's end. `line` is what the feed shows, None for a page that a pipeline dropped; `is_dead`: it could not be
+    """The end of a page. `line` is its feed item, None for a page that a pipeline dropped; `is_dead`: it could not be
     fetched.
     """
 
@@ -65,8 +65,8 @@ class Outcome:
 
 
 class Ledger:
-    """The tables of pages, of one crawl. `keep_bodies`: for stages that run again, else only until the page's place
-    among the templates is safe.
+    """Writes and reads the pages of one crawl. Bodies are kept for stages that run again; without `keep_bodies` only
+    until the page's place among the templates is saved.
     """
 
     def __init__(self, database: Database, *, keep_bodies: bool = True) -> None:
@@ -74,18 +74,18 @@ class Ledger:
         self._keep_bodies = keep_bodies
 
     async def keep_body(self, url: str, body: StoredBody, fetch: StageRun | None = None) -> None:
-        """And that it was fetched: with this the page need not be asked of the site again."""
+        """Store a response and its fetch: from here on the page need not be fetched again."""
         # Compressed on the database's thread; zlib lets others run meanwhile.
         await self._database.run(lambda connection: _write_body(connection, url, body, fetch))
 
     def keep_progress(self, url: str, line: Mapping[str, Any], stages: Mapping[str, StageRun]) -> None:
-        """What a page that is still on its way has cost so far."""
+        """Store the line and stages so far of a page that is still on its way, without waiting."""
         text = json.dumps(line, ensure_ascii=False)
         runs = dict(stages)
         self._database.post(lambda connection: _write_progress(connection, url, text, runs))
 
     async def keep_stage(self, url: str, name: str, run: StageRun) -> None:
-        """One run of a stage, which outlasts the end of this process."""
+        """Store one run of a stage so that it outlasts the end of this process."""
 
         def keep(connection: JobConnection) -> None:
             url_id = id_of(connection, url)
@@ -95,7 +95,7 @@ class Ledger:
         await self._database.run(keep)
 
     async def note_unchanged(self, url: str) -> None:
-        """The body of an earlier generation is that of this one too."""
+        """Mark the stored body of an earlier generation as the body of this one too."""
         query = "UPDATE bodies SET generation = ?, change = 'unchanged' WHERE url = ?"
 
         def note(connection: JobConnection) -> None:
@@ -104,7 +104,7 @@ class Ledger:
         await self._database.run(note)
 
     async def bodies(self, limit: int) -> list[tuple[str, StoredBody]]:
-        """Some pages of the job, from all over it, with their bodies."""
+        """Return up to `limit` bodies of pages from all over the job, each with its url."""
         return await self._database.run(lambda connection: read_bodies(connection, limit))
 
     async def page(self, url: str) -> StoredPage:
@@ -114,24 +114,24 @@ class Ledger:
         return await self._database.run(_last_seq)
 
     async def tried_count(self) -> int:
-        """Pages that are at their end after a fetch; a map has lines without one."""
+        """Count the pages that ended after a fetch; a map has lines without one."""
         query = "SELECT count(*) FROM pages WHERE seq IS NOT NULL AND (status IS NOT NULL OR error_kind IS NOT NULL)"
         return await self._database.run(lambda connection: int(connection.execute(query).fetchone()[0]))
 
     async def note_learned(self, seq: int) -> None:
-        """What was learned of the pages up to here is safe."""
+        """Note that what was learned of the pages up to `seq` is saved."""
         await self._database.run(lambda connection: self._write_learned(connection, seq))
 
     async def lines(self, after: int, until: int) -> list[tuple[int, dict[str, Any]]]:
-        """The next lines of the feed, with their seq, which is in (after, until]."""
+        """Return the next lines of the feed, each with its seq, which is in (after, until]."""
         return await self._database.run(lambda connection: read_lines(connection, after, until, _LINES_AT_ONCE))
 
     async def keep(self, spent: Mapping[str, float]) -> None:
-        """What the crawl has spent on the model, over all its runs. It outlasts the end of this process."""
+        """Store what the crawl has spent on the model over all its runs; it outlasts the end of this process."""
         await self._database.run(lambda connection: write_value(connection, SPENT, dict(spent)))
 
     def note(self, spent: Mapping[str, float]) -> None:
-        """The same for who does not wait for it."""
+        """Store what the crawl has spent on the model, without waiting."""
         self._database.post(lambda connection: write_value(connection, SPENT, dict(spent)))
 
     def _write_learned(self, connection: JobConnection, seq: int) -> None:
@@ -152,7 +152,7 @@ def write_value(connection: JobConnection, name: str, value: Any) -> None:
 
 
 def write_outcome(connection: JobConnection, url_id: int, outcome: Outcome) -> None:
-    """The end of a page; the caller sees to the state of its url in the same transaction."""
+    """Write the end of a page; the caller sets the state of its url in the same transaction."""
     line = outcome.line or {}
     error = line.get("error") or {}
     connection.execute(
@@ -215,8 +215,8 @@ def id_of(connection: JobConnection, url: str) -> int | None:
 
 
 def return_to_queue(connection: JobConnection, url_ids: Sequence[int], forget_stages: Iterable[str] = ()) -> None:
-    """Pages that are done, or dead, are to be gone through again, before all other urls; what they had is kept until
-    then.
+    """Queue pages that are done or dead once more, before all other urls. Their lines and bodies are kept until then;
+    `forget_stages` run again.
     """
     stages = list(forget_stages)
     for start in range(0, len(url_ids), 500):
@@ -283,7 +283,7 @@ def _body_of(url: str, row: Sequence[Any]) -> StoredBody:
 
 def _write_progress(connection: JobConnection, url: str, line: str, stages: Mapping[str, StageRun]) -> None:
     url_id = id_of(connection, url)
-    if url_id is None:  # a page of the user's own making
+    if url_id is None:  # a page that the user's own code has made
         return
     connection.execute(
         "INSERT INTO pages (url, line) VALUES (?, ?) ON CONFLICT (url) DO UPDATE SET line = excluded.line",

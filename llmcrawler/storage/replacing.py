@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole or not at all."""
+"""Replaces files as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 
 def temporary_of(path: Path) -> Path:
-    """Where the new content is gathered: beside the file, so that one rename puts it in place."""
+    """Return the path for new content: beside the file, so that one rename puts it in place."""
     target = path.resolve()  # a link stays a link
     return target.with_name(f".{target.name}.tmp")
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """It keeps its mode. Raises OSError, and leaves it as it was, where the disk does not take all. Two at once would
-    use one temporary file.
+    """Replace a file's content and keep its mode. Raises OSError and leaves it as it was where the disk does not take
+    all. Not for two calls at once, which would use one temporary file.
     """
     target, temporary = path.resolve(), temporary_of(path)
     try:

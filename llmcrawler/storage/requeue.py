@@ -1,4 +1,4 @@
-"""Bring pages of a job back to its queue: dead letters, and pages of which a stage failed."""
+"""Requeues pages of a job: dead letters, and pages of which a stage failed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from llmcrawler.storage.folder import JOB_FILE, lock_folder
 from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import STAGES, id_of, read_value, return_to_queue, write_value
 from llmcrawler.storage.schema import State, open_job_file, read_job_file, refusal
-from llmcrawler.storage.status import stage_order
+from llmcrawler.storage.status import known_stages
 from llmcrawler.urls import normalise_with_route
 
 _RAN = "EXISTS (SELECT 1 FROM stages s WHERE s.url = u.id AND {})"
@@ -26,9 +26,11 @@ _HAS_FAILED = f"(p.error_stage IS NOT NULL OR {_FAILED.format('1')})"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which pages: those that fit all that is given. `dead`: dead letters; `failed`: pages of which a stage failed; of
-    neither or both: these two. `is_forced`: also pages of which nothing failed. In kinds and urls "*" stands for any
-    characters. `stages`: the one that failed, or that is to run again. `keys`: the tasks of these names.
+    """The pages to requeue: those that fit all conditions that are given.
+
+    `dead`: dead letters; `failed`: pages of which a stage failed; both by default. `is_forced`: also pages of which
+    nothing failed. `kinds` are kinds of errors; in kinds and urls "*" stands for any characters. `stages`: those that
+    failed, or that are to run again. `keys`: the names of tasks.
     """
 
     dead: bool = False
@@ -45,9 +47,11 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Requeued:
-    """How many pages are to be fetched, or gone through again from their stored bodies. Of the urls that were named:
-    how many were `waiting` anyway, how many `unfit` (nothing of them failed, or not what was chosen, or they redirect),
-    and those that are `unknown` to the job. `spider` and `arguments` are of the crawl that has to be run next.
+    """How many pages are to be fetched again, and how many run again from their stored bodies.
+
+    Of the urls that were named: how many were `waiting` anyway, how many `unfit` (nothing of them failed, or not what
+    was chosen, or they redirect), and those that are `unknown` to the job. `spider` and `arguments` are those of the
+    crawl that has to be run next.
     """
 
     fetched: int
@@ -60,7 +64,10 @@ class Requeued:
 
 
 def requeue(folder: Path, choice: Choice) -> Requeued:
-    """Raises ConfigError where there is no job, a crawl is running in it, nothing is chosen, or a stage is unknown."""
+    """Requeue the chosen pages of a job.
+
+    Raises ConfigError where there is no job, a crawl is running in it, nothing is chosen, or a stage is unknown.
+    """
     if not choice:
         raise ConfigError("nothing is chosen: name urls, or --dead, --failed, --kind, --stage")
     with _writing(folder) as connection:
@@ -70,7 +77,7 @@ def requeue(folder: Path, choice: Choice) -> Requeued:
         waiting, unfit = _left_out(connection)
         fetched, rerun = _return(connection)
         if fetched or rerun:
-            # Not finished, so that what the pages lead to is followed.
+            # Not finished any more, so that links of the pages are followed.
             write_value(connection, "state", "interrupted")
             write_value(connection, "reason", "requeued")
         spider, arguments = read_value(connection, "spider"), read_value(connection, "arguments", {})
@@ -79,9 +86,9 @@ def requeue(folder: Path, choice: Choice) -> Requeued:
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[JobConnection]:
-    """One transaction, while nobody else has the job."""
+    """Lock the job, and give a connection within one transaction."""
     path = folder / JOB_FILE
-    read_job_file(path).close()  # who has none shall not get one
+    read_job_file(path).close()  # raises where there is no job, before the lock makes a folder
     with lock_folder(folder, "stop it, or wait for its end"), closing(open_job_file(path)) as connection:
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -93,7 +100,7 @@ def _writing(folder: Path) -> Iterator[JobConnection]:
 
 
 def bring_back(connection: JobConnection, choice: Choice) -> None:
-    """In a transaction of the caller's, who has the job."""
+    """Requeue the chosen pages, in a transaction of the caller, which holds the job's lock."""
     _make_room(connection)
     connection.executemany(
         "INSERT OR IGNORE INTO named SELECT url FROM tasks WHERE name = ?", [(key,) for key in choice.keys]
@@ -105,7 +112,7 @@ def bring_back(connection: JobConnection, choice: Choice) -> None:
 
 
 def park(connection: JobConnection, keys: Iterable[str]) -> None:
-    """Of what waits only the tasks of these names are for the next run; with none, all of it is."""
+    """Park all waiting urls but the tasks of these names; without names, park none."""
     connection.execute("UPDATE urls SET state = ? WHERE state = ?", (State.QUEUED, State.PARKED))
     names = json.dumps(list(keys))
     if names != "[]":
@@ -122,16 +129,15 @@ def _make_room(connection: JobConnection) -> None:
 
 
 def _check_stages(connection: JobConnection, wanted: tuple[str, ...]) -> None:
-    if not wanted or set(wanted) <= set(STAGES):
+    if set(wanted) <= set(STAGES):
         return
-    known = stage_order({*STAGES, *(name for (name,) in connection.execute("SELECT DISTINCT stage FROM stages"))})
-    unknown = set(wanted) - set(known)
-    if unknown:
+    known = known_stages(connection)
+    if unknown := set(wanted) - set(known):
         raise ConfigError(f"no page has been through a stage {min(unknown)!r}; there are: {', '.join(known)}")
 
 
 def _name(connection: JobConnection, urls: Iterable[str]) -> tuple[str, ...]:
-    """Fills `named`. What comes back is in the job under no spelling."""
+    """Fill `named`, and return the urls that the job does not know in any spelling."""
     unknown = []
     for url in urls:
         if "*" in url:
@@ -148,7 +154,7 @@ def _name(connection: JobConnection, urls: Iterable[str]) -> tuple[str, ...]:
 
 
 def _choose(connection: JobConnection, choice: Choice) -> None:
-    """Fills `chosen`: whether a page is fetched, else what ran since when is to run again."""
+    """Fill `chosen`: whether a page is fetched again, else since which moment its stages are to run again."""
     of_stage = f"s.stage IN ({_marks(choice.stages)})" if choice.stages else "1"
     conditions, values = _conditions(choice)
     connection.execute(
@@ -173,7 +179,7 @@ def _choose(connection: JobConnection, choice: Choice) -> None:
 
 
 def _conditions(choice: Choice) -> tuple[str, list[str]]:
-    """SQL on `urls u` and `pages p`, and the values for its question marks."""
+    """Return a condition in SQL on `urls u` and `pages p`, and the values for its question marks."""
     either = choice.dead == choice.failed
     states = ["u.state = 3"] * (choice.dead or either)  # 2 and 3: State.DONE and State.DEAD
     states += ["u.state = 2" if choice.is_forced else f"u.state = 2 AND {_HAS_FAILED}"] * (choice.failed or either)
@@ -193,7 +199,7 @@ def _conditions(choice: Choice) -> tuple[str, list[str]]:
 
 
 def _left_out(connection: JobConnection) -> tuple[int, int]:
-    """(waiting, unfit) of those named."""
+    """Count those of the named urls that are not chosen, as (waiting, unfit)."""
     rows = connection.execute(
         "SELECT u.state IN (0, 1), count(*) FROM named JOIN urls u ON u.id = named.id"
         " WHERE u.id NOT IN (SELECT id FROM chosen) GROUP BY 1"
@@ -204,10 +210,10 @@ def _left_out(connection: JobConnection) -> tuple[int, int]:
 
 def _return(connection: JobConnection) -> tuple[int, int]:
     fetched = "SELECT id FROM chosen WHERE is_fetched"
-    # A body of an earlier generation is not taken for the page, but a crawl that refreshes compares with it.
+    # The page is not read from a body of an earlier generation, but a crawl that refreshes compares with it.
     connection.execute(f"UPDATE bodies SET generation = generation - 1 WHERE url IN ({fetched})")  # noqa: S608 - a constant
     connection.execute(f"DELETE FROM stages WHERE url IN ({fetched})")  # noqa: S608 - a constant
-    # What was no success runs again in any case, and its attempts count on.
+    # Stages without success run again in any case, and their attempts count on.
     connection.execute(
         "DELETE FROM stages WHERE status = 'success' AND (url, stage) IN (SELECT s.url, s.stage FROM chosen c"
         " JOIN stages s ON s.url = c.id WHERE NOT c.is_fetched AND s.started >= c.since)"
@@ -222,5 +228,5 @@ def _marks(values: tuple[str, ...]) -> str:
 
 
 def _glob(pattern: str) -> str:
-    """SQLite's pattern for one in which only "*" is special; urls are full of question marks."""
+    """Return SQLite's pattern for one in which only "*" is special, as urls are full of question marks."""
     return "".join(f"[{one}]" if one in "?[" else one for one in pattern)

@@ -1,4 +1,4 @@
-"""What each run of a job came to: its figures, and how it went over time."""
+"""The runs of a job: their figures, and their course over time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Run:
 
 
 def write_run(connection: JobConnection, run: Run) -> None:
-    """In place of what was said of this run before."""
+    """Write a run in place of its earlier figures, and drop the oldest runs."""
     connection.execute(
         "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?)",
         (run.number, run.started, run.ended, run.reason, _text(run.figures), _text(run.timeline)),
@@ -36,7 +36,7 @@ def write_run(connection: JobConnection, run: Run) -> None:
 
 
 def read_runs(connection: JobConnection) -> list[Run]:
-    """Oldest first."""
+    """Return the runs that are kept, oldest first."""
     rows = connection.execute("SELECT number, started, ended, reason, figures, timeline FROM runs ORDER BY number")
     return [
         Run(number, started, ended, reason, json.loads(figures), json.loads(timeline))

@@ -1,4 +1,4 @@
-"""The tables of a job's file, and who may open it."""
+"""The tables of a job's file, and the checks before it is opened."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ AGAIN: Final = -2  # the rank of urls that an earlier run had: they go out befor
 
 
 class State(IntEnum):
-    """Of a url."""
+    """The state of a url."""
 
     QUEUED = 0
     LEASED = 1
     DONE = 2  # its line is in `pages`
     DEAD = 3  # the same, and the line says why it could not be fetched
-    SEEN = 4  # a redirect's target, `referer` is who was redirected: it has no line of its own
+    SEEN = 4  # a redirect's target, reserved for the url in `referer`: it has no line of its own
     PARKED = 5  # not of this run, which is for the tasks of other keys
 
 
-# groups: of urls that go out together, and the rank that they have now; urls of the group 0 have no name
-# urls:   one row for all that is known of a url while it waits; a million of them is nothing unusual
-# keys:   by which a url is found in `urls`, but for the newest ones (keys.py)
-# pages:  what became of a url. `seq`: the order of the ends; null while the page is on its way
-#         `ends`: so that status need not read all lines
-# bodies: what the server sent, for stages that run again. `generation` counts the refreshes of the job
+# groups: of urls that go out together, with their present priority; urls of the group 0 have no name
+# urls:   one row for each url while it waits; a million of them is nothing unusual
+# keys:   hashes by which urls are found, but for the newest ones (keys.py)
+# pages:  the ends of urls. `seq`: the order of the ends; null while the page is on its way
+#         `ends`: an index by which status need not read all lines
+# bodies: responses, for stages that run again. `generation` counts the refreshes of the job
 # stages: one row for each stage that a page went through
-# tasks:  of a url that is no plain GET: what else makes up the request, as JSON, and the user's name for it
-# found:  of a map: where a url was found, and what is said of it there
-# runs:   what each run of the job came to, for the report
+# tasks:  for urls that are no plain GET: the rest of the request as JSON, and the user's name for it
+# found:  for the urls of a map: where each was found, with its date and title there
+# runs:   figures of each run of the job, for the report
 # feeds:  files that this job writes its lines to, and their size before
 _TABLES = """
 CREATE TABLE job (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -114,9 +114,10 @@ CREATE TABLE feeds (path TEXT PRIMARY KEY, offset INTEGER NOT NULL, device INTEG
 
 
 def check_job_file(path: Path, *, is_whole: bool = False, with_content: bool = False) -> None:
-    """Raises ConfigError for a file that is damaged, of another program, or of another version. Changes nothing.
-    `is_whole`: who asks takes that for granted, and comes across damage when reading. `with_content`: lines and bodies
-    are looked at too.
+    """Raise ConfigError for a file that is damaged, of another program, or of another version. Changes nothing.
+
+    `is_whole` skips the search for damage, which then shows when it is read. `with_content` checks lines and bodies
+    too.
     """
     if not path.exists() or path.stat().st_size == 0:
         return
@@ -138,8 +139,8 @@ def check_job_file(path: Path, *, is_whole: bool = False, with_content: bool = F
 
 
 def open_job_file(path: Path) -> JobConnection:
-    """A connection that any thread may use, one at a time. Raises ConfigError as `check_job_file` does, and where the
-    file cannot be made.
+    """Open or create a job's file; any one thread at a time may use the connection. Raises ConfigError as
+    `check_job_file` does, and where the file cannot be made.
     """
     check_job_file(path)
     try:
@@ -156,7 +157,7 @@ def open_job_file(path: Path) -> JobConnection:
 
 
 def holds_job(path: Path) -> bool:
-    """Whether there is something to read. Raises ConfigError as `check_job_file` does."""
+    """Tell whether the file has a job in it. Raises ConfigError as `check_job_file` does."""
     check_job_file(path, is_whole=True)
     if not path.exists() or path.stat().st_size == 0:
         return False
@@ -165,8 +166,8 @@ def holds_job(path: Path) -> bool:
 
 
 def read_job_file(path: Path) -> JobConnection:
-    """For who only looks, also while a crawl is running. Raises ConfigError; damage within the file shows when it is
-    read.
+    """Open a job's file for reading, also while a crawl is running. Raises ConfigError where there is none; damage
+    within the file shows when it is read.
     """
     if not holds_job(path):
         raise ConfigError(f"{path}: there is no such file: no crawl with this JOBDIR has been started")
@@ -178,8 +179,8 @@ def refusal(path: Path, what: str, cure: str = _CURE) -> ConfigError:
 
 
 def _connect_to_read(path: Path) -> JobConnection:
-    # SQLite reads a WAL database with the help of a second file. Where that can neither be found nor made, as in a
-    # folder of another user's or on a read-only disk, nobody writes, and it is told so.
+    # SQLite needs a second file to read a WAL database. Where that neither exists nor can be made, as in a folder of
+    # another user or on a read-only disk, nobody writes, so the database is opened as immutable.
     is_alone = not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists()
     return JobConnection(f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' * is_alone}", uri=True)
 
@@ -199,13 +200,13 @@ def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _is_blank(connection: sqlite3.Connection) -> bool:
-    """Who made the file was ended before its tables were in it."""
+    """Tell whether the process that made the file was ended before its tables were in it."""
     return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,))
 
 
 @lru_cache(maxsize=1)
 def _verdict(path: Path, stamp: _Stamp) -> str:  # noqa: ARG001 - what the verdict holds for
-    """SQLite's own, on a file in this state. A crawl asks before it starts, and again when it opens the file."""
+    """Return SQLite's verdict on a file, cached for its state: a crawl asks before it starts and when it opens it."""
     if path.stat().st_size > _QUICK_CHECK_BYTES:
         return "ok"
     with closing(_connect_to_read(path)) as connection:
@@ -214,14 +215,14 @@ def _verdict(path: Path, stamp: _Stamp) -> str:  # noqa: ARG001 - what the verdi
 
 
 def _stamp(path: Path) -> _Stamp:
-    """Of the file and of what is written beside it: another one after each change."""
+    """Return a value that changes with the file and with the log beside it."""
     files = [path, path.with_name(path.name + "-wal")]
     stats = [file.stat() for file in files if file.exists()]
     return tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats)
 
 
 def _check_content(connection: sqlite3.Connection, path: Path) -> None:
-    """SQLite has no checksums, but what is compressed has one of its own."""
+    """Unpack all lines and bodies: SQLite has no checksums, but compressed values have."""
     if path.stat().st_size <= _QUICK_CHECK_BYTES and not _is_blank(connection):
         for packed in connection.execute(_PACKED):
             zlib.decompress(*packed)

@@ -1,4 +1,4 @@
-"""What a job's file says of its crawl, for people: read while the crawl runs, with a million urls in it."""
+"""The status of a job for people, read from its file: also while the crawl runs, and with a million urls in it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _LATELY_SECONDS = 60.0
 _MAX_HOSTS = 100
 _COUNTED = (State.QUEUED, State.LEASED, State.DONE, State.DEAD)
 
-# Hosts, most urls first; the states are numbers as in State. The queue's own index counts what is queued, which may be
-# all but a few.
+# Hosts, most urls first; the states are numbers as in State. Queued urls, which may be all but a few, are counted by
+# the queue's own index.
 _HOSTS = """
 SELECT coalesce(h.name, ''), sum(n * (state = 0)), sum(n * (state = 1)), sum(n * (state = 2)), sum(n * (state = 3))
 FROM (
@@ -28,7 +28,7 @@ FROM (
 ) LEFT JOIN hosts h ON h.id = host
 GROUP BY host ORDER BY sum(n) DESC, host
 """
-# These two need not read the lines of the pages.
+# These two queries need not read the lines of the pages.
 _TYPES = (
     "SELECT page_type, count(*) FROM pages INDEXED BY ends WHERE seq IS NOT NULL AND page_type IS NOT NULL "
     "GROUP BY page_type"
@@ -50,7 +50,7 @@ class HostUrls:
 
 @dataclass(frozen=True, slots=True)
 class StageCounts:
-    """How often each status (success, failed, skipped), and the seconds of all runs together."""
+    """Runs of one stage: how often each status (success, failed, skipped), and the seconds of all together."""
 
     statuses: Mapping[str, int]
     seconds: float
@@ -68,9 +68,9 @@ class ErrorCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
-    """Of the latest run: its pages, its time (up to its last page, when it is over), and what that makes a minute. The
-    last minute has a rate of its own.
+class CrawlRate:
+    """Pages, seconds and pages a minute of the latest run, up to its last page when it is over; `lately` is its last
+    minute.
     """
 
     pages: int
@@ -102,7 +102,7 @@ class JobStatus:
     stages: Mapping[str, StageCounts]
     errors: tuple[ErrorCount, ...]
     page_types: Mapping[str, int]
-    rate: Rate
+    rate: CrawlRate
     hosts: tuple[HostUrls, ...]
     host_count: int
     files: Mapping[str, int]
@@ -110,26 +110,26 @@ class JobStatus:
     plan: Mapping[str, Any] | None
 
     def as_dict(self) -> dict[str, Any]:
-        """The same in dicts, lists and plain values, as JSON has them."""
+        """Return the status in dicts, lists and plain values, as JSON has them."""
         return {**asdict(self), "errors": [*map(asdict, self.errors)], "hosts": [*map(asdict, self.hosts)]}
 
 
 @contextmanager
 def reading(folder: Path) -> Iterator[JobConnection]:
-    """The job's file as it is at this moment. Raises ConfigError where there is none, or none of ours."""
+    """Give a connection to the job's file as it is at this moment. Raises ConfigError where there is no job."""
     path = folder / JOB_FILE
     connection = read_job_file(path)
     try:
         connection.execute("BEGIN")
         yield connection
-    except sqlite3.DatabaseError as error:  # what is too large to be checked beforehand
+    except sqlite3.DatabaseError as error:  # of a file that is too large to be checked beforehand
         raise refusal(path, f"is damaged or cannot be read ({error})") from error
     finally:
         connection.close()
 
 
 def job_status(folder: Path, now: float) -> JobStatus:
-    """A snapshot. Raises ConfigError as `reading` does."""
+    """Return the status of a job. Raises ConfigError as `reading` does."""
     with reading(folder) as connection:
         values = {name: read_value(connection, name) for name in ("spider", "reason", "started", "run_started")}
         state, was_killed = _state(folder, read_value(connection, "state"))
@@ -162,7 +162,7 @@ def job_status(folder: Path, now: float) -> JobStatus:
 
 
 def _state(folder: Path, noted: str | None) -> tuple[str, bool]:
-    """The state, and whether the crawl ended without saying so."""
+    """Return the state, and whether the crawl was killed."""
     locked = is_locked(folder)
     is_running = noted == "running" if locked is None else locked
     if is_running:
@@ -177,17 +177,22 @@ def _url_counts(connection: JobConnection, hosts: list[HostUrls]) -> dict[str, i
 
 
 def _stages(connection: JobConnection) -> dict[str, StageCounts]:
-    """In the order in which a page goes through them."""
+    """Count the runs of the stages, in the order in which a page goes through them."""
     rows = connection.execute("SELECT stage, status, count(*), sum(seconds) FROM stages GROUP BY stage, status")
     found: dict[str, StageCounts] = {}
     for stage, status, count, seconds in rows:
         before = found.get(stage, StageCounts({}, 0.0))
         found[stage] = StageCounts({**before.statuses, status: count}, round(before.seconds + seconds, 3))
-    return {stage: found[stage] for stage in stage_order(found)}
+    return {stage: found[stage] for stage in _stage_order(found)}
 
 
-def stage_order(names: Iterable[str]) -> list[str]:
-    """Ours in their order, then the user's own."""
+def known_stages(connection: JobConnection) -> list[str]:
+    """Return the names of all stages: the built-in ones, and those that any page of the job has been through."""
+    return _stage_order({*STAGES, *(name for (name,) in connection.execute("SELECT DISTINCT stage FROM stages"))})
+
+
+def _stage_order(names: Iterable[str]) -> list[str]:
+    """Sort names of stages: the built-in ones in their order, then the user's own."""
     return sorted(names, key=lambda name: (STAGES.index(name) if name in STAGES else len(STAGES), name))
 
 
@@ -212,12 +217,12 @@ def _edge(connection: JobConnection, order: str) -> tuple[int, float | None]:
     return row or (0, None)
 
 
-def _rate(connection: JobConnection, start: float, end: float, last_seq: int) -> Rate:
+def _rate(connection: JobConnection, start: float, end: float, last_seq: int) -> CrawlRate:
     seconds = max(0.0, end - start)
     pages = _ended_after(connection, start, last_seq)
     window = min(seconds, _LATELY_SECONDS)
     lately = _ended_after(connection, end - window, last_seq)
-    return Rate(
+    return CrawlRate(
         pages=pages,
         seconds=round(seconds, 1),
         pages_per_minute=round(60 * pages / seconds, 1) if seconds else None,
@@ -226,7 +231,9 @@ def _rate(connection: JobConnection, start: float, end: float, last_seq: int) ->
 
 
 def _ended_after(connection: JobConnection, moment: float, last_seq: int) -> int:
-    """Pages end in the order of `seq`: the place is found by halving, for `finished` stands behind the long lines."""
+    """Count the pages that ended after a moment. They end in the order of `seq`, so the first is found by halving:
+    `finished` stands behind the long lines, and reading it for all pages is slow.
+    """
     low, high = 0, last_seq
     while low < high:
         middle = (low + high + 1) // 2
@@ -242,7 +249,7 @@ def _ended_after(connection: JobConnection, moment: float, last_seq: int) -> int
 
 
 def _files(folder: Path) -> dict[str, int]:
-    """Bytes by name. Files of SQLite's come and go while a crawl runs."""
+    """Return the sizes of the folder's files in bytes. Files of SQLite come and go while a crawl runs."""
     sizes = {}
     for path in sorted(folder.iterdir()):
         try:

@@ -1,4 +1,4 @@
-"""The file of learned templates: what a person may read first, then what the next crawl goes on with.
+"""The file of learned templates: first a part for people, then the state that the next crawl goes on with.
 
 {"format": "llmcrawler-templates", "version": 1,
  "sites": {"example.com": [{"template": "t1", "page_type": "product", "selectors": ...}, ...]},
@@ -33,7 +33,7 @@ _MAX_STATE_BYTES = 2**28  # unpacked; a site of 20,000 pages takes some 2 MB
 
 @dataclass(frozen=True, slots=True)
 class SiteState:
-    """What a crawl has learned of one site, as plain JSON: `templates` for people, `state` for the next crawl."""
+    """The templates of one site that a crawl has learned, as plain JSON: `templates` for people, `state` for crawls."""
 
     templates: list[dict[str, Any]]
     state: dict[str, Any]
@@ -41,13 +41,13 @@ class SiteState:
 
 @dataclass(frozen=True, slots=True)
 class StoredSite:
-    """The same as it stands in the file."""
+    """The templates of one site as they stand in the file, with the state packed."""
 
     templates: list[dict[str, Any]]
     packed: str
 
     def state(self) -> dict[str, Any]:
-        """Raises ValueError where it is damaged."""
+        """Unpack the state. Raises ValueError where it is damaged."""
         try:
             unpacker = zlib.decompressobj()
             text = unpacker.decompress(base64.b64decode(self.packed, validate=True), _MAX_STATE_BYTES)
@@ -60,14 +60,16 @@ class StoredSite:
 
 
 class TemplatesFile:
-    """Several crawls may use one file at the same time: each replaces its own sites. `setting` is named in errors."""
+    """A file that several crawls may use at the same time: each replaces its own sites. `setting` is named in
+    errors.
+    """
 
     def __init__(self, path: Path, setting: str = "TEMPLATES_FILE") -> None:
         self.path = path
         self._setting = setting
 
     def load(self) -> dict[str, StoredSite]:
-        """By site. Empty where there is no file yet; raises ConfigError where it is not one of ours."""
+        """Return the sites of the file; none where it does not exist yet. Raises ConfigError for any other file."""
         text = self._read()
         if not text.strip():
             return {}
@@ -85,7 +87,7 @@ class TemplatesFile:
         return self._sites_of(value)
 
     def check_writable(self) -> None:
-        """Raises ConfigError where `save` could not write, so that a crawl does not end with that."""
+        """Raise ConfigError where `save` could not write, so that a crawl does not fail with that at its end."""
         target = self.path.resolve()
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -106,7 +108,9 @@ class TemplatesFile:
         with self._locked():
             data = _text_of({**self.load(), **packed}).encode("utf-8", "backslashreplace")
             if not self.path.exists() or self.path.read_bytes() != data:
-                replace_file(self.path, data)  # what a killed crawl left beside it is in nobody's way under the lock
+                replace_file(
+                    self.path, data
+                )  # it may overwrite what a killed crawl has left beside it, as the lock is held
 
     def refusal(self, what: str, cure: str = "") -> ConfigError:
         cure = cure or "it is left as it is: name another file, or remove it to learn anew"

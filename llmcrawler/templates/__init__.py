@@ -2,6 +2,6 @@
 
 from llmcrawler.templates.clustering import recluster
 from llmcrawler.templates.grouping import TemplateGrouper
-from llmcrawler.templates.values import Assignment, Changes, Clustering, Group, Sample, Snapshot
+from llmcrawler.templates.grouping_types import Assignment, Changes, Clustering, Snapshot, TemplateSummary
 
-__all__ = ["Assignment", "Changes", "Clustering", "Group", "Sample", "Snapshot", "TemplateGrouper", "recluster"]
+__all__ = ["Assignment", "Changes", "Clustering", "Snapshot", "TemplateGrouper", "TemplateSummary", "recluster"]

@@ -1,4 +1,4 @@
-"""Re-clustering of one site's reservoir: which pages did one template make, by DOM features and url tokens.
+"""Re-clustering of one site's reservoir into the pages of one template each, by DOM features and url tokens.
 
 Nothing here is tuned to a kind of site. A feature counts as far as a page's nearest neighbours predict it, and the
 threshold and the url's share come from how predictable this site's pages are.
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from llmcrawler.templates.values import Clustering, Snapshot
+from llmcrawler.templates.grouping_types import Clustering, SimilarityMetric, Snapshot
 
 Floats = NDArray[np.float32]
 
@@ -39,24 +39,25 @@ def recluster(snapshot: Snapshot) -> Clustering:
     url_similarity = url.similarity(url.weights)
     url_share = _url_share(dom_similarity, url_similarity)
     similarity = (1 - url_share) * dom_similarity + url_share * url_similarity
-    threshold = _threshold_share(len(snapshot.samples)) * _predictability(similarity, _nearest(similarity))
+    share = _threshold_share(len(snapshot.samples))
+    threshold = share * _predictability(similarity, _nearest(similarity))
     clusters = _average_linkage(_kept_apart(similarity, snapshot), threshold)
-    predictability = threshold / _threshold_share(len(snapshot.samples))
     return Clustering(
-        samples=snapshot.samples,
-        groups=snapshot.groups,
+        snapshot=snapshot,
         clusters=tuple(clusters),
-        weights={**dom.weight_by_name(), **url.weight_by_name()},
-        unknown_weight=dom.rare_weight,
-        unknown_url_weight=url.rare_weight,
-        url_share=url_share,
-        threshold=threshold,
-        floors=_floors(similarity, clusters, SINGLE_FLOOR_SHARE * predictability),
+        metric=SimilarityMetric(
+            weights={**dom.weight_by_name(), **url.weight_by_name()},
+            unknown_weight=dom.rare_weight,
+            unknown_url_weight=url.rare_weight,
+            url_share=url_share,
+            threshold=threshold,
+        ),
+        floors=_floors(similarity, clusters, SINGLE_FLOOR_SHARE * (threshold / share)),
     )
 
 
 class _Space:
-    """The pages as rows of a 0/1 matrix over one kind of feature."""
+    """Pages as rows of a 0/1 matrix over one kind of feature."""
 
     def __init__(self, rows: Sequence[frozenset[str]]) -> None:
         self.names = sorted(frozenset().union(*rows))
@@ -69,13 +70,13 @@ class _Space:
         self.rare_weight = 0.5
 
     def rarity(self) -> Floats:
-        """Inverse document frequency: the first guess, before neighbours are known."""
+        """Return inverse document frequencies: the first guess at weights, before neighbours are known."""
         weights: Floats = np.log((1 + len(self.matrix)) / (self.counts + 0.5)).astype(np.float32)
         return weights
 
     def similarity(self, weights: Floats) -> Floats:
-        """Weighted Jaccard between all pairs of pages; the diagonal means nothing."""
-        # What one page has adds to no intersection. A product of a matrix with itself costs half (BLAS syrk).
+        """Return the weighted Jaccard similarity of all pairs of pages; the diagonal means nothing."""
+        # A feature of one page adds to no intersection. A product of a matrix with itself costs half (BLAS syrk).
         shared = np.flatnonzero((self.counts > 1) & (weights > 0))
         scaled = self.matrix[:, shared] * np.sqrt(weights[shared])
         common = scaled @ scaled.T
@@ -105,7 +106,7 @@ class _Space:
 
 
 def _nearest(similarity: Floats) -> NDArray[np.intp]:
-    """The few most similar other pages of each, ties by order."""
+    """Return the numbers of the few most similar other pages of each page, ties by order."""
     pages = len(similarity)
     near = max(0, min(3 if pages >= 16 else 2 if pages >= 8 else 1, pages - 1))
     others = similarity.copy()
@@ -118,7 +119,7 @@ def _predictability(similarity: Floats, neighbours: NDArray[np.intp]) -> float:
 
 
 def _floors(similarity: Floats, clusters: list[int], for_single: float) -> tuple[float, ...]:
-    """Per cluster, how similar its least typical page is to the others of it."""
+    """Return, per cluster, how similar its least typical page is to the others in it."""
     members = np.asarray(clusters)
     floors = []
     for cluster in range(max(clusters, default=-1) + 1):
@@ -135,7 +136,7 @@ def _threshold_share(pages: int) -> float:
 
 
 def _url_share(dom: Floats, url: Floats) -> float:
-    """How far the neighbours by url are neighbours by DOM too: 0 no better than chance, MAX_URL_SHARE as good."""
+    """Measure how far neighbours by url are neighbours by DOM too: 0 no better than chance, MAX_URL_SHARE as good."""
     pages = len(dom)
     if pages < 3:
         return 0.0
@@ -146,7 +147,7 @@ def _url_share(dom: Floats, url: Floats) -> float:
 
 
 def _kept_apart(similarity: Floats, snapshot: Snapshot) -> Floats:
-    """Pages of groups that labels have parted never share a cluster, whatever they look like."""
+    """Make pages of groups that labels have parted so dissimilar that they never share a cluster."""
     kept = similarity.copy()
     groups = np.array(snapshot.groups)
     for one, other in sorted(snapshot.apart):
@@ -162,26 +163,15 @@ def _average_linkage(similarity: Floats, threshold: float) -> list[int]:
     np.fill_diagonal(sim, -np.inf)
     size = np.ones(pages)
     cluster = np.arange(pages)
-    best = sim.argmax(axis=1) if pages else np.zeros(0, dtype=int)
-    best_value = sim[np.arange(pages), best] if pages else np.zeros(0)
     for _ in range(pages - 1):
-        i = int(best_value.argmax())
-        if best_value[i] < threshold:
+        i, j = divmod(int(sim.argmax()), pages)
+        if sim[i, j] < threshold:
             break
-        j = int(best[i])
-        i, j = min(i, j), max(i, j)
         row = (sim[i] * size[i] + sim[j] * size[j]) / (size[i] + size[j])
         row[[i, j]] = -np.inf
         sim[i], sim[:, i] = row, row
         sim[j], sim[:, j] = -np.inf, -np.inf
         size[i] += size[j]
         cluster[cluster == j] = i
-        best_value[j] = -np.inf
-        stale = np.flatnonzero((best == i) | (best == j))
-        stale = np.union1d(stale, [i])
-        best[stale] = sim[stale].argmax(axis=1)
-        best_value[stale] = sim[stale, best[stale]]
-        better = sim[:, i] > best_value
-        best[better], best_value[better] = i, sim[better, i]
     numbers: dict[int, int] = {}
     return [numbers.setdefault(int(c), len(numbers)) for c in cluster]

@@ -1,14 +1,14 @@
-"""Which known group a page is most similar to."""
+"""Finds the known group that a page is most similar to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llmcrawler.templates.values import Clustering, Sample
+from llmcrawler.templates.grouping_types import PageSample, SimilarityMetric
 
 _ROWS = 64
 _CLOSE = 0.05
@@ -16,7 +16,9 @@ _TOLERANCE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class GroupMatch:
+    """The best group for a page, and other groups that are nearly as good."""
+
     template: str
     similarity: float
     rivals: tuple[str, ...] = ()
@@ -25,41 +27,34 @@ class Match:
 class Matcher:
     """Average similarity of a page to each group's known pages: the measure of the clustering itself.
 
-    An inverted index (feature -> which known pages have it) makes it one small matrix product a page.
-    Before the first clustering every feature weighs the same and the url counts half.
+    An inverted index (feature -> known pages that have it) makes it one small matrix product a page. `metric` is None
+    before the first clustering. `floors` has, per group, the similarity below which a page is unlike all known ones.
     """
 
-    def __init__(self, clustering: Clustering | None = None) -> None:
-        self.clustering = clustering
-        self.clustered = clustering is not None
-        self.threshold = clustering.threshold if clustering else 0.0
-        url_share = clustering.url_share if clustering else 0.5
-        weights = clustering.weights if clustering else {}
-        self._url_share = url_share
-        self._dom = _Index(weights, clustering.unknown_weight if clustering else 1.0)
-        self._url = _Index(weights, clustering.unknown_url_weight if clustering else 1.0)
-        self._samples: list[Sample] = []
-        self._templates: list[str] = []
-        self._numbers: dict[str, int] = {}
-        self._group: list[int] = []
-        self._floors: dict[str, float] = {}
+    def __init__(self, metric: SimilarityMetric | None = None) -> None:
+        self.metric = metric
+        self.floors: dict[str, float] = {}
+        measure = metric or SimilarityMetric()
+        self.threshold = measure.threshold
+        self._url_share = measure.url_share
+        self._dom = _Index(measure.weights, measure.unknown_weight)
+        self._url = _Index(measure.weights, measure.unknown_url_weight)
+        self._samples: list[PageSample] = []
+        self._group: list[int] = []  # number of each sample's group
+        self._numbers: dict[str, int] = {}  # group -> 0, 1, ... in the order in which they came
 
-    def add(self, sample: Sample, template: str) -> None:
+    def add(self, sample: PageSample, template: str) -> None:
         """Let the page stand for the group in later matches."""
         self._samples.append(sample)
         self._group.append(self._number(template))
         self._dom.add(sorted(sample.features))
         self._url.add(sorted(sample.tokens))
 
-    def set_floor(self, template: str, floor: float) -> None:
-        """Pages less similar to the group than this are unlike all that is known of it."""
-        self._floors[template] = floor
+    def is_loose(self, match: GroupMatch, template: str) -> bool:
+        return match.similarity < self.floors.get(template, 0.0) - _TOLERANCE
 
-    def is_loose(self, match: Match, template: str) -> bool:
-        return match.similarity < self._floors.get(template, 0.0) - _TOLERANCE
-
-    def match(self, sample: Sample) -> Match | None:
-        """The best group, ties to the older; None when there is none."""
+    def match(self, sample: PageSample) -> GroupMatch | None:
+        """Return the best group, the older one on a tie; None when there is none."""
         if not self._group:
             return None
         # Sorted, because a sum in the order of a set differs in its last bits from process to process.
@@ -69,38 +64,27 @@ class Matcher:
         best = int(average.argmax())
         rivals = {self._group[int(similarity.argmax())]}
         rivals.update(np.flatnonzero(average > average[best] - _CLOSE).tolist())
-        names = tuple(self._templates[rival] for rival in sorted(rivals - {best}))
-        return Match(self._templates[best], float(average[best]), names)
+        names = list(self._numbers)
+        return GroupMatch(names[best], float(average[best]), tuple(names[rival] for rival in sorted(rivals - {best})))
 
     def _by_group(self, similarity: NDArray[np.float64]) -> NDArray[np.float64]:
         group = np.asarray(self._group)
-        sums = np.bincount(group, weights=similarity, minlength=len(self._templates))
-        counts = np.bincount(group, minlength=len(self._templates))
+        sums = np.bincount(group, weights=similarity, minlength=len(self._numbers))
+        counts = np.bincount(group, minlength=len(self._numbers))
         average: NDArray[np.float64] = np.where(counts > 0, sums / np.maximum(counts, 1), -1.0)
         return average
 
     def regroup(self, group_of: Mapping[str, str]) -> None:
-        """Follow a split: url -> the group the page has now."""
-        self._group = [
-            self._number(group_of.get(sample.url, self._templates[number])) for sample, number in self._rows()
-        ]
+        """Follow a split: `group_of` maps urls to the groups that their pages have now."""
+        self._group = [self._number(group_of.get(sample.url, template)) for sample, template in self.rows()]
 
-    def rows(self) -> list[tuple[Sample, str]]:
-        """The pages that stand for groups, in the order they came, each with its group."""
-        return [(sample, self._templates[number]) for sample, number in self._rows()]
-
-    @property
-    def floors(self) -> Mapping[str, float]:
-        return self._floors
-
-    def _rows(self) -> Iterable[tuple[Sample, int]]:
-        return zip(self._samples, self._group, strict=True)
+    def rows(self) -> list[tuple[PageSample, str]]:
+        """Return the pages that stand for groups, in the order they came, each with its group."""
+        names = list(self._numbers)
+        return [(sample, names[number]) for sample, number in zip(self._samples, self._group, strict=True)]
 
     def _number(self, template: str) -> int:
-        if template not in self._numbers:
-            self._numbers[template] = len(self._templates)
-            self._templates.append(template)
-        return self._numbers[template]
+        return self._numbers.setdefault(template, len(self._numbers))
 
 
 class _Index:
@@ -122,15 +106,9 @@ class _Index:
                 self._row_weights.append(self._weights.get(name, self._unknown))
         rows, columns = self._matrix.shape
         if column >= columns or len(self._rows) > rows:
-            grown = np.zeros(
-                (
-                    max(rows, 2 * len(self._rows) if len(self._rows) > rows else 0),
-                    2 * columns if column >= columns else columns,
-                ),
-                dtype=np.uint8,
-            )
-            grown[:rows, :columns] = self._matrix
-            self._matrix = grown
+            more_rows = 2 * len(self._rows) - rows if len(self._rows) > rows else 0
+            more_columns = columns if column >= columns else 0
+            self._matrix = np.pad(self._matrix, ((0, more_rows), (0, more_columns)))
         self._matrix[[self._rows[name] for name in features], column] = 1
         self._sizes.append(self._size(features))
 

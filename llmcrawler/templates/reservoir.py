@@ -1,4 +1,4 @@
-"""The pages that are kept of a site, to be clustered again."""
+"""The pages of a site that are kept to be clustered again."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from typing import Any, Self
 
-from llmcrawler.templates.values import Sample
+from llmcrawler.templates.grouping_types import PageSample
 
 RESERVOIR_PAGES = 256
 
 
 class Reservoir:
-    """Those whose urls hash lowest; of each group two pages stay, samples first."""
+    """Keeps the pages whose urls hash lowest; of each group two pages stay, samples first."""
 
     def __init__(self) -> None:
-        self.pages: dict[str, Sample] = {}
+        self.pages: dict[str, PageSample] = {}
         self.group_of: dict[str, str] = {}
         self.sampled: set[str] = set()
         self.here: set[str] = set()  # urls that the present crawl has seen
-        self._order: dict[str, bytes] = {}  # url -> hash: who leaves first
+        self._order: dict[str, bytes] = {}  # url -> hash; the highest leaves first
 
-    def keep(self, sample: Sample, template: str) -> None:
-        """Hold a page of the present crawl; when there are too many, another page goes, or this one."""
-        self.hold(sample, template)
+    def keep(self, sample: PageSample, template: str) -> None:
+        """Add a page of the present crawl; when there are too many, another page goes, or this one."""
+        self._add(sample, template)
         self.here.add(sample.url)
         if len(self.pages) <= RESERVOIR_PAGES:
             return
@@ -35,24 +35,24 @@ class Reservoir:
         self.sampled.discard(gone)
         self.here.discard(gone)
 
-    def hold(self, sample: Sample, template: str) -> None:
+    def _add(self, sample: PageSample, template: str) -> None:
         self.pages[sample.url] = sample
         self.group_of[sample.url] = template
         self._order[sample.url] = blake2b(sample.url.encode("utf-8", "replace"), digest_size=8).digest()
 
     def members(self, template: str) -> list[str]:
-        """The urls that it has of a group."""
+        """Return the sorted urls of the pages that are kept of a group."""
         return sorted(url for url, group in self.group_of.items() if group == template)
 
     def to_json(self, number: Callable[[str], int], resolve: Callable[[str], str]) -> list[list[Any]]:
-        """`number`: of a url's sample. `resolve` gives the current id of a group."""
+        """`number` gives the number of a url's sample, `resolve` the current id of a group."""
         return [[number(url), resolve(self.group_of[url]), int(url in self.sampled)] for url in sorted(self.pages)]
 
     @classmethod
-    def from_json(cls, value: Iterable[Sequence[Any]], samples: Sequence[Sample]) -> Self:
+    def from_json(cls, value: Iterable[Sequence[Any]], samples: Sequence[PageSample]) -> Self:
         reservoir = cls()
         for number, template, is_sampled in value:
-            reservoir.hold(samples[number], template)
+            reservoir._add(samples[number], template)
             if is_sampled:
                 reservoir.sampled.add(samples[number].url)
         return reservoir

@@ -17,13 +17,13 @@ _HEX = re.compile(r"(?=[0-9a-f-]*\d)[0-9a-f-]{8,}", re.IGNORECASE)
 
 
 def url_tokens(url: str) -> frozenset[str]:
-    """Path segments counted from both ends, the shape of each, the extension, the depth and the query keys.
+    """Return path segments counted from both ends, the shape of each, the extension, the depth and the query keys.
 
     A segment that names one page (a slug) gives a token that occurs once and so weighs little or nothing
     in the clustering; the shape token beside it is what its neighbours share.
     """
     parts = urlsplit(routed_path(url))
-    segments = _segments(parts.path)
+    segments = [segment for segment in parts.path.split("/") if segment][:_MAX_SEGMENTS]
     tokens = {f"depth:{len(segments)}", f"slash:{parts.path.endswith('/')}"}
     for index, segment in enumerate(segments):
         tokens.add(f"at{index}:{_fold(segment)}")
@@ -40,7 +40,7 @@ def url_tokens(url: str) -> frozenset[str]:
 
 
 def common_pattern(urls: Iterable[str]) -> str:
-    """The path that the urls have in common, for people: `*` where they differ, then the query keys of all."""
+    """Return the path that the urls have in common, for people: `*` where they differ, then the query keys of all."""
     paths: list[list[str]] = []
     keys: list[set[str]] = []
     slash = True
@@ -56,24 +56,14 @@ def common_pattern(urls: Iterable[str]) -> str:
         segment if all(path[i] == segment for path in paths) else "*" for i, segment in enumerate(paths[0][:shortest])
     ]
     if longest > shortest:
-        shared = [*shared[: max(0, shortest - 1)], "**", *_common_last(paths)] if shortest else ["**"]
+        last = {path[-1] for path in paths} if shortest else set()
+        shared = [*shared[: max(0, shortest - 1)], "**", *(last if len(last) == 1 else ())]
     pattern = "/" + "/".join(shared) + ("/" if slash and shared else "")
     common_keys = sorted(set.intersection(*keys))
     return pattern + ("?" + "&".join(common_keys) if common_keys else "")
 
 
-def _common_last(paths: list[list[str]]) -> list[str]:
-    last = {path[-1] for path in paths}
-    return [last.pop()] if len(last) == 1 else []
-
-
-def _segments(path: str) -> list[str]:
-    return [segment for segment in path.split("/") if segment][:_MAX_SEGMENTS]
-
-
 def _query(query: str) -> list[tuple[str, str]]:
-    if not query:
-        return []
     pairs = parse_qsl(query[:1000], keep_blank_values=True)
     return [(key[:_MAX_CHARS], value) for key, value in pairs[:_MAX_KEYS]]
 

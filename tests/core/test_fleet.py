@@ -109,7 +109,7 @@ async def test_the_gap_of_a_host_is_from_any_workers_start_to_any_others(gates, 
     link, starts = link_pair[0], []
     for gate in (gates.one, gates.other, gates.other, gates.one):
         gates.one.leave(await gate.enter(HOST, wish(gap_seconds=0.1)))
-        starts.append(float(await link.client.hget(f"{link.prefix}:h:{HOST}", "next")))  # by the server's clock
+        starts.append(float(await link.client.hget(f"{link.prefix}:host:{HOST}", "next")))  # by the server's clock
     assert min(later - earlier for earlier, later in pairwise(starts)) > 0.0999
 
 

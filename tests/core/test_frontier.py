@@ -1,5 +1,6 @@
 """What every frontier backend does; a backend is one line in `frontier`'s params."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from llmcrawler.fleet.link import RedisLink
-from llmcrawler.frontier import FIRST, Counts, Frontier, MemoryFrontier, SqliteFrontier, UrlTask
+from llmcrawler.frontier import FIRST, Counts, Frontier, MemoryFrontier, SqliteFrontier, UrlTask, redis_scripts
 from llmcrawler.frontier.redis import RedisFrontier
 from llmcrawler.items import Found, StageRun
 from llmcrawler.storage import Database, Ledger, Outcome, keys, open_job_file
@@ -311,6 +312,34 @@ async def test_a_lease_that_was_taken_over_is_not_its_first_holders_any_more(wor
     assert not await first.ack("https://a.example/1")
     assert await second.ack("https://a.example/1")
     assert await second.refresh() == Counts(done=1)
+
+
+async def test_a_lease_that_waits_to_be_acknowledged_is_renewed_too(workers, clock, monkeypatch):
+    first, second = workers
+    await first.add([task("/on-its-way"), task("/waiting"), task("/held")])
+    await first.lease(MANY, {}, MANY)
+    is_sent, may_go_on = asyncio.Event(), asyncio.Event()
+    run = first.link.run
+
+    async def run_late(script, *arguments):
+        if script is redis_scripts.ACK:
+            is_sent.set()
+            await may_go_on.wait()
+        return await run(script, *arguments)
+
+    monkeypatch.setattr(first.link, "run", run_late)
+    acks = [asyncio.ensure_future(first.ack("https://a.example/on-its-way"))]
+    await is_sent.wait()
+    acks.append(asyncio.ensure_future(first.ack("https://a.example/waiting")))
+    await asyncio.sleep(0)
+    clock.now += LEASE_SECONDS - 1
+    await first.renew_held()
+    clock.now += 2
+    taken_over = await leased_paths(second)
+    may_go_on.set()
+    assert await asyncio.gather(*acks) == [True, True]
+    assert taken_over == []
+    assert await second.refresh() == Counts(leased=1, done=2)
 
 
 async def test_the_most_pages_are_those_of_all_workers_and_dead_urls_are_replaced(workers):

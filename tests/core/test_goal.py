@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from llmcrawler.frontier import FIRST, Goal, Pursuit, UrlTask
-from llmcrawler.frontier.branching import Kind, rates
-from llmcrawler.frontier.goal import LEVELS
-from llmcrawler.frontier.kinds import LinkKind, LinkKinds, shape_of
+from llmcrawler.frontier.branching import Branch, branch_values
+from llmcrawler.frontier.link_features import LinkFeatures, LinkFeatureTable, shape_of
+from llmcrawler.frontier.link_scorer import LEVELS
 from llmcrawler.items import Link
 
 HOST = "https://a.example"
@@ -14,27 +14,27 @@ HOST = "https://a.example"
 @pytest.mark.parametrize(
     ("kinds", "expected"),
     [
-        ({"page": Kind(0.4, {})}, {"page": 0.4}),
-        ({"item": Kind(1, {}), "list": Kind(0, {"item": 20})}, {"item": 1, "list": 20 / 21}),
+        ({"page": Branch(0.4, {})}, {"page": 0.4}),
+        ({"item": Branch(1, {}), "list": Branch(0, {"item": 20})}, {"item": 1, "list": 20 / 21}),
         (
             {
-                "item": Kind(1, {}),
-                "list": Kind(0, {"item": 20}),
-                "top": Kind(0, {"list": 5, "dull": 50}),
-                "dull": Kind(0, {}),
+                "item": Branch(1, {}),
+                "list": Branch(0, {"item": 20}),
+                "top": Branch(0, {"list": 5, "dull": 50}),
+                "dull": Branch(0, {}),
             },
             {"item": 1, "list": 20 / 21, "top": 100 / 106, "dull": 0},
         ),
-        ({"item": Kind(1, {}), "list": Kind(0, {"item": 20, "list": 1})}, {"item": 1, "list": 20 / 21}),
-        ({"chain": Kind(0.9, {"chain": 5})}, {"chain": 0.9}),
+        ({"item": Branch(1, {}), "list": Branch(0, {"item": 20, "list": 1})}, {"item": 1, "list": 20 / 21}),
+        ({"chain": Branch(0.9, {"chain": 5})}, {"chain": 0.9}),
         # What is little better than the page itself is no reason to go through it.
-        ({"good": Kind(0.9, {"poor": 10}), "poor": Kind(0.1, {})}, {"good": 0.9, "poor": 0.1}),
-        ({"list": Kind(0, {"stranger": 20})}, {"list": 0}),
+        ({"good": Branch(0.9, {"poor": 10}), "poor": Branch(0.1, {})}, {"good": 0.9, "poor": 0.1}),
+        ({"list": Branch(0, {"stranger": 20})}, {"list": 0}),
         ({}, {}),
     ],
 )  # fmt: skip
 def test_the_index_of_a_kind_is_the_best_rate_of_wanted_pages_per_fetch(kinds, expected):
-    assert rates(kinds) == pytest.approx(expected)
+    assert branch_values(kinds) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -71,15 +71,15 @@ def test_while_nothing_wanted_is_known_what_led_to_new_kinds_of_links_comes_befo
 
 
 def test_the_number_of_kinds_is_bounded():
-    kinds = LinkKinds()
-    names = {kinds.kind_of(f"{HOST}/{n}/", Link("", "", f"place {'x' * n}")).name for n in range(2000)}
+    table = LinkFeatureTable()
+    names = {table.features_of(f"{HOST}/{n}/", Link("", "", f"place {'x' * n}")).name for n in range(2000)}
     assert len(names) < 500
 
 
 def test_a_text_that_comes_again_and_again_makes_a_kind_of_its_own():
-    kinds = LinkKinds()
+    table = LinkFeatureTable()
     texts = ["Next page", "Red lamp", "Next  page", "Blue lamp", "next page", "Page 2", "Page 3", "Page 4"]
-    assert [kinds.kind_of(f"{HOST}/?id={n}", Link("", text)).phrase for n, text in enumerate(texts)] == [
+    assert [table.features_of(f"{HOST}/?id={n}", Link("", text)).phrase for n, text in enumerate(texts)] == [
         *[""] * 4,
         "next page",
         *[""] * 2,
@@ -88,8 +88,8 @@ def test_a_text_that_comes_again_and_again_makes_a_kind_of_its_own():
 
 
 def test_a_kind_is_known_again_by_its_name():
-    kind = LinkKinds().kind_of(f"{HOST}/breads/rye/", Link("", "Rye", "li < ul < nav"))
-    assert LinkKind.of_name(kind.name) == kind
+    kind = LinkFeatureTable().features_of(f"{HOST}/breads/rye/", Link("", "Rye", "li < ul < nav"))
+    assert LinkFeatures.of_name(kind.name) == kind
 
 
 def group(goal: Goal, path: str, place: str = "", text: str = "") -> str:

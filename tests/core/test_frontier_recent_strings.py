@@ -1,10 +1,10 @@
 """The strings that were met lately."""
 
-from llmcrawler.frontier.remembered import Remembered
+from llmcrawler.frontier.recent_strings import RecentStrings
 
 
 def test_what_was_met_lately_is_known_and_what_was_met_long_ago_is_not():
-    remembered = Remembered(100)
+    remembered = RecentStrings(100)
     assert "a0" not in remembered
     for n in range(1000):
         assert f"a{n}" not in remembered

@@ -1,4 +1,4 @@
-"""What a link looks like before its page is known: its url's shape, its place on the page, its stock phrase."""
+"""Features of a link before its page is known: its url's shape, its place on the page, its stock phrase."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from llmcrawler.items import Link
 from llmcrawler.urls import url_pattern
 
 _JOINT: Final = "\t"
-_MAX_KINDS: Final = 400
+_MAX_GROUPS: Final = 400
 _MAX_TEXTS: Final = 10_000
 _MAX_TEXT_CHARS: Final = 30
 _STOCK_TIMES: Final = 3
@@ -21,9 +21,11 @@ _NUMBERS: Final = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class LinkKind:
-    """`shape` folds the url's last word too, which the pattern keeps: /breads/rye and /breads/hot-cross-bun are of one.
-    `region` is less of it: the first word of the path, and the number and form of the others.
+class LinkFeatures:
+    """What similar links share. Links of equal features form a group of the frontier, called `name`.
+
+    `shape` is the url pattern without its last word, so that /breads/rye and /breads/hot-cross-bun are alike. `region`
+    is coarser: the first word of the path, and the number and form of the others.
     """
 
     shape: str
@@ -36,35 +38,35 @@ class LinkKind:
         return _JOINT.join((self.shape, self.region, self.place, self.phrase))
 
     @classmethod
-    def of_name(cls, name: str) -> LinkKind:
-        """Raises ValueError for what is no `name`."""
+    def of_name(cls, name: str) -> LinkFeatures:
+        """Parse a `name`. Raises ValueError for anything else."""
         shape, region, place, phrase = name.split(_JOINT)
         return cls(shape, region, place, phrase)
 
     @property
-    def features(self) -> tuple[str, ...]:
-        """What it shares with other kinds."""
+    def levels(self) -> tuple[str, ...]:
+        """Return names of region, place and shape, which links of other groups share."""
         return (f"region {self.region}", f"place {self.place} {self.phrase}", f"shape {self.shape}")
 
 
-class LinkKinds:
-    """Sorts links into at most some hundred kinds: past that, those of a region are one."""
+class LinkFeatureTable:
+    """Sorts links into some hundred groups at most; past that, all new ones of a region are one group."""
 
     def __init__(self) -> None:
         self._texts: Counter[str] = Counter()
-        self._kinds: dict[str, LinkKind] = {}
+        self._known: dict[str, LinkFeatures] = {}
 
-    def kind_of(self, url: str, link: Link) -> LinkKind:
-        """`url` is normalised. What is asked for the same phrase again and again is a stock phrase, such as "next"."""
+    def features_of(self, url: str, link: Link) -> LinkFeatures:
+        """Return the features of a link to a normalised url. A text that many links have is a stock phrase ("next")."""
         shape, region = shape_of(url)
-        kind = LinkKind(shape, region, _clean(link.place), self._phrase(link.text))
-        if kind.name not in self._kinds and len(self._kinds) >= _MAX_KINDS:
-            kind = LinkKind(region, region, "", "")
-        return self._kinds.setdefault(kind.name, kind)
+        features = LinkFeatures(shape, region, _clean(link.place), self._phrase(link.text))
+        if features.name not in self._known and len(self._known) >= _MAX_GROUPS:
+            features = LinkFeatures(region, region, "", "")
+        return self._known.setdefault(features.name, features)
 
-    def know(self, name: str) -> LinkKind:
-        """A kind of an earlier run. Raises ValueError."""
-        return self._kinds.setdefault(name, LinkKind.of_name(name))
+    def restore(self, name: str) -> LinkFeatures:
+        """Restore the features of a group of an earlier run. Raises ValueError for a malformed name."""
+        return self._known.setdefault(name, LinkFeatures.of_name(name))
 
     def _phrase(self, text: str) -> str:
         folded = _NUMBERS.sub("0", _clean(text).lower())
@@ -78,7 +80,7 @@ class LinkKinds:
 
 @lru_cache(maxsize=4096)
 def shape_of(url: str) -> tuple[str, str]:
-    """(shape, region) of a normalised url, see LinkKind."""
+    """Return (shape, region) of a normalised url, see LinkFeatures."""
     return _shape_of(urlsplit(url).netloc, url_pattern(url))
 
 

@@ -1,4 +1,4 @@
-"""The strings that were met lately, as hashes."""
+"""A bounded set of the latest strings."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ _BITS = 2**63 - 1
 _SLOTS_PER_HASH = 2
 
 
-class Remembered:
-    """At least the last `most` of them, and at most twice as many; 32 bytes each. A Python set takes three times that.
+class RecentStrings:
+    """Holds at least the last `most` strings that were added, and at most twice as many, as hashes.
 
-    Two generations of open-addressed tables: the older one is forgotten as a whole.
+    Two generations of open-addressed tables, of which the older one is dropped as a whole: 32 bytes a string, where a
+    Python set takes three times that.
     """
 
     def __init__(self, most: int) -> None:

@@ -1,7 +1,8 @@
-"""The groups of a site: their ids, and what is counted for each."""
+"""The ids of a site's groups, and what is counted for each."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -14,20 +15,25 @@ MAX_ALIASES = 1000  # of one site, the newest; a recurring crawl adds a few each
 
 @dataclass(slots=True)
 class GroupCounts:
-    """`pages` are those of all crawls, `pages_now` those of the present one."""
+    """`pages` counts those of all crawls, `pages_now` those of the present one, `sampled` those that were samples."""
 
     pages: int = 0
     pages_now: int = 0
     sampled: int = 0
     examples: list[str] = field(default_factory=list)
 
+    @property
+    def wants_sample(self) -> bool:
+        """Tell whether the newest page is a sample: members 1, 4, 16, ... are, as the first are often the oddest."""
+        return self.sampled < (max(1, self.pages).bit_length() + 1) // 2
+
     def add_example(self, url: str) -> None:
         if len(self.examples) < EXAMPLES and url not in self.examples:
             self.examples.append(url)
 
 
-class Groups:
-    """An id is issued once. Of two groups that are merged one id goes on, and the other is its alias."""
+class TemplateCounts:
+    """Issues each id once. Of two groups that are merged one id goes on, and the other becomes its alias."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
@@ -55,11 +61,11 @@ class Groups:
         self._aliases[old] = new
 
     def aliases_of(self, template: str) -> tuple[str, ...]:
-        """The ids that were merged into this one, in the order of their issue: lines of a feed may name them."""
+        """Return the ids that were merged into this one, in the order of their issue: lines of a feed may name them."""
         return tuple(sorted((one for one in self._aliases if self.resolve(one) == template), key=self._number))
 
     def move(self, url: str, old: str, now: str, *, is_here: bool, is_sampled: bool) -> None:
-        """One page, from group to group. `is_here`: the present crawl has seen it."""
+        """Move one page from group to group. `is_here`: the present crawl has seen it."""
         source, target = self.counts[old], self.counts[now]
         source.pages, target.pages = source.pages - 1, target.pages + 1
         if is_here:
@@ -71,7 +77,7 @@ class Groups:
         target.add_example(url)
 
     def to_json(self) -> dict[str, Any]:
-        """Urls without scheme and host."""
+        """Give the counts as JSON; urls are without scheme and host."""
         counts = {
             template: [one.pages, one.sampled, [relative_url(url) for url in one.examples]]
             for template, one in self.in_order()
@@ -82,7 +88,7 @@ class Groups:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], origin: str) -> Self:
-        """None of their pages is of this crawl yet. Raises ValueError where a new group might get the id of another."""
+        """Restore the counts of an earlier crawl. Raises ValueError where a new group might get the id of another."""
         groups = cls(value["prefix"])
         groups.issued = int(value["issued"])
         for template, (pages, sampled, examples) in value["groups"].items():
@@ -97,8 +103,20 @@ class Groups:
         return groups
 
     def in_order(self) -> list[tuple[str, GroupCounts]]:
-        """In that of their appearance."""
+        """Return the groups in the order of their appearance."""
         return sorted(self.counts.items(), key=lambda item: self._number(item[0]))
 
     def _number(self, template: str) -> int:
         return int(template.removeprefix(self.prefix))
+
+
+def keep_ids(groups: list[str], clusters: tuple[int, ...]) -> dict[int, str]:
+    """Return cluster -> the old id it shares most pages with; an id goes to one cluster only."""
+    overlap = Counter(zip(groups, clusters, strict=True))
+    kept: dict[int, str] = {}
+    taken: set[str] = set()
+    for (group, cluster), _ in sorted(overlap.items(), key=lambda item: (-item[1], len(item[0][0]), item[0])):
+        if cluster not in kept and group not in taken:
+            kept[cluster] = group
+            taken.add(group)
+    return kept

@@ -1,7 +1,7 @@
-"""How far a crawl with a goal runs ahead of what it knows.
+"""A focused crawl: how far it may run ahead of the verdicts on its pages.
 
-Pages are fetched faster than they are judged. What is fetched meanwhile had better be what is known to be good; where
-nothing is, a few pages have to do until they are judged.
+Pages are fetched faster than they are judged. Meanwhile only urls that are known to be good are fetched; where none
+are, a few pages have to do until they are judged.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from llmcrawler.frontier.goal import LEVELS, Goal
+from llmcrawler.frontier.link_scorer import LEVELS, Goal
 from llmcrawler.frontier.protocol import FIRST, UrlTask
 
 _MAX_UNJUDGED: Final = 10
-_GOOD: Final = 0.7  # the index of what is fetched however many pages are still to be judged
-_NEARLY: Final = 0.7  # while a page is on its way, what is less than this good beside it waits for its links
-_PATIENCE_SECONDS: Final = 20.0  # longer than most pages and answers take: a host that rests must not hold the others
+_GOOD: Final = 0.7  # urls of this value are fetched however many pages are still to be judged
+_NEARLY: Final = 0.7  # while a page is on its way, urls of less than this share of its value wait for its links
+_PATIENCE_SECONDS: Final = 20.0  # more than most answers take: a host in cooldown must not hold up the others
 
 
 @dataclass(slots=True)
-class _Held:
+class _PageUnderWay:
     group: str
     index: float
     since: float
@@ -30,17 +30,19 @@ class _Held:
 
 
 class Pursuit:
-    """Told of every url that is leased, read, judged and ended. `max_records`: when so many pages of wanted types had
-    their record, the crawl is at its end.
+    """Follows every url that is leased, read, judged and ended.
+
+    The crawl ends when `max_records` pages of wanted types had their record. `on_news` is called when `reach` or the
+    priorities may have changed.
     """
 
     def __init__(self, goal: Goal, *, max_records: int | None, clock: Callable[[], float]) -> None:
         self.goal = goal
         self.records = 0
-        self.on_news: Callable[[], None] = lambda: None  # what `reach` says, or the ranks, may be other than before
+        self.on_news: Callable[[], None] = lambda: None
         self._max_records = max_records
         self._clock = clock
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, _PageUnderWay] = {}
 
     @property
     def is_done(self) -> bool:
@@ -48,14 +50,14 @@ class Pursuit:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a page is on its way that may change what `reach` says."""
+        """Tell whether a page is on its way that may change `reach`."""
         return bool(self._held)
 
     def note_lease(self, task: UrlTask) -> None:
-        self._held[task.url] = _Held(task.group, self.goal.index_of(task.group), self._clock())
+        self._held[task.url] = _PageUnderWay(task.group, self.goal.index_of(task.group), self._clock())
 
     def note_links(self, url: str, found: Iterable[UrlTask]) -> None:
-        """The links that were new on the page."""
+        """Note the links that were new on the page."""
         held = self._held.get(url)
         if held is not None:
             held.is_read = True
@@ -76,11 +78,11 @@ class Pursuit:
         self.on_news()
 
     def note_return(self, url: str) -> None:
-        """It was not fetched after all."""
+        """Forget a url that was not fetched after all."""
         self._held.pop(url, None)
 
     def reach(self) -> int | None:
-        """The worst rank that may be leased now; None: whatever there is."""
+        """Return the worst priority that may be leased now; None: any."""
         if self._max_records is not None and self.records + self._expected() >= self._max_records:
             return FIRST
         least = self._clock() - _PATIENCE_SECONDS
@@ -91,5 +93,5 @@ class Pursuit:
         return None if floor <= 0 else round((1 - floor) * LEVELS)
 
     def _expected(self) -> int:
-        """How many of the pages on their way will count, as far as one can tell."""
+        """Estimate how many of the pages on their way will count."""
         return sum(held.is_wanted if held.is_judged else held.index >= _GOOD for held in self._held.values())
