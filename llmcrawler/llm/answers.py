@@ -19,9 +19,8 @@ _MAX_STARTS = 5
 # A whole string, or one that was cut, or a bracket. What has matched once is not gone over again ("*+").
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
 
-# Half a surrogate pair, written as an escape, is no character that a file or a database takes. Whole pairs and all
-# other escapes match too, so that none is taken for the end of another.
-_ESCAPE = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)", re.DOTALL)
+# Half a surrogate pair, written as an escape, is no character that a file or a database takes.
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _MAX_MISFIT_CHARS = 200
 
 
@@ -35,7 +34,6 @@ def read_answer(text: str, schema: dict[str, Any], *, salvage: bool = False) -> 
     if is_too_much(text):
         raise BadAnswer("the answer is far longer than what was asked for")
     text = text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
-    text = _ESCAPE.sub(lambda escape: "?" if escape[1] else escape[0], text) if "\\u" in text else text
     problem = "the answer holds no JSON"
     for value in _json_values(text):
         problem = misfit(value, schema)
@@ -58,14 +56,23 @@ def misfit(value: Any, schema: dict[str, Any]) -> str:
 
 
 def _misfit(value: Any, validator: jsonschema_rs.Draft202012Validator) -> str:
+    import jsonschema_rs  # noqa: PLC0415 - OpenAITransport has loaded it in a thread
+
     try:
-        problem = next(validator.iter_errors(value), None)
+        validator.validate(value)
+    except jsonschema_rs.ValidationError as problem:
+        place = "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in problem.instance_path)
+        return f"answer{place}: {problem.message[:_MAX_MISFIT_CHARS]}"
     except ValueError as error:  # nested too deep
         return f"answer: {error}"
-    if problem is None:
-        return ""
-    place = "".join(f".{step}" if isinstance(step, str) else f"[{step}]" for step in problem.instance_path)
-    return f"answer{place}: {problem.message[:_MAX_MISFIT_CHARS]}"
+    return ""
+
+
+def _fits(value: Any, validator: jsonschema_rs.Draft202012Validator) -> bool:
+    try:
+        return validator.is_valid(value)
+    except ValueError:  # nested too deep
+        return False
 
 
 @lru_cache(maxsize=64)
@@ -119,7 +126,7 @@ def _fitting_part(value: Any, schema: dict[str, Any]) -> Any:
             validator = _validator(json.dumps(shape.get("items", {})))
             # Of a list that is far too long nothing further is looked at: it is no answer to what was asked.
             looked_at = part[: 2 * shape.get("maxItems", len(part))]
-            kept[name] = [entry for entry in looked_at if not _misfit(entry, validator)]
+            kept[name] = [entry for entry in looked_at if _fits(entry, validator)]
     if misfit(kept, schema) or not any(isinstance(part, list) and part for part in kept.values()):
         return None
     return _pruned(kept, schema)
@@ -146,11 +153,22 @@ def _json_values(text: str) -> Iterator[Any]:
             return
         position = min(starts)
         try:
-            value, position = value_at(text, position)
+            value, position = _value_at(text, position)
         except ValueError:
             position += 1
         else:
             yield value
+
+
+def _value_at(text: str, position: int) -> tuple[Any, int]:
+    """Do what `value_at` does, with ? for halves of surrogate pairs."""
+    value, end = value_at(text, position)
+    if _SURROGATE.search(text, position, end):
+        try:
+            value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+        except RecursionError:
+            raise ValueError("the JSON is nested too deep") from None
+    return value, end
 
 
 def _complete_part(text: str) -> Any:
@@ -170,6 +188,6 @@ def _complete_part(text: str) -> Any:
     if last_whole is None:
         return None
     try:
-        return value_at(text[start:last_whole] + "]}", 0)[0]
+        return _value_at(text[start:last_whole] + "]}", 0)[0]
     except ValueError:
         return None

@@ -238,7 +238,7 @@ class LLMClient:
         if fault.kind in {faults.BAD_REQUEST, faults.UNKNOWN_FORMAT, faults.UNKNOWN_PARAMETER}:
             return BadAnswer(what)
         if self._note_failure(fault):
-            logger.warning("%s; the LLM rests for a while and is then tried again", what)
+            logger.warning("%s; the LLM is left alone for a while and then tried again", what)
         # A server that has just answered others may fail on this very request: then fewer questions help.
         if fault.kind in {faults.SERVER_ERROR, faults.TIMEOUT} and not self._circuit.is_open:
             return BadAnswer(what)
