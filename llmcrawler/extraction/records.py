@@ -134,8 +134,7 @@ class Records:
     def learner_of(self, site: str, template: str, page_type: str | None) -> Learner | None:
         """Return what is known of a template: its learner for this page type, else any that knows something."""
         known = [one for one in self.learners(site) if one.key.template == template]
-        fitting = [one for one in known if one.key.page_type == page_type]
-        return next(iter([*fitting, *known]), None)
+        return max(known, key=lambda one: one.key.page_type == page_type, default=None)
 
     def learners(self, site: str | None = None) -> list[Learner]:
         """Return those that know something, of one site or of all."""
@@ -287,8 +286,7 @@ class Records:
         if not learner.variants or learner.key == heir:
             return
         target = self._learner(heir)
-        known = target.extractors
-        target.variants += [variant for variant in learner.variants if variant.extractor not in known]
+        target.variants += [variant for variant in learner.variants if variant.extractor not in target.extractors]
         target.runs = max(target.runs, learner.runs)
         target.calls += learner.calls
         if not learner.held and not learner.is_learning:
