@@ -29,10 +29,9 @@ _MAX_LINE_CHARS = 1_000
 class Webshare:
     """https://apidocs.webshare.io: proxies of one's plan, a hundred a page."""
 
-    URL = "https://proxy.webshare.io"
-
     def __init__(self, key: str, countries: Sequence[str], *, base_url: str = "") -> None:
-        self._api = _Api("Webshare", "PROXY_WEBSHARE_KEY", base_url or self.URL, {"Authorization": f"Token {key}"})
+        base_url = base_url or "https://proxy.webshare.io"
+        self._api = _Api("Webshare", "PROXY_WEBSHARE_KEY", base_url, {"Authorization": f"Token {key}"})
         self._countries = countries
 
     async def load(self) -> Sequence[Proxy]:
@@ -59,10 +58,8 @@ class Proxyscrape:
     address), without one the free list.
     """
 
-    URL = "https://api.proxyscrape.com"
-
     def __init__(self, key: str, countries: Sequence[str], *, base_url: str = "") -> None:
-        self._api = _Api("Proxyscrape", "PROXY_PROXYSCRAPE_KEY", base_url or self.URL, {})
+        self._api = _Api("Proxyscrape", "PROXY_PROXYSCRAPE_KEY", base_url or "https://api.proxyscrape.com", {})
         self._key = key
         self._countries = countries
 
@@ -97,8 +94,6 @@ class IPRoyal:
     `lifetime`.
     """
 
-    URL = "https://resi-api.iproyal.com"
-
     def __init__(self, key: str, login: str, countries: Sequence[str], count: int, *, base_url: str = "") -> None:
         username, colon, password = login.partition(":")
         if not colon or not username or not password:
@@ -113,7 +108,8 @@ class IPRoyal:
             "rotation": "sticky",
             "lifetime": "30m",
         }
-        self._api = _Api("IPRoyal", "PROXY_IPROYAL_KEY", base_url or self.URL, {"Authorization": f"Bearer {key}"})
+        base_url = base_url or "https://resi-api.iproyal.com"
+        self._api = _Api("IPRoyal", "PROXY_IPROYAL_KEY", base_url, {"Authorization": f"Bearer {key}"})
         self._countries = countries
 
     async def load(self) -> Sequence[Proxy]:
@@ -171,16 +167,14 @@ class _Api:
                     continue
                 except TooLargeError as error:
                     raise NoProxy(f"{self._name}'s API gives no list of proxies: {error}") from None
-                if answer.status_code in (401, 403):
-                    raise NoProxy(
-                        f"{self._name} refuses the key (status {answer.status_code}): see {self._key_setting}"
-                    )
-                if answer.status_code == 429 or answer.status_code >= 500:
-                    fault = f"answers with status {answer.status_code}"
-                    continue
-                if answer.status_code != 200:
-                    raise NoProxy(f"{self._name}'s API answers with status {answer.status_code}")
-                return answer.content
+                status = answer.status_code
+                if status == 200:
+                    return answer.content
+                if status in (401, 403):
+                    raise NoProxy(f"{self._name} refuses the key (status {status}): see {self._key_setting}")
+                fault = f"answers with status {status}"
+                if status != 429 and status < 500:
+                    raise NoProxy(f"{self._name}'s API {fault}")
         raise NoProxy(f"{self._name}'s API {fault}, {_ATTEMPTS} times")
 
     def entries(self, answer: Any, name: str) -> list[dict[str, Any]]:

@@ -242,13 +242,15 @@ def _read_lines(source: _Source, found: Reading) -> None:
         *lines, rest = (rest + text.replace("\r", "\n")).split("\n")
         for line in lines:
             _take_line(line, found)
+        if found.is_full:
+            return
         rest = rest[:_MAX_FIELD]  # a line without an end is no address
     _take_line(rest, found)
 
 
 def _take_line(line: str, found: Reading) -> None:
     address = line.strip("\ufeff \t")
-    if address and not found.is_full and _URL.fullmatch(address):
+    if address and _URL.fullmatch(address) and not found.is_full:
         found.add(address)
 
 
