@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from itertools import count
 
 from llmcrawler.frontier.protocol import FIRST, Counts, Lease, UrlTask
+from llmcrawler.items import Found
 from llmcrawler.storage import Outcome
 from llmcrawler.storage.keys import url_key
 
-
-@dataclass(slots=True)
-class _KnownUrl:
-    task: UrlTask
-    arrival: int
-    attempts: int = 0
-    deadline: float = 0.0  # of its lease
-
-
-_Entry = tuple[int, int, _KnownUrl]  # priority, arrival, url
+_Entry = tuple[int, int, UrlTask]  # priority, arrival, task
 _Queue = tuple[str, str]  # host, group
 
 
@@ -36,10 +28,11 @@ class MemoryFrontier:
         self._clock = clock
         self._seen: set[int] = set()
         self._redirect_targets: dict[str, str] = {}  # url -> the url that is redirected to it
-        self._with_sources: dict[int, _KnownUrl] = {}  # by key: unfinished urls of a map
+        self._found: dict[int, Found] = {}  # by key, for unfinished urls of a map
         self._queues: dict[_Queue, list[_Entry]] = {}
         self._priorities: dict[str, int] = {}  # by group
-        self._leased: dict[str, _KnownUrl] = {}
+        self._leased: dict[str, tuple[_Entry, float]] = {}  # url -> its entry, and the deadline of the lease
+        self._attempts: dict[str, int] = {}  # of unfinished urls that were started
         self._arrival = count()
         self._queued = self._done = self._dead = 0
 
@@ -52,13 +45,12 @@ class MemoryFrontier:
             key = url_key(task.url)
             if key not in self._seen:
                 self._seen.add(key)
-                known = _KnownUrl(task, next(self._arrival))
-                self._push(known)
+                self._push((task.rank, next(self._arrival), task))
                 new += 1
                 if task.found is not None:
-                    self._with_sources[key] = known
-            elif task.found is not None and (waiting := self._with_sources.get(key)) and waiting.task.found:
-                waiting.task = replace(waiting.task, found=waiting.task.found.merged(task.found))
+                    self._found[key] = task.found
+            elif task.found is not None and (known := self._found.get(key)) is not None:
+                self._found[key] = known.merged(task.found)
         return new
 
     async def prefer(self, priorities: Mapping[str, int]) -> None:
@@ -84,22 +76,22 @@ class MemoryFrontier:
 
     async def start(self, url: str) -> None:
         if url in self._leased:
-            self._leased[url].attempts += 1
+            self._attempts[url] = self._attempts.get(url, 0) + 1
 
     def survive(self, url: str) -> None:
         if url in self._leased:
-            self._leased[url].attempts = 0
+            self._attempts.pop(url, None)
 
     async def renew(self, urls: Iterable[str]) -> None:
-        for url in urls:
-            if url in self._leased:
-                self._leased[url].deadline = self._clock() + self._lease_seconds
+        deadline = self._clock() + self._lease_seconds
+        self._leased |= {url: (self._leased[url][0], deadline) for url in urls if url in self._leased}
 
     async def ack(self, url: str, outcome: Outcome | None = None) -> bool:
         if self._leased.pop(url, None) is None:
             return False
-        if self._with_sources:
-            self._with_sources.pop(url_key(url), None)
+        self._attempts.pop(url, None)
+        if self._found:
+            self._found.pop(url_key(url), None)
         is_dead = outcome is not None and outcome.is_dead
         self._dead += is_dead
         self._done += not is_dead
@@ -108,7 +100,7 @@ class MemoryFrontier:
     async def release(self, url: str) -> bool:
         leased = self._leased.pop(url, None)
         if leased is not None:
-            self._push(leased)
+            self._push(leased[0])
         return leased is not None
 
     async def claim(self, url: str, by: str) -> bool:
@@ -123,28 +115,28 @@ class MemoryFrontier:
 
     def _expire(self) -> None:
         now = self._clock()
-        for url in [url for url, leased in self._leased.items() if leased.deadline <= now]:
-            leased = self._leased.pop(url)
-            if leased.attempts < self._max_leases:
-                self._push(leased)
+        for url in [url for url, (_entry, deadline) in self._leased.items() if deadline <= now]:
+            entry, _deadline = self._leased.pop(url)
+            if self._attempts.get(url, 0) < self._max_leases:
+                self._push(entry)
             else:
                 self._dead += 1
 
-    def _push(self, known: _KnownUrl) -> None:
-        task = known.task
-        heappush(self._queues.setdefault((task.host, task.group), []), (task.rank, known.arrival, known))
+    def _push(self, entry: _Entry) -> None:
+        heappush(self._queues.setdefault((entry[2].host, entry[2].group), []), entry)
         self._queued += 1
 
     def _place(self, queue: _Queue) -> tuple[int, int, int]:
-        priority, arrival, _known = self._queues[queue][0]
+        priority, arrival, _task = self._queues[queue][0]
         return FIRST if priority <= FIRST else self._priorities.get(queue[1], 0), priority, arrival
 
     def _pop(self, queue: _Queue) -> Lease:
         heap = self._queues[queue]
-        known = heappop(heap)[2]
+        priority, arrival, task = heappop(heap)
         if not heap:
             del self._queues[queue]
         self._queued -= 1
-        known.deadline = self._clock() + self._lease_seconds
-        self._leased[known.task.url] = known
-        return Lease(known.task, known.attempts + 1)
+        if task.found is not None:
+            task = replace(task, found=self._found.get(url_key(task.url), task.found))
+        self._leased[task.url] = (priority, arrival, task), self._clock() + self._lease_seconds
+        return Lease(task, self._attempts.get(task.url, 0) + 1)
