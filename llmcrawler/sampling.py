@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from scrapy.crawler import Crawler
 
+from llmcrawler.engine.page_budget import PageBudget
 from llmcrawler.frontier.protocol import FIRST, UrlTask
 from llmcrawler.planning import SampledPage, SiteSample, strata_of
 from llmcrawler.scheduler import FrontierScheduler
@@ -109,7 +110,7 @@ class SamplingScheduler(FrontierScheduler):
         super().__init__(crawler, crawl)
         self._sampler = sampler_of(crawler)
         self._draw = Draw()
-        self._max_pages = self._refundable = min(self._max_pages, crawler.settings.getint(SAMPLE_PAGES))
+        self._pages = PageBudget(min(crawl.options.max_pages, crawler.settings.getint(SAMPLE_PAGES)))
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:

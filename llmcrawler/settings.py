@@ -73,7 +73,7 @@ SCHEDULER = "llmcrawler.scheduler.FrontierScheduler"
 DOWNLOADER = "llmcrawler.downloader.PoliteDownloader"
 DOWNLOAD_HANDLERS = {
     "http": "llmcrawler.transport.PageDownloadHandler",
-    "https": "llmcrawler.tunnels.TunnelDownloadHandler",
+    "https": "llmcrawler.transport.PageDownloadHandler",
 }
 TWISTED_DNS_RESOLVER = "llmcrawler.resolver.GuardedResolver"
 SPIDER_MIDDLEWARES = {

@@ -18,7 +18,6 @@ from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 
 from llmcrawler import learned
-from llmcrawler.allocator import give_large_blocks_back
 from llmcrawler.arguments import ExploreOptions, MapOptions
 from llmcrawler.asking import PageAsking
 from llmcrawler.bounded_processes import BoundedProcesses
@@ -38,6 +37,7 @@ from llmcrawler.configuration import (
     templates_file,
 )
 from llmcrawler.content import Boilerplate, PageReader
+from llmcrawler.engine.compat import close_spider_soon, is_closing
 from llmcrawler.errors import StorageFailed
 from llmcrawler.extraction import (
     FallbackTeacher,
@@ -104,7 +104,6 @@ class Crawl:
     """The core's objects of one crawl. `crawler` is asked for its stats and, while it runs, for its engine."""
 
     def __init__(self, crawler: Crawler, options: ExploreOptions) -> None:
-        give_large_blocks_back()
         settings = crawler.settings
         self.options = options
         self.addresses = AddressGuard(options.urls)
@@ -280,7 +279,7 @@ def _pressure(crawler: Crawler, waiting: int | None = None) -> str | None:
     engine = crawler.engine
     if engine is None or engine.scraper.slot is None or not engine.running:
         return "stopped"
-    if engine._slot is None or engine._slot.closing is not None:
+    if is_closing(crawler):
         # CLOSESPIDER_* leaves requests behind that nobody will hand out: waiting for them would be for ever.
         return "closing"
     slot, crew = engine.scraper.slot, crawl_of(crawler).crew
@@ -359,7 +358,7 @@ def _job(crawler: Crawler, options: ExploreOptions) -> Job | None:
     if not settings.get("JOBDIR") or not options.urls:
         return None
     wish = job_wish(settings, crawler.spidercls.name, options)
-    return Job(Path(settings["JOBDIR"]), wish, job_rules(settings), on_failure=partial(_stop, crawler, []))
+    return Job(Path(settings["JOBDIR"]), wish, job_rules(settings), on_failure=partial(_stop, crawler))
 
 
 def _crew(crawler: Crawler, options: ExploreOptions, take_lead: Callable[[str], Awaitable[None]]) -> Crew | None:
@@ -369,17 +368,13 @@ def _crew(crawler: Crawler, options: ExploreOptions, take_lead: Callable[[str], 
     from llmcrawler.crew import Crew  # noqa: PLC0415 - redis takes 0.14 s to load
 
     wish = job_wish(settings, crawler.spidercls.name, options)
-    return Crew(
-        crew_rules(settings), wish, options.max_pages, take_lead=take_lead, on_failure=partial(_stop, crawler, [])
-    )
+    return Crew(crew_rules(settings), wish, options.max_pages, take_lead=take_lead, on_failure=partial(_stop, crawler))
 
 
-def _stop(crawler: Crawler, closing: list[asyncio.Future[None]], failure: StorageFailed) -> None:
-    """`closing` holds the task: one that nobody holds may be collected."""
+def _stop(crawler: Crawler, failure: StorageFailed) -> None:
     cure = "make room and run" if crawler.settings.get("JOBDIR") else "run"
     logger.error("%s. What was written before is kept: %s the same command again", failure, cure)
-    if crawler.engine is not None and crawler.engine.spider is not None:
-        closing.append(asyncio.ensure_future(crawler.engine.close_spider_async(reason="storage_failed")))
+    close_spider_soon(crawler, "storage_failed")
 
 
 def crawl_of(crawler: Crawler) -> Crawl:

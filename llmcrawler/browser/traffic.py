@@ -1,4 +1,4 @@
-"""Everything that one page asks for while it is rendered, through the DevTools protocol.
+"""Judges and counts what one page asks for while it is rendered, through the DevTools protocol.
 
 Playwright's own routing would switch the browser's cache off, so that every page fetched the app's scripts anew, and it
 does not see redirects.
@@ -69,7 +69,7 @@ class Traffic:
         return self._session is not None
 
     async def attach(self, page: Page, _request: Request) -> None:
-        """Before the page goes anywhere; scrapy-playwright calls it."""
+        """Watch a new page; scrapy-playwright calls it before the page goes anywhere."""
         self.page = page
         page.on("download", lambda _download: self._note_download())
         await page.add_init_script(PREPARE)
@@ -156,7 +156,7 @@ class Traffic:
         await session.send(method, {"requestId": event["requestId"], **options})
 
     def _is_reload(self, url: str) -> bool:
-        """Some pages set a cookie and ask for themselves again."""
+        """Return whether a page asks for itself again, as some do after setting a cookie."""
         return not self.probing and url == self._url and self._documents <= _MAX_RELOADS
 
     def _go(self, url: str) -> None:

@@ -11,10 +11,11 @@ from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider, NotConfigured
 
+from llmcrawler.engine.compat import is_closing, process_item
+from llmcrawler.engine.error_pages import error_page
 from llmcrawler.errors import StorageFailed
 from llmcrawler.extensions.safe_feeds import SafeFeeds
 from llmcrawler.items import Page
-from llmcrawler.middlewares.leases import error_page
 from llmcrawler.scheduler import FrontierScheduler, scheduler_of
 from llmcrawler.wiring import Crawl, crawl_of
 
@@ -93,7 +94,7 @@ class CrewExtension:
         """Apart from the beat, which waits for a Redis that is away."""
         while True:
             await asyncio.sleep(_IDLE_BEAT_SECONDS)
-            if self._is_closing():
+            if is_closing(self._crawler):
                 self._crew.leave()
                 await self._scheduler.give_back()
 
@@ -104,7 +105,7 @@ class CrewExtension:
         await self._inherit()
         await self._crew.drop_lines(self._feeds.take_safe())
         self._write_lost()
-        if self._is_closing():
+        if is_closing(self._crawler):
             return
         if self._scheduler.working():
             self._idle_since = None
@@ -121,7 +122,7 @@ class CrewExtension:
             "pages": pages,
             "pages_a_minute": round(pages / minutes, 1),
             "in_flight": len(engine.downloader.active),
-            "working": 0 if self._is_closing() else self._scheduler.working(),
+            "working": 0 if is_closing(self._crawler) else self._scheduler.working(),
             "held": self._crawl.records.held_count,
             "pressed": "backing_out" if slot is not None and slot.needs_backout() else None,
             "llm_calls": stats.get_value("llmcrawler/llm/calls", 0),
@@ -137,14 +138,9 @@ class CrewExtension:
     def _write_lost(self) -> None:
         """Urls that took down their workers: nobody has a page of them."""
         lost, self._crew.frontier.lost = self._crew.frontier.lost, []
-        assert self._crawler.engine is not None
         for lease in lost:
             message = f"the crawl was taken down {lease.attempts - 1} times while it was read"
-            self._crawler.engine.scraper._start_itemproc_nowait(error_page(lease, "lost", message))
-
-    def _is_closing(self) -> bool:
-        engine = self._crawler.engine
-        return engine is None or engine._slot is None or engine._slot.closing is not None
+            process_item(self._crawler, error_page(lease, "lost", message))
 
     @property
     def _scheduler(self) -> FrontierScheduler:

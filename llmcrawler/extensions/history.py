@@ -14,10 +14,11 @@ from scrapy.http import Response
 from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from twisted.internet.task import LoopingCall
 
+from llmcrawler.engine.refusals import OVERLOAD_STATUSES
+from llmcrawler.engine.request_context import LATENCY
 from llmcrawler.extensions.progress import read_flow, read_hosts
 from llmcrawler.items import Page, Url
 from llmcrawler.job import Job
-from llmcrawler.middlewares.backoff import REFUSAL_STATUSES
 from llmcrawler.reporting import Progress
 from llmcrawler.reporting.figures import lasting_stats
 from llmcrawler.reporting.timeline import Timeline
@@ -69,7 +70,7 @@ class HistoryExtension:
         self._calls.start(_SAMPLE_SECONDS, now=False)
 
     def response_downloaded(self, response: Response, request: Request) -> None:
-        latency, refused = request.meta.get("download_latency"), response.status in REFUSAL_STATUSES
+        latency, refused = request.meta.get(LATENCY), response.status in OVERLOAD_STATUSES
         self._timeline.add_answer(time.monotonic() - self._started, latency, refused=refused)
         if latency is not None and not refused:
             self._latencies.append(latency)

@@ -18,6 +18,7 @@ from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from twisted.internet.task import LoopingCall
 
 from llmcrawler.configuration import errors_share
+from llmcrawler.engine.request_context import LATENCY
 from llmcrawler.items import Line
 from llmcrawler.llm.usage import CallReport
 from llmcrawler.monitoring import MetricsPlace, crawl_name, metrics_place, runs_since
@@ -138,7 +139,7 @@ class _Times:
         self._calls = histogram("llm_call_seconds", "Of one request to the LLM", _SECONDS, "task")
 
     def response_downloaded(self, response: Response, request: Request) -> None:  # noqa: ARG002 (Scrapy's)
-        latency = request.meta.get("download_latency")
+        latency = request.meta.get(LATENCY)
         if latency is not None:
             self._fetches.labels(*self._labels).observe(latency)
 

@@ -12,10 +12,10 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.extensions.feedexport import FeedExporter
 
+from llmcrawler.engine.stored_bodies import text_of
 from llmcrawler.errors import ContentError
 from llmcrawler.items import Page, line_of
 from llmcrawler.job import Job
-from llmcrawler.middlewares.stored import text_of
 from llmcrawler.reporting import count_line
 from llmcrawler.wiring import Crawl, crawl_of
 

@@ -15,11 +15,11 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
-from llmcrawler.downloader import STARTED, download_failed
+from llmcrawler.downloader import download_failed
+from llmcrawler.engine.request_context import RETRY_TIMES, context_of
 from llmcrawler.items import Line, Page, Url
 from llmcrawler.llm.usage import CallReport
 from llmcrawler.monitoring import crawl_name, runs_since, span_exporter
-from llmcrawler.scheduler import LEASE
 from llmcrawler.wiring import crawl_of
 
 if TYPE_CHECKING:
@@ -123,18 +123,18 @@ class TracingExtension:
     # -- spans --------------------------------------------------------------------------------------------------------
 
     def _fetched(self, request: Request, error: str | None, attributes: dict[str, Any]) -> None:
-        started = request.meta.get(STARTED)
-        if started is None:  # it did not go out
+        context = context_of(request)
+        if context.started is None:  # it did not go out
             return
         ended = time.time()
-        begin = ended - (time.monotonic() - started[0])
-        lease = request.meta.get(LEASE)
+        begin = ended - (time.monotonic() - context.started)
+        lease = context.lease
         parent = self._crawl if lease is None else self._pages.get(lease.url) or self._page(lease.url, begin)
         of_request = {
             "http.request.method": request.method,
             "url.full": request.url,
             "server.address": urlsplit(request.url).netloc,
-            "http.request.resend_count": request.meta.get("retry_times", 0),
+            "http.request.resend_count": request.meta.get(RETRY_TIMES, 0),
         }
         self._span("fetch", parent, (begin, ended), error, of_request | attributes, is_client=True)
 

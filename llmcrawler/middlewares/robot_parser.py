@@ -1,4 +1,4 @@
-"""robots.txt by RFC 9309, as Scrapy asks for it: the value of ROBOTSTXT_PARSER."""
+"""Reads robots.txt by RFC 9309 for Scrapy: the value of ROBOTSTXT_PARSER."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class GroupRobotParser(RobotParser):
         return self.robots.allows(to_unicode(url))
 
     def crawl_delay(self, user_agent: str | bytes) -> float | None:  # noqa: ARG002 (Scrapy's)
-        """The longest gap between two requests that the file asks for: Crawl-delay or Request-rate, in seconds."""
+        """Return the longest gap in seconds between requests that the file asks for (Crawl-delay, Request-rate)."""
         return self.robots.gap_seconds
 
     @property

@@ -15,12 +15,12 @@ from scrapy.http import Response, TextResponse
 
 from llmcrawler.changes import CHANGED, GONE, GONE_STATUSES, NEW, UNCHANGED, Version, says_the_same
 from llmcrawler.content import content_hash, main_text
+from llmcrawler.engine.request_context import LATENCY, attempts_of, context_of, response_context
+from llmcrawler.engine.response_text import page_text
+from llmcrawler.engine.stored_bodies import body_of, text_of
 from llmcrawler.errors import ContentError, TooCostly
 from llmcrawler.frontier import Lease
 from llmcrawler.items import Page, PageContent, PageError, StageRun
-from llmcrawler.middlewares.backoff import PUT_BACKS
-from llmcrawler.middlewares.encodings import page_text
-from llmcrawler.middlewares.stored import STORED_PAGE, body_of, text_of
 from llmcrawler.storage import StoredPage
 from llmcrawler.storage.ledger import STAGES, body_hash
 from llmcrawler.wiring import Crawl
@@ -65,7 +65,7 @@ class Arrivals:
         read, or has not changed. With a JOBDIR the body is safe from here on. `content`: where it has been read, or
         why it could not be.
         """
-        before: StoredPage | None = response.meta.get(STORED_PAGE)
+        before = response_context(response).stored
         is_restored = before is not None and before.body is not None and lease.is_stored
         is_new = before is None or before.body is None
         page = _restored(lease, before) if before is not None and is_restored else lease.task.page()
@@ -92,7 +92,7 @@ class Arrivals:
 
     def not_modified(self, lease: Lease, response: Response) -> Page | None:
         """The page as it was, where the server says so and it was asked."""
-        before: StoredPage | None = response.meta.get(STORED_PAGE)
+        before = response_context(response).stored
         if response.status != NOT_MODIFIED or before is None or before.line is None:
             return None
         page = lease.task.page()
@@ -103,7 +103,7 @@ class Arrivals:
         """Of a page that could not be had."""
         if not self._crawl.options.refresh or page.error is None:
             return None
-        before: StoredPage | None = request.meta.get(STORED_PAGE)
+        before = context_of(request).stored
         if before is None or before.line is None:
             return NEW
         earlier = before.line.get("error")
@@ -183,7 +183,7 @@ class Arrivals:
         if self._crawl.ledger is None:
             return
         assert page.fetched_at is not None
-        attempts = 1 + response.meta.get("retry_times", 0) + response.meta.get(PUT_BACKS, 0)
+        attempts = attempts_of(response.request)
         seconds = page.latency_seconds or 0.0
         page.stages["fetch"] = StageRun("success", None, attempts, time.time() - seconds, seconds)
         body = replace(body_of(response, page.fetched_at), change=change)
@@ -207,7 +207,7 @@ class Arrivals:
 
 def add_facts(page: Page, response: Response) -> None:
     page.final_url = response.url if response.url != page.url else None
-    page.latency_seconds = round(response.meta.get("download_latency", 0.0), 4)
+    page.latency_seconds = round(response.meta.get(LATENCY, 0.0), 4)
     page.fetched_at = now()
 
 

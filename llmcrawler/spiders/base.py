@@ -14,10 +14,11 @@ from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
 from llmcrawler.arguments import ExploreOptions
+from llmcrawler.engine.error_pages import error_page
+from llmcrawler.engine.request_context import lease_of
 from llmcrawler.frontier import Lease
 from llmcrawler.items import Line, Page
-from llmcrawler.middlewares.leases import error_page
-from llmcrawler.scheduler import LEASE, FrontierScheduler, scheduler_of
+from llmcrawler.scheduler import FrontierScheduler, scheduler_of
 from llmcrawler.spiders.failures import failure_kind
 from llmcrawler.spiders.lists import ListLimits, SiteLists
 from llmcrawler.urls import Sitemap
@@ -72,7 +73,7 @@ class FrontierSpider(Spider):
 
     def failed(self, failure: Failure) -> Any:
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
-        lease: Lease = request.meta[LEASE]
+        lease = lease_of(request)
         kind, message = failure_kind(failure.value)
         if kind == "internal":
             logger.error("Error on %s", request.url, exc_info=failure.value)

@@ -12,11 +12,10 @@ from scrapy.http import Response, TextResponse
 from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
+from llmcrawler.engine.error_pages import error_page
+from llmcrawler.engine.request_context import lease_of, response_context
 from llmcrawler.frontier import Lease, ungrouped
 from llmcrawler.items import Link, Page
-from llmcrawler.middlewares.leases import error_page
-from llmcrawler.middlewares.stored import STORED_PAGE
-from llmcrawler.scheduler import LEASE
 from llmcrawler.spiders.arrivals import Arrivals, add_facts, now
 from llmcrawler.spiders.base import FrontierSpider
 from llmcrawler.spiders.failures import response_fault
@@ -43,7 +42,8 @@ class ExploreSpider(FrontierSpider):
         return Rendering(self.crawl)
 
     async def parse(self, response: Response) -> AsyncIterator[Any]:
-        lease: Lease = response.meta[LEASE]
+        assert response.request is not None
+        lease = lease_of(response.request)
         if "#" not in response.url and route_of(lease.task.address):
             response = response.replace(url=response.url + route_of(lease.task.address))
         unchanged = self._arrivals.not_modified(lease, response)
@@ -60,7 +60,9 @@ class ExploreSpider(FrontierSpider):
         else:
             assert isinstance(response, TextResponse)  # response_fault saw to it
             async with self._arrivals.html_of(response) as html:
-                look = await self._rendering.look(lease, response, html, reads=STORED_PAGE not in response.meta)
+                look = await self._rendering.look(
+                    lease, response, html, reads=response_context(response).stored is None
+                )
                 if look.again is not None:
                     yield look.again
                     return

@@ -13,8 +13,8 @@ from scrapy.http import Response
 from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
+from llmcrawler.engine.request_context import CONTEXT, RequestContext
 from llmcrawler.errors import ContentError
-from llmcrawler.middlewares.addresses import FOUND_AT
 from llmcrawler.spiders.failures import failure_kind
 from llmcrawler.urls import Sitemap, normalise, origin_of, parse_llms_txt, parse_packed_sitemap, parse_sitemap
 from llmcrawler.wiring import crawl_of
@@ -93,7 +93,7 @@ class SiteLists:
                     "max_retry_times": 1,
                     "autothrottle_dont_adjust_delay": True,
                     "download_maxsize": _MAX_BYTES,
-                    FOUND_AT: base,
+                    CONTEXT: RequestContext(found_at=base),
                 },
                 dont_filter=True,
             )

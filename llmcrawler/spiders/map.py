@@ -15,12 +15,12 @@ from twisted.python.failure import Failure
 
 from llmcrawler.arguments import MapOptions
 from llmcrawler.content import Outline, read_outline
+from llmcrawler.engine.error_pages import error_page
+from llmcrawler.engine.request_context import LATENCY, lease_of
+from llmcrawler.engine.response_text import head_of, page_text
 from llmcrawler.frontier import Lease, MapAdmission, UrlTask
 from llmcrawler.items import Page, Url
 from llmcrawler.map_scheduler import MapScheduler, line_of_task
-from llmcrawler.middlewares.encodings import head_of, page_text
-from llmcrawler.middlewares.leases import error_page
-from llmcrawler.scheduler import LEASE
 from llmcrawler.spiders.base import FrontierSpider
 from llmcrawler.spiders.failures import response_fault
 from llmcrawler.spiders.lists import FEED, LLMS_TXT, ListLimits
@@ -64,7 +64,8 @@ class MapSpider(FrontierSpider):
         return self._lists.pending > 0
 
     async def parse(self, response: Response) -> AsyncIterator[Any]:
-        lease: Lease = response.meta[LEASE]
+        assert response.request is not None
+        lease = lease_of(response.request)
         target = _redirect_target(response)
         if target == lease.url and self._may_ask_again(response):  # the server wants a cookie first
             assert response.request is not None
@@ -72,7 +73,7 @@ class MapSpider(FrontierSpider):
             yield response.request.replace(meta=meta)
             return
         line = line_of_task(lease)
-        line.status, line.latency_seconds = response.status, response.meta.get("download_latency")
+        line.status, line.latency_seconds = response.status, response.meta.get(LATENCY)
         fault = response_fault(response)
         if target is not None:
             line.final_url = target

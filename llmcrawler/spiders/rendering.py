@@ -8,6 +8,7 @@ from typing import Any
 from scrapy import Request
 from scrapy.http import Response, TextResponse
 
+from llmcrawler.engine.request_context import LATENCY
 from llmcrawler.errors import ContentError
 from llmcrawler.frontier import Lease
 from llmcrawler.items import Link, Page, PageContent, PageError
@@ -29,7 +30,7 @@ from llmcrawler.wiring import Crawl
 _BY_BROWSER = {RENDER: True, "dont_cache": True}
 _RAW = "signs_of_raw_page"  # in a request's meta: what came over plain HTTP
 
-_OF_THE_RESPONSE = ("download_latency",)
+_OF_THE_RESPONSE = (LATENCY,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from scrapy.utils.test import get_crawler
 
 from llmcrawler import settings as project_settings
 from llmcrawler.arguments import ExploreOptions
+from llmcrawler.engine.refusals import RequestRefused
 from llmcrawler.middlewares.compression import CompressionMiddleware
-from llmcrawler.middlewares.refusals import RequestRefused
 from llmcrawler.spiders.explore import ExploreSpider
 
 URL = "http://shop.example/"

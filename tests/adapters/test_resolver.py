@@ -9,8 +9,8 @@ from twisted.internet.error import DNSLookupError
 
 from llmcrawler import settings as project_settings
 from llmcrawler.arguments import ExploreOptions
+from llmcrawler.engine.refusals import RequestRefused
 from llmcrawler.middlewares.addresses import AddressMiddleware
-from llmcrawler.middlewares.refusals import RequestRefused
 from llmcrawler.resolver import GuardedResolver
 from llmcrawler.spiders.explore import ExploreSpider
 
