@@ -1,4 +1,4 @@
-"""Name resolution that keeps a public crawl out of private networks."""
+"""Resolves names such that a public crawl stays out of private networks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from llmcrawler.wiring import Crawl, crawl_of
 
 
 class GuardedResolver(CachingThreadedResolver):
-    """Refuses a name that resolves to an address the crawl must not touch, so a name cannot be a way around the check
-    of the url. Scrapy has one resolver for all crawls of a process: a name passes when one of them may use it.
+    """Refuses a name that resolves to an address the crawl must not touch: no name leads around the check of urls.
+
+    Scrapy has one resolver for all crawls of a process: a name passes when one of them may use it.
     """
 
     def __init__(self, reactor: ReactorBase, cache_size: int, timeout: float, process: CrawlerProcess) -> None:
@@ -40,7 +41,7 @@ class GuardedResolver(CachingThreadedResolver):
         refusals = [_refusal(crawl, address, name) for crawl in crawls]
         is_refused = bool(refusals) and all(refusals)
         for crawl, refusal in zip(crawls, refusals, strict=True):
-            # Twisted drops this error's message on its way to the request: middlewares/addresses.py asks for it.
+            # Twisted drops this error's message on its way to the request: NameMiddleware asks the crawl for it.
             if is_refused and refusal is not None:
                 crawl.note_refused_name(name, refusal)
             else:
@@ -54,5 +55,5 @@ def _refusal(crawl: Crawl, address: str, name: str) -> str | None:
     if not crawl.options.urls:
         return None
     if crawl.is_proxy(name):
-        return None  # the user's own; middlewares/addresses.py sees to what is asked of it
+        return None  # the user's proxy; NameMiddleware judges what is asked of it
     return crawl.addresses.reason_to_refuse_address(address, name)

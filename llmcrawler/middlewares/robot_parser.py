@@ -12,8 +12,8 @@ from llmcrawler.robots import Robots, parse_robots, product_token
 
 
 class GroupRobotParser(RobotParser):
-    """Answers for the crawl's own name, from ROBOTSTXT_USER_AGENT or USER_AGENT: rules for others are not kept, so the
-    agent that Scrapy names with each question is not looked at.
+    """Has the rules for the crawl's own name (ROBOTSTXT_USER_AGENT, USER_AGENT), and ignores the agent that Scrapy
+    names with each question.
     """
 
     def __init__(self, robots: Robots) -> None:
