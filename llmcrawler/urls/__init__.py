@@ -12,6 +12,7 @@ from llmcrawler.urls.sites import origin_of, relative_url, site_name
 from llmcrawler.urls.tasks import ListedTask, TaskList
 from llmcrawler.urls.traps import TrapGuard, TrapLimits
 from llmcrawler.urls.turns import in_turns
+from llmcrawler.urls.url_refusals import UrlRefusal, UrlRefusalKind
 
 __all__ = [
     "MAX_URL_LENGTH",
@@ -24,6 +25,8 @@ __all__ = [
     "TaskList",
     "TrapGuard",
     "TrapLimits",
+    "UrlRefusal",
+    "UrlRefusalKind",
     "dedup_key",
     "in_turns",
     "is_private_address",
