@@ -45,7 +45,7 @@ class PoliteSlot(Slot):
         self.queue = _CountingQueue(self)
         self.rests_until = 0.0
         self.on_start: Callable[[], object] | None = None
-        self.at_gate = 0  # requests that have left the queue and wait for room that the other workers leave
+        self.at_limiter = 0  # requests that have left the queue and wait for room that the other workers leave
         self.elsewhere = 0  # requests in flight of the other workers, as last known
         self.window = float(concurrency)  # what `concurrency` is rounded from
         self._gap = delay
@@ -62,7 +62,7 @@ class PoliteSlot(Slot):
     @property
     def in_flight(self) -> int:
         """How many requests of all workers are in flight."""
-        return len(self.transferring) - self.at_gate + self.elsewhere
+        return len(self.transferring) - self.at_limiter + self.elsewhere
 
     def start(self, request: Request) -> None:
         self.transferring.add(request)
@@ -94,7 +94,7 @@ class _CountingQueue(deque[tuple[Request, Any]]):
         return entry
 
 
-class Gate(Protocol):
+class SharedLimiter(Protocol):
     """The limits that several processes share for a host; each request asks it before it starts."""
 
     async def enter(self, key: str, slot: PoliteSlot) -> Any:
@@ -117,7 +117,7 @@ class PoliteDownloader(DownloaderBase):
         self.fetching: Counter[str] = Counter()
         self.given_up: dict[str, str] = {}
         self.on_new_slot: Callable[[str, PoliteSlot], object] | None = None
-        self.gate: Gate | None = None
+        self.limiter: SharedLimiter | None = None
         self._rests: dict[str, float] = {}
 
     def fetch(self, request: Request, spider: Any = None) -> Deferred[Response | Request]:  # noqa: ARG002 (Scrapy's)
@@ -185,25 +185,25 @@ class PoliteDownloader(DownloaderBase):
             self.on_new_slot(key, slot)
 
     async def download(self, slot: Slot, request: Request) -> Response:
-        if self.gate is None:
+        if self.limiter is None:
             return await self._download_now(slot, request)
         assert isinstance(slot, PoliteSlot)
-        entry = await self._pass(self.gate, slot, request)
+        entry = await self._pass(self.limiter, slot, request)
         try:
             return await self._download_now(slot, request)
         finally:
-            self.gate.leave(entry)
+            self.limiter.leave(entry)
 
-    async def _pass(self, gate: Gate, slot: PoliteSlot, request: Request) -> Any:
-        slot.at_gate += 1
+    async def _pass(self, limiter: SharedLimiter, slot: PoliteSlot, request: Request) -> Any:
+        slot.at_limiter += 1
         try:
-            entry = await gate.enter(request.meta[self.DOWNLOAD_SLOT], slot)
+            entry = await limiter.enter(request.meta[self.DOWNLOAD_SLOT], slot)
         except BaseException:
-            slot.at_gate -= 1
+            slot.at_limiter -= 1
             slot.transferring.remove(request)
             self.start_waiting(slot)
             raise
-        slot.at_gate -= 1
+        slot.at_limiter -= 1
         update_context(request, started=monotonic(), in_flight=slot.in_flight)
         return entry
 

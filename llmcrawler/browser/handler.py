@@ -75,7 +75,7 @@ class BrowserDownloadHandler(LaunchingHandler):
             checks_proxied=self._crawl.checks_names,
         )
         self._turns = ContextTurns(settings.getint("RENDER_CONTEXT_PAGES"))
-        self._gate = HostGate(self._room)
+        self._limiter = HostGate(self._room)
         self._max_bytes = settings.getint("DOWNLOAD_MAXSIZE")
         self._obeys_robots = settings.getbool("ROBOTSTXT_OBEY")
         self._robots_agent = str(settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"])
@@ -227,7 +227,7 @@ class BrowserDownloadHandler(LaunchingHandler):
             if name.lower() not in _NOT_PASSED_ON
         }
         url = request.url.partition("#")[0]
-        return Traffic(url, rules, self._gate, headers, lambda reason: self._count(f"blocked/{reason}"))
+        return Traffic(url, rules, self._limiter, headers, lambda reason: self._count(f"blocked/{reason}"))
 
     def _is_forbidden(self, url: str) -> bool:
         if not self._obeys_robots:

@@ -33,7 +33,7 @@ class Traffic:
         self,
         url: str,
         rules: TrafficRules,
-        gate: HostGate,
+        limiter: HostGate,
         headers: Mapping[str, str],
         count: Callable[[str], None],
     ) -> None:
@@ -48,7 +48,7 @@ class Traffic:
         self.quiet_since = time.monotonic()
         self._url = url
         self._rules = rules
-        self._gate = gate
+        self._limiter = limiter
         self._headers = headers
         self._count = count
         self._held: dict[str, tuple[str, asyncio.TimerHandle]] = {}
@@ -136,7 +136,7 @@ class Traffic:
 
     async def _let_go(self, event: dict[str, Any], ask: Ask, request_id: str) -> None:
         host = urlsplit(ask.url).netloc
-        await self._gate.enter(host)
+        await self._limiter.enter(host)
         timer = asyncio.get_running_loop().call_later(_HOLD_SECONDS, self._release, request_id)
         self._held[request_id] = (host, timer)
         self._hops[request_id] = ask.url
@@ -170,5 +170,5 @@ class Traffic:
         held = self._held.pop(request_id, None)
         if held is not None:
             held[1].cancel()
-            self._gate.leave(held[0])
+            self._limiter.leave(held[0])
             self.quiet_since = time.monotonic()

@@ -90,7 +90,7 @@ class AdaptiveThrottle(AutoThrottleBase):
 
     def spider_opened(self) -> None:
         self._downloader.on_new_slot = self._take_slot
-        self._downloader.gate = None if self._crew is None else self
+        self._downloader.limiter = None if self._crew is None else self
         self._ticks = create_looping_call(self._tick)
         self._ticks.start(_TICK_SECONDS, now=False)
 
@@ -154,7 +154,7 @@ class AdaptiveThrottle(AutoThrottleBase):
     # -- other workers on the same crawl ------------------------------------------------------------------------------
 
     async def enter(self, key: str, slot: PoliteSlot) -> Entry:
-        """Wait for a place at the host among all workers (see downloader.Gate)."""
+        """Wait for a place at the host among all workers (see downloader.SharedLimiter)."""
         assert self._crew is not None
         try:
             entry = await self._crew.gate.enter(key, lambda: Wish(slot.window, slot.gap))
@@ -163,7 +163,7 @@ class AdaptiveThrottle(AutoThrottleBase):
             raise HostRests(str(rest)) from rest
         except StorageFailed as failure:  # the crawl is being closed, and says why; the page is for its next run
             raise HostRests(str(failure)) from failure
-        slot.elsewhere = max(0, entry.in_flight - (len(slot.transferring) - slot.at_gate + 1))
+        slot.elsewhere = max(0, entry.in_flight - (len(slot.transferring) - slot.at_limiter + 1))
         return entry
 
     def leave(self, entry: Entry) -> None:

@@ -12,7 +12,7 @@ from scrapy.statscollectors import StatsCollector
 
 from llmcrawler.throttling import Decision, HostPolicy
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("llmcrawler.extensions.throttle")  # people look for its decisions under that name
 
 _ALWAYS_LOGGED = frozenset({"recovered", "robots"})
 _LOG_SECONDS = 10.0  # between two log lines about one host
