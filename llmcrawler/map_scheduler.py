@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.core.engine import ExecutionEngine
 
-    from llmcrawler.job import Resumed
+    from llmcrawler.job_resume import Resumed
 
 _LINES_AT_ONCE = 100
 

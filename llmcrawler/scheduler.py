@@ -26,7 +26,7 @@ from llmcrawler.downloader import PoliteDownloader
 from llmcrawler.errors import ConfigError, StorageFailed, WorkGivenBack
 from llmcrawler.frontier import Frontier, Lease, UrlTask
 from llmcrawler.items import Line, Page, StageRun
-from llmcrawler.job import Resumed
+from llmcrawler.job_resume import Resumed
 from llmcrawler.storage import Outcome
 from llmcrawler.storage.schema import AGAIN
 from llmcrawler.wiring import Crawl, crawl_of

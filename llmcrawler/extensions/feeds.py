@@ -19,6 +19,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.extensions.feedexport import FeedExporter, FeedSlot, StdoutFeedStorage
 from scrapy.utils.defer import ensure_awaitable
 
+from llmcrawler.crawl.engine_state import is_closing
 from llmcrawler.errors import ConfigError
 
 logger = logging.getLogger(__name__)
@@ -121,7 +122,7 @@ class Feeds(FeedExporter):
     def _tell_and_close(self, feed: str, error: Exception) -> None:
         logger.error("The feed cannot be written (%s): %s. What was written elsewhere is kept", feed, _cause(error))
         engine = self.crawler.engine
-        if engine is not None and engine._slot is not None and engine._slot.closing is None:
+        if engine is not None and not is_closing(self.crawler):
             self._closing = asyncio.ensure_future(engine.close_spider_async(reason="storage_failed"))
 
 

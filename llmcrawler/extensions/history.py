@@ -14,6 +14,8 @@ from scrapy.http import Response
 from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from twisted.internet.task import LoopingCall
 
+from llmcrawler.crawl.context import crawl_of
+from llmcrawler.crawl.signals import job_closing
 from llmcrawler.extensions.progress import read_flow, read_hosts
 from llmcrawler.items import Page, Url
 from llmcrawler.job import Job
@@ -22,7 +24,6 @@ from llmcrawler.reporting import Progress
 from llmcrawler.reporting.figures import lasting_stats
 from llmcrawler.reporting.timeline import Timeline
 from llmcrawler.storage.runs import Run
-from llmcrawler.wiring import crawl_of
 
 _SAMPLE_SECONDS = 1.0
 _WRITE_SECONDS = 5.0  # what a kill may take away of the timeline
@@ -55,16 +56,16 @@ class HistoryExtension:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        crawl = crawl_of(crawler) if crawler.settings.get("JOBDIR") else None
-        if crawl is None or crawl.job is None:
+        job = crawl_of(crawler).job
+        if job is None:
             raise NotConfigured
-        return cls(crawler, crawl.job)
+        return cls(crawler, job)
 
     def spider_opened(self) -> None:
         self._progress = Progress(time.monotonic)
         self._started = self._sampled = self._written = time.monotonic()
         self._started_at = time.time()
-        self._job.before_close = self._close
+        self._crawler.signals.connect(self.job_closing, job_closing)
         self._calls = create_looping_call(self._tick)
         self._calls.start(_SAMPLE_SECONDS, now=False)
 
@@ -94,7 +95,7 @@ class HistoryExtension:
         self._timeline.add_sample(now - self._started, report, now - self._sampled)
         self._sampled = now
 
-    def _close(self, reason: str) -> None:
+    def job_closing(self, reason: str) -> None:
         self._stop()
         self._write(reason)
 

@@ -14,15 +14,17 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
+from scrapy.signalmanager import SignalManager
+from scrapy.statscollectors import StatsCollector
 from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from twisted.internet.task import LoopingCall
 
 from llmcrawler.configuration import errors_share
+from llmcrawler.crawl.context import crawl_of
 from llmcrawler.items import Line
-from llmcrawler.llm.usage import CallReport
+from llmcrawler.llm.usage import CallReport, Usage
 from llmcrawler.monitoring import MetricsPlace, crawl_name, metrics_place, runs_since
 from llmcrawler.reporting import Metric, ending_of, metrics_of
-from llmcrawler.wiring import crawl_of
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Histogram
@@ -37,11 +39,25 @@ _WRITE_SECONDS = 15.0  # between two writes of the textfile
 
 
 class MetricsExtension:
-    def __init__(self, crawler: Crawler, place: MetricsPlace) -> None:
+    """`labels` are those of every metric. `usage` reports the calls of the model; None: there is no model."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the parts that it brings together
+        self,
+        signal_manager: SignalManager,
+        stats: StatsCollector,
+        place: MetricsPlace,
+        labels: dict[str, str],
+        max_errors_share: float,
+        usage: Usage | None = None,
+    ) -> None:
         from prometheus_client import CollectorRegistry  # noqa: PLC0415 (an extra)
 
-        self._crawler = crawler
+        self._signals = signal_manager
+        self._stats = stats
         self._place = place
+        self._labels = labels
+        self._max_errors_share = max_errors_share
+        self._usage = usage
         self._registry = CollectorRegistry(auto_describe=False)
         self._endpoint: Any = None
         self._calls: AsyncioLoopingCall | LoopingCall | None = None
@@ -51,16 +67,23 @@ class MetricsExtension:
         place = metrics_place(crawler.settings)
         if place is None:
             raise NotConfigured
-        extension = cls(crawler, place)
+        crawl, settings = crawl_of(crawler), crawler.settings
+        assert crawler.stats is not None
+        extension = cls(
+            crawler.signals,
+            crawler.stats,
+            place,
+            {"spider": crawler.spidercls.name, "crawl": crawl_name(settings, crawl.options)},
+            errors_share(settings),
+            None if crawl.model is None else crawl.model.usage,
+        )
         crawler.signals.connect(extension.spider_opened, signals.spider_opened)
         crawler.signals.connect(extension.engine_stopped, signals.engine_stopped)
         return extension
 
     def spider_opened(self) -> None:
-        crawl = crawl_of(self._crawler)
-        labels = {"spider": self._crawler.spidercls.name, "crawl": crawl_name(self._crawler.settings, crawl.options)}
-        self._registry.register(_Collector(self._crawler, labels))
-        self._observe(_Times(self._registry, labels))
+        self._registry.register(_Collector(self._stats, self._labels, self._max_errors_share))
+        self._observe(_Times(self._registry, self._labels))
         if self._place.port:
             from prometheus_client import start_http_server  # noqa: PLC0415 (an extra)
 
@@ -82,11 +105,10 @@ class MetricsExtension:
             self._endpoint = None
 
     def _observe(self, times: _Times) -> None:
-        self._crawler.signals.connect(times.response_downloaded, signals.response_downloaded, weak=False)
-        self._crawler.signals.connect(times.item_scraped, signals.item_scraped, weak=False)
-        model = crawl_of(self._crawler).model
-        if model is not None:
-            model.usage.watchers.append(times.llm_called)
+        self._signals.connect(times.response_downloaded, signals.response_downloaded, weak=False)
+        self._signals.connect(times.item_scraped, signals.item_scraped, weak=False)
+        if self._usage is not None:
+            self._usage.watchers.append(times.llm_called)
 
     def _write(self) -> None:
         from prometheus_client import write_to_textfile  # noqa: PLC0415 (an extra)
@@ -101,14 +123,13 @@ class MetricsExtension:
 class _Collector:
     """Reads the stats when it is asked, in the endpoint's thread."""
 
-    def __init__(self, crawler: Crawler, labels: dict[str, str]) -> None:
-        self._crawler = crawler
+    def __init__(self, stats: StatsCollector, labels: dict[str, str], max_errors_share: float) -> None:
+        self._stats = stats
         self._labels = labels
-        self._max_errors_share = errors_share(crawler.settings)
+        self._max_errors_share = max_errors_share
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-        assert self._crawler.stats is not None
-        stats = self._crawler.stats.get_stats().copy()  # in one go: the crawl goes on meanwhile
+        stats = self._stats.get_stats().copy()  # in one go: the crawl goes on meanwhile
         for metric in (*metrics_of(stats), *ending_of(stats, self._max_errors_share)):
             yield self._family(metric)
 

@@ -22,12 +22,12 @@ from twisted.internet.task import LoopingCall
 from llmcrawler import json_log
 from llmcrawler.arguments import NO_LIMIT
 from llmcrawler.configuration import progress_mode
+from llmcrawler.crawl.context import crawl_of
 from llmcrawler.errors import ConfigError
 from llmcrawler.extensions.throttle import AdaptiveThrottle
 from llmcrawler.items import Page, Template, Url
 from llmcrawler.reporting import Actual, Ending, Flow, HostThrottle, Progress, Report, Tally, read_figures, summary
 from llmcrawler.throttling import HostPolicy
-from llmcrawler.wiring import crawl_of
 
 if TYPE_CHECKING:
     from llmcrawler.reporting.display import LiveDisplay

@@ -27,6 +27,7 @@ from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.task import LoopingCall
 
+from llmcrawler.crawl.signals import host_news
 from llmcrawler.downloader import STARTED, HostRests, PoliteDownloader, PoliteSlot, download_failed
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.fleet.gate import Entry, Rests, Wish
@@ -73,7 +74,7 @@ class AdaptiveThrottle(AutoThrottle):
         self._quiet_ticks = 0
         self._crew = crawl_of(crawler).crew if crawler.settings.get("REDIS_URL") else None
         if self._crew is not None:
-            self._crew.on_news = self._take_news
+            crawler.signals.connect(self._take_news, host_news)
         self._ticks: AsyncioLoopingCall | LoopingCall | None = None
         if self._rules.is_adaptive:
             super().__init__(crawler)

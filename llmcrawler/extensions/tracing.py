@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
@@ -15,12 +16,12 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
+from llmcrawler.crawl.context import crawl_of
 from llmcrawler.downloader import STARTED, download_failed
 from llmcrawler.items import Line, Page, Url
-from llmcrawler.llm.usage import CallReport
+from llmcrawler.llm.usage import CallReport, Usage
 from llmcrawler.monitoring import crawl_name, runs_since, span_exporter
 from llmcrawler.scheduler import LEASE
-from llmcrawler.wiring import crawl_of
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -31,9 +32,15 @@ _NANOSECONDS = 10**9
 
 
 class TracingExtension:
-    def __init__(self, crawler: Crawler, make_exporter: Any) -> None:
-        self._crawler = crawler
+    """`of_all` are attributes of every span. `usage` reports the calls of the model; None: there is no model."""
+
+    def __init__(
+        self, make_exporter: Callable[[], Any], name: str, of_all: dict[str, str], usage: Usage | None = None
+    ) -> None:
         self._make_exporter = make_exporter
+        self._name = name
+        self._of_all = of_all
+        self._usage = usage
         self._provider: TracerProvider | None = None
         self._pages: dict[str, Span] = {}  # of those on their way
 
@@ -42,7 +49,9 @@ class TracingExtension:
         make_exporter = span_exporter(crawler.settings)
         if make_exporter is None:
             raise NotConfigured
-        extension = cls(crawler, make_exporter)
+        crawl, name = crawl_of(crawler), crawler.spidercls.name
+        of_all = {"llmcrawler.spider": name, "llmcrawler.crawl": crawl_name(crawler.settings, crawl.options)}
+        extension = cls(make_exporter, name, of_all, None if crawl.model is None else crawl.model.usage)
         crawler.signals.connect(extension.spider_opened, signals.spider_opened)
         crawler.signals.connect(extension.response_downloaded, signals.response_downloaded)
         crawler.signals.connect(extension.download_failed, download_failed)
@@ -56,16 +65,13 @@ class TracingExtension:
     def spider_opened(self) -> None:
         from opentelemetry import trace  # noqa: PLC0415 (an extra)
 
-        name = self._crawler.spidercls.name
-        crawl = crawl_of(self._crawler)
-        of_all = {"llmcrawler.spider": name, "llmcrawler.crawl": crawl_name(self._crawler.settings, crawl.options)}
-        self._provider = _provider(self._make_exporter(), of_all)
+        self._provider = _provider(self._make_exporter(), self._of_all)
         self._trace = trace
         self._tracer = self._provider.get_tracer("llmcrawler")
         self._started = time.time()
-        self._crawl = self._tracer.start_span(f"crawl {name}", start_time=_ns(self._started))
-        if crawl.model is not None:
-            crawl.model.usage.watchers.append(self.llm_called)
+        self._crawl = self._tracer.start_span(f"crawl {self._name}", start_time=_ns(self._started))
+        if self._usage is not None:
+            self._usage.watchers.append(self.llm_called)
 
     # -- what has ended -----------------------------------------------------------------------------------------------
 

@@ -1,10 +1,11 @@
-"""What the spiders have in common: urls that come from the frontier, one line for each, and the lists of a site."""
+"""The base of the spiders: urls that come from the frontier, one line for each, and the lists of a site."""
 
 from __future__ import annotations
 
 import logging
 from abc import abstractmethod
 from collections.abc import AsyncIterator
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from scrapy import Request, Spider, signals
@@ -14,6 +15,7 @@ from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
 from llmcrawler.arguments import ExploreOptions
+from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.frontier import Lease
 from llmcrawler.items import Line, Page
 from llmcrawler.middlewares.leases import error_page
@@ -21,7 +23,6 @@ from llmcrawler.scheduler import LEASE, FrontierScheduler, scheduler_of
 from llmcrawler.spiders.failures import failure_kind
 from llmcrawler.spiders.lists import ListLimits, SiteLists
 from llmcrawler.urls import Sitemap
-from llmcrawler.wiring import Crawl, crawl_of
 
 logger = logging.getLogger(__name__)
 
@@ -36,19 +37,24 @@ class FrontierSpider(Spider):
     LIST_LIMITS: ClassVar[ListLimits] = ListLimits()
 
     options: ExploreOptions
-    _lists: SiteLists
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
         spider.options = cls.Options.of(kwargs)
-        spider._lists = SiteLists(crawler, spider._take_list, spider._wants_lists, cls.LIST_LIMITS)
         crawler.signals.connect(spider.robots_parsed, signals.robots_parsed)
         return spider
 
     @property
-    def crawl(self) -> Crawl:
+    def crawl(self) -> CrawlContext:
         return crawl_of(self.crawler)
+
+    @cached_property
+    def _lists(self) -> SiteLists:
+        crawl, engine = self.crawl, self.crawler.engine
+        assert engine is not None
+        processes = crawl.reader.processes
+        return SiteLists(engine.crawl, crawl.addresses, processes, self._take_list, self._wants_lists, self.LIST_LIMITS)
 
     async def start(self) -> AsyncIterator[Any]:
         await self._queue_given()

@@ -17,9 +17,9 @@ from llmcrawler.items import Link, Page
 from llmcrawler.middlewares.leases import error_page
 from llmcrawler.middlewares.stored import STORED_PAGE
 from llmcrawler.scheduler import LEASE
-from llmcrawler.spiders.arrivals import Arrivals, add_facts, now
 from llmcrawler.spiders.base import FrontierSpider
 from llmcrawler.spiders.failures import response_fault
+from llmcrawler.spiders.page_builder import PageBuilder, add_facts, now
 from llmcrawler.spiders.rendering import Rendering
 from llmcrawler.urls import Sitemap, in_turns, route_of
 
@@ -32,39 +32,49 @@ class ExploreSpider(FrontierSpider):
     @property
     def worker(self) -> str:
         """%(worker)s in the uri of a feed."""
-        return "" if self.crawl.crew is None else self.crawl.crew.worker
+        session = self.crawl.storage.session
+        return "" if session is None else session.worker
 
     @cached_property
-    def _arrivals(self) -> Arrivals:
-        return Arrivals(self.crawl)
+    def _pages(self) -> PageBuilder:
+        crawl = self.crawl
+        return PageBuilder(
+            crawl.reader,
+            crawl.frontier,
+            crawl.sites,
+            crawl.records,
+            crawl.arriving_pages,
+            crawl.ledger,
+            refreshes=crawl.options.refresh,
+        )
 
     @cached_property
     def _rendering(self) -> Rendering:
-        return Rendering(self.crawl)
+        return Rendering(self.crawl.rendering, self.crawl.reader, self.crawl.frontier)
 
     async def parse(self, response: Response) -> AsyncIterator[Any]:
         lease: Lease = response.meta[LEASE]
         if "#" not in response.url and route_of(lease.task.address):
             response = response.replace(url=response.url + route_of(lease.task.address))
-        unchanged = self._arrivals.not_modified(lease, response)
+        unchanged = self._pages.not_modified(lease, response)
         fault = response_fault(response)
         if unchanged is not None:
-            await self._arrivals.note_unchanged(unchanged)
+            await self._pages.keep_unchanged(unchanged)
             yield unchanged
         elif fault is not None:
             page = error_page(lease, *fault, response)
             assert response.request is not None
-            page.change = self._arrivals.change_of_fault(page, response.request)
+            page.change = self._pages.change_of_fault(page, response.request)
             add_facts(page, response)
             yield page
         else:
             assert isinstance(response, TextResponse)  # response_fault saw to it
-            async with self._arrivals.html_of(response) as html:
+            async with self._pages.html_of(response) as html:
                 look = await self._rendering.look(lease, response, html, reads=STORED_PAGE not in response.meta)
                 if look.again is not None:
                     yield look.again
                     return
-                page = await self._arrivals.page_of(lease, response, html, look.content)
+                page = await self._pages.page_of(lease, response, html, look.content)
                 if page.content is not None:
                     links = [*page.content.links, *self._rendering.more_links(lease, response)]
                     await self._follow(links, page.depth + 1, response.url, of=page.url)
@@ -84,7 +94,7 @@ class ExploreSpider(FrontierSpider):
         return self._rendering.meta_of(lease)
 
     def _line_of_failure(self, page: Page, _lease: Lease, failure: Failure) -> Page:
-        page.change = self._arrivals.change_of_fault(page, failure.request)  # type: ignore[attr-defined]  # see failed
+        page.change = self._pages.change_of_fault(page, failure.request)  # type: ignore[attr-defined]  # see failed
         page.final_url = getattr(failure.value, "url", None)
         page.fetched_at = now()
         return page
@@ -98,8 +108,8 @@ class ExploreSpider(FrontierSpider):
         return self._scheduler().frontier.counts().queued <= 10 * self.options.max_pages
 
     async def _follow(self, links: Iterable[Link], depth: int, referer: str, of: str | None = None) -> None:
-        """`of`: the leased url whose page has the links."""
-        pursuit = self.crawl.pursuit
+        """Queue links. `of` is the leased url whose page has them."""
+        pursuit = None if self.crawl.goal is None else self.crawl.goal.pursuit
         found = []
         for turn, part in enumerate(in_turns(links, lambda link: len(link.url))):
             if turn:

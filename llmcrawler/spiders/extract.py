@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from scrapy import Request
 
 from llmcrawler.arguments import ExtractOptions
+from llmcrawler.crawl.engine_state import is_closing
 from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.items import Link
 from llmcrawler.spiders.explore import ExploreSpider
@@ -32,7 +33,7 @@ class ExtractSpider(ExploreSpider):
         tasks = iter(self.options.tasks())
         while some := [_task(listed) for listed in islice(tasks, _TASKS_AT_ONCE)]:
             await self._room()
-            if self._is_closing():
+            if is_closing(self.crawler):
                 break
             await self._scheduler().add(some)
             await asyncio.sleep(0)
@@ -60,13 +61,9 @@ class ExtractSpider(ExploreSpider):
     async def _room(self) -> None:
         while True:
             queued = self._scheduler().frontier.counts().queued
-            if self.crawl.job is not None or queued < _MAX_QUEUED or self._is_closing():
+            if self.crawl.job is not None or queued < _MAX_QUEUED or is_closing(self.crawler):
                 return
             await asyncio.sleep(_LOOK_SECONDS)
-
-    def _is_closing(self) -> bool:
-        engine = self.crawler.engine
-        return engine is None or engine._slot is None or engine._slot.closing is not None
 
 
 def _task(listed: ListedTask) -> UrlTask:

@@ -8,16 +8,23 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from scrapy import Request
-from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
+from llmcrawler.bounded_processes import BoundedProcesses
 from llmcrawler.errors import ContentError
 from llmcrawler.middlewares.addresses import FOUND_AT
 from llmcrawler.spiders.failures import failure_kind
-from llmcrawler.urls import Sitemap, normalise, origin_of, parse_llms_txt, parse_packed_sitemap, parse_sitemap
-from llmcrawler.wiring import crawl_of
+from llmcrawler.urls import (
+    AddressGuard,
+    Sitemap,
+    normalise,
+    origin_of,
+    parse_llms_txt,
+    parse_packed_sitemap,
+    parse_sitemap,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -42,20 +49,26 @@ class ListLimits:
 
 
 class SiteLists:
-    """`take` gets what a list says, its kind and its address. `wants_more` is asked before a list is asked for.
+    """Sends the requests for lists (`send`) and gives `take` what a list says, its kind and its address.
+
+    `wants_more` is asked before a list is asked for. Large lists are read in `processes`.
 
     Each file is asked for once, retried once, and leaves a line in the log. Those beyond the limits are counted where
     they are named, and neither remembered nor logged one by one.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the parts that it brings together
         self,
-        crawler: Crawler,
+        send: Callable[[Request], object],
+        addresses: AddressGuard,
+        processes: BoundedProcesses,
         take: Callable[[Sitemap, str, str], Awaitable[str]],
         wants_more: Callable[[], bool],
         limits: ListLimits,
     ) -> None:
-        self._crawler = crawler
+        self._send = send
+        self._addresses = addresses
+        self._processes = processes
         self._take = take
         self._wants_more = wants_more
         self._limits = limits
@@ -66,13 +79,13 @@ class SiteLists:
         self.pending = 0
 
     def ask(self, base: str, url: str, *, kind: str = SITEMAP, level: int = 0, is_guess: bool = False) -> None:
-        """`is_guess`: nothing says that there is such a file."""
+        """Ask for a list, if there is room for it. `is_guess`: nothing says that there is such a file."""
         if self._is_full() or (kind == FEED and self._feeds >= self._limits.feeds) or not self._wants_more():
             return
         target = normalise(url, base)
         if target is None or target in self._seen:
             return
-        refusal = crawl_of(self._crawler).addresses.reason_to_refuse(target, base)
+        refusal = self._addresses.reason_to_refuse(target, base)
         if refusal is not None:  # it is not remembered: the host's own pages may still ask for it
             if self._refusals < _MAX_TOLD:
                 logger.warning("List %s is not read: %s", target[:_MAX_SHOWN], refusal[:_MAX_SHOWN])
@@ -81,8 +94,7 @@ class SiteLists:
         self._feeds += kind == FEED
         self._seen.add(target)
         self.pending += 1
-        assert self._crawler.engine is not None
-        self._crawler.engine.crawl(
+        self._send(
             Request(
                 target,
                 callback=self._parse,
@@ -100,13 +112,13 @@ class SiteLists:
         )
 
     async def ask_named(self, robotparser: RobotParser, base: str) -> None:
-        """For those that the robots.txt at `base` names."""
+        """Ask for the lists that the robots.txt at `base` names."""
         passed_over = await self._ask_all(base, getattr(robotparser, "sitemaps", ()), 0)
         if passed_over:
             logger.warning("robots.txt of %s: %s", origin_of(base), passed_over)
 
     async def _ask_all(self, base: str, urls: Sequence[str], level: int) -> str:
-        """Returns in words how many of them are passed over, "" when none is."""
+        """Ask for lists, and return in words how many of them are passed over, "" when none is."""
         if not urls or not self._wants_more():
             return ""
         if level > self._limits.levels:
@@ -158,10 +170,9 @@ class SiteLists:
             return await asyncio.to_thread(parse, body)
         if parse is parse_sitemap:
             parse = parse_packed_sitemap
-        processes = crawl_of(self._crawler).reader.processes
         seconds = _PARSE_SECONDS + len(body) * _PARSE_SECONDS_PER_BYTE
         try:
-            return await processes.run(parse, body, seconds=seconds, share=origin_of(response.url))
+            return await self._processes.run(parse, body, seconds=seconds, share=origin_of(response.url))
         except ContentError as error:
             return Sitemap(fault=str(error))
 

@@ -8,14 +8,16 @@ from typing import Any
 from scrapy import Request
 from scrapy.http import Response, TextResponse
 
+from llmcrawler.content import PageReader
 from llmcrawler.errors import ContentError
-from llmcrawler.frontier import Lease
+from llmcrawler.frontier import Frontier, Lease
 from llmcrawler.items import Link, Page, PageContent, PageError
 from llmcrawler.rendering import (
     LINKS_HEADER,
     NEVER,
     RENDER,
     RENDERED,
+    RenderChoice,
     Signs,
     found_links,
     may_have_signs,
@@ -23,7 +25,6 @@ from llmcrawler.rendering import (
     read_signs,
 )
 from llmcrawler.rendering.signs import THIN_WORDS
-from llmcrawler.wiring import Crawl
 
 # In Scrapy's HTTP cache a page and what the browser makes of it would be one.
 _BY_BROWSER = {RENDER: True, "dont_cache": True}
@@ -43,10 +44,12 @@ class Look:
 
 
 class Rendering:
-    def __init__(self, crawl: Crawl) -> None:
-        self._choice = crawl.rendering
-        self._reader = crawl.reader
-        self._frontier = crawl.frontier
+    """Decides which pages go to the browser, and says of pages that stay empty that they are."""
+
+    def __init__(self, choice: RenderChoice, reader: PageReader, frontier: Frontier) -> None:
+        self._choice = choice
+        self._reader = reader
+        self._frontier = frontier
 
     def meta_of(self, lease: Lease) -> dict[str, Any]:
         """Of a request that is made for a lease."""

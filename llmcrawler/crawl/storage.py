@@ -1,0 +1,96 @@
+"""Where a crawl keeps its urls and pages: in memory, in a job directory, or in a Redis that workers share."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scrapy.crawler import Crawler
+
+from llmcrawler.arguments import ExploreOptions
+from llmcrawler.configuration import crew_rules, job_rules, job_wish, memory_frontier
+from llmcrawler.crawl import signals
+from llmcrawler.crawl.safe_lines import SafeLines
+from llmcrawler.errors import StorageFailed
+from llmcrawler.frontier import Frontier
+from llmcrawler.job import Job
+
+if TYPE_CHECKING:
+    from llmcrawler.crew import Crew
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """At most one of `job` and `session` is given, the latter with `lines`. A url whose worker is silent for
+    `lease_seconds` is queued again.
+    """
+
+    frontier: Frontier
+    lease_seconds: float
+    job: Job | None = None
+    session: Crew | None = None
+    lines: SafeLines | None = None
+
+
+def build_storage(crawler: Crawler, options: ExploreOptions, take_lead: Callable[[str], Awaitable[None]]) -> Storage:
+    """Open what JOBDIR or REDIS_URL name. `take_lead` is awaited with a site that this worker leads from then on.
+
+    Raises ConfigError where that cannot be had.
+    """
+    settings = crawler.settings
+    if settings.get("REDIS_URL") and options.urls:
+        lines = SafeLines(crawler)
+        session = _session(crawler, options, lines, take_lead)
+        return Storage(session.frontier, settings.getfloat("REDIS_LEASE_SECONDS"), session=session, lines=lines)
+    lease_seconds = settings.getfloat("LEASE_SECONDS")
+    if settings.get("JOBDIR") and options.urls:
+        job = Job(
+            Path(settings["JOBDIR"]),
+            job_wish(settings, crawler.spidercls.name, options),
+            job_rules(settings),
+            on_failure=_EndOnFailure(crawler),
+            before_close=lambda reason: _send(crawler, signals.job_closing, reason=reason),
+        )
+        return Storage(job.frontier, lease_seconds, job=job)
+    return Storage(memory_frontier(settings), lease_seconds)
+
+
+def _session(
+    crawler: Crawler, options: ExploreOptions, lines: SafeLines, take_lead: Callable[[str], Awaitable[None]]
+) -> Crew:
+    from llmcrawler.crew import Crew  # noqa: PLC0415 - redis takes 0.14 s to load
+
+    return Crew(
+        crew_rules(crawler.settings),
+        job_wish(crawler.settings, crawler.spidercls.name, options),
+        options.max_pages,
+        lines=lines,
+        take_lead=take_lead,
+        on_news=lambda key, events, window: _send(crawler, signals.host_news, key=key, events=events, window=window),
+        on_failure=_EndOnFailure(crawler),
+    )
+
+
+def _send(crawler: Crawler, signal: object, **arguments: Any) -> None:
+    crawler.signals.send_catch_log(signal, **arguments)
+
+
+class _EndOnFailure:
+    """Ends the crawl when its storage takes no more."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._closing: asyncio.Future[None] | None = None  # a task that nobody holds may be collected
+
+    def __call__(self, failure: StorageFailed) -> None:
+        cure = "make room and run" if self._crawler.settings.get("JOBDIR") else "run"
+        logger.error("%s. What was written before is kept: %s the same command again", failure, cure)
+        engine = self._crawler.engine
+        if engine is not None and engine.spider is not None:
+            self._closing = asyncio.ensure_future(engine.close_spider_async(reason="storage_failed"))
