@@ -1,4 +1,4 @@
-"""Keeps in a JOBDIR what a run came to: its figures, and how it went over time. `scrapy report` shows them."""
+"""Keeps the figures and the timeline of a run in its JOBDIR. `scrapy report` shows them."""
 
 from __future__ import annotations
 
@@ -40,6 +40,8 @@ _KEPT_SETTINGS = (
 
 
 class HistoryExtension:
+    """Samples the crawl once a second, and writes the run into the job every few seconds and when it ends."""
+
     def __init__(self, crawler: Crawler, job: Job) -> None:
         self._crawler = crawler
         self._job = job

@@ -144,7 +144,7 @@ class _Collector:
 
 
 class _Times:
-    """What the stats do not hold: how the times spread."""
+    """Histograms of times, which the stats do not hold."""
 
     def __init__(self, registry: CollectorRegistry, labels: dict[str, str]) -> None:
         from prometheus_client import Histogram  # noqa: PLC0415 (an extra)

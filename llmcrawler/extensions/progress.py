@@ -39,6 +39,8 @@ _SAMPLE_SECONDS = 1.0
 
 
 class ProgressExtension:
+    """Without a `display`, a line of progress goes into the log every `log_seconds`."""
+
     def __init__(self, crawler: Crawler, display: LiveDisplay | None, log_seconds: float) -> None:
         self._crawler = crawler
         self._log_seconds = log_seconds
@@ -118,6 +120,7 @@ class ProgressExtension:
 
 
 def read_flow(crawler: Crawler) -> Flow:
+    """Return what limits the crawl just now, host by host."""
     engine = crawler.engine
     assert engine is not None  # from before spider_opened until after spider_closed
     policies, slots = _policies(crawler), engine.downloader.slots
@@ -133,7 +136,7 @@ def read_flow(crawler: Crawler) -> Flow:
 
 
 def read_hosts(crawler: Crawler) -> list[HostThrottle]:
-    """All hosts of the crawl, each with the throughput of its whole time."""
+    """Return all hosts of the crawl, each with the throughput of its whole time."""
     return [
         replace(_throttle_of(key, None, policy), throughput=policy.meter.figures().mean_throughput)
         for key, policy in _policies(crawler).items()
@@ -141,7 +144,7 @@ def read_hosts(crawler: Crawler) -> list[HostThrottle]:
 
 
 def read_plan(crawler: Crawler, elapsed_seconds: float) -> tuple[Mapping[str, Any] | None, Actual | None]:
-    """What was planned for the job, and what all of its runs came to."""
+    """Return what was planned for the job, and what all of its runs came to; (None, None) without a plan."""
     crawl = crawl_of(crawler)
     if crawl.job is None or crawl.job.plan is None:
         return None, None

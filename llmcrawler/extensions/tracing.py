@@ -145,7 +145,7 @@ class TracingExtension:
         self._span("fetch", parent, (begin, ended), error, of_request | attributes, is_client=True)
 
     def _page(self, key: str, started: float) -> Span:
-        """A trace of its own, as a crawl has more pages than anybody can look at in one."""
+        """Begin a trace for the page, as a crawl has more pages than anybody can look at in one."""
         link = self._trace.Link(self._crawl.get_span_context())
         root: Context = self._trace.set_span_in_context(self._trace.INVALID_SPAN)
         page = self._tracer.start_span("page", context=root, links=[link], start_time=_ns(started))

@@ -20,7 +20,7 @@ _MAX_PLACES = 100  # that have stats and log lines of their own
 
 
 class WatchdogExtension:
-    """From the moment that the spider opens, so that what is imported before does not count."""
+    """Watches from the moment that the spider opens, so that what is imported before does not count."""
 
     def __init__(self, crawler: Crawler, limit_seconds: float) -> None:
         assert crawler.stats is not None
@@ -79,7 +79,7 @@ class WatchdogExtension:
 
 
 def _hangs(seconds: float, seen: Sight) -> None:
-    """While it does, as it may be for good."""
+    """Warn of a turn that is not over yet, as it may never be."""
     text = "%(place)s has held the event loop for %(seconds).0f s so far%(beside)s: %(url)s"
     logger.warning(text, {"seconds": seconds, **_said(seen, was_kept=True)})
 

@@ -1,4 +1,4 @@
-"""The last stage: what the feed shows of a page, and what the stats count of it."""
+"""The last pipeline: it leaves of an item what the feed shows, and counts it in the stats."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from llmcrawler.reporting import count_line
 
 
 class FeedPipeline:
+    """Takes out of an item what the feed does not show, and counts it. `with_text`: the feed has the main text."""
+
     def __init__(self, stats: StatsCollector, with_text: bool) -> None:
         self._stats = stats
         self._with_text = with_text
@@ -48,7 +50,7 @@ class FeedPipeline:
 
 
 def _clean_fields(item: Line | Template) -> None:
-    """Half a surrogate pair, of an escape in a page's JSON-LD say, would cost the item its line in a feed."""
+    """Replace what is no UTF-8: half a surrogate pair, from an escape in JSON-LD say, would cost the item its line."""
     for name in _FIELDS[type(item)]:
         value = getattr(item, name)
         if isinstance(value, PageError):

@@ -19,7 +19,7 @@ RUNNING = "running"  # the status of a stage that a process left behind when it 
 
 
 class OwnStages:
-    """Runs them one after the other. What a function returns stands in the page's `results` under its name."""
+    """Runs the user's stages in their order. What a function returns stands in the page's `results` under its name."""
 
     def __init__(self, stages: list[Stage]) -> None:
         self._stages = stages

@@ -1,4 +1,4 @@
-"""The stages of a plan: what a page is as far as that is free, and what a model would be shown of it."""
+"""The stages of a plan: they classify a page as far as that is free, and count what a model would be shown of it."""
 
 from __future__ import annotations
 

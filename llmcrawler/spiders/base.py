@@ -74,7 +74,7 @@ class FrontierSpider(Spider):
 
     @abstractmethod
     def parse(self, response: Response) -> AsyncIterator[Any]:
-        """The line of a leased url, or one more request for it."""
+        """Yield the line of a leased url, or one more request for it."""
 
     def failed(self, failure: Failure) -> Any:
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
@@ -88,27 +88,27 @@ class FrontierSpider(Spider):
 
     @abstractmethod
     async def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
-        """A robots.txt names lists of its site."""
+        """Ask for the lists that a robots.txt names."""
 
     @abstractmethod
     async def _queue_given(self) -> None:
-        """What the crawl begins with."""
+        """Queue the urls that the crawl begins with."""
 
     @abstractmethod
     def _meta_of(self, lease: Lease) -> dict[str, Any]:
-        """Of the request that is made for a lease."""
+        """Return the meta of the request that is made for a lease."""
 
     @abstractmethod
     def _line_of_failure(self, page: Page, lease: Lease, failure: Failure) -> Line:
-        """Of a url that could not be had; `page` has the error."""
+        """Return the line of a url that could not be fetched; `page` has the error."""
 
     @abstractmethod
     async def _take_list(self, found: Sitemap, kind: str, address: str) -> str:
-        """What a list says; returns what became of it, in words."""
+        """Queue the urls that a list names; return what became of them, in words."""
 
     @abstractmethod
     def _wants_lists(self) -> bool:
-        """Whether there is room for what a list says."""
+        """Return whether there is room for what a list names."""
 
     def _scheduler(self) -> FrontierScheduler:
         return scheduler_of(self.crawler)

@@ -1,4 +1,4 @@
-"""Explore a site: one line for each url that was tried."""
+"""The spider that explores a site: one line for each url that was tried."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ExploreSpider(FrontierSpider):
                 if page.content is not None:
                     links = [*page.content.links, *self._rendering.more_links(lease, response)]
                     await self._follow(links, page.depth + 1, response.url, of=page.url)
-                    await self._rendering.note_shell(page, response, html)
+                    await self._rendering.refuse_shell(page, response, html)
             del html, look  # of a large page they are much, and the page may wait long for a verdict
             yield page
 

@@ -35,8 +35,8 @@ _OF_THE_RESPONSE = ("download_latency",)
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """`again`: the request for the browser, where the page needs it. `content`: where it was read in passing, or why it
-    could not be.
+    """What came of a look at a page: `again`, the request for the browser where the page needs it; or `content` where
+    it was read in passing, or why it could not be.
     """
 
     again: Request | None = None
@@ -52,12 +52,12 @@ class Rendering:
         self._frontier = frontier
 
     def meta_of(self, lease: Lease) -> dict[str, Any]:
-        """Of a request that is made for a lease."""
+        """Return the meta of a request that is made for a lease."""
         goes_straight = not lease.is_stored and _is_get(lease) and self._choice.goes_straight(lease.task.address)
         return dict(_BY_BROWSER) if goes_straight else {}
 
     async def look(self, lease: Lease, response: TextResponse, html: str, *, reads: bool) -> Look:
-        """Whether a page that did not come from the browser needs it. `reads`: if not, its content is wanted."""
+        """Tell whether a page needs the browser. `reads`: if it does not, its content is wanted."""
         assert response.request is not None
         if self._choice.mode == NEVER or lease.is_stored or not _is_get(lease):
             return Look()
@@ -77,13 +77,13 @@ class Rendering:
         return Look(response.request.replace(url=response.url, meta=meta, dont_filter=True))
 
     def more_links(self, lease: Lease, response: TextResponse) -> list[Link]:
-        """Those that the body does not show."""
+        """Return the links that the browser has found and the body does not show."""
         if RENDERED not in response.flags and not lease.is_stored:
             return []
         return [Link(url) for url in found_links((response.headers.get(LINKS_HEADER) or b"").decode("latin-1"))]
 
-    async def note_shell(self, page: Page, response: Response, html: str) -> None:
-        """A page with nothing in it but scripts has not been read: that is an error, and nothing to be classified."""
+    async def refuse_shell(self, page: Page, response: Response, html: str) -> None:
+        """Make a page with nothing in it but scripts one with an error: it is nothing to be classified."""
         assert page.content is not None
         if page.content.cues.get("word_count", 0) > THIN_WORDS or page.error is not None:
             return
@@ -111,7 +111,7 @@ class Rendering:
         return found
 
     async def _signs(self, html: str, url: str, *, is_rendered: bool = False) -> Signs:
-        """None where they cannot be read: what is wrong with the page is said where its content is read."""
+        """Return no signs where they cannot be read: what is wrong with the page is said where its content is read."""
         if not may_have_signs(html, is_rendered=is_rendered):
             return Signs()
         try:
