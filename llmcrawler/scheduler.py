@@ -70,10 +70,8 @@ class FrontierScheduler(BaseScheduler):
         self._waiting: dict[str, deque[Request]] = {}
         self._delayed = 0
         self._is_leaving = False
-        self._wanted = asyncio.Event()
+        self._wanted = asyncio.Event() if self._pursuit is None else self._pursuit.news
         self._tasks: list[asyncio.Task[None]] = []
-        if self._pursuit is not None:
-            self._pursuit.on_news = self._wanted.set
         crawler.signals.connect(self._item_is_through, signals.item_scraped)
         crawler.signals.connect(self._item_was_dropped, signals.item_dropped)
         crawler.signals.connect(self._item_failed, signals.item_error)
