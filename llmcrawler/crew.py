@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from secrets import token_hex
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import redis
 
@@ -38,21 +38,12 @@ return redis.call('HMGET', meta, 'wish', 'id')
 """
 
 
-class LineKeeper(Protocol):
-    """Knows which lines a death of this process would take away."""
-
-    def unsafe(self, urls: Iterable[str]) -> Collection[str]:
-        """Return those of the urls whose lines are to be kept in Redis."""
-
-    def set_kept(self, urls: Iterable[str]) -> None:
-        """Hear that they are in Redis."""
-
-
 class Crew:
     """The connection to Redis and what is shared through it: urls, limits of hosts, what is learned, who works.
 
     `take_lead` is awaited with a site that this worker leads from then on. `on_news` gets a host, what other workers
-    have met there, and the window that all have. `on_failure` is called when Redis stays away.
+    have met there, and the window that all have. `unsafe_of` returns those of some urls whose lines a death of this
+    process would take away; `on_kept` is told when these are in Redis. `on_failure` is called when Redis stays away.
     """
 
     def __init__(  # noqa: PLR0913 - by keyword
@@ -61,7 +52,8 @@ class Crew:
         spec: Wish,
         max_pages: int,
         *,
-        lines: LineKeeper,
+        unsafe_of: Callable[[Iterable[str]], Collection[str]],
+        on_kept: Callable[[Iterable[str]], None],
         take_lead: Callable[[str], Awaitable[None]],
         on_news: Callable[[str, list[Mapping[str, Any]], float], None],
         on_failure: Callable[[StorageFailed], None],
@@ -78,8 +70,8 @@ class Crew:
             max_leases=rules.max_leases,
             max_pages=max_pages,
             ack_seconds=_ACK_SECONDS,
-            make_safe=lines.unsafe,
-            on_kept=lines.set_kept,
+            make_safe=unsafe_of,
+            on_kept=on_kept,
         )
         self.gate = HostGate(self.link, on_news, 1.5 * rules.gone_seconds)
         self.desk = Desk(self.link, take_lead, rules.gone_seconds)

@@ -18,12 +18,12 @@ from twisted.internet.defer import Deferred
 
 from llmcrawler import json_log
 from llmcrawler.checking import check
+from llmcrawler.crawl.context import crawl_of
 from llmcrawler.errors import ConfigError
 from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.items import Page
 from llmcrawler.scheduler import LEASE
 from llmcrawler.urls import Scope
-from llmcrawler.wiring import crawl_of
 
 _DEFAULT_SPIDER = "explore"
 
@@ -57,7 +57,7 @@ class Command(ParseCommand):
     def run_callback(self, response: Response, callback: Any, cb_kwargs: dict[str, Any] | None = None) -> Deferred[Any]:
         if not self._is_leasing:
             return super().run_callback(response, callback, cb_kwargs)
-        crawl_of(self.pcrawler).learned.keep_nothing()
+        crawl_of(self.pcrawler).understanding.templates.keep_nothing()
         assert response.request is not None
         url = response.meta.get("redirect_urls", [response.request.url])[0]
         response.meta[LEASE] = Lease(UrlTask(url, urlsplit(url).netloc, response.meta["_depth"] - 1))

@@ -17,11 +17,11 @@ from llmcrawler.arguments import ExploreOptions, MapOptions
 from llmcrawler.classification import Classifier
 from llmcrawler.configuration import bans_of, proxies_of, pursuit_of, record_types_of
 from llmcrawler.content import PageReader
+from llmcrawler.crawl.backend import CrawlBackend, build_backend
 from llmcrawler.crawl.engine_state import active_bytes
 from llmcrawler.crawl.goal_progress import GoalProgress
-from llmcrawler.crawl.hosts import ReachableHosts
-from llmcrawler.crawl.sites import SiteRegistry
-from llmcrawler.crawl.storage import Storage, build_storage
+from llmcrawler.crawl.reachable_hosts import ReachableHosts
+from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.crawl.understanding import Understanding, build_understanding
 from llmcrawler.extraction import Records, RecordTypes
 from llmcrawler.frontier import Admission, Frontier, MapAdmission, MapRules, Pursuit
@@ -66,7 +66,7 @@ class CrawlContext:
     options: ExploreOptions
     admission: Admission
     hosts: ReachableHosts
-    storage: Storage
+    backend: CrawlBackend
     understanding: Understanding
     record_types: RecordTypes
     intake: Intake
@@ -80,7 +80,7 @@ class CrawlContext:
 
     @property
     def job(self) -> Job | None:
-        return self.storage.job
+        return self.backend.job
 
     @property
     def ledger(self) -> Ledger | None:
@@ -88,7 +88,7 @@ class CrawlContext:
 
     @property
     def frontier(self) -> Frontier:
-        return self.storage.frontier
+        return self.backend.frontier
 
     @property
     def reader(self) -> PageReader:
@@ -112,8 +112,8 @@ class CrawlContext:
 
     async def close(self) -> None:
         """Keep what was learned, and end what was started, while feeds are open still."""
-        if self.storage.session is not None:
-            self.storage.session.desk.retire()
+        if self.backend.session is not None:
+            self.backend.session.desk.retire()
         self.hosts.names.close()
         await self.understanding.close()
 
@@ -121,11 +121,11 @@ class CrawlContext:
 
     @property
     def crew(self) -> Crew | None:
-        return self.storage.session
+        return self.backend.session
 
     @property
     def lease_seconds(self) -> float:
-        return self.storage.lease_seconds
+        return self.backend.lease_seconds
 
     @property
     def addresses(self) -> AddressGuard:
@@ -189,15 +189,15 @@ def build_crawl(crawler: Crawler, *, names: NameLookup | None = None) -> CrawlCo
     async def take_lead(site: str) -> None:
         await context.sites.take_lead(site)
 
-    storage = build_storage(crawler, options, take_lead)
+    backend = build_backend(crawler, options, take_lead)
     context = CrawlContext(
         options=options,
         admission=_admission(options, addresses),
         hosts=ReachableHosts(
             addresses, proxies, names, checks_names=bool(options.urls) and settings.getbool("PROXY_CHECK_NAMES")
         ),
-        storage=storage,
-        understanding=build_understanding(crawler, options, storage, pursuit),
+        backend=backend,
+        understanding=build_understanding(crawler, options, backend, pursuit),
         record_types=record_types,
         intake=Intake(settings.getint("SCRAPER_SLOT_MAX_ACTIVE_SIZE"), partial(active_bytes, crawler)),
         rendering=RenderChoice(options.render),

@@ -20,10 +20,10 @@ from llmcrawler.configuration import (
     templates_file,
 )
 from llmcrawler.content import PageReader
+from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.engine_state import EngineWatch
 from llmcrawler.crawl.page_asker import BatchingAsker
-from llmcrawler.crawl.sites import SiteRegistry
-from llmcrawler.crawl.storage import Storage
+from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.extraction import (
     FallbackTeacher,
     KeptRecords,
@@ -86,13 +86,13 @@ class Understanding:
 
 
 def build_understanding(
-    crawler: Crawler, options: ExploreOptions, storage: Storage, pursuit: Pursuit | None
+    crawler: Crawler, options: ExploreOptions, backend: CrawlBackend, pursuit: Pursuit | None
 ) -> Understanding:
-    settings, stats, session = crawler.settings, crawler.stats, storage.session
+    settings, stats, session = crawler.settings, crawler.stats, backend.session
     assert stats is not None
     watch = EngineWatch(crawler, session)
     reader, processes = PageReader(settings.getint("CONTENT_INLINE_CHARS")), BoundedProcesses(_RECORD_MODULES)
-    model, answers = _model(crawler, storage)
+    model, answers = _model(crawler, backend)
     page_types = page_types_of(options)
     asker = None
     if model is not None:
@@ -125,7 +125,7 @@ def build_understanding(
         verdict = classifier.template_verdict(site, template)
         return verdict[0] if verdict else None
 
-    job = storage.job
+    job = backend.job
     templates = Learned(
         templates_file(settings),
         {
@@ -140,9 +140,9 @@ def build_understanding(
     return Understanding(reader, processes, model, asker, answers, classifier, records, templates, sites)
 
 
-def _model(crawler: Crawler, storage: Storage) -> tuple[Model | None, AnswerStore | None]:
+def _model(crawler: Crawler, backend: CrawlBackend) -> tuple[Model | None, AnswerStore | None]:
     """Return the model and its answers so far. Workers of one crawl share its rate, its budget and its answers."""
-    settings, session, job = crawler.settings, storage.session, storage.job
+    settings, session, job = crawler.settings, backend.session, backend.job
     if session is None:
         model = model_of(settings)
         if model is not None and job is not None:

@@ -8,7 +8,6 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider, NotConfigured
 
@@ -16,6 +15,7 @@ from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.engine_state import EngineWatch, Phase, is_closing, phase_of
 from llmcrawler.crawl.safe_lines import SafeLines
 from llmcrawler.errors import StorageFailed
+from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.extraction import Records
 from llmcrawler.items import Page
 from llmcrawler.middlewares.leases import error_page
@@ -42,20 +42,14 @@ class CrewExtension:
         self._idle_since: float | None = None
         self._confirmed_at = 0.0
         self._reason = "shutdown"
-        for handler, signal in (
-            (self.spider_opened, signals.spider_opened),
-            (self.spider_idle, signals.spider_idle),
-            (self.spider_closed, signals.spider_closed),
-            (self.engine_stopped, signals.engine_stopped),
-        ):
-            crawler.signals.connect(handler, signal)
+        connect_handlers(crawler, self, "spider_opened", "spider_idle", "spider_closed", "engine_stopped")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         crawl = crawl_of(crawler)
-        if crawl.storage.session is None or crawl.storage.lines is None:
+        if crawl.backend.session is None or crawl.backend.lines is None:
             raise NotConfigured
-        return cls(crawler, crawl.storage.session, crawl.storage.lines, crawl.records)
+        return cls(crawler, crawl.backend.session, crawl.backend.lines, crawl.records)
 
     def spider_opened(self) -> None:
         logger.info("This is worker %s of the crawl %s", self._session.worker, self._session.rules.crawl_id)

@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import asdict
 from typing import Any, Self
 
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
@@ -16,6 +16,7 @@ from twisted.internet.task import LoopingCall
 
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.signals import job_closing
+from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.extensions.progress import read_flow, read_hosts
 from llmcrawler.items import Page, Url
 from llmcrawler.job import Job
@@ -51,10 +52,7 @@ class HistoryExtension:
         self._started_at = time.time()
         self._latencies: deque[float] = deque(maxlen=_LATENCIES)
         self._calls: AsyncioLoopingCall | LoopingCall | None = None
-        crawler.signals.connect(self.spider_opened, signals.spider_opened)
-        crawler.signals.connect(self.response_downloaded, signals.response_downloaded)
-        crawler.signals.connect(self.item_scraped, signals.item_scraped)
-        crawler.signals.connect(self.engine_stopped, signals.engine_stopped)
+        connect_handlers(crawler, self, "spider_opened", "response_downloaded", "item_scraped", "engine_stopped")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -82,7 +80,8 @@ class HistoryExtension:
             self._timeline.add_page(time.monotonic() - self._started, has_error=item.error is not None)
 
     def engine_stopped(self) -> None:
-        self._stop()
+        if self._calls is not None and self._calls.running:
+            self._calls.stop()
 
     def _tick(self) -> None:
         self._sample()
@@ -98,7 +97,7 @@ class HistoryExtension:
         self._sampled = now
 
     def job_closing(self, reason: str) -> None:
-        self._stop()
+        self.engine_stopped()
         self._write(reason)
 
     def _write(self, reason: str | None) -> None:
@@ -120,7 +119,3 @@ class HistoryExtension:
         busiest = sorted(read_hosts(self._crawler), key=lambda host: -host.requests)
         hosts = [{**asdict(host), "limit": host.limit} for host in busiest[:_MAX_HOSTS]]
         return {"stats": stats, "settings": settings, "hosts": hosts}
-
-    def _stop(self) -> None:
-        if self._calls is not None and self._calls.running:
-            self._calls.stop()

@@ -21,6 +21,7 @@ from twisted.internet.task import LoopingCall
 
 from llmcrawler.configuration import errors_share
 from llmcrawler.crawl.context import crawl_of
+from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.items import Line
 from llmcrawler.llm.usage import CallReport, Usage
 from llmcrawler.monitoring import MetricsPlace, crawl_name, metrics_place, runs_since
@@ -77,8 +78,7 @@ class MetricsExtension:
             errors_share(settings),
             None if crawl.model is None else crawl.model.usage,
         )
-        crawler.signals.connect(extension.spider_opened, signals.spider_opened)
-        crawler.signals.connect(extension.engine_stopped, signals.engine_stopped)
+        connect_handlers(crawler, extension, "spider_opened", "engine_stopped")
         return extension
 
     def spider_opened(self) -> None:

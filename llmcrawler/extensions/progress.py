@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from scrapy import Spider, signals
+from scrapy import Spider
 from scrapy.core.downloader import Slot
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
@@ -24,6 +24,7 @@ from llmcrawler.arguments import NO_LIMIT
 from llmcrawler.configuration import progress_mode
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.errors import ConfigError
+from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.extensions.throttle import AdaptiveThrottle
 from llmcrawler.items import Page, Template, Url
 from llmcrawler.reporting import Actual, Ending, Flow, HostThrottle, Progress, Report, Tally, read_figures, summary
@@ -57,10 +58,7 @@ class ProgressExtension:
         if mode == "off":
             raise NotConfigured("PROGRESS=off")
         extension = cls(crawler, _live_display(mode, crawler.settings), log_seconds)
-        crawler.signals.connect(extension.spider_opened, signals.spider_opened)
-        crawler.signals.connect(extension.item_scraped, signals.item_scraped)
-        crawler.signals.connect(extension.spider_closed, signals.spider_closed)
-        crawler.signals.connect(extension.engine_stopped, signals.engine_stopped)
+        connect_handlers(crawler, extension, "spider_opened", "item_scraped", "spider_closed", "engine_stopped")
         return extension
 
     def spider_opened(self, spider: Spider) -> None:
@@ -84,7 +82,7 @@ class ProgressExtension:
             self._tally.add_template(item)
 
     def spider_closed(self, reason: str) -> None:
-        self._stop()
+        self.engine_stopped()
         if self._progress is None:
             return
         report = self._sample(self._progress)
@@ -94,7 +92,10 @@ class ProgressExtension:
         logger.info("%s", summary(read_figures(self._stats()), self._tally, ending))
 
     def engine_stopped(self) -> None:
-        self._stop()
+        if self._calls is not None and self._calls.running:
+            self._calls.stop()
+        if self._display is not None:
+            self._display.stop()
 
     def _tick(self) -> None:
         assert self._progress is not None
@@ -111,12 +112,6 @@ class ProgressExtension:
     def _stats(self) -> dict[str, Any]:
         assert self._crawler.stats is not None
         return self._crawler.stats.get_stats()
-
-    def _stop(self) -> None:
-        if self._calls is not None and self._calls.running:
-            self._calls.stop()
-        if self._display is not None:
-            self._display.stop()
 
 
 def read_flow(crawler: Crawler) -> Flow:

@@ -7,15 +7,15 @@ import logging
 from contextlib import suppress
 from typing import Self
 
-from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.extensions.feedexport import FeedExporter
 
 from llmcrawler.content import PageReader
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.sites import SiteRegistry
+from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.errors import ContentError
+from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.items import Page, line_of
 from llmcrawler.job import Job
 from llmcrawler.middlewares.stored import text_of
@@ -34,8 +34,7 @@ class ResumeExtension:
         self._job = job
         self._sites = sites
         self._reader = reader
-        crawler.signals.connect(self.engine_started, signals.engine_started)
-        crawler.signals.connect(self.spider_closed, signals.spider_closed)
+        connect_handlers(crawler, self, "engine_started", "spider_closed")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:

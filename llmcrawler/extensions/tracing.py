@@ -18,6 +18,7 @@ from scrapy.http import Response
 
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.downloader import STARTED, download_failed
+from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.items import Line, Page, Url
 from llmcrawler.llm.usage import CallReport, Usage
 from llmcrawler.monitoring import crawl_name, runs_since, span_exporter
@@ -52,14 +53,18 @@ class TracingExtension:
         crawl, name = crawl_of(crawler), crawler.spidercls.name
         of_all = {"llmcrawler.spider": name, "llmcrawler.crawl": crawl_name(crawler.settings, crawl.options)}
         extension = cls(make_exporter, name, of_all, None if crawl.model is None else crawl.model.usage)
-        crawler.signals.connect(extension.spider_opened, signals.spider_opened)
-        crawler.signals.connect(extension.response_downloaded, signals.response_downloaded)
+        connect_handlers(
+            crawler,
+            extension,
+            "spider_opened",
+            "response_downloaded",
+            "item_scraped",
+            "spider_closed",
+            "engine_stopped",
+        )
         crawler.signals.connect(extension.download_failed, download_failed)
-        crawler.signals.connect(extension.item_scraped, signals.item_scraped)
         crawler.signals.connect(extension.item_was_lost, signals.item_dropped)
         crawler.signals.connect(extension.item_was_lost, signals.item_error)
-        crawler.signals.connect(extension.spider_closed, signals.spider_closed)
-        crawler.signals.connect(extension.engine_stopped, signals.engine_stopped)
         return extension
 
     def spider_opened(self) -> None:

@@ -9,7 +9,7 @@ from scrapy.crawler import Crawler
 
 from llmcrawler.classification import TEMPLATE, Classifier, Question
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.sites import SiteRegistry
+from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.extraction import Records, described_schema, described_selectors
 from llmcrawler.items import Page, PageError, Template
 from llmcrawler.pipelines.site_stage import SiteStage
@@ -52,7 +52,7 @@ class ClassifyPipeline(SiteStage):
                 await crawler.engine.scraper.start_itemproc_async(template, response=None)
             await crawl.close()
 
-        return cls(StageRules.from_crawler(crawler), crawl.sites, crawl.classifier, crawl.storage.session, close)
+        return cls(StageRules.from_crawler(crawler), crawl.sites, crawl.classifier, crawl.backend.session, close)
 
     async def run_here(self, page: Page) -> PageError | None:
         assert page.content is not None

@@ -11,7 +11,7 @@ from scrapy.crawler import Crawler
 
 from llmcrawler.content import content_hash, main_text
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.sites import SiteRegistry
+from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.items import Page, PageError, TextBlock
 from llmcrawler.pipelines.stage import Stage, StageRules
 

@@ -39,12 +39,10 @@ class FeedPipeline:
 
     def _count(self, page: Page) -> None:
         self._stats.inc_value("llmcrawler/pages")
-        if page.page_type is not None:
-            self._stats.inc_value(f"llmcrawler/page_types/{page.page_type}")
-        if page.decided_by is not None:
-            self._stats.inc_value(f"llmcrawler/decided_by/{page.decided_by}")
-        if page.change is not None:
-            self._stats.inc_value(f"llmcrawler/changes/{page.change}")
+        counted = {"page_types": page.page_type, "decided_by": page.decided_by, "changes": page.change}
+        for name, value in counted.items():
+            if value is not None:
+                self._stats.inc_value(f"llmcrawler/{name}/{value}")
         if page.error is not None:
             self._stats.inc_value(f"llmcrawler/errors/{page.error.stage}/{page.error.kind}")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 from scrapy.crawler import Crawler
 
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.sites import SiteRegistry
+from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.extraction import RecordQuestion, Records, RecordTypes
 from llmcrawler.items import Page, PageError
 from llmcrawler.pipelines.site_stage import SiteStage
@@ -39,7 +39,7 @@ class RecordPipeline(SiteStage):
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         crawl, rules = crawl_of(crawler), StageRules.from_crawler(crawler)
-        return cls(rules, crawl.sites, crawl.records, crawl.record_types, crawl.storage.session)
+        return cls(rules, crawl.sites, crawl.records, crawl.record_types, crawl.backend.session)
 
     def applies(self, page: Page) -> bool:
         return page.html is not None and page.page_type is not None and page.template is not None

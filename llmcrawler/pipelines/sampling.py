@@ -13,7 +13,7 @@ from scrapy.crawler import Crawler
 from llmcrawler.classification import STRUCTURED_DATA, Classifier, Rules, describe_page, tokens_of
 from llmcrawler.configuration import page_types_of
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.sites import SiteRegistry
+from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.extraction import PageBlocks, RecordTypes, shown_blocks
 from llmcrawler.items import Page, PageError
 from llmcrawler.llm import estimate_tokens

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from llmcrawler.crawl.sites import SiteRegistry
+from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.fleet.pages import RESULTS, page_of_json, page_to_json, results_to_json
 from llmcrawler.items import Page, PageError
 from llmcrawler.pipelines.stage import Stage, StageRules

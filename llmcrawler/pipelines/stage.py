@@ -45,12 +45,12 @@ class StageRules:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         assert crawler.stats is not None
-        storage = crawl_of(crawler).storage
+        backend = crawl_of(crawler).backend
         return cls(
             crawler.stats,
             crawler.settings.getfloat("STAGE_TIMEOUT_SECONDS"),
-            None if storage.job is None else storage.job.ledger,
-            _storage_is_there if storage.session is None else storage.session.check,
+            None if backend.job is None else backend.job.ledger,
+            _storage_is_there if backend.session is None else backend.session.check,
         )
 
 

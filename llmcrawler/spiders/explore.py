@@ -18,9 +18,9 @@ from llmcrawler.middlewares.leases import error_page
 from llmcrawler.middlewares.stored import STORED_PAGE
 from llmcrawler.scheduler import LEASE
 from llmcrawler.spiders.base import FrontierSpider
+from llmcrawler.spiders.browser_pages import BrowserPages
 from llmcrawler.spiders.failures import response_fault
 from llmcrawler.spiders.page_builder import PageBuilder, add_facts, now
-from llmcrawler.spiders.rendering import Rendering
 from llmcrawler.urls import Sitemap, in_turns, route_of
 
 
@@ -32,7 +32,7 @@ class ExploreSpider(FrontierSpider):
     @property
     def worker(self) -> str:
         """%(worker)s in the uri of a feed."""
-        session = self.crawl.storage.session
+        session = self.crawl.backend.session
         return "" if session is None else session.worker
 
     @cached_property
@@ -49,8 +49,8 @@ class ExploreSpider(FrontierSpider):
         )
 
     @cached_property
-    def _rendering(self) -> Rendering:
-        return Rendering(self.crawl.rendering, self.crawl.reader, self.crawl.frontier)
+    def _browser(self) -> BrowserPages:
+        return BrowserPages(self.crawl.rendering, self.crawl.reader, self.crawl.frontier)
 
     async def parse(self, response: Response) -> AsyncIterator[Any]:
         lease: Lease = response.meta[LEASE]
@@ -70,15 +70,15 @@ class ExploreSpider(FrontierSpider):
         else:
             assert isinstance(response, TextResponse)  # response_fault saw to it
             async with self._pages.html_of(response) as html:
-                look = await self._rendering.look(lease, response, html, reads=STORED_PAGE not in response.meta)
+                look = await self._browser.look(lease, response, html, reads=STORED_PAGE not in response.meta)
                 if look.again is not None:
                     yield look.again
                     return
                 page = await self._pages.page_of(lease, response, html, look.content)
                 if page.content is not None:
-                    links = [*page.content.links, *self._rendering.more_links(lease, response)]
+                    links = [*page.content.links, *self._browser.more_links(lease, response)]
                     await self._follow(links, page.depth + 1, response.url, of=page.url)
-                    await self._rendering.refuse_shell(page, response, html)
+                    await self._browser.refuse_shell(page, response, html)
             del html, look  # of a large page they are much, and the page may wait long for a verdict
             yield page
 
@@ -91,7 +91,7 @@ class ExploreSpider(FrontierSpider):
         await self._scheduler().add(self.crawl.admission.given(self.options.urls))
 
     def _meta_of(self, lease: Lease) -> dict[str, Any]:
-        return self._rendering.meta_of(lease)
+        return self._browser.meta_of(lease)
 
     def _line_of_failure(self, page: Page, _lease: Lease, failure: Failure) -> Page:
         page.change = self._pages.change_of_fault(page, failure.request)  # type: ignore[attr-defined]  # see failed

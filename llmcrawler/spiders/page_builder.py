@@ -16,7 +16,7 @@ from scrapy.http import Response, TextResponse
 from llmcrawler.changes import CHANGED, GONE, GONE_STATUSES, NEW, UNCHANGED, Version, says_the_same
 from llmcrawler.content import PageReader, content_hash, main_text
 from llmcrawler.crawl.context import ArrivingPages
-from llmcrawler.crawl.sites import SiteRegistry
+from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.errors import ContentError, TooCostly
 from llmcrawler.extraction import Records
 from llmcrawler.frontier import Frontier, Lease
@@ -91,7 +91,7 @@ class PageBuilder:
         page = _restored(lease, before) if before is not None and is_restored else lease.task.page()
         if not is_restored:
             add_facts(page, response)
-        _place(page, lease, response)
+        page.status, page.depth, page.referer = response.status, lease.task.depth, lease.task.referer
         if is_new:
             await self._keep_body(page, response, NEW if self._refreshes else None)
         if content is not None:
@@ -240,7 +240,3 @@ def _restored(lease: Lease, before: StoredPage) -> Page:
     page.fetched_at, page.latency_seconds = before.body.fetched_at, before.body.latency_seconds
     page.change = before.body.change
     return page
-
-
-def _place(page: Page, lease: Lease, response: Response) -> None:
-    page.status, page.depth, page.referer = response.status, lease.task.depth, lease.task.referer

@@ -10,7 +10,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
 from llmcrawler.classification import LLM, TEMPLATE, Question, Verdict
-from llmcrawler.crawl.sites import Site
+from llmcrawler.crawl.site_registry import Site
 from llmcrawler.items import Page, PageContent
 from llmcrawler.pipelines.classify import ClassifyPipeline
 from llmcrawler.pipelines.stage import StageRules

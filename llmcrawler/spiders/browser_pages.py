@@ -34,7 +34,7 @@ _OF_THE_RESPONSE = ("download_latency",)
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PageLook:
     """What came of a look at a page: `again`, the request for the browser where the page needs it; or `content` where
     it was read in passing, or why it could not be.
     """
@@ -43,7 +43,7 @@ class Look:
     content: PageContent | ContentError | None = None
 
 
-class Rendering:
+class BrowserPages:
     """Decides which pages go to the browser, and says of pages that stay empty that they are."""
 
     def __init__(self, choice: RenderChoice, reader: PageReader, frontier: Frontier) -> None:
@@ -56,25 +56,25 @@ class Rendering:
         goes_straight = not lease.is_stored and _is_get(lease) and self._choice.goes_straight(lease.task.address)
         return dict(_BY_BROWSER) if goes_straight else {}
 
-    async def look(self, lease: Lease, response: TextResponse, html: str, *, reads: bool) -> Look:
+    async def look(self, lease: Lease, response: TextResponse, html: str, *, reads: bool) -> PageLook:
         """Tell whether a page needs the browser. `reads`: if it does not, its content is wanted."""
         assert response.request is not None
         if self._choice.mode == NEVER or lease.is_stored or not _is_get(lease):
-            return Look()
+            return PageLook()
         raw: Signs | None = response.meta.get(_RAW)
         if RENDERED in response.flags:
             if raw is not None:
                 self._choice.note(lease.task.address, raw, await self._signs(html, response.url, is_rendered=True))
-            return Look()
+            return PageLook()
         if RENDER in response.meta:  # there is no browser
-            return Look()
+            return PageLook()
         content, signs = await self._content_and_signs(lease, html, response.url, reads=reads)
         if not self._choice.wants(lease.task.address, signs):
-            return Look(content=content)
+            return PageLook(content=content)
         # A page does not refer to itself.
         kept = {name: value for name, value in response.meta.items() if name not in _OF_THE_RESPONSE}
         meta = {**kept, **_BY_BROWSER, _RAW: signs, "referrer_policy": "no-referrer"}
-        return Look(response.request.replace(url=response.url, meta=meta, dont_filter=True))
+        return PageLook(response.request.replace(url=response.url, meta=meta, dont_filter=True))
 
     def more_links(self, lease: Lease, response: TextResponse) -> list[Link]:
         """Return the links that the browser has found and the body does not show."""

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Storage:
+class CrawlBackend:
     """At most one of `job` and `session` is given, the latter with `lines`. A url whose worker is silent for
     `lease_seconds` is queued again.
     """
@@ -38,7 +38,9 @@ class Storage:
     lines: SafeLines | None = None
 
 
-def build_storage(crawler: Crawler, options: ExploreOptions, take_lead: Callable[[str], Awaitable[None]]) -> Storage:
+def build_backend(
+    crawler: Crawler, options: ExploreOptions, take_lead: Callable[[str], Awaitable[None]]
+) -> CrawlBackend:
     """Open what JOBDIR or REDIS_URL name. `take_lead` is awaited with a site that this worker leads from then on.
 
     Raises ConfigError where that cannot be had.
@@ -47,7 +49,7 @@ def build_storage(crawler: Crawler, options: ExploreOptions, take_lead: Callable
     if settings.get("REDIS_URL") and options.urls:
         lines = SafeLines(crawler)
         session = _session(crawler, options, lines, take_lead)
-        return Storage(session.frontier, settings.getfloat("REDIS_LEASE_SECONDS"), session=session, lines=lines)
+        return CrawlBackend(session.frontier, settings.getfloat("REDIS_LEASE_SECONDS"), session=session, lines=lines)
     lease_seconds = settings.getfloat("LEASE_SECONDS")
     if settings.get("JOBDIR") and options.urls:
         job = Job(
@@ -57,8 +59,8 @@ def build_storage(crawler: Crawler, options: ExploreOptions, take_lead: Callable
             on_failure=_EndOnFailure(crawler),
             before_close=lambda reason: _send(crawler, signals.job_closing, reason=reason),
         )
-        return Storage(job.frontier, lease_seconds, job=job)
-    return Storage(memory_frontier(settings), lease_seconds)
+        return CrawlBackend(job.frontier, lease_seconds, job=job)
+    return CrawlBackend(memory_frontier(settings), lease_seconds)
 
 
 def _session(
@@ -70,7 +72,8 @@ def _session(
         crew_rules(crawler.settings),
         job_wish(crawler.settings, crawler.spidercls.name, options),
         options.max_pages,
-        lines=lines,
+        unsafe_of=lines.unsafe,
+        on_kept=lines.set_kept,
         take_lead=take_lead,
         on_news=lambda key, events, window: _send(crawler, signals.host_news, key=key, events=events, window=window),
         on_failure=_EndOnFailure(crawler),
@@ -82,7 +85,7 @@ def _send(crawler: Crawler, signal: object, **arguments: Any) -> None:
 
 
 class _EndOnFailure:
-    """Ends the crawl when its storage takes no more."""
+    """Ends the crawl when its backend takes no more."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
