@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import redis
 
-from llmcrawler.errors import ConfigError, StorageFailed
+from llmcrawler.errors import StorageFailed
 from llmcrawler.fleet.checking import check_redis
 from llmcrawler.fleet.desk import Desk
 from llmcrawler.fleet.gate import HostGate
@@ -22,7 +22,7 @@ from llmcrawler.fleet.link import RedisLink, key_prefix
 from llmcrawler.fleet.sharing import SharedSites
 from llmcrawler.fleet.workers import Roll, Words, Workers, new_worker_name
 from llmcrawler.frontier.redis import RedisFrontier
-from llmcrawler.job_spec import CrewRules, Wish, differing_arguments
+from llmcrawler.job_spec import CrewRules, Wish, check_same
 
 _ACK_SECONDS: Final = 0.05
 _CLOSING_SECONDS: Final = 10.0  # that a Redis that is away is waited for at the end
@@ -150,13 +150,5 @@ def _spec_text(spec: Wish) -> str:
 
 
 def _check_spec(known: Mapping[str, Any], spec: Wish, crawl_id: str) -> None:
-    if spec.any_arguments:
-        return
-    if known["spider"] != spec.spider:
-        raise ConfigError(f"CRAWL_ID={crawl_id} belongs to the spider {known['spider']!r}, not {spec.spider!r}")
-    differing = differing_arguments(known["arguments"], json.loads(_spec_text(spec))["arguments"])
-    if differing:
-        raise ConfigError(
-            f"CRAWL_ID={crawl_id} was started with other arguments: {'; '.join(differing)}. Give those to join it, "
-            "name another CRAWL_ID, or add --force (or -s JOBDIR_FORCE=1) to join with the new ones"
-        )
+    given = replace(spec, arguments=json.loads(_spec_text(spec))["arguments"])
+    check_same(known["spider"], known["arguments"], given, f"CRAWL_ID={crawl_id}", ("join it", "join"))

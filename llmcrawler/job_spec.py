@@ -60,25 +60,30 @@ class Wish:
 def check_arguments(connection: JobConnection, folder: Path, spec: Wish) -> None:
     """Raise ConfigError where the job was started by another spider or with other arguments."""
     spider, arguments = read_value(connection, "spider"), read_value(connection, "arguments", {})
-    if spider is None or spec.any_arguments:
+    if spider is not None:
+        check_same(spider, arguments, spec, f"JOBDIR={folder}", ("resume it", "go on"))
+
+
+def check_same(spider: str, arguments: Mapping[str, Any], spec: Wish, where: str, verbs: tuple[str, str]) -> None:
+    """Raise ConfigError where what `where` (SETTING=VALUE) holds was started by another spider, or with other arguments
+    than `spec` has and does not allow. `verbs` say what the user is about to do, in both of its ways.
+    """
+    if spec.any_arguments:
         return
+    setting = where.partition("=")[0]
     if spider != spec.spider:
-        raise ConfigError(f"JOBDIR={folder} belongs to the spider {spider!r}, not {spec.spider!r}: name another JOBDIR")
-    differing = differing_arguments(arguments, spec.arguments)
-    if differing:
-        raise ConfigError(
-            f"JOBDIR={folder} was started with other arguments: {'; '.join(differing)}. Give those to resume it, "
-            "name another JOBDIR, or add --force (or -s JOBDIR_FORCE=1) to go on with the new ones"
-        )
-
-
-def differing_arguments(known: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
-    """Describe each argument that differs, for an error message."""
-    return [
+        raise ConfigError(f"{where} belongs to the spider {spider!r}, not {spec.spider!r}: name another {setting}")
+    known, given = arguments, spec.arguments
+    differing = [
         f"{name} was {_shown(known.get(name))} and is {_shown(given.get(name))}"
         for name in sorted({*known, *given})
         if known.get(name) != given.get(name)
     ]
+    if differing:
+        raise ConfigError(
+            f"{where} was started with other arguments: {'; '.join(differing)}. Give those to {verbs[0]}, "
+            f"name another {setting}, or add --force (or -s JOBDIR_FORCE=1) to {verbs[1]} with the new ones"
+        )
 
 
 def _shown(value: Any) -> str:

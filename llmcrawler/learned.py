@@ -137,10 +137,7 @@ class Learned:
             await self._saver
         if not self._saves or not self._groupers:
             return
-        try:
-            await self._save()
-        except (OSError, ConfigError, StorageFailed) as error:
-            logger.error("What this crawl has learned could not be kept%s: %s", self._where(), error)
+        await self._try_to_save(logging.ERROR, "this crawl has learned")
 
     async def _save_from_time_to_time(self) -> None:
         pause = self._save_seconds
@@ -150,16 +147,17 @@ class Learned:
             except TimeoutError:
                 if self._has_changed:
                     started = time.monotonic()
-                    await self._try_to_save()
+                    self._has_changed = False
+                    await self._try_to_save(logging.WARNING, "was learned so far")
                     # A large site takes its time, which is not to be all of the crawl's.
                     pause = max(self._save_seconds, _SAVE_SHARE * (time.monotonic() - started))
 
-    async def _try_to_save(self) -> None:
-        self._has_changed = False
+    async def _try_to_save(self, level: int, what: str) -> None:
         try:
             await self._save()
         except (OSError, ConfigError, StorageFailed) as error:
-            logger.warning("What was learned so far could not be kept%s: %s", self._where(), error)
+            where = "" if self._file is None else f" in {self._file.path}"
+            logger.log(level, "What %s could not be kept%s: %s", what, where, error)
 
     async def _save(self) -> None:
         # Pages that end meanwhile may be in the states, which does no harm.
@@ -171,9 +169,6 @@ class Learned:
             await asyncio.to_thread(self._file.save, states)  # packing and the disk
         if self._marks is not None:
             await self._marks.note_learned(seq)
-
-    def _where(self) -> str:
-        return "" if self._file is None else f" in {self._file.path}"
 
     def _restored(self, site: str, stored: StoredSite, origin: str) -> TemplateGrouper | None:
         assert self._file is not None

@@ -14,22 +14,18 @@ from scrapy.robotstxt import RobotParser
 
 from llmcrawler.allocator import give_large_blocks_back
 from llmcrawler.arguments import ExploreOptions, MapOptions
-from llmcrawler.classification import Classifier
 from llmcrawler.configuration import bans_of, proxies_of, pursuit_of, record_types_of
-from llmcrawler.content import PageReader
 from llmcrawler.crawl.backend import CrawlBackend, build_backend
 from llmcrawler.crawl.engine_state import active_bytes
 from llmcrawler.crawl.goal_progress import GoalProgress
 from llmcrawler.crawl.reachable_hosts import ReachableHosts
-from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.crawl.understanding import Understanding, build_understanding
-from llmcrawler.extraction import Records, RecordTypes
+from llmcrawler.extraction import RecordTypes
 from llmcrawler.frontier import Admission, Frontier, MapAdmission, MapRules, Pursuit
 from llmcrawler.intake import Intake
 from llmcrawler.items import Page
 from llmcrawler.job import Job
 from llmcrawler.learned import Learned
-from llmcrawler.llm.model import Model
 from llmcrawler.proxies import BanRules, ProxyPool
 from llmcrawler.rendering import RenderChoice
 from llmcrawler.robots import KeptRobots
@@ -89,26 +85,6 @@ class CrawlContext:
     @property
     def frontier(self) -> Frontier:
         return self.backend.frontier
-
-    @property
-    def reader(self) -> PageReader:
-        return self.understanding.reader
-
-    @property
-    def model(self) -> Model | None:
-        return self.understanding.model
-
-    @property
-    def classifier(self) -> Classifier:
-        return self.understanding.classifier
-
-    @property
-    def records(self) -> Records:
-        return self.understanding.records
-
-    @property
-    def sites(self) -> SiteRegistry:
-        return self.understanding.sites
 
     async def close(self) -> None:
         """Keep what was learned, and end what was started, while feeds are open still."""
@@ -187,7 +163,7 @@ def build_crawl(crawler: Crawler, *, names: NameLookup | None = None) -> CrawlCo
     pursuit = pursuit_of(options)
 
     async def take_lead(site: str) -> None:
-        await context.sites.take_lead(site)
+        await context.understanding.sites.take_lead(site)
 
     backend = build_backend(crawler, options, take_lead)
     context = CrawlContext(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from scrapy import signals
 from scrapy.crawler import Crawler
@@ -13,19 +13,6 @@ from llmcrawler.items import Page
 
 # In these formats a file is of use as it is at any moment; others are whole when they are closed.
 _LINES = frozenset({"jsonlines", "jsonl", "jl", "csv"})
-
-
-@runtime_checkable
-class _Feeds(Protocol):
-    """llmcrawler.extensions.feeds.Feeds, which stands above this."""
-
-    slots: list[FeedSlot]
-
-    def has_failed(self, slot: FeedSlot) -> bool: ...
-
-    def fail(self, slot: FeedSlot, error: Exception) -> None: ...
-
-    def item_scraped(self, item: Any, spider: Any) -> None: ...
 
 
 class SafeLines:
@@ -66,7 +53,7 @@ class SafeLines:
 
     def write(self, pages: list[Page]) -> None:
         """Write lines of other workers, past the pipelines: they have been through them."""
-        exporter, spider = self._exporter(), self._crawler.spider
+        exporter, spider = self._feeds, self._crawler.spider
         assert spider is not None
         for page in pages:
             self._item_scraped(page)
@@ -86,19 +73,14 @@ class SafeLines:
             self._feeds.fail(slot, error)
         return not self._feeds.has_failed(slot)
 
-    def _exporter(self) -> _Feeds | None:
-        exporter: Any = self._crawler.get_extension(FeedExporter)
-        return exporter if isinstance(exporter, _Feeds) else None
-
     @property
-    def _feeds(self) -> _Feeds:
-        """There is one where there are slots."""
-        feeds = self._exporter()
-        assert feeds is not None
-        return feeds
+    def _feeds(self) -> Any:
+        """The project's Feeds, which stands above this; None without any feed."""
+        exporter = self._crawler.get_extension(FeedExporter)
+        return exporter if hasattr(exporter, "has_failed") else None
 
     def _item_scraped(self, item: Any) -> None:
-        exporter = self._exporter()
+        exporter = self._feeds
         if not isinstance(item, Page) or exporter is None:
             return
         slots = [slot for slot in exporter.slots if slot.filter.accepts(item)]

@@ -49,7 +49,7 @@ class CrewExtension:
         crawl = crawl_of(crawler)
         if crawl.backend.session is None or crawl.backend.lines is None:
             raise NotConfigured
-        return cls(crawler, crawl.backend.session, crawl.backend.lines, crawl.records)
+        return cls(crawler, crawl.backend.session, crawl.backend.lines, crawl.understanding.records)
 
     def spider_opened(self) -> None:
         logger.info("This is worker %s of the crawl %s", self._session.worker, self._session.rules.crawl_id)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Request, signals
@@ -39,26 +40,20 @@ _STAGE_SECONDS = (0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0)
 _WRITE_SECONDS = 15.0  # between two writes of the textfile
 
 
+@dataclass(eq=False)
 class MetricsExtension:
     """`labels` are those of every metric. `usage` reports the calls of the model; None: there is no model."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the parts that it brings together
-        self,
-        signal_manager: SignalManager,
-        stats: StatsCollector,
-        place: MetricsPlace,
-        labels: dict[str, str],
-        max_errors_share: float,
-        usage: Usage | None = None,
-    ) -> None:
+    signal_manager: SignalManager
+    stats: StatsCollector
+    place: MetricsPlace
+    labels: dict[str, str]
+    max_errors_share: float
+    usage: Usage | None = None
+
+    def __post_init__(self) -> None:
         from prometheus_client import CollectorRegistry  # noqa: PLC0415 (an extra)
 
-        self._signals = signal_manager
-        self._stats = stats
-        self._place = place
-        self._labels = labels
-        self._max_errors_share = max_errors_share
-        self._usage = usage
         self._registry = CollectorRegistry(auto_describe=False)
         self._endpoint: Any = None
         self._calls: AsyncioLoopingCall | LoopingCall | None = None
@@ -69,6 +64,7 @@ class MetricsExtension:
         if place is None:
             raise NotConfigured
         crawl, settings = crawl_of(crawler), crawler.settings
+        model = crawl.understanding.model
         assert crawler.stats is not None
         extension = cls(
             crawler.signals,
@@ -76,20 +72,20 @@ class MetricsExtension:
             place,
             {"spider": crawler.spidercls.name, "crawl": crawl_name(settings, crawl.options)},
             errors_share(settings),
-            None if crawl.model is None else crawl.model.usage,
+            None if model is None else model.usage,
         )
         connect_handlers(crawler, extension, "spider_opened", "engine_stopped")
         return extension
 
     def spider_opened(self) -> None:
-        self._registry.register(_Collector(self._stats, self._labels, self._max_errors_share))
-        self._observe(_Times(self._registry, self._labels))
-        if self._place.port:
+        self._registry.register(_Collector(self.stats, self.labels, self.max_errors_share))
+        self._observe(_Times(self._registry, self.labels))
+        if self.place.port:
             from prometheus_client import start_http_server  # noqa: PLC0415 (an extra)
 
-            self._endpoint = start_http_server(self._place.port, self._place.host, self._registry)
-            logger.info("Metrics: http://%s:%d/metrics", self._place.host, self._place.port)
-        if self._place.textfile is not None:
+            self._endpoint = start_http_server(self.place.port, self.place.host, self._registry)
+            logger.info("Metrics: http://%s:%d/metrics", self.place.host, self.place.port)
+        if self.place.textfile is not None:
             self._calls = create_looping_call(self._write)
             self._calls.start(_WRITE_SECONDS)
 
@@ -105,19 +101,19 @@ class MetricsExtension:
             self._endpoint = None
 
     def _observe(self, times: _Times) -> None:
-        self._signals.connect(times.response_downloaded, signals.response_downloaded, weak=False)
-        self._signals.connect(times.item_scraped, signals.item_scraped, weak=False)
-        if self._usage is not None:
-            self._usage.watchers.append(times.llm_called)
+        self.signal_manager.connect(times.response_downloaded, signals.response_downloaded, weak=False)
+        self.signal_manager.connect(times.item_scraped, signals.item_scraped, weak=False)
+        if self.usage is not None:
+            self.usage.watchers.append(times.llm_called)
 
     def _write(self) -> None:
         from prometheus_client import write_to_textfile  # noqa: PLC0415 (an extra)
 
-        assert self._place.textfile is not None
+        assert self.place.textfile is not None
         try:
-            write_to_textfile(str(self._place.textfile), self._registry)
+            write_to_textfile(str(self.place.textfile), self._registry)
         except OSError as error:  # the crawl is worth more than its metrics
-            logger.warning("METRICS_TEXTFILE=%s cannot be written: %s", self._place.textfile, error)
+            logger.warning("METRICS_TEXTFILE=%s cannot be written: %s", self.place.textfile, error)
 
 
 class _Collector:

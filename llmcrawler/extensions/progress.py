@@ -144,7 +144,7 @@ def read_plan(crawler: Crawler, elapsed_seconds: float) -> tuple[Mapping[str, An
     if crawl.job is None or crawl.job.plan is None:
         return None, None
     counts = crawl.frontier.counts()
-    budget = None if crawl.model is None else crawl.model.budget
+    budget = None if crawl.understanding.model is None else crawl.understanding.model.budget
     actual = Actual(
         pages=counts.done,
         errors=counts.dead,

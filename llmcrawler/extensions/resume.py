@@ -41,7 +41,7 @@ class ResumeExtension:
         crawl = crawl_of(crawler)
         if crawl.job is None:
             raise NotConfigured
-        return cls(crawler, crawl.job, crawl.sites, crawl.reader)
+        return cls(crawler, crawl.job, crawl.understanding.sites, crawl.understanding.reader)
 
     async def engine_started(self) -> None:
         """Replay the lines. Feeds are open by now, and the first request waits for this."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
@@ -32,16 +33,16 @@ if TYPE_CHECKING:
 _NANOSECONDS = 10**9
 
 
+@dataclass(eq=False)
 class TracingExtension:
     """`of_all` are attributes of every span. `usage` reports the calls of the model; None: there is no model."""
 
-    def __init__(
-        self, make_exporter: Callable[[], Any], name: str, of_all: dict[str, str], usage: Usage | None = None
-    ) -> None:
-        self._make_exporter = make_exporter
-        self._name = name
-        self._of_all = of_all
-        self._usage = usage
+    make_exporter: Callable[[], Any]
+    name: str
+    of_all: dict[str, str]
+    usage: Usage | None = None
+
+    def __post_init__(self) -> None:
         self._provider: TracerProvider | None = None
         self._pages: dict[str, Span] = {}  # of those on their way
 
@@ -51,8 +52,9 @@ class TracingExtension:
         if make_exporter is None:
             raise NotConfigured
         crawl, name = crawl_of(crawler), crawler.spidercls.name
+        model = crawl.understanding.model
         of_all = {"llmcrawler.spider": name, "llmcrawler.crawl": crawl_name(crawler.settings, crawl.options)}
-        extension = cls(make_exporter, name, of_all, None if crawl.model is None else crawl.model.usage)
+        extension = cls(make_exporter, name, of_all, None if model is None else model.usage)
         connect_handlers(
             crawler,
             extension,
@@ -70,13 +72,13 @@ class TracingExtension:
     def spider_opened(self) -> None:
         from opentelemetry import trace  # noqa: PLC0415 (an extra)
 
-        self._provider = _provider(self._make_exporter(), self._of_all)
+        self._provider = _provider(self.make_exporter(), self.of_all)
         self._trace = trace
         self._tracer = self._provider.get_tracer("llmcrawler")
         self._started = time.time()
-        self._crawl = self._tracer.start_span(f"crawl {self._name}", start_time=_ns(self._started))
-        if self._usage is not None:
-            self._usage.watchers.append(self.llm_called)
+        self._crawl = self._tracer.start_span(f"crawl {self.name}", start_time=_ns(self._started))
+        if self.usage is not None:
+            self.usage.watchers.append(self.llm_called)
 
     # -- what has ended -----------------------------------------------------------------------------------------------
 

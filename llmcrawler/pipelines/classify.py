@@ -44,15 +44,16 @@ class ClassifyPipeline(SiteStage):
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         crawl = crawl_of(crawler)
+        known = crawl.understanding
 
         async def close() -> None:
             """Put what was learned into the feed too; feeds are still open now."""
             assert crawler.engine is not None
-            for template in learned_templates(crawl.sites, crawl.classifier, crawl.records):
+            for template in learned_templates(known.sites, known.classifier, known.records):
                 await crawler.engine.scraper.start_itemproc_async(template, response=None)
             await crawl.close()
 
-        return cls(StageRules.from_crawler(crawler), crawl.sites, crawl.classifier, crawl.backend.session, close)
+        return cls(StageRules.from_crawler(crawler), known.sites, known.classifier, crawl.backend.session, close)
 
     async def run_here(self, page: Page) -> PageError | None:
         assert page.content is not None

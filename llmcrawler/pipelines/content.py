@@ -35,7 +35,7 @@ class ContentPipeline(Stage):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(StageRules.from_crawler(crawler), crawl_of(crawler).sites)
+        return cls(StageRules.from_crawler(crawler), crawl_of(crawler).understanding.sites)
 
     async def run(self, page: Page) -> PageError | None:
         assert page.content is not None

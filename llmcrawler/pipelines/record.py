@@ -39,7 +39,9 @@ class RecordPipeline(SiteStage):
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         crawl, rules = crawl_of(crawler), StageRules.from_crawler(crawler)
-        return cls(rules, crawl.sites, crawl.records, crawl.record_types, crawl.backend.session)
+        return cls(
+            rules, crawl.understanding.sites, crawl.understanding.records, crawl.record_types, crawl.backend.session
+        )
 
     def applies(self, page: Page) -> bool:
         return page.html is not None and page.page_type is not None and page.template is not None

@@ -70,8 +70,8 @@ class SamplingPipeline(ClassifyPipeline):
         assert crawl.sampler is not None
         return cls(
             StageRules.from_crawler(crawler),
-            crawl.sites,
-            crawl.classifier,
+            crawl.understanding.sites,
+            crawl.understanding.classifier,
             crawl.sampler,
             crawl.record_types,
             Rules(page_types_of(crawl.options)),

@@ -53,7 +53,7 @@ class FrontierSpider(Spider):
     def _lists(self) -> SiteLists:
         crawl, engine = self.crawl, self.crawler.engine
         assert engine is not None
-        processes = crawl.reader.processes
+        processes = crawl.understanding.reader.processes
         return SiteLists(engine.crawl, crawl.addresses, processes, self._take_list, self._wants_lists, self.LIST_LIMITS)
 
     async def start(self) -> AsyncIterator[Any]:

@@ -37,20 +37,13 @@ class ExploreSpider(FrontierSpider):
 
     @cached_property
     def _pages(self) -> PageBuilder:
-        crawl = self.crawl
-        return PageBuilder(
-            crawl.reader,
-            crawl.frontier,
-            crawl.sites,
-            crawl.records,
-            crawl.arriving_pages,
-            crawl.ledger,
-            refreshes=crawl.options.refresh,
-        )
+        crawl, known = self.crawl, self.crawl.understanding
+        parts = (known.reader, crawl.frontier, known.sites, known.records, crawl.arriving_pages, crawl.ledger)
+        return PageBuilder(*parts, refreshes=crawl.options.refresh)
 
     @cached_property
     def _browser(self) -> BrowserPages:
-        return BrowserPages(self.crawl.rendering, self.crawl.reader, self.crawl.frontier)
+        return BrowserPages(self.crawl.rendering, self.crawl.understanding.reader, self.crawl.frontier)
 
     async def parse(self, response: Response) -> AsyncIterator[Any]:
         lease: Lease = response.meta[LEASE]

@@ -48,6 +48,7 @@ class ListLimits:
     levels: int = 3
 
 
+@dataclass(eq=False)
 class SiteLists:
     """Sends the requests for lists (`send`) and gives `take` what a list says, its kind and its address.
 
@@ -57,21 +58,14 @@ class SiteLists:
     they are named, and neither remembered nor logged one by one.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the parts that it brings together
-        self,
-        send: Callable[[Request], object],
-        addresses: AddressGuard,
-        processes: BoundedProcesses,
-        take: Callable[[Sitemap, str, str], Awaitable[str]],
-        wants_more: Callable[[], bool],
-        limits: ListLimits,
-    ) -> None:
-        self._send = send
-        self._addresses = addresses
-        self._processes = processes
-        self._take = take
-        self._wants_more = wants_more
-        self._limits = limits
+    send: Callable[[Request], object]
+    addresses: AddressGuard
+    processes: BoundedProcesses
+    take: Callable[[Sitemap, str, str], Awaitable[str]]
+    wants_more: Callable[[], bool]
+    limits: ListLimits
+
+    def __post_init__(self) -> None:
         self._seen: set[str] = set()
         self._feeds = 0
         self._has_told_of_limit = False
@@ -80,12 +74,12 @@ class SiteLists:
 
     def ask(self, base: str, url: str, *, kind: str = SITEMAP, level: int = 0, is_guess: bool = False) -> None:
         """Ask for a list, if there is room for it. `is_guess`: nothing says that there is such a file."""
-        if self._is_full() or (kind == FEED and self._feeds >= self._limits.feeds) or not self._wants_more():
+        if self._is_full() or (kind == FEED and self._feeds >= self.limits.feeds) or not self.wants_more():
             return
         target = normalise(url, base)
         if target is None or target in self._seen:
             return
-        refusal = self._addresses.reason_to_refuse(target, base)
+        refusal = self.addresses.reason_to_refuse(target, base)
         if refusal is not None:  # it is not remembered: the host's own pages may still ask for it
             if self._refusals < _MAX_TOLD:
                 logger.warning("List %s is not read: %s", target[:_MAX_SHOWN], refusal[:_MAX_SHOWN])
@@ -94,7 +88,7 @@ class SiteLists:
         self._feeds += kind == FEED
         self._seen.add(target)
         self.pending += 1
-        self._send(
+        self.send(
             Request(
                 target,
                 callback=self._parse,
@@ -119,12 +113,12 @@ class SiteLists:
 
     async def _ask_all(self, base: str, urls: Sequence[str], level: int) -> str:
         """Ask for lists, and return in words how many of them are passed over, "" when none is."""
-        if not urls or not self._wants_more():
+        if not urls or not self.wants_more():
             return ""
-        if level > self._limits.levels:
+        if level > self.limits.levels:
             return f"{len(urls):,} lists are nested too deep, and not read, such as {urls[0][:_MAX_SHOWN]}"
         looked_at = 0
-        while looked_at < min(len(urls), _MAX_NAMED) and len(self._seen) < self._limits.files:
+        while looked_at < min(len(urls), _MAX_NAMED) and len(self._seen) < self.limits.files:
             self.ask(base, urls[looked_at], level=level)
             looked_at += 1
             if looked_at % _NAMED_AT_ONCE == 0:
@@ -132,14 +126,14 @@ class SiteLists:
         if looked_at == len(urls):
             return ""
         example = urls[looked_at][:_MAX_SHOWN]
-        return f"{len(urls) - looked_at:,} lists over {self._limits.files} are not read, such as {example}"
+        return f"{len(urls) - looked_at:,} lists over {self.limits.files} are not read, such as {example}"
 
     def _is_full(self) -> bool:
-        if len(self._seen) < self._limits.files:
+        if len(self._seen) < self.limits.files:
             return False
         if not self._has_told_of_limit:
             self._has_told_of_limit = True
-            logger.warning("No more than %d lists are read", self._limits.files)
+            logger.warning("No more than %d lists are read", self.limits.files)
         return True
 
     async def _parse(self, response: Response, kind: str, level: int, is_guess: bool) -> None:
@@ -156,7 +150,7 @@ class SiteLists:
         found = await self._parsed(parse, response)
         if found.is_feed:
             kind = FEED
-        words = [await self._take(found, kind, response.url) if found.urls else "no urls"]
+        words = [await self.take(found, kind, response.url) if found.urls else "no urls"]
         if found.sitemaps:
             words[0] += f", {len(found.sitemaps):,} more lists"
         passed_over = await self._ask_all(response.url, found.sitemaps, level + 1)
@@ -172,7 +166,7 @@ class SiteLists:
             parse = parse_packed_sitemap
         seconds = _PARSE_SECONDS + len(body) * _PARSE_SECONDS_PER_BYTE
         try:
-            return await self._processes.run(parse, body, seconds=seconds, share=origin_of(response.url))
+            return await self.processes.run(parse, body, seconds=seconds, share=origin_of(response.url))
         except ContentError as error:
             return Sitemap(fault=str(error))
 

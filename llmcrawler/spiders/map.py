@@ -142,7 +142,7 @@ class MapSpider(FrontierSpider):
             html = page_text(response)
         else:
             html = await asyncio.to_thread(page_text, response)
-        return await self.crawl.reader.apply(read_outline, html, response.url, url=response.url)
+        return await self.crawl.understanding.reader.apply(read_outline, html, response.url, url=response.url)
 
     async def _look_through(self, outline: Outline, lease: Lease, url: str) -> None:
         if self.options.depth == 0:

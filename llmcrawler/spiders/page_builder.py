@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -39,27 +39,19 @@ _LARGE_BYTES = 256 * 2**10
 _KEPT_CHARS = 2_000_000
 
 
+@dataclass(eq=False)
 class PageBuilder:
     """`ledger` is None without a job. `refreshes`: pages are compared with what the last crawl of the job found."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the parts that it brings together
-        self,
-        reader: PageReader,
-        frontier: Frontier,
-        sites: SiteRegistry,
-        records: Records,
-        arriving: ArrivingPages,
-        ledger: Ledger | None = None,
-        *,
-        refreshes: bool = False,
-    ) -> None:
-        self._reader = reader
-        self._frontier = frontier
-        self._sites = sites
-        self._records = records
-        self._arriving = arriving
-        self._ledger = ledger
-        self._refreshes = refreshes
+    reader: PageReader
+    frontier: Frontier
+    sites: SiteRegistry
+    records: Records
+    arriving: ArrivingPages
+    ledger: Ledger | None = None
+    refreshes: bool = False
+
+    def __post_init__(self) -> None:
         self._places = asyncio.Semaphore(_READ_AT_ONCE)
         self._costly_places = asyncio.Semaphore(_COSTLY_AT_ONCE)
         self._large_places = asyncio.Semaphore(_LARGE_AT_ONCE)
@@ -68,13 +60,13 @@ class PageBuilder:
     async def html_of(self, response: TextResponse) -> AsyncIterator[str]:
         """Wait for a place among the pages that are read, and yield the page's text. Large pages have fewer places."""
         if len(response.body) > _LARGE_BYTES:
-            with self._arriving.one():
+            with self.arriving.one():
                 async with self._large_places:
                     yield await asyncio.to_thread(page_text, response)
             return
         html = page_text(response)
-        places = self._places if self._reader.is_cheap(html) else self._costly_places
-        with self._arriving.one():
+        places = self._places if self.reader.is_cheap(html) else self._costly_places
+        with self.arriving.one():
             async with places:
                 yield html
 
@@ -93,7 +85,7 @@ class PageBuilder:
             add_facts(page, response)
         page.status, page.depth, page.referer = response.status, lease.task.depth, lease.task.referer
         if is_new:
-            await self._keep_body(page, response, NEW if self._refreshes else None)
+            await self._keep_body(page, response, NEW if self.refreshes else None)
         if content is not None:
             self._take(page, html, content)
         elif before is None or is_new or is_restored:
@@ -113,7 +105,7 @@ class PageBuilder:
 
     def change_of_fault(self, page: Page, request: Request) -> str | None:
         """Return what has changed with a page that could not be fetched, where the crawl looks for changes."""
-        if not self._refreshes or page.error is None:
+        if not self.refreshes or page.error is None:
             return None
         before: StoredPage | None = request.meta.get(STORED_PAGE)
         if before is None or before.line is None:
@@ -125,8 +117,8 @@ class PageBuilder:
 
     async def keep_unchanged(self, page: Page) -> None:
         """Tell the ledger that the body it has is that of this crawl too."""
-        assert self._ledger is not None
-        await self._ledger.note_unchanged(page.id)
+        assert self.ledger is not None
+        await self.ledger.note_unchanged(page.id)
 
     async def _compared(self, page: Page, response: TextResponse, html: str, before: StoredPage) -> Page:
         """Compare a page with what the last crawl has kept of it."""
@@ -158,31 +150,31 @@ class PageBuilder:
         skipped = StageRun("skipped", None, 0, time.time(), 0.0)
         known.stages = {"fetch": fetch, **dict.fromkeys(STAGES[1:], skipped)}
         if known.template is not None:
-            grouper = self._sites.of(known.url).grouper
+            grouper = self.sites.of(known.url).grouper
             known.template = grouper.count_earlier(known.id, known.template)
         return known
 
     async def _says_the_same(self, page: Page, before: StoredPage) -> bool:
         assert page.content is not None
         assert before.body is not None
-        boilerplate = self._sites.of(page.url).boilerplate
+        boilerplate = self.sites.of(page.url).boilerplate
         line = before.line or {}
         if before.body.body is None:  # STORE_BODIES is off: what is left to compare with
             text = await asyncio.to_thread(main_text, page.content.blocks, boilerplate)
             return bool(line.get("content_hash") == await asyncio.to_thread(content_hash, text))
         try:
             html = await asyncio.to_thread(text_of, before.body)
-            old = Version(html, await self._reader.read(html, before.body.url))
+            old = Version(html, await self.reader.read(html, before.body.url))
         except ContentError:
             return False
-        site, template, page_type = self._sites.of(page.url), line.get("template"), line.get("page_type")
-        learner = self._records.learner_of(site.name, site.grouper.resolve(template), page_type) if template else None
+        site, template, page_type = self.sites.of(page.url), line.get("template"), line.get("page_type")
+        learner = self.records.learner_of(site.name, site.grouper.resolve(template), page_type) if template else None
 
         async def record_of(version: Version) -> dict[str, Any] | None:
             if learner is None:
                 return None
             url = page.final_url or page.url
-            return await self._records.record_by(learner, version.html, url, version.content.lang)
+            return await self.records.record_by(learner, version.html, url, version.content.lang)
 
         try:
             return await says_the_same(old, Version(page.html or "", page.content), boilerplate, record_of)
@@ -191,14 +183,14 @@ class PageBuilder:
 
     async def _keep_body(self, page: Page, response: TextResponse, change: str | None) -> None:
         page.change = change
-        if self._ledger is None:
+        if self.ledger is None:
             return
         assert page.fetched_at is not None
         attempts = 1 + response.meta.get("retry_times", 0) + response.meta.get(PUT_BACKS, 0)
         seconds = page.latency_seconds or 0.0
         page.stages["fetch"] = StageRun("success", None, attempts, time.time() - seconds, seconds)
         body = replace(body_of(response, page.fetched_at), change=change)
-        await self._ledger.keep_body(page.id, body, page.stages["fetch"])
+        await self.ledger.keep_body(page.id, body, page.stages["fetch"])
 
     def _take(self, page: Page, html: str, content: PageContent | ContentError) -> None:
         if isinstance(content, ContentError):
@@ -208,12 +200,12 @@ class PageBuilder:
         page.html = html if len(html) <= _KEPT_CHARS else None
 
     async def _read(self, page: Page, response: TextResponse, html: str) -> None:
-        await self._frontier.start(page.id)
+        await self.frontier.start(page.id)
         try:
-            self._take(page, html, await self._reader.read(html, response.url))
+            self._take(page, html, await self.reader.read(html, response.url))
         except ContentError as error:
             self._take(page, html, error)
-        self._frontier.survive(page.id)
+        self.frontier.survive(page.id)
 
 
 def add_facts(page: Page, response: Response) -> None:

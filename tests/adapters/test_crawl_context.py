@@ -55,8 +55,8 @@ def test_components_of_a_crawl_share_its_parts() -> None:
     crawler.spider = SimpleNamespace(options=ExploreOptions(urls=(URL,)))  # type: ignore[assignment]
     crawl = build_crawl(crawler)
     assert crawl_of(crawler) is crawl
-    assert ClassifyPipeline.from_crawler(crawler)._sites is crawl.sites
-    assert crawl.sites.of(URL) is crawl.sites.of("https://www.shop.example/a")
+    assert ClassifyPipeline.from_crawler(crawler)._sites is crawl.understanding.sites
+    assert crawl.understanding.sites.of(URL) is crawl.understanding.sites.of("https://www.shop.example/a")
 
 
 def test_a_job_of_a_crawl_is_its_storage(tmp_path: Any) -> None:

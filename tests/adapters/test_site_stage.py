@@ -79,5 +79,5 @@ async def test_a_page_is_dropped_and_goes_back_when_this_worker_leaves_or_its_re
 
     leaving: Any = SimpleNamespace(desk=SimpleNamespace(ask=leave), answer=lambda *_: None)
     for stage in (Typing(rules(), SITES, leaving), Typing(rules(check_storage=fail), SITES)):
-        with pytest.raises(Exception, match="this worker leaves|the crawl is being closed"):
+        with pytest.raises(Exception, match=r"this worker leaves|the crawl is being closed"):
             await stage.process_item(a_page())
