@@ -12,7 +12,7 @@ from twisted.internet.base import ReactorBase
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import DNSLookupError
 
-from llmcrawler.wiring import Crawl, crawl_of
+from llmcrawler.crawl.context import CrawlContext, find_crawl
 
 
 class GuardedResolver(CachingThreadedResolver):
@@ -37,7 +37,7 @@ class GuardedResolver(CachingThreadedResolver):
         return found.addCallback(self._check, name)
 
     def _check(self, address: str, name: str) -> str:
-        crawls = [crawl_of(crawler) for crawler in self._process.crawlers]
+        crawls = [crawl for crawler in self._process.crawlers if (crawl := find_crawl(crawler)) is not None]
         refusals = [_refusal(crawl, address, name) for crawl in crawls]
         is_refused = bool(refusals) and all(refusals)
         for crawl, refusal in zip(crawls, refusals, strict=True):
@@ -51,7 +51,7 @@ class GuardedResolver(CachingThreadedResolver):
         return address
 
 
-def _refusal(crawl: Crawl, address: str, name: str) -> str | None:
+def _refusal(crawl: CrawlContext, address: str, name: str) -> str | None:
     if not crawl.options.urls:
         return None
     if crawl.is_proxy(name):

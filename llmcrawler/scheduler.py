@@ -58,9 +58,7 @@ class FrontierScheduler(LeaseKeeper):
         self._is_dry = False  # the last look into the frontier found all there was
         self._is_leasing = False  # what the frontier leases just now is neither queued nor here
         self._is_leaving = False
-        self._refill = asyncio.Event()
-        if self._pursuit is not None:
-            self._pursuit.on_news = self._refill.set
+        self._refill = asyncio.Event() if self._pursuit is None else self._pursuit.news
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:

@@ -18,13 +18,13 @@ from twisted.internet.defer import Deferred
 
 from llmcrawler import json_log
 from llmcrawler.checking import check
+from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat.components import PARSE_DEPTH
 from llmcrawler.engine.request_context import update_context
 from llmcrawler.errors import ConfigError
 from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.items import Page
 from llmcrawler.urls import Scope
-from llmcrawler.wiring import crawl_of
 
 _DEFAULT_SPIDER = "explore"
 
@@ -58,7 +58,7 @@ class Command(ParseCommand):
     def run_callback(self, response: Response, callback: Any, cb_kwargs: dict[str, Any] | None = None) -> Deferred[Any]:
         if not self._is_leasing:
             return super().run_callback(response, callback, cb_kwargs)
-        crawl_of(self.pcrawler).learned.keep_nothing()
+        crawl_of(self.pcrawler).understanding.templates.keep_nothing()
         request = response.request
         assert request is not None
         url = response.meta.get("redirect_urls", [request.url])[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llmcrawler.frontier import Lease
 from llmcrawler.frontier.protocol import Counts
-from llmcrawler.job import Resumed
+from llmcrawler.job_resume import Resumed
 
 
 class PageBudget:

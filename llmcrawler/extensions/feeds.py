@@ -45,7 +45,7 @@ class Feeds(FeedExporterBase):
         self._lacking: WeakSet[FeedSlot] = WeakSet()
 
     def has_failed(self, slot: FeedSlot) -> bool:
-        """Whether its feed, or this batch of it, is not whole."""
+        """Return whether this feed, or this batch of it, is not whole."""
         return slot in self._failed or slot in self._lacking
 
     def open_spider(self, spider: Spider) -> None:
@@ -69,12 +69,12 @@ class Feeds(FeedExporterBase):
                 except (OSError, ConfigError) as error:
                     self.fail(slot, error)
                 except Exception:  # noqa: BLE001 - an exporter of the user's may raise anything
-                    self._note_lack(slot, item)
+                    self._count_lack(slot, item)
             slots += self.slots
         self.slots = slots
 
     def fail(self, slot: FeedSlot, error: Exception) -> None:
-        """Nothing more goes into this feed, and the crawl ends."""
+        """Write nothing more into this feed, and end the crawl."""
         if slot in self._failed:
             return
         if slot not in self._lacking:
@@ -106,8 +106,8 @@ class Feeds(FeedExporterBase):
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value(f"feedexport/success_count/{type(slot.storage).__name__}")
 
-    def _note_lack(self, slot: FeedSlot, item: Any) -> None:
-        """An item that an exporter could not say, by an error in somebody's code. The feed goes on without it."""
+    def _count_lack(self, slot: FeedSlot, item: Any) -> None:
+        """Count an item that an exporter failed on, by an error in its code. The feed goes on without it."""
         if slot in self._lacking:
             return
         self._lacking.add(slot)
@@ -139,7 +139,7 @@ def _abandon(slot: FeedSlot) -> None:
 
 
 def _shown(uri: str) -> str:
-    """Without the password that a url of FTP has."""
+    """Return the uri without the password that one of FTP has."""
     return re.sub(r"(?<=://)[^/@]*:[^/]*@", "***@", uri)
 
 

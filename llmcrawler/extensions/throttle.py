@@ -25,6 +25,7 @@ from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.task import LoopingCall
 
+from llmcrawler.crawl.signals import host_news
 from llmcrawler.downloader import HostRests, PoliteDownloader, PoliteSlot, download_failed
 from llmcrawler.engine.compat.components import AutoThrottleBase
 from llmcrawler.engine.refusals import OVERLOAD_STATUSES
@@ -68,7 +69,7 @@ class AdaptiveThrottle(AutoThrottleBase):
         self._quiet_ticks = 0
         self._crew = crawl_of(crawler).crew if crawler.settings.get("REDIS_URL") else None
         if self._crew is not None:
-            self._crew.on_news = self._take_news
+            crawler.signals.connect(self._take_news, host_news)
         self._ticks: AsyncioLoopingCall | LoopingCall | None = None
         if self._rules.is_adaptive:
             super().__init__(crawler)

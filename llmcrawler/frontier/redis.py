@@ -40,7 +40,8 @@ class _Ended:
 class RedisFrontier:
     """`lease_seconds` and `max_leases` as in Frontier; `max_pages` are those of all workers together, and dead ones do
     not count, as in the scheduler. Acknowledgements of `ack_seconds` go out together; before that `make_safe` is asked
-    for which of the urls a death of this process would lose the line: those lines are kept in Redis.
+    for which of the urls a death of this process would lose the line: those lines are kept in Redis, and `on_kept` is
+    told when they are there.
 
     `counts` are those of the last call, of whatever worker's urls. `clock` is for tests: Redis has the time.
     """
@@ -54,12 +55,13 @@ class RedisFrontier:
         max_pages: int | None = None,
         ack_seconds: float = 0.0,
         make_safe: Callable[[Iterable[str]], Collection[str]] = lambda _urls: (),
+        on_kept: Callable[[Collection[str]], None] = lambda _urls: None,
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.link = link
         self.max_pages = max_pages
-        self.make_safe = make_safe
-        self.on_kept: Callable[[Collection[str]], None] = lambda _urls: None  # lines that are in Redis now
+        self._make_safe = make_safe
+        self._on_kept = on_kept
         self.lost: list[Lease] = []  # urls that took down their holders: whoever has leased next gives them a line
         self._lease_seconds = lease_seconds
         self._max_leases = max_leases
@@ -204,14 +206,14 @@ class RedisFrontier:
             self._acking = None
 
     async def _settle(self, ended: Sequence[_Ended]) -> None:
-        unsafe = self.make_safe([one.url for one in ended])
+        unsafe = self._make_safe([one.url for one in ended])
         parts = [part for one in ended for part in _ack_parts(one, with_line=one.url in unsafe)]
         # Not before what their pages link to is queued.
         while (answer := await self.link.run(scripts.ACK, self.link.worker, self._added.number, *parts))[1] is None:
             await self._add_again()
         counts, done = answer
         self._note(counts)
-        self.on_kept(unsafe)
+        self._on_kept(unsafe)
         for one, was_held in zip(ended, done, strict=True):
             one.told.set_result(bool(was_held))
 

@@ -36,10 +36,11 @@ class Model:
         embedded_file: str = "",
         on_progress: Progress = lambda _done, _total: None,
         budget: Budget | None = None,
+        rate: Rate | None = None,
     ) -> None:
         self.budget = budget or Budget(BudgetLimits(price=price))
         self.usage = Usage(price)
-        self.rate: Rate | None = None  # to be set before the model is asked, where others share it
+        self._rate = rate
         self._choice = choice
         self._limits = limits
         self._embedded_file = embedded_file
@@ -100,7 +101,7 @@ class Model:
             usage=self.usage,
             budget=self.budget,
             reasoning_effort=choice.reasoning_effort,
-            rate=self.rate,
+            rate=self._rate,
         )
 
     async def _start_embedded(self) -> LLMClient:

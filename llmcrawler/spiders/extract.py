@@ -1,4 +1,4 @@
-"""Extract what listed urls, or listed requests, have to say: one line for each, and no links are followed."""
+"""The spider that extracts listed urls, or listed requests: one line for each, and no links are followed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ExtractSpider(ExploreSpider):
         )
 
     async def _follow(self, links: Iterable[Link], depth: int, referer: str, of: str | None = None) -> None:
-        """Not a link."""
+        """Follow no link."""
 
     async def _room(self) -> None:
         while True:

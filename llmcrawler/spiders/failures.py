@@ -1,4 +1,4 @@
-"""From what went wrong with a request to the `kind` and message of its page's error."""
+"""The `kind` and message of a page's error, from what went wrong with its request."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MAX_MESSAGE = 300
 
 
 def failure_kind(error: BaseException | None) -> tuple[str, str]:
-    """(kind, message) of a failed download. What is in no table is `internal`, with its type in the message."""
+    """Return the (kind, message) of a failed download: `internal` with the error's type where no table has it."""
     if isinstance(error, RequestRefused):
         return error.kind, str(error)
     message = _message_of(error)
@@ -62,7 +62,7 @@ def _message_of(error: BaseException | None) -> str:
 
 
 def response_fault(response: Response) -> tuple[str, str] | None:
-    """(kind, message) of a response that is no page, None for one that is."""
+    """Return the (kind, message) of a response that is no page, None for one that is."""
     if not 200 <= response.status < 300:
         put_backs = response_context(response).put_backs
         still = f", still after {put_backs} times that it was put back" if put_backs else ""

@@ -1,4 +1,4 @@
-"""Map a site: one line for each of its urls, most of them without fetching the page."""
+"""The spider that maps a site: one line for each of its urls, most of them without fetching the page."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class MapSpider(FrontierSpider):
         return self.line_of_fault(lease, page)
 
     def _open_site(self, url: str) -> bool:
-        """Ask a host of the site for the lists that hosts have; False where there is nothing to ask."""
+        """Ask a host of the site for the lists that hosts usually have; False where there is nothing to ask."""
         if self.options.depth == 0 or not self.admission.scope.has_site_of(url):
             return False
         origin = origin_of(url)
@@ -143,7 +143,7 @@ class MapSpider(FrontierSpider):
             html = page_text(response)
         else:
             html = await asyncio.to_thread(page_text, response)
-        return await self.crawl.reader.apply(read_outline, html, response.url, url=response.url)
+        return await self.crawl.understanding.reader.apply(read_outline, html, response.url, url=response.url)
 
     async def _look_through(self, outline: Outline, lease: Lease, url: str) -> None:
         if self.options.depth == 0:
@@ -173,7 +173,7 @@ class MapSpider(FrontierSpider):
 
 
 def _redirect_target(response: Response) -> str | None:
-    """Where a response leads to, by its status or by the page."""
+    """Return the url that a response leads to, by its status or by a refresh in the page."""
     location = response.headers.get("Location")
     if response.status in _REDIRECTS and location is not None:
         return normalise(location.decode("utf-8", "replace"), response.url)

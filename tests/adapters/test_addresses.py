@@ -11,6 +11,7 @@ from twisted.internet.error import DNSLookupError
 
 from llmcrawler import settings as project_settings
 from llmcrawler.arguments import ExploreOptions
+from llmcrawler.crawl.context import build_crawl
 from llmcrawler.engine.refusals import RequestRefused
 from llmcrawler.engine.request_context import CONTEXT, RequestContext
 from llmcrawler.frontier import Lease, UrlTask
@@ -18,7 +19,6 @@ from llmcrawler.middlewares.addresses import AddressMiddleware, NameMiddleware
 from llmcrawler.resolver import GuardedResolver
 from llmcrawler.spiders.explore import ExploreSpider
 from llmcrawler.urls import NameLookup
-from llmcrawler.wiring import crawl_of
 
 PROXY = {"proxy": "http://gate.example:80"}
 INSIDE = "http://127.0.0.1:8000/"
@@ -35,7 +35,7 @@ def crawler_of(*urls: str, names: dict[str, list[str]] | None = None, **settings
             raise socket.gaierror(socket.EAI_NONAME, "unknown")
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0)) for address in names[host]]
 
-    crawl_of(crawler).names = NameLookup(resolve=resolve)
+    build_crawl(crawler, names=NameLookup(resolve=resolve))
     return crawler
 
 

@@ -10,6 +10,7 @@ from scrapy.utils.test import get_crawler
 
 from llmcrawler import settings as project_settings
 from llmcrawler.arguments import ExploreOptions
+from llmcrawler.crawl.context import build_crawl
 from llmcrawler.engine.refusals import RequestRefused
 from llmcrawler.engine.request_context import CONTEXT, RequestContext, context_of
 from llmcrawler.middlewares.proxies import ProxyMiddleware
@@ -26,6 +27,7 @@ def crawler_of(url: str = URL, **settings):
     values |= {"LLM_PROVIDER": "none", "PROXY_CHECK_NAMES": False, "PROXIES": [LOGIN, "http://two.example:80"]}
     crawler = get_crawler(ExploreSpider, values | settings)
     crawler.spider = SimpleNamespace(options=ExploreOptions(urls=(url,)), request_of=None)
+    build_crawl(crawler)
     return crawler
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from llmcrawler.frontier import UrlTask
 from llmcrawler.items import StageRun
-from llmcrawler.job import Job, JobRules, Wish
+from llmcrawler.job import Job
+from llmcrawler.job_spec import JobRules, Wish
 from llmcrawler.scheduler import FrontierScheduler
 from llmcrawler.storage import Outcome, StoredBody
 
