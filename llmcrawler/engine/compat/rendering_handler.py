@@ -7,18 +7,12 @@ from typing import Any
 from playwright.async_api import Page
 from scrapy import Request, Spider
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
-from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler  # type: ignore[import-untyped]
 
 
 class RenderingHandlerBase(ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # scrapy-playwright has no types
     """Opens contexts and pages for requests; a subclass says what is done with a page."""
-
-    @property
-    def crawler(self) -> Crawler:
-        crawler: Crawler = self._crawler
-        return crawler
 
     async def work_on_page(self, request: Request, page: Page) -> Response:
         """Go to the request's url in a new page, and return what came of it."""
