@@ -1,4 +1,4 @@
-"""Whether a page says something else than when it was last crawled."""
+"""Compares a page with what it was when it was last crawled."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GONE_STATUSES: Final = frozenset({404, 410})
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A page as it was, or is."""
+    """A page at one point in time."""
 
     html: str
     content: PageContent
@@ -32,7 +32,7 @@ async def says_the_same(
     boilerplate: Boilerplate,
     record_of: Callable[[Version], Awaitable[dict[str, Any] | None]],
 ) -> bool:
-    """Both are looked at with the same eyes: what is known now of the site's boilerplate and of the template's fields.
+    """Return whether nothing that counts has changed, by the boilerplate and the fields (`record_of`) known now.
 
     A text counts when it is main content of one version and nowhere in the other: neither a new menu, nor a token in a
     form, nor a block that is only judged otherwise is a change; and a price is one though the main text leaves it out.

@@ -25,7 +25,8 @@ from llmcrawler.configuration import (
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import Validator, read_learners
 from llmcrawler.feeds import check_feed
-from llmcrawler.job import Wish, check_job
+from llmcrawler.job import check_job
+from llmcrawler.job_spec import Wish
 from llmcrawler.monitoring import check_monitoring
 from llmcrawler.storage.folder import JOB_FILE
 from llmcrawler.urls import Scope

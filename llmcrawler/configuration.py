@@ -25,7 +25,7 @@ from llmcrawler.extraction import (
 )
 from llmcrawler.frontier import Goal, MemoryFrontier, Pursuit
 from llmcrawler.items import Page
-from llmcrawler.job import CrewRules, JobRules, Wish
+from llmcrawler.job_spec import CrewRules, JobRules, Wish
 from llmcrawler.llm import (
     AnswerCache,
     BatchRules,
@@ -38,6 +38,7 @@ from llmcrawler.llm import (
     resolve_provider,
 )
 from llmcrawler.llm.embedded import default_cache_folder
+from llmcrawler.llm.limits import CallRate
 from llmcrawler.llm.model import Model
 from llmcrawler.proxies import BanRules, PoolRules, ProxyPool, read_countries, resolve_proxies
 from llmcrawler.reporting import FetchProgress
@@ -123,7 +124,8 @@ def pursuit_of(options: ExploreOptions) -> Pursuit | None:
     return Pursuit(Goal(options.goal), max_records=options.max_records, clock=time.monotonic)
 
 
-def model_of(settings: BaseSettings) -> Model | None:
+def model_of(settings: BaseSettings, *, rate: CallRate | None = None) -> Model | None:
+    """`rate` is what several workers share; None: the model has one of its own."""
     choice = resolve_provider(settings, os.environ)
     if choice.kind == "none":
         return None
@@ -143,6 +145,7 @@ def model_of(settings: BaseSettings) -> Model | None:
         budget=Budget(budget_limits(settings, price, choice.model)),
         embedded_file=settings.get("LLM_EMBEDDED_MODEL") or "",
         on_progress=FetchProgress("the embedded model"),
+        rate=rate,
     )
 
 

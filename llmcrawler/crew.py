@@ -1,4 +1,4 @@
-"""A crawl in Redis that many workers share (REDIS_URL, CRAWL_ID): what was asked for, and this worker's part in it."""
+"""This worker's session in a crawl that several workers share through Redis (REDIS_URL, CRAWL_ID)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import os
 import socket
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from secrets import token_hex
 from typing import Any, Final
 
 import redis
 
-from llmcrawler.errors import ConfigError, StorageFailed
+from llmcrawler.errors import StorageFailed
 from llmcrawler.fleet.checking import check_redis
 from llmcrawler.fleet.desk import Desk
 from llmcrawler.fleet.gate import HostGate
@@ -22,7 +22,7 @@ from llmcrawler.fleet.link import RedisLink, key_prefix
 from llmcrawler.fleet.sharing import SharedSites
 from llmcrawler.fleet.workers import Roll, Words, Workers, new_worker_name
 from llmcrawler.frontier.redis import RedisFrontier
-from llmcrawler.job import CrewRules, Wish, differing_arguments
+from llmcrawler.job_spec import CrewRules, Wish, check_same
 
 _ACK_SECONDS: Final = 0.05
 _CLOSING_SECONDS: Final = 10.0  # that a Redis that is away is waited for at the end
@@ -39,15 +39,23 @@ return redis.call('HMGET', meta, 'wish', 'id')
 
 
 class Crew:
-    """`take_lead` is awaited with a site that this worker leads from then on; `on_news`: see HostGate."""
+    """The connection to Redis and what is shared through it: urls, limits of hosts, what is learned, who works.
 
-    def __init__(
+    `take_lead` is awaited with a site that this worker leads from then on. `on_news` gets a host, what other workers
+    have met there, and the window that all have. `unsafe_of` returns those of some urls whose lines a death of this
+    process would take away; `on_kept` is told when these are in Redis. `on_failure` is called when Redis stays away.
+    """
+
+    def __init__(  # noqa: PLR0913 - by keyword
         self,
         rules: CrewRules,
-        wish: Wish,
+        spec: Wish,
         max_pages: int,
         *,
+        unsafe_of: Callable[[Iterable[str]], Collection[str]],
+        on_kept: Callable[[Iterable[str]], None],
         take_lead: Callable[[str], Awaitable[None]],
+        on_news: Callable[[str, list[Mapping[str, Any]], float], None],
         on_failure: Callable[[StorageFailed], None],
     ) -> None:
         self.rules = rules
@@ -62,51 +70,53 @@ class Crew:
             max_leases=rules.max_leases,
             max_pages=max_pages,
             ack_seconds=_ACK_SECONDS,
+            make_safe=unsafe_of,
+            on_kept=on_kept,
         )
-        self.on_news: Callable[[str, list[Mapping[str, Any]], float], None] = lambda _host, _events, _window: None
-        self.gate = HostGate(self.link, self._hear, 1.5 * rules.gone_seconds)
+        self.gate = HostGate(self.link, on_news, 1.5 * rules.gone_seconds)
         self.desk = Desk(self.link, take_lead, rules.gone_seconds)
         self.sites = SharedSites(self.link)
         self.roll = Roll((), (), ())
         self.words = Words(self.worker, socket.gethostname(), os.getpid(), time.time())
         self._workers = Workers(self.link, rules.gone_seconds)
-        self._wish = wish
+        self._spec = spec
 
     async def open(self) -> None:
-        """Raises ConfigError where the crawl was started with other arguments meanwhile."""
-        known, identity = await self.link.run(_BEGIN, _wish_text(self._wish), token_hex(8))
-        _check_wish(json.loads(known), self._wish, self.rules.crawl_id)
+        """Join the crawl. Raises ConfigError where it was started with other arguments meanwhile."""
+        known, identity = await self.link.run(_BEGIN, _spec_text(self._spec), token_hex(8))
+        _check_spec(json.loads(known), self._spec, self.rules.crawl_id)
         self.link.identity = identity.decode()
         await self.frontier.open()
         self.desk.open()
         await self.beat()
 
-    async def beat(self, **words: Any) -> None:
-        """Say what this worker does, and hear of the others. `words` as in Words."""
-        self.words = replace(self.words, **words)
+    async def beat(self, **activity: Any) -> None:
+        """Tell the others what this worker does, and hear of them. `activity` as in Words."""
+        self.words = replace(self.words, **activity)
         self.roll = await self._workers.beat(self.words, self.desk.sites)
         self.desk.note_roll({one.worker for one in self.roll.words}, self.roll.lost_sites)
         await self.gate.renew()
         await self.frontier.refresh()
 
     async def inherited_lines(self) -> list[dict[str, Any]]:
-        """Lines of workers that are gone which are in no feed: they go into one of this worker's."""
+        """Take over the lines of workers that are gone which are in no feed, for this worker's feed."""
         packed = [line for gone in self.roll.gone for line in (await self._workers.inherit(gone)).values()]
         return [json.loads(zlib.decompress(line)) for line in packed]
 
     async def drop_lines(self, urls: list[str]) -> None:
         await self._workers.drop_lines(urls)
 
-    def _hear(self, host: str, events: list[Mapping[str, Any]], window: float) -> None:
-        self.on_news(host, events, window)
+    def answer(self, kind: str, handler: Callable[[Any], Awaitable[Any]]) -> None:
+        """Have this handler answer the questions of other workers about the sites that this one leads."""
+        self.desk.handlers[kind] = handler
 
     def leave(self) -> None:
-        """This worker ends: it asks no others, and a Redis that is away is not waited for long."""
+        """Begin to end: ask no other worker, and do not wait long for a Redis that is away."""
         self.desk.leave()
         self.link.stop_waiting(_CLOSING_SECONDS)
 
     def check(self) -> None:
-        """Raises StorageFailed where nothing can be acknowledged any more."""
+        """Raise StorageFailed where nothing can be acknowledged any more."""
         self.link.check()
 
     def _fail(self, failure: StorageFailed) -> None:
@@ -117,7 +127,7 @@ class Crew:
         return [one for one in self.roll.words if one.worker != self.worker]
 
     async def close(self, reason: str) -> None:
-        """When all of this worker's urls have come back."""
+        """Leave the crawl. All of this worker's urls have come back by now."""
         sites = await self.desk.close()
         await self.gate.close()
         await self._workers.leave(self.words, sites)
@@ -126,27 +136,19 @@ class Crew:
         await self.frontier.close()
 
 
-def check_crew(rules: CrewRules, wish: Wish) -> None:
-    """Raises ConfigError where this worker could not join the crawl. Changes nothing."""
+def check_crew(rules: CrewRules, spec: Wish) -> None:
+    """Raise ConfigError where this worker could not join the crawl, without changing anything."""
     check_redis(rules.url, rules.crawl_id)
     with redis.Redis.from_url(rules.url) as client:
         known = client.hget(f"{key_prefix(rules.crawl_id)}:meta", "wish")
     if isinstance(known, bytes):
-        _check_wish(json.loads(known), wish, rules.crawl_id)
+        _check_spec(json.loads(known), spec, rules.crawl_id)
 
 
-def _wish_text(wish: Wish) -> str:
-    return json.dumps({"spider": wish.spider, "arguments": dict(wish.arguments)}, ensure_ascii=False)
+def _spec_text(spec: Wish) -> str:
+    return json.dumps({"spider": spec.spider, "arguments": dict(spec.arguments)}, ensure_ascii=False)
 
 
-def _check_wish(known: Mapping[str, Any], wish: Wish, crawl_id: str) -> None:
-    if wish.any_arguments:
-        return
-    if known["spider"] != wish.spider:
-        raise ConfigError(f"CRAWL_ID={crawl_id} belongs to the spider {known['spider']!r}, not {wish.spider!r}")
-    differing = differing_arguments(known["arguments"], json.loads(_wish_text(wish))["arguments"])
-    if differing:
-        raise ConfigError(
-            f"CRAWL_ID={crawl_id} was started with other arguments: {'; '.join(differing)}. Give those to join it, "
-            "name another CRAWL_ID, or add --force (or -s JOBDIR_FORCE=1) to join with the new ones"
-        )
+def _check_spec(known: Mapping[str, Any], spec: Wish, crawl_id: str) -> None:
+    given = replace(spec, arguments=json.loads(_spec_text(spec))["arguments"])
+    check_same(known["spider"], known["arguments"], given, f"CRAWL_ID={crawl_id}", ("join it", "join"))

@@ -1,4 +1,4 @@
-"""Scrapy's downloader, made to hold its per-host limits to the letter."""
+"""Scrapy's downloader, made to hold its limits for each host exactly."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 from scrapy import Request
-from scrapy.core.downloader import Downloader, Slot
+from scrapy.core.downloader import Slot
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
@@ -18,6 +18,9 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.defer import Deferred
 
+from llmcrawler.engine.compat import wake_engine
+from llmcrawler.engine.compat.components import DownloaderBase
+from llmcrawler.engine.request_context import update_context
 from llmcrawler.handlers import PageHandlers
 
 _Result = TypeVar("_Result")
@@ -25,18 +28,16 @@ _Result = TypeVar("_Result")
 # Sent with `request` and `exception` when a request got no response; Scrapy has no signal for that.
 download_failed = object()
 
-STARTED = "llmcrawler_started"  # in a request's meta: monotonic seconds of its start, and how many were in flight then
-
 
 class HostRests(IgnoreRequest):
-    """The request's host is left alone for now: the request goes back, and nothing is held against it."""
+    """Raised for a request whose host is left alone for now: it goes back, and loses no try."""
 
 
 class PoliteSlot(Slot):
-    """Draws each gap once, when a request starts.
+    """Draws the gap to the next request once, when a request starts.
 
-    Scrapy draws anew whenever it looks, so that the mean is longer than what was asked for. The mean is not shorter
-    than that at any time either: where the gaps so far were, the next one is a long one.
+    Scrapy draws a new one whenever it looks, so that the mean is longer than what was asked for. The mean is never
+    shorter than that either: after gaps that were shorter, the next one is longer.
     """
 
     def __init__(self, concurrency: int, delay: float, jitter: float) -> None:
@@ -44,8 +45,8 @@ class PoliteSlot(Slot):
         self.queue = _CountingQueue(self)
         self.rests_until = 0.0
         self.on_start: Callable[[], object] | None = None
-        self.at_gate = 0  # requests that have left the queue and wait until the crawl's other workers leave room
-        self.elsewhere = 0  # the others' requests in flight, when that was last known
+        self.at_limiter = 0  # requests that have left the queue and wait for room that the other workers leave
+        self.elsewhere = 0  # requests in flight of the other workers, as last known
         self.window = float(concurrency)  # what `concurrency` is rounded from
         self._gap = delay
         self._surplus = 0.0  # seconds that the gaps so far were longer than their means
@@ -55,17 +56,17 @@ class PoliteSlot(Slot):
 
     @property
     def gap(self) -> float:
-        """From the request that started last to the next one."""
+        """Seconds from the request that started last to the next one."""
         return self._gap
 
     @property
     def in_flight(self) -> int:
-        """Of all workers."""
-        return len(self.transferring) - self.at_gate + self.elsewhere
+        """How many requests of all workers are in flight."""
+        return len(self.transferring) - self.at_limiter + self.elsewhere
 
     def start(self, request: Request) -> None:
         self.transferring.add(request)
-        request.meta[STARTED] = (monotonic(), self.in_flight)
+        update_context(request, started=monotonic(), in_flight=self.in_flight)
         if self.on_start is not None:
             self.on_start()
         self.draw_gap()
@@ -93,20 +94,20 @@ class _CountingQueue(deque[tuple[Request, Any]]):
         return entry
 
 
-class Gate(Protocol):
-    """Where a request asks before it starts, when other processes work on the same hosts."""
+class SharedLimiter(Protocol):
+    """The limits that several processes share for a host; each request asks it before it starts."""
 
     async def enter(self, key: str, slot: PoliteSlot) -> Any:
-        """Wait until it may start. Raises HostRests when that takes long. What is returned is for `leave`."""
+        """Wait until a request may start; what is returned is for `leave`. Raises HostRests when that takes long."""
 
     def leave(self, entry: Any) -> None: ...
 
 
-class PoliteDownloader(Downloader):
+class PoliteDownloader(DownloaderBase):
     """Holds CONCURRENT_REQUESTS_PER_DOMAIN and DOWNLOAD_DELAY per host and port, as the server sees them.
 
     `fetching` counts the requests of each slot that were handed in and are not answered, middlewares included.
-    `given_up` holds the hosts that are not asked any more, with the reason. `on_new_slot` is told of each new slot:
+    `given_up` has the hosts that are not asked any more, with the reason. `on_new_slot` is called with each new slot:
     Scrapy drops those that were idle for a minute.
     """
 
@@ -116,7 +117,7 @@ class PoliteDownloader(Downloader):
         self.fetching: Counter[str] = Counter()
         self.given_up: dict[str, str] = {}
         self.on_new_slot: Callable[[str, PoliteSlot], object] | None = None
-        self.gate: Gate | None = None
+        self.limiter: SharedLimiter | None = None
         self._rests: dict[str, float] = {}
 
     def fetch(self, request: Request, spider: Any = None) -> Deferred[Response | Request]:  # noqa: ARG002 (Scrapy's)
@@ -125,7 +126,7 @@ class PoliteDownloader(Downloader):
         return super().fetch(request).addBoth(self._fetched, key)
 
     def room(self, key: str) -> int:
-        """How many more requests of a slot are worth handing in: what it may transfer, and two that wait."""
+        """Return how many more requests of a slot are worth handing in: what it may transfer, and two that wait."""
         if self.is_resting(key):
             return 0
         slot = self.slots.get(key)
@@ -136,7 +137,7 @@ class PoliteDownloader(Downloader):
         return self._rests.get(key, 0.0) > monotonic()
 
     def rest(self, key: str, until: float) -> None:
-        """Start nothing on a slot until then (monotonic seconds). What waits in it goes back, and holds no place."""
+        """Start nothing on a slot until then (monotonic seconds). Requests that wait in it fail with HostRests."""
         if self._rests.get(key, 0.0) >= until:
             return
         self._rests[key] = until
@@ -146,7 +147,7 @@ class PoliteDownloader(Downloader):
             return
         assert isinstance(slot, PoliteSlot)
         slot.rests_until = until
-        # A robots.txt is nobody's url: it stays, and the pages that wait for it with it.
+        # A robots.txt has no lease: it stays, and the pages that wait for it with it.
         back = [entry for entry in slot.queue if entry[0].callback is not NO_CALLBACK]
         for entry in back:
             slot.queue.remove(entry)
@@ -161,7 +162,7 @@ class PoliteDownloader(Downloader):
         if slot is not None:
             assert isinstance(slot, PoliteSlot)
             slot.rests_until = 0.0
-        self._wake_engine()
+        wake_engine(self.crawler)
 
     def get_slot_key(self, request: Request) -> str:
         # Scrapy's key leaves the port out, so two servers of one machine would slow each other down.
@@ -174,36 +175,36 @@ class PoliteDownloader(Downloader):
             del self.fetching[key]
         return result
 
-    def _get_slot(self, request: Request, spider: Any = None) -> tuple[str, Slot]:  # noqa: ARG002 (Scrapy's)
-        key, slot = super()._get_slot(request)
-        if not isinstance(slot, PoliteSlot):
-            slot = self.slots[key] = PoliteSlot(slot.concurrency, slot.delay, slot.jitter)
-            slot.rests_until = self._rests.get(key, 0.0)
-            if self.on_new_slot is not None:
-                self.on_new_slot(key, slot)
-        return key, slot
+    def make_slot(self, slot: Slot) -> PoliteSlot:
+        return PoliteSlot(slot.concurrency, slot.delay, slot.jitter)
 
-    async def _download(self, slot: Slot, request: Request) -> Response:
-        if self.gate is None:
+    def slot_made(self, key: str, slot: Slot) -> None:
+        assert isinstance(slot, PoliteSlot)
+        slot.rests_until = self._rests.get(key, 0.0)
+        if self.on_new_slot is not None:
+            self.on_new_slot(key, slot)
+
+    async def download(self, slot: Slot, request: Request) -> Response:
+        if self.limiter is None:
             return await self._download_now(slot, request)
         assert isinstance(slot, PoliteSlot)
-        entry = await self._pass(self.gate, slot, request)
+        entry = await self._pass(self.limiter, slot, request)
         try:
             return await self._download_now(slot, request)
         finally:
-            self.gate.leave(entry)
+            self.limiter.leave(entry)
 
-    async def _pass(self, gate: Gate, slot: PoliteSlot, request: Request) -> Any:
-        slot.at_gate += 1
+    async def _pass(self, limiter: SharedLimiter, slot: PoliteSlot, request: Request) -> Any:
+        slot.at_limiter += 1
         try:
-            entry = await gate.enter(request.meta[self.DOWNLOAD_SLOT], slot)
+            entry = await limiter.enter(request.meta[self.DOWNLOAD_SLOT], slot)
         except BaseException:
-            slot.at_gate -= 1
+            slot.at_limiter -= 1
             slot.transferring.remove(request)
-            self._process_queue(slot)
+            self.start_waiting(slot)
             raise
-        slot.at_gate -= 1
-        request.meta[STARTED] = (monotonic(), slot.in_flight)
+        slot.at_limiter -= 1
+        update_context(request, started=monotonic(), in_flight=slot.in_flight)
         return entry
 
     async def _download_now(self, slot: Slot, request: Request) -> Response:
@@ -211,7 +212,7 @@ class PoliteDownloader(Downloader):
         # one would follow too closely.
         slot.lastseen = monotonic()
         try:
-            return await super()._download(slot, request)
+            return await super().download(slot, request)
         except Exception as error:
             self.signals.send_catch_log(download_failed, request=request, exception=error)
             raise
@@ -223,10 +224,4 @@ class PoliteDownloader(Downloader):
             call_later(until - monotonic(), self._rested, key, until)
             return
         del self._rests[key]
-        self._wake_engine()
-
-    def _wake_engine(self) -> None:
-        engine = self.crawler.engine
-        # The engine's own heartbeat is 5 s, and Scrapy has no public way to have it ask now.
-        if engine is not None and engine._slot is not None:
-            engine._slot.nextcall.schedule()
+        wake_engine(self.crawler)

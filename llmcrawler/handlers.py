@@ -1,4 +1,4 @@
-"""Who downloads a request: Scrapy's handler of its scheme, or the browser."""
+"""Chooses what downloads a request: Scrapy's handler of its scheme, or the browser."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import logging
 from contextlib import suppress
 
 from scrapy import Request
-from scrapy.core.downloader.handlers import DownloadHandlerProtocol, DownloadHandlers
 from scrapy.crawler import Crawler
 from scrapy.http import Response
-from scrapy.utils.misc import build_from_crawler, load_object
+from scrapy.utils.misc import load_object
 
+from llmcrawler.engine.compat.components import DownloadHandlersBase
 from llmcrawler.errors import BrowserMissing
 from llmcrawler.rendering import RENDER
 
@@ -22,8 +22,10 @@ _BROWSER = "browser"  # no scheme of a url
 _BROWSER_HANDLER = "llmcrawler.browser.handler.BrowserDownloadHandler"
 
 
-class PageHandlers(DownloadHandlers):
-    """The browser is imported and started with the first page that wants it. Without one the page comes as it is."""
+class PageHandlers(DownloadHandlersBase):
+    """Imports and starts the browser with the first page that needs it. Without one pages come as the server sends
+    them, and `no_browser` says why.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -31,25 +33,24 @@ class PageHandlers(DownloadHandlers):
 
     async def download_request_async(self, request: Request) -> Response:
         if request.meta.get(RENDER) and request.method == "GET" and self.no_browser is None:
-            if _BROWSER not in self._handlers:
-                with suppress(ImportError):  # _browser() says so; in a thread, as it takes a tenth of a second
+            if not self.has_handler(_BROWSER):
+                with suppress(ImportError):  # _load_browser() tells; in a thread, as it takes a tenth of a second
                     await asyncio.to_thread(importlib.import_module, _BROWSER_HANDLER.rpartition(".")[0])
             try:
-                return await self._browser().download_request(request)
+                return await self.extra_handler(_BROWSER, _load_browser).download_request(request)
             except BrowserMissing as error:
                 self._note_missing(str(error))
         return await super().download_request_async(request)
-
-    def _browser(self) -> DownloadHandlerProtocol:
-        if _BROWSER not in self._handlers:
-            try:
-                handler_type = load_object(_BROWSER_HANDLER)
-            except ImportError as error:
-                raise BrowserMissing(f"{error}: pip install scrapy-playwright") from error
-            self._handlers[_BROWSER] = build_from_crawler(handler_type, self._crawler)
-        return self._handlers[_BROWSER]
 
     def _note_missing(self, reason: str) -> None:
         if self.no_browser is None:
             self.no_browser = reason
             logger.warning("Pages are not rendered, the crawl goes on without: %s", reason)
+
+
+def _load_browser() -> type:
+    try:
+        handler_class: type = load_object(_BROWSER_HANDLER)
+    except ImportError as error:
+        raise BrowserMissing(f"{error}: pip install scrapy-playwright") from error
+    return handler_class

@@ -1,4 +1,4 @@
-"""Bounds the bytes of large bodies that are here at once: when there are too many, those still on their way wait."""
+"""Bounds the memory that large bodies take: when too many bytes are here, bodies that are still coming wait."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LOOK_SECONDS: Final = 0.05
 
 
 class Flow(Protocol):
-    """A body on its way."""
+    """A body that is being received."""
 
     def pause(self) -> None: ...
 
@@ -21,22 +21,24 @@ class Flow(Protocol):
 
 
 class Intake:
-    """`there` gives the bytes of the bodies that have come and whose pages are not through. While these and those on
-    their way are more than `limit_bytes`, only one large body goes on: that which has been on its way for longest, and
-    only if those there alone are not as many. Bodies of less than a megabyte never wait.
+    """Lets large bodies wait while more than `limit_bytes` are here.
+
+    `arrived_bytes` returns the bytes of the bodies that have come and whose pages are not through. While these and the
+    bytes received so far exceed the limit, one large body goes on: the oldest, unless those that have come exceed the
+    limit alone. Bodies of less than a megabyte never wait.
     """
 
-    def __init__(self, limit_bytes: int, there: Callable[[], int]) -> None:
+    def __init__(self, limit_bytes: int, arrived_bytes: Callable[[], int]) -> None:
         self._limit_bytes = limit_bytes
-        self._there = there
+        self._arrived_bytes = arrived_bytes
         self._received: dict[Flow, int] = {}  # in the order in which they became large
         self._paused: set[Flow] = set()
         self._unpacking = 0
         self._turns: deque[asyncio.Future[None]] = deque()
-        self._look: asyncio.TimerHandle | None = None
+        self._next_look: asyncio.TimerHandle | None = None
 
     def note(self, flow: Flow, received_bytes: int) -> None:
-        """So many bytes of a large body have come."""
+        """Note how many bytes of a large body have come so far."""
         self._received[flow] = received_bytes
         if flow not in self._paused and not self._may_go_on(flow):
             self._paused.add(flow)
@@ -44,14 +46,14 @@ class Intake:
             self._look_later()
 
     def end(self, flow: Flow) -> None:
-        """It has come, or will not come."""
+        """Note that a body has come, or will not come."""
         if self._received.pop(flow, None) is not None:
             self._paused.discard(flow)
             self._wake()
 
     @asynccontextmanager
     async def unpacking(self, most_bytes: int) -> AsyncIterator[None]:
-        """For who makes a large body of a small one, of at most so many bytes."""
+        """Wait for room to unpack a body into at most so many bytes, and hold it meanwhile."""
         while not self._has_room(most_bytes):
             turn = asyncio.get_running_loop().create_future()
             self._turns.append(turn)
@@ -66,14 +68,14 @@ class Intake:
 
     @property
     def _all_bytes(self) -> int:
-        return sum(self._received.values()) + self._unpacking + self._there()
+        return sum(self._received.values()) + self._unpacking + self._arrived_bytes()
 
     def _has_room(self, most_bytes: int) -> bool:
-        alone = not self._unpacking and self._there() <= self._limit_bytes
+        alone = not self._unpacking and self._arrived_bytes() <= self._limit_bytes
         return alone or self._all_bytes + most_bytes <= self._limit_bytes
 
     def _may_go_on(self, flow: Flow) -> bool:
-        is_first = flow is next(iter(self._received)) and self._there() <= self._limit_bytes
+        is_first = flow is next(iter(self._received)) and self._arrived_bytes() <= self._limit_bytes
         return is_first or self._all_bytes <= self._limit_bytes
 
     def _wake(self) -> None:
@@ -87,10 +89,10 @@ class Intake:
         self._look_later()
 
     def _look_later(self) -> None:
-        """Nobody says when a page is through."""
-        if self._look is None and (self._paused or self._turns):
-            self._look = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._looked)
+        """Look again after a while: no event tells when a page is through."""
+        if self._next_look is None and (self._paused or self._turns):
+            self._next_look = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._looked)
 
     def _looked(self) -> None:
-        self._look = None
+        self._next_look = None
         self._wake()

@@ -1,7 +1,7 @@
-"""LOG_FORMAT=json: each log line is a JSON object.
+"""Writes each log line as a JSON object when LOG_FORMAT=json.
 
-Scrapy makes its handler's formatter of LOG_FORMAT itself, and anew for each crawler, so a handler of our own takes
-that one's place, with the same settings.
+Scrapy makes the formatter of its log handler from LOG_FORMAT for each crawler. So another handler takes its place, with
+the same settings.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.log import TopLevelFormatter
 
 _OF_EVERY_RECORD = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"})
-_PLAIN = (bool, int, float, str, type(None))  # of anything else the message says what there is to say
+_PLAIN = (bool, int, float, str, type(None))  # other values are in the message only
 
 
 class JsonFormatter(logging.Formatter):
-    """What a call of the log gave as `extra`, or as the values of %(name)s, are fields of their own."""
+    """Makes fields of a log call's `extra` and of its values of %(name)s."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -47,7 +47,7 @@ def is_wanted(settings: BaseSettings) -> bool:
 
 
 def install(settings: BaseSettings) -> None:
-    """To be called before Scrapy sets up its logging; settings that want another format are left alone."""
+    """Set up logging in JSON if the settings ask for it. Call it before Scrapy sets up its logging."""
     if not is_wanted(settings) or not settings.getbool("LOG_INSTALL_ROOT_HANDLER"):
         return
     settings.set("LOG_INSTALL_ROOT_HANDLER", False, priority="cmdline")

@@ -1,4 +1,4 @@
-"""What a crawl learns of its sites: taken from a file when a site's first page comes, and kept in it."""
+"""The templates of a crawl's sites with all that is learned of them: read from a file and kept in it."""
 
 from __future__ import annotations
 
@@ -21,26 +21,27 @@ logger = logging.getLogger(__name__)
 SAVE_SECONDS: Final = 5.0
 _SAVE_SHARE: Final = 20  # at most a twentieth of the time goes into it
 _GROUPING: Final = "grouping"
-# Raises ValueError for a value that it cannot read: (site, value, origin).
+# Reads (site, value, origin); raises ValueError for a value that it cannot read.
 Reader = Callable[[str, Any, str], Any]
 
 
 class Part(Protocol):
-    """One component's share of what is learned, as plain JSON. Templates are named as they are in the end: an id that
-    was merged into another is not in there.
+    """What one component has learned, as plain JSON. Templates have their last ids: one that was merged into another is
+    not in there.
     """
 
-    def to_json(self, site: str) -> Any: ...
+    def to_json(self, site: str) -> Any:
+        """Return what is known of a site."""
 
     def restore(self, site: str, value: Any, origin: str) -> None:
         """Go on with what `to_json` gave in an earlier crawl. Raises ValueError for anything else."""
 
     def describe(self, site: str, template: str) -> Mapping[str, Any]:
-        """What a person may want to know of a template."""
+        """Return what a person may want to know of a template."""
 
 
 class Marks(Protocol):
-    """A job's count of pages that came to an end (storage.Ledger)."""
+    """A job's count of the pages that are done (storage.Ledger), and of those that the file has learned from."""
 
     async def last_seq(self) -> int: ...
 
@@ -48,11 +49,11 @@ class Marks(Protocol):
 
 
 class Learned:
-    """The templates of a crawl's sites with all that is learned of them; `parts` by the name they have in the file.
+    """Opens the templates of each site, and saves them with what `parts` (by their names in the file) have learned.
 
-    Without a file everything is learned anew and nothing is kept. `marks` are told up to which page the file has it
-    all. What is in `forgotten` (names of parts, or "grouping" for all) is not taken from the file. `keep` is for a
-    crawl that shares what it learns while it runs; such a one takes up its sites with `take_up`.
+    Without a file everything is learned anew and nothing is saved. `marks` are told up to which page the file knows
+    all. What is in `forgotten` (names of parts, or "grouping" for all) is not read from the file. `keep` shares what is
+    learned with the other workers of the crawl; such a crawl opens its sites with `take_up`.
     """
 
     def __init__(  # noqa: PLR0913 - by keyword, with defaults
@@ -74,14 +75,14 @@ class Learned:
         self._stored = file.load() if file else {}
         self._groupers: dict[str, TemplateGrouper] = {}
         self._others: dict[str, dict[str, Any]] = {}  # parts of the file that this crawl does not have, by site
-        self._is_kept = file is not None or keep is not None
+        self._saves = file is not None or keep is not None
         self._has_changed = False
         self._closing = asyncio.Event()
-        self._saving: asyncio.Task[None] | None = None
+        self._saver: asyncio.Task[None] | None = None
 
     def open(self, url: str) -> TemplateGrouper:
-        """The templates of the site that the url is on, before its first page. Raises ConfigError where the file is
-        damaged in this place.
+        """Return the templates of the url's site, before its first page. Raises ConfigError where the file is damaged
+        in what it has of the site.
         """
         site = site_name(url)
         stored = None if _GROUPING in self._forgotten else find_site(self._stored, site)
@@ -90,8 +91,8 @@ class Learned:
         return self._groupers[site]
 
     def take_up(self, url: str, state: SiteState | None, prefix: str) -> TemplateGrouper:
-        """The same in a crawl of many workers, when this one begins to lead the site: `state` is what its leaders so
-        far have kept in this very crawl, `prefix` that of the ids where the site is new.
+        """Return the templates of a site that this worker begins to lead. `state` is what its leaders so far have kept
+        in this crawl; `prefix` begins the ids where the site is new.
         """
         if state is None:
             grouper = self.open(url)
@@ -108,39 +109,37 @@ class Learned:
         return grouper
 
     def keep_nothing(self) -> None:
-        """From here on: for who only wants to look."""
-        self._is_kept = False
+        """Save nothing from here on: somebody only looks at a page."""
+        self._saves = False
 
     def state_of(self, site: str) -> SiteState:
+        """Return what is to be saved of a site."""
         grouper = self._groupers[site]
         parts = {name: part.to_json(site) for name, part in self._parts.items()}
         others = self._others.get(site, {})
         return SiteState(self._describe(site, grouper), {_GROUPING: grouper.to_json(), **parts, **others})
 
     def note_change(self) -> None:
-        """Something was learned that has cost a call: it goes into the file soon, whatever becomes of the crawl."""
+        """Save soon, whatever becomes of the crawl: something was learned that has cost a call."""
         self._has_changed = True
-        if self._is_kept and self._saving is None and not self._closing.is_set():
-            self._saving = asyncio.ensure_future(self._keep_saved())
+        if self._saves and self._saver is None and not self._closing.is_set():
+            self._saver = asyncio.ensure_future(self._save_from_time_to_time())
 
     def note_progress(self) -> None:
-        """A page came to an end. Where marks are kept, its place among the templates is kept soon."""
+        """Save soon where marks are kept: a page is done, and has its place among the templates."""
         if self._marks is not None or self._keep is not None:
             self.note_change()
 
     async def close(self) -> None:
-        """Keep what was learned. A disk that does not let it is an error in the log; the file is as it was then."""
+        """Save what was learned. If the disk takes no more, the log says so and the file is as it was."""
         self._closing.set()
-        if self._saving is not None:
-            await self._saving
-        if not self._is_kept or not self._groupers:
+        if self._saver is not None:
+            await self._saver
+        if not self._saves or not self._groupers:
             return
-        try:
-            await self._save()
-        except (OSError, ConfigError, StorageFailed) as error:
-            logger.error("What this crawl has learned could not be kept%s: %s", self._where(), error)
+        await self._try_to_save(logging.ERROR, "this crawl has learned")
 
-    async def _keep_saved(self) -> None:
+    async def _save_from_time_to_time(self) -> None:
         pause = self._save_seconds
         while not self._closing.is_set():
             try:
@@ -148,19 +147,20 @@ class Learned:
             except TimeoutError:
                 if self._has_changed:
                     started = time.monotonic()
-                    await self._try_to_save()
+                    self._has_changed = False
+                    await self._try_to_save(logging.WARNING, "was learned so far")
                     # A large site takes its time, which is not to be all of the crawl's.
                     pause = max(self._save_seconds, _SAVE_SHARE * (time.monotonic() - started))
 
-    async def _try_to_save(self) -> None:
-        self._has_changed = False
+    async def _try_to_save(self, level: int, what: str) -> None:
         try:
             await self._save()
         except (OSError, ConfigError, StorageFailed) as error:
-            logger.warning("What was learned so far could not be kept%s: %s", self._where(), error)
+            where = "" if self._file is None else f" in {self._file.path}"
+            logger.log(level, "What %s could not be kept%s: %s", what, where, error)
 
     async def _save(self) -> None:
-        # Pages that come to an end meanwhile may be in the states; that is no harm.
+        # Pages that end meanwhile may be in the states, which does no harm.
         seq = await self._marks.last_seq() if self._marks is not None else 0
         states = {site: self.state_of(site) for site in self._groupers}
         if self._keep is not None:
@@ -169,9 +169,6 @@ class Learned:
             await asyncio.to_thread(self._file.save, states)  # packing and the disk
         if self._marks is not None:
             await self._marks.note_learned(seq)
-
-    def _where(self) -> str:
-        return "" if self._file is None else f" in {self._file.path}"
 
     def _restored(self, site: str, stored: StoredSite, origin: str) -> TemplateGrouper | None:
         assert self._file is not None
@@ -204,7 +201,7 @@ class Learned:
         return described
 
     def _free_prefix(self) -> str:
-        """Ids are told apart over all sites of the file, so that a later crawl may have several of them."""
+        """Return a prefix for ids that no other site of the file has: a later crawl may have several of them."""
         ids = [one["template"] for stored in self._stored.values() for one in stored.templates]
         taken = {re.sub(r"\d+\Z", "", template) for template in ids}
         taken |= {grouper.prefix for grouper in self._groupers.values()}
@@ -215,7 +212,7 @@ class Learned:
 
 
 def check(file: TemplatesFile, urls: Iterable[str], readers: Mapping[str, Reader]) -> None:
-    """Raises ConfigError for a file that a crawl of these urls could not take up or could not write."""
+    """Raise ConfigError for a file that a crawl of these urls could not read or could not write."""
     stored = file.load()
     for url in urls:
         site = find_site(stored, site_name(url))
@@ -233,7 +230,7 @@ def check(file: TemplatesFile, urls: Iterable[str], readers: Mapping[str, Reader
 
 
 def find_site(stored: Mapping[str, StoredSite], site: str) -> StoredSite | None:
-    """The site itself, else the only one on the same host with another port: a staging server moves about."""
+    """Return the site itself, else the only one on the same host with another port: a staging server moves about."""
     if site in stored:
         return stored[site]
     others = [name for name in stored if _host(name) == _host(site)]
@@ -241,6 +238,7 @@ def find_site(stored: Mapping[str, StoredSite], site: str) -> StoredSite | None:
 
 
 def damaged(file: TemplatesFile, site: str, error: Exception) -> ConfigError:
+    """Return the error of a file that cannot be read in what it has of a site."""
     return file.refusal(f"is damaged in what it holds of {site} ({error})")
 
 

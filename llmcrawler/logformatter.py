@@ -1,4 +1,4 @@
-"""Log lines that fit on a line: Scrapy prints whole items, and ours hold a page's text."""
+"""Shortens log lines of items: Scrapy prints whole items, and a page item holds the page's text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ShortLogFormatter(LogFormatter):
         if isinstance(item, Template):
             return _line("Template %(name)s: %(pages)d pages", {"name": item.template, "pages": item.page_count})
         if isinstance(item, Url):
-            # Tens of thousands of them say nothing that the feed does not; Scrapy logs nothing for None.
+            # A map has tens of thousands of them, and the feed has them too; Scrapy logs nothing for None.
             return None  # type: ignore[return-value]
         return super().scraped(item, response, spider)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from scrapy import signals
 
+from llmcrawler.engine.compat import is_closing, settle_scraper, wake_engine
 from llmcrawler.frontier import LISTED_ONLY_RANK, TEST_RANK, Lease, MapAdmission, UrlTask
 from llmcrawler.items import PageError, Url
 from llmcrawler.scheduler import FrontierScheduler
@@ -18,22 +19,22 @@ if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.core.engine import ExecutionEngine
 
-    from llmcrawler.job import Resumed
 
 _LINES_AT_ONCE = 100
 
 
 class ListReader(Protocol):
-    """A spider that reads a site's lists."""
+    """A spider that reads a site's lists of urls."""
 
     @property
     def reads_lists(self) -> bool:
-        """Whether one is on its way: it may have more to say of urls that wait."""
+        """Return whether a list is on its way: it may say more of urls that wait."""
 
 
 class MapScheduler(FrontierScheduler):
-    """When enough pages were looked through, the urls that wait are leased and their lines go out as they are. Each is
-    acknowledged with its line like any other, so a map that was killed goes on where it was.
+    """Leases pages to be looked through; when those are enough, it gives the lines of the urls that wait as they are.
+
+    Each url is acknowledged with its line like any other, so a map that was killed goes on where it was.
     """
 
     _aside: tuple[Lease, ...] = ()  # leased to be listed
@@ -44,7 +45,7 @@ class MapScheduler(FrontierScheduler):
         return bool(super().has_pending_requests() or self._aside or self.frontier.counts().queued)
 
     async def pass_over(self, lease: Lease) -> None:
-        """A url that was looked through and is not listed."""
+        """Acknowledge a url that was looked through and is not listed."""
         if self._leases.pop(lease.url, None) is not None:
             await self.frontier.ack(lease.url, Outcome(None, {}))
             self._count()
@@ -64,22 +65,22 @@ class MapScheduler(FrontierScheduler):
         assert self._crawler.engine is not None
         return self._crawler.engine
 
-    def _budget(self) -> int:
-        return 0 if self._admission.reason_to_end is not None else super()._budget()
+    def _new_leases_left(self) -> int:
+        return 0 if self._admission.reason_to_end is not None else super()._new_leases_left()
 
     async def _open(self) -> None:
         await super()._open()
-        self._refundable = 0  # a page that could not be had has cost a request too
+        self._pages.refunds = 0  # a page that could not be had has cost a request too
         if self._crawl.ledger is not None:
-            self._spent = await self._crawl.ledger.tried_count()
+            self._pages.spent = await self._crawl.ledger.tried_count()
 
-    def _limit_to(self, resumed: Resumed) -> None:
+    def _resume_budget(self) -> None:
         """Most lines of earlier runs were no pages: `_open` counts those that were."""
 
     async def _fill(self) -> None:
         if self._reads_lists():  # which tell what the pages are worth
             return
-        if self._budget() <= 0:
+        if not self.may_lease():
             self._note_end()
             await self._list_all()
         elif not (self._only_tests_wait and self._has_better()):
@@ -97,7 +98,7 @@ class MapScheduler(FrontierScheduler):
         return spider.reads_lists and not (is_quiet and (scraper is None or scraper.is_idle()))
 
     def _has_better(self) -> bool:
-        """Whether pages that no list has are on their way: they may lead to more of their kind."""
+        """Return whether pages that no list has are on their way: they may lead to more of their kind."""
         return any(lease.task.rank < TEST_RANK for lease in self._leases.values())
 
     def _take(self, leases: Iterable[Lease]) -> None:
@@ -110,26 +111,24 @@ class MapScheduler(FrontierScheduler):
             super()._take(tests)
         self._aside = tuple(lease for lease in wanted if lease.task.rank >= LISTED_ONLY_RANK)
         if self._aside:
-            self._wanted.set()  # they leave room for others
+            self._refill.set()  # they leave room for others
 
     async def _list_all(self) -> None:
-        self._aside = tuple(lease for leases in self._buffer.values() for lease in leases)
-        self._spent -= len(self._aside)
-        self._buffer.clear()
-        self._buffered = 0
+        self._aside = tuple(self._buffer.drain())
+        self._pages.spent -= len(self._aside)
         while self._aside or self.frontier.counts().queued:
             await self._list(self._aside)
-            if self._engine._slot is None or self._engine._slot.closing is not None:
+            if is_closing(self._crawler):
                 break
             self._is_leasing = True
             try:
                 self._aside = tuple(await self.frontier.lease(_LINES_AT_ONCE, {}, _LINES_AT_ONCE))
             finally:
                 self._is_leasing = False
-        self._wake_engine()
+        wake_engine(self._crawler)
 
     async def _list(self, leases: tuple[Lease, ...]) -> None:
-        """Their lines through the pipelines, as those of pages go."""
+        """Send the lines of these urls through the pipelines, as those of pages."""
         if not leases:
             return
         self._leases |= {lease.url: lease for lease in leases}
@@ -138,16 +137,14 @@ class MapScheduler(FrontierScheduler):
         lines = [line_of_task(lease) for lease in leases if self._admission.matches(lease.url)]
         await asyncio.gather(*passed_over, *(scraper.start_itemproc_async(line, response=None) for line in lines))
         self._aside = ()
-        # A scraper that is being closed waits for these too, and looks only when a response is done.
-        if scraper.slot is not None and scraper.slot.closing is not None and not scraper.slot.closing.called:
-            scraper._check_if_closing()
+        settle_scraper(self._crawler)  # one that is being closed waits for these lines too
 
     def _note_end(self) -> None:
         assert self._crawler.stats is not None
         if self._crawler.stats.get_value("llmcrawler/map_end") is None:
             reason = self._admission.reason_to_end
-            more = self.frontier.counts().queued + self._buffered
-            reason = reason or f"max_pages={self._max_pages} looked through, {more:,} more urls were not"
+            more = self.frontier.counts().queued + len(self._buffer)
+            reason = reason or f"max_pages={self._pages.max_pages} looked through, {more:,} more urls were not"
             self._crawler.stats.set_value("llmcrawler/map_end", reason)
 
     async def _item_is_through(self, item: object) -> None:
@@ -173,8 +170,8 @@ class MapScheduler(FrontierScheduler):
         await super()._close(reason)
 
     async def _list_at_the_end(self) -> None:
-        """A map that is cut short and cannot go on lists what it knows. The pipelines are closed by now, the feeds are
-        not.
+        """Write the lines of all urls that are known, when a map is cut short and cannot go on. The pipelines are
+        closed by now, the feeds are not.
         """
         leases = self.held_leases()
         while leases:
@@ -189,7 +186,7 @@ class MapScheduler(FrontierScheduler):
 
 
 def line_of_task(lease: Lease, error: PageError | None = None) -> Url:
-    """What is known of a url without its page."""
+    """Return the item of a url whose page was not fetched, or failed."""
     line = lease.task.url_line()
     line.error = error
     return line

@@ -1,4 +1,7 @@
-"""A single page and what crawls have learned of its site: nothing is fetched, asked or changed."""
+"""Records of single pages by what crawls have learned of their sites: nothing is fetched, asked or changed.
+
+This module imports neither Scrapy nor Twisted, directly or through what it imports.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ class _Site:
 
 
 class Recall:
-    """Raises ConfigError for a file that is not one, or has nothing of the page's site."""
+    """Reads a file of learned templates (TEMPLATES_FILE, or templates.json in a JOBDIR).
+
+    Raises ConfigError for a file that is none; its methods do where the file has nothing of the page's site.
+    """
 
     def __init__(self, file: TemplatesFile) -> None:
         self._file = file
@@ -32,19 +38,19 @@ class Recall:
         self._sites: dict[str, _Site] = {}
 
     def template(self, html: str, url: str) -> str | None:
-        """The template that the page would get in a crawl; None for one that is unlike all that are known."""
+        """Return the template that the page would get in a crawl; None where it is unlike all that are known."""
         grouper = TemplateGrouper.from_json(self._site(url).grouping, origin_of(url))
         known = {group.template for group in grouper.learned_groups()}
         assigned = grouper.assign(url, read_page(html, url).features).template
         return assigned if assigned in known else None
 
     def record(self, html: str, url: str) -> dict[str, Any] | None:
-        """The page's record; None where its template has none, or the page nothing of it."""
+        """Return the page's record; None where its template has none, or the page has none of its fields."""
         learner = self._learner(html, url)
         return extract_best(learner.variants, html, url, read_page(html, url).lang) if learner else None
 
     def selectors(self, html: str, url: str) -> list[dict[str, Any]]:
-        """The selectors of the page's template, as the feed and `scrapy templates` show them."""
+        """Return the selectors of the page's template, as the feed and `scrapy templates` show them."""
         learner = self._learner(html, url)
         return described_selectors(learner.extractors) if learner else []
 

@@ -1,4 +1,4 @@
-"""Name resolution that keeps a public crawl out of private networks."""
+"""Resolves names such that a public crawl stays out of private networks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from twisted.internet.base import ReactorBase
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import DNSLookupError
 
-from llmcrawler.wiring import Crawl, crawl_of
+from llmcrawler.crawl.context import CrawlContext, find_crawl
 
 
 class GuardedResolver(CachingThreadedResolver):
-    """Refuses a name that resolves to an address the crawl must not touch, so a name cannot be a way around the check
-    of the url. Scrapy has one resolver for all crawls of a process: a name passes when one of them may use it.
+    """Refuses a name that resolves to an address the crawl must not touch: no name leads around the check of urls.
+
+    Scrapy has one resolver for all crawls of a process: a name passes when one of them may use it.
     """
 
     def __init__(self, reactor: ReactorBase, cache_size: int, timeout: float, process: CrawlerProcess) -> None:
@@ -36,11 +37,11 @@ class GuardedResolver(CachingThreadedResolver):
         return found.addCallback(self._check, name)
 
     def _check(self, address: str, name: str) -> str:
-        crawls = [crawl_of(crawler) for crawler in self._process.crawlers]
+        crawls = [crawl for crawler in self._process.crawlers if (crawl := find_crawl(crawler)) is not None]
         refusals = [_refusal(crawl, address, name) for crawl in crawls]
         is_refused = bool(refusals) and all(refusals)
         for crawl, refusal in zip(crawls, refusals, strict=True):
-            # Twisted drops this error's message on its way to the request: middlewares/addresses.py asks for it.
+            # Twisted drops this error's message on its way to the request: NameMiddleware asks the crawl for it.
             if is_refused and refusal is not None:
                 crawl.note_refused_name(name, refusal)
             else:
@@ -50,9 +51,9 @@ class GuardedResolver(CachingThreadedResolver):
         return address
 
 
-def _refusal(crawl: Crawl, address: str, name: str) -> str | None:
+def _refusal(crawl: CrawlContext, address: str, name: str) -> str | None:
     if not crawl.options.urls:
         return None
     if crawl.is_proxy(name):
-        return None  # the user's own; middlewares/addresses.py sees to what is asked of it
+        return None  # the user's proxy; NameMiddleware judges what is asked of it
     return crawl.addresses.reason_to_refuse_address(address, name)

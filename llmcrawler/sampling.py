@@ -1,4 +1,4 @@
-"""Looks at a few pages of a site, drawn from what links lead to, and keeps what a plan needs of them."""
+"""A sample of a site for its plan: which urls are drawn, and what is kept of their pages."""
 
 from __future__ import annotations
 
@@ -6,24 +6,19 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Self
-from weakref import WeakKeyDictionary
-
-from scrapy.crawler import Crawler
+from typing import Final
 
 from llmcrawler.frontier.protocol import FIRST, UrlTask
 from llmcrawler.planning import SampledPage, SiteSample, strata_of
-from llmcrawler.scheduler import FrontierScheduler
 from llmcrawler.templates import TemplateGrouper
 from llmcrawler.urls import dedup_key, normalise, url_pattern
-from llmcrawler.wiring import Crawl, crawl_of
 
-SAMPLE_PAGES = "PLAN_SAMPLE_PAGES"
+SAMPLE_PAGES: Final = "PLAN_SAMPLE_PAGES"
 
 
 @dataclass(slots=True)
 class _Seen:
-    """A page, and what its template is told by when all pages have come."""
+    """A page, and the features that tell its template when all pages have come."""
 
     page: SampledPage
     grouper: TemplateGrouper | None
@@ -31,7 +26,7 @@ class _Seen:
 
 
 class Sampler:
-    """Of one crawl."""
+    """Collects what a plan needs of the pages of one crawl."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, UrlTask] = {}
@@ -39,15 +34,15 @@ class Sampler:
         self._links: dict[str, frozenset[str]] = {}
         self._addresses: set[str] = set()
 
-    def note_urls(self, tasks: Iterable[UrlTask]) -> None:
+    def add_urls(self, tasks: Iterable[UrlTask]) -> None:
         for task in tasks:
             self._tasks.setdefault(dedup_key(task.url), task)
 
-    def note_links(self, url: str, links: Iterable[str]) -> None:
-        """Of a page; by what tells urls apart, however they are written."""
+    def add_links(self, url: str, links: Iterable[str]) -> None:
+        """Keep the links of a page, each url in the one spelling that tells urls apart."""
         self._links[url] = frozenset(dedup_key(link) for link in map(normalise, links) if link is not None)
 
-    def note_page(
+    def add_page(
         self,
         page: SampledPage,
         final_url: str | None = None,
@@ -58,7 +53,7 @@ class Sampler:
         self._seen.append(_Seen(replace(page, place=len(self._seen)), grouper, features))
 
     def sample(self) -> SiteSample:
-        """When the last page has come: with the templates as they are grouped now."""
+        """Return the sample when the last page has come, with the templates as they are grouped now."""
         known = {key: url_pattern(task.url) for key, task in self._tasks.items()}
         known |= {dedup_key(one.page.url): one.page.pattern for one in self._seen}
         pages = [self._grouped(one) for one in self._seen]
@@ -78,16 +73,9 @@ class Sampler:
         return replace(one.page, template=template or one.page.template, links=links)
 
 
-_samplers: WeakKeyDictionary[Crawler, Sampler] = WeakKeyDictionary()
-
-
-def sampler_of(crawler: Crawler) -> Sampler:
-    return _samplers.setdefault(crawler, Sampler())
-
-
 class Draw:
-    """Gives urls ranks such that kinds of url take turns, as in a crawl, but of one kind any may be next: those that
-    were found first are not like the rest, and tell what their neighbours tell. The same site gives the same sample.
+    """Ranks urls such that url patterns take turns, as in a crawl, but of one pattern any url may be next: those that
+    were found first are alike. The same site gives the same sample.
     """
 
     def __init__(self) -> None:
@@ -100,22 +88,3 @@ class Draw:
         self._counts[pattern] += 1
         place = zlib.crc32(task.url.encode()) % self._counts[pattern]
         return replace(task, rank=place.bit_length())
-
-
-class SamplingScheduler(FrontierScheduler):
-    """Notes what it hears of, and ends after PLAN_SAMPLE_PAGES pages."""
-
-    def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
-        super().__init__(crawler, crawl)
-        self._sampler = sampler_of(crawler)
-        self._draw = Draw()
-        self._max_pages = self._refundable = min(self._max_pages, crawler.settings.getint(SAMPLE_PAGES))
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler, crawl_of(crawler))
-
-    async def add(self, tasks: Iterable[UrlTask]) -> int:
-        tasks = list(tasks)
-        self._sampler.note_urls(tasks)
-        return await super().add(map(self._draw, tasks))

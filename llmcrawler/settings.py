@@ -73,7 +73,7 @@ SCHEDULER = "llmcrawler.scheduler.FrontierScheduler"
 DOWNLOADER = "llmcrawler.downloader.PoliteDownloader"
 DOWNLOAD_HANDLERS = {
     "http": "llmcrawler.transport.PageDownloadHandler",
-    "https": "llmcrawler.tunnels.TunnelDownloadHandler",
+    "https": "llmcrawler.transport.PageDownloadHandler",
 }
 TWISTED_DNS_RESOLVER = "llmcrawler.resolver.GuardedResolver"
 SPIDER_MIDDLEWARES = {
@@ -115,6 +115,7 @@ ITEM_PIPELINES = {
 # Scrapy imports what stands in EXTENSIONS_BASE even when it is off: the telnet console and the remote control, which a
 # crawler of strangers' sites does not need, take 0.17 s of every start. AutoThrottle and LogStats have successors here.
 EXTENSIONS_BASE = {
+    "llmcrawler.extensions.setup.CrawlSetup": -1000,  # builds what all others of ours share
     "scrapy.extensions.corestats.CoreStats": 0,
     "scrapy.extensions.logcount.LogCount": 0,
     "scrapy.extensions.memusage.MemoryUsage": 0,

@@ -1,14 +1,14 @@
 """Measures how long each turn of an event loop holds it, and names the code that held it for longer than a limit.
 
-A turn is one callback: a step of a task, a timer, a socket that became ready. Nothing else of the crawl moves in it.
-What counts is neither wall time, in which a busy machine may have given the processor to others, nor CPU time, in which
-a blocking look-up of a name or a thread that keeps Python's lock costs nothing, but
+A turn is one callback: a step of a task, a timer, a socket that became ready. No other part of the crawl goes on in it.
+Wall time would count what a busy machine gives to other processes, and CPU time would miss a blocking look-up of a name
+or a thread that keeps Python's lock. So the measure is
 
     hold = the turn's wall time, less what the thread waited for a processor in it
 
-which Linux counts for each thread in /proc/thread-self/schedstat. It is never taken as less than the thread's CPU time
-in the turn, and it is that CPU time where the kernel does not count. So a hold is the same on a quiet and on a loaded
-machine, but for the processor's own speed. (Turns within the limit by wall time alone are not looked into.)
+which Linux counts for each thread in /proc/thread-self/schedstat. A hold is at least the thread's CPU time in the turn,
+and equal to it where the kernel does not count. So it is the same on a quiet and on a loaded machine, but for the
+processor's own speed. Turns whose wall time is within the limit are not measured further.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _SCHEDULING: Final = {  # how the loop is given its callbacks, and which argumen
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A turn over the limit, and what was seen in it."""
+    """A turn that took longer than the limit, with what was seen in it."""
 
     seconds: float
     cpu_seconds: float
@@ -62,9 +62,8 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """`place` is the innermost function of ours that ran; `url` what that function, or one that called it, worked on;
-    `beside` a function of ours that another thread was in, which may have kept Python's lock from this one (or have
-    waited in a call that Python does not see).
+    """A look at the stacks: `place` is the innermost function of the package that ran, `url` what it or one of its
+    callers worked on. `beside` is a function of the package that another thread was in; it may have kept Python's lock.
     """
 
     place: str
@@ -73,8 +72,10 @@ class Sight:
 
 
 class LoopWatchdog:
-    """`package`: the name of the package whose functions are "ours". `on_hold` is called in the loop, after the turn;
-    `on_hang` in another thread, once in a turn that has lasted for 5 s and ten limits, with what is seen then.
+    """Watches one event loop, and names functions of `package`.
+
+    `on_hold` is called in the loop, after the turn; `on_hang` in another thread, once in a turn that has lasted for 5 s
+    and ten limits, with its seconds so far.
 
     Install it in the loop's thread, while the loop runs.
     """
@@ -113,7 +114,7 @@ class LoopWatchdog:
         self._sampler.start()
 
     def remove(self) -> None:
-        """What was scheduled before runs on as measured turns."""
+        """Stop watching. Callbacks that are scheduled already are still measured."""
         if self._loop is None or self._sampler is None:
             return
         for name in _SCHEDULING:
@@ -124,7 +125,7 @@ class LoopWatchdog:
         self._queue.close()
 
     def share_within(self, share: float) -> int:
-        """The bound in ms that this share of the turns of a millisecond and more is within; 0 without any."""
+        """Return the bound in ms that this share of the turns of a millisecond and more is within; 0 without any."""
         wanted, met = share * self.durations.total(), 0
         for place, bound in enumerate(_BOUNDS_MS):
             met += self.durations[bound]
@@ -174,8 +175,8 @@ class LoopWatchdog:
     # -- the thread that looks on -------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Look at the loop's stack while a turn lasts. In a call that keeps Python's lock this thread waits, too, and
-        comes first when the lock is free: the stack is then the one of that call.
+        """Look at the loop's stack while a turn lasts. During a call that keeps Python's lock this thread waits for the
+        lock, and gets it first: the stack is then the one of that call.
         """
         hang_seconds, hanging = max(_HANG_SECONDS, 10 * self._limit_seconds), 0.0
         while not self._stopped.wait(self._limit_seconds / 4):
@@ -198,10 +199,10 @@ class LoopWatchdog:
 
 
 class _QueueTime:
-    """How long the thread that opened it has waited for a processor, as the kernel counts it.
+    """Counts how long the thread that opened it has waited for a processor, as the kernel counts it.
 
-    Another thread notes the count, as reading it gives Python's lock away: in the thread that is measured, each reading
-    would wait for whoever takes it. So the waiting of a turn has that of some milliseconds before it, too.
+    Another thread reads the count: reading gives Python's lock away, and the measured thread would wait for it each
+    time. So the waiting of a turn includes some milliseconds before it.
     """
 
     def __init__(self) -> None:
@@ -219,14 +220,14 @@ class _QueueTime:
         self._file = -1
 
     def note(self, turn_began: float) -> None:
-        """`turn_began`: 0 when none runs."""
+        """Read the count. `turn_began` is 0 when no turn runs."""
         if self._file >= 0:
             if not turn_began or self._last[0] <= turn_began:
                 self._before = self._last
             self._last = (monotonic(), self._count())
 
     def since(self, turn_began: float) -> float | None:
-        """None where the kernel does not count."""
+        """Return the seconds waited since then; None where the kernel does not count."""
         if self._file < 0:
             return None
         before = self._last if self._last[0] <= turn_began else self._before
@@ -256,7 +257,7 @@ def _own_place(frame: FrameType, package: str) -> str | None:
 
 
 def _outwards(frame: FrameType) -> Iterator[FrameType]:
-    """To where the turn began."""
+    """Yield the frames from the innermost one to where the turn began."""
     one: FrameType | None = frame
     while one is not None and one.f_globals.get("__name__") != __name__:
         yield one
@@ -277,7 +278,7 @@ def _url_in(values: dict[str, Any]) -> str | None:
 
 
 def _name_of(callback: Callable[..., Any]) -> str:
-    """Of a turn in which nobody looked on: what it began with."""
+    """Return the function that a turn began with, when its stack was never looked at."""
     owner = getattr(callback, "__self__", None)
     if isinstance(owner, asyncio.Task):
         callback = owner.get_coro()  # type: ignore[assignment]

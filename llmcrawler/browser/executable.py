@@ -1,4 +1,4 @@
-"""Which browser."""
+"""Finds the browser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INSTALL: Final = "apt-get install chromium, or: playwright install --with-deps c
 
 
 def system_browser(chosen: str, find: Callable[[str], str | None]) -> str | None:
-    """The path of the browser: the one that was chosen, else one of the system's. None: Playwright's own, if any.
+    """Return the path of the chosen browser, else of one of the system's; None for Playwright's own.
 
     `find` is shutil.which. Raises ConfigError when the chosen one is not there.
     """

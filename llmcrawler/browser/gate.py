@@ -1,4 +1,4 @@
-"""How many requests of browsers may be in flight to one host, over all pages."""
+"""Limits the requests of the browser that are in flight to one host, over all pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class HostGate:
-    """`limit_of` says how many a host may have now; one may always go, so that nothing waits for ever."""
+    """`limit_of` returns how many a host may have now; one may always go, so that no request waits for ever."""
 
     def __init__(self, limit_of: Callable[[str], int]) -> None:
         self._limit_of = limit_of

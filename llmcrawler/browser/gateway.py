@@ -1,4 +1,4 @@
-"""The browser's only way out: a proxy on loopback that goes where the crawl may go, and nowhere else.
+"""Runs the browser's only way out: a proxy on loopback that goes where the crawl may go, and nowhere else.
 
 Redirects, name resolution, frames and sockets of a page all pass here, so what holds here holds for all of them. Names
 are looked up here, and the address that was judged is the one connected to. TLS passes through untouched.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ Look = Callable[[str], Awaitable[Sequence[str]]]
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """The proxy that a request has to take (http or https), and its Proxy-Authorization."""
+    """The proxy that a request has to take, and its Proxy-Authorization."""
 
     address: str
     authorization: bytes | None = None
@@ -60,10 +59,10 @@ class _CannotReach(Exception):
 
 
 class Gateway:
-    """Has a port for each way out that a page may have. `guard` None: everything is allowed.
+    """Has a port for each way out that a page may have. Without `guard` everything is allowed.
 
-    `look` gives the addresses of a name, none where it is unknown. `checks_proxied`: names are looked up and judged
-    here also where a proxy looks them up.
+    `look` returns the addresses of a name, none for one that is unknown. With `checks_proxied` names are looked up and
+    judged here also where a proxy looks them up.
     """
 
     def __init__(
@@ -91,7 +90,7 @@ class Gateway:
         return port
 
     def failure(self, url: str) -> Failure | None:
-        """Why the latest connection to the host and port of a url failed, if it did."""
+        """Return why the latest connection to the host and port of a url failed, None when it did not."""
         return self._failures.get(place_of(url))
 
     async def close(self) -> None:
@@ -165,8 +164,9 @@ class Gateway:
         raise _CannotReach(kind, f"{host}:{port}: {error}")
 
     async def _judged(self, host: str) -> Sequence[str]:
-        """The addresses of a host, all of which must be allowed: which of them is taken should not be a matter of luck.
-        None are known where all traffic goes through a proxy and there is no name service.
+        """Return the addresses of a host. All must be allowed, as it is chance which of them is taken.
+
+        There are none where all traffic goes through a proxy and there is no name service.
         """
         addresses = await self._look(host)
         for address in addresses:
@@ -176,14 +176,10 @@ class Gateway:
         return addresses
 
     async def _connect_through(self, way: Upstream, name: str, port: int, *, is_tunnel: bool) -> Streams:
-        proxy = urlsplit(way.address)
-        is_tls = proxy.scheme == "https"
+        proxy = urlsplit(way.address if "//" in way.address else f"//{way.address}")
         try:
             reader, writer = await asyncio.open_connection(
-                proxy.hostname or "",
-                proxy.port or (443 if is_tls else 80),
-                ssl=ssl.create_default_context() if is_tls else None,
-                limit=_MAX_HEAD_BYTES,
+                proxy.hostname or "", proxy.port or 80, limit=_MAX_HEAD_BYTES
             )
         except OSError as error:
             raise _CannotReach("refused", f"the proxy: {error}") from None
@@ -209,7 +205,7 @@ def _authorization(way: Upstream) -> bytes:
 
 
 async def _pass_on(head: bytes, target: str, near: Streams, far: Streams, way: Upstream | None) -> None:
-    """One request and its answer; then both connections end, so that the next one is judged by itself."""
+    """Pass on one request and its answer, and end both connections, so that the next request is judged by itself."""
     line, rest = head.split(b"\r\n", 1)
     if way is None:
         parts = urlsplit(target)

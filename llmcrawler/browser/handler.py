@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import shutil
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final
 
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page
 from playwright.async_api import TimeoutError as PlaywrightTimeoutError
-from scrapy import Request, Spider
-from scrapy.core.downloader.handlers.http11 import TunnelError
+from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -26,32 +22,21 @@ from scrapy.exceptions import (
 from scrapy.http import Headers, HtmlResponse, Response
 from scrapy.responsetypes import responsetypes
 from scrapy.utils.httpobj import urlparse_cached
-from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler  # type: ignore[import-untyped]
 
-from llmcrawler.browser.executable import INSTALL, system_browser
 from llmcrawler.browser.gate import HostGate
 from llmcrawler.browser.gateway import Failure, Gateway, Upstream, Way
+from llmcrawler.browser.launching import CLOSE_SECONDS, LaunchingHandler
 from llmcrawler.browser.traffic import Traffic
 from llmcrawler.browser.viewing import View, ViewRules, view
 from llmcrawler.downloader import PoliteDownloader
-from llmcrawler.errors import BrowserMissing, ConfigError
-from llmcrawler.middlewares.refusals import RequestRefused
+from llmcrawler.engine.compat.http11 import TunnelError
+from llmcrawler.engine.refusals import RefusalKind, RequestRefused
+from llmcrawler.engine.request_context import LATENCY
 from llmcrawler.rendering import LINKS_HEADER, RENDER, RENDERED, ContextTurns, TrafficRules, links_header
 from llmcrawler.wiring import Crawl, crawl_of
 
 logger = logging.getLogger(__name__)
 
-# No traffic but through the gateway, none of the browser's own, and no frames in processes of their own.
-_ARGUMENTS: Final = (
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-quic",
-    "--disable-remote-fonts",
-    "--blink-settings=imagesEnabled=false",
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-    "--disable-features=IsolateOrigins,site-per-process,BackForwardCache,MediaRouter,OptimizationHints,Translate",
-)
 # The browser has its own for these, or the context has them.
 _NOT_PASSED_ON: Final = frozenset(
     b"user-agent accept accept-encoding accept-language cookie referer host connection content-length"
@@ -59,15 +44,14 @@ _NOT_PASSED_ON: Final = frozenset(
 )
 # Of the document as the server sent it, which is not what was rendered.
 _NOT_KEPT: Final = (b"etag", b"last-modified", b"content-length", b"content-encoding", b"transfer-encoding")
-_NO_WAY_OUT: Final = "http://127.0.0.1:9"  # for what the browser asks on its own account; contexts have the gateway
-_CLOSE_SECONDS: Final = 10.0
 _TRAFFIC: Final = "_traffic"
 _VIEW: Final = "_view"
 
 
-class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[misc]  # scrapy-playwright has no types
-    """Raises BrowserMissing when there is no browser. What the browser was not needed for (a download, a status that is
-    no page) is as it would be over plain HTTP.
+class BrowserDownloadHandler(LaunchingHandler):
+    """Renders pages in contexts that take turns. Raises BrowserMissing when there is no browser.
+
+    A download, or a status that is no page, comes as it would over plain HTTP.
     """
 
     lazy = True
@@ -90,8 +74,7 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
             checks_proxied=self._crawl.checks_names,
         )
         self._turns = ContextTurns(settings.getint("RENDER_CONTEXT_PAGES"))
-        self._gate = HostGate(self._room)
-        self._starting: asyncio.Task[None] | None = None
+        self._limiter = HostGate(self._room)
         self._max_bytes = settings.getint("DOWNLOAD_MAXSIZE")
         self._obeys_robots = settings.getbool("ROBOTSTXT_OBEY")
         self._robots_agent = str(settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"])
@@ -100,12 +83,10 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
             logging.getLogger("scrapy-playwright").setLevel(logging.ERROR)  # each failure is a line of the feed
 
     async def download_request(self, request: Request) -> Response:
-        if self._starting is None:
-            self._starting = asyncio.ensure_future(self._start())
-        await asyncio.shield(self._starting)
+        await self.started()
         seconds = request.meta.get("download_timeout") or 30.0
         traffic = self._traffic_of(request)
-        limit = seconds + self._rules.wait_seconds * (1 + self._rules.scrolls) + _CLOSE_SECONDS
+        limit = seconds + self._rules.wait_seconds * (1 + self._rules.scrolls) + CLOSE_SECONDS
         try:
             async with asyncio.timeout(limit):
                 response = await self._render(request, traffic, seconds)
@@ -114,32 +95,29 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
                 f"Rendering {request.url} took longer than {limit:g} s."
             ) from None
         except PlaywrightError as error:
-            await self._forget_if_gone()
+            await self.forget_if_gone()
             raise self._failed(request) or _error_of(error) from error
         if response is None:
-            return await super(ScrapyPlaywrightDownloadHandler, self).download_request(request)  # type: ignore[no-any-return]
+            return await self.download_plain(request)
         if traffic.document_seconds is not None:  # the host's latency; the rest is the browser's
-            request.meta["download_latency"] = traffic.document_seconds
+            request.meta[LATENCY] = traffic.document_seconds
         self.stats.inc_value("llmcrawler/rendering/pages")
         return response
 
     async def close(self) -> None:
-        if self._starting is not None:
-            self._starting.cancel()
-        with suppress(PlaywrightError):
-            await super().close()
+        await super().close()
         await self._gateway.close()
 
     # -- one page -----------------------------------------------------------------------------------------------------
 
     async def _render(self, request: Request, traffic: Traffic, seconds: float) -> Response | None:
-        """None: it is a download, and none of the browser's business."""
+        """Return what the page became; None for a download, which is fetched over plain HTTP."""
         place = "" if self._guard is None else self._guard.private_place_of(request.url)
         agent = (request.headers.get(b"User-Agent") or b"").decode("latin-1")
         port = await self._gateway.port(Way(_upstream(request), place))
         name = self._turns.enter(f"{port} {agent}")
         inner = self._inner(request, traffic, name, port, seconds)
-        work = asyncio.ensure_future(self._download_request(inner))
+        work = asyncio.ensure_future(self.render(inner))
         leaving = asyncio.ensure_future(traffic.left.wait())
         try:
             await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -156,7 +134,7 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
             await asyncio.shield(self._leave(name, traffic))
 
     def _inner(self, request: Request, traffic: Traffic, context: str, port: int, seconds: float) -> Request:
-        """The request as scrapy-playwright takes it."""
+        """Return the request as scrapy-playwright takes it."""
         options: dict[str, Any] = {
             "proxy": {"server": f"http://127.0.0.1:{port}"},
             "service_workers": "block",
@@ -184,23 +162,21 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
         }
         return request.replace(meta=meta)
 
-    async def _download_request_with_page(self, request: Request, page: Page, spider: Spider) -> Response:
-        """In place of scrapy-playwright's, which encodes the page again with whatever codec of Python's it names."""
-        answer, _download = await self._get_response_and_download(request, page, spider)
+    async def work_on_page(self, request: Request, page: Page) -> Response:
+        """Render the page. scrapy-playwright would encode it again with whatever codec of Python's it names."""
+        answer = await self.go(request, page)
         headers = Headers(await answer.all_headers() if answer is not None else None)
         headers.pop("Content-Encoding", None)
-        await self._apply_page_methods(page, request, spider)
-        body = b"" if _VIEW in request.meta else (await page.content()).encode("utf-8", "replace")
-        kind = responsetypes.from_args(headers=headers, url=page.url, body=body)
-        return kind(page.url, answer.status if answer is not None else 200, headers, body)
-
-    async def _apply_page_methods(self, page: Page, request: Request, spider: Spider) -> None:  # noqa: ARG002 (its)
-        """Where scrapy-playwright works on a page that has come."""
         traffic: Traffic = request.meta[_TRAFFIC]
         if not traffic.is_watched:
             raise PlaywrightError("the page's requests could not be watched; the log says why")
+        body = b""
         if await page.evaluate("document.contentType") in ("text/html", "application/xhtml+xml"):
             request.meta[_VIEW] = await view(page, traffic, self._rules)
+        else:
+            body = (await page.content()).encode("utf-8", "replace")
+        kind = responsetypes.from_args(headers=headers, url=page.url, body=body)
+        return kind(page.url, answer.status if answer is not None else 200, headers, body)
 
     def _finished(self, request: Request, inner: Request, response: Response, traffic: Traffic) -> Response:
         if traffic.refused is not None and response.status < 400:
@@ -227,14 +203,14 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
     async def _leave(self, name: str, traffic: Traffic) -> None:
         traffic.detach()
         with suppress(PlaywrightError, TimeoutError):
-            async with asyncio.timeout(_CLOSE_SECONDS):
+            async with asyncio.timeout(CLOSE_SECONDS):
                 if traffic.page is not None and not traffic.page.is_closed():
                     await traffic.page.close()
         for done in self._turns.leave(name):
             wrapper = self.context_wrappers.get(done)
             if wrapper is not None:
                 with suppress(PlaywrightError, TimeoutError):
-                    async with asyncio.timeout(_CLOSE_SECONDS):
+                    async with asyncio.timeout(CLOSE_SECONDS):
                         await wrapper.context.close()
 
     # -- what a page may do -------------------------------------------------------------------------------------------
@@ -250,7 +226,7 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
             if name.lower() not in _NOT_PASSED_ON
         }
         url = request.url.partition("#")[0]
-        return Traffic(url, rules, self._gate, headers, lambda reason: self._count(f"blocked/{reason}"))
+        return Traffic(url, rules, self._limiter, headers, lambda reason: self._count(f"blocked/{reason}"))
 
     def _is_forbidden(self, url: str) -> bool:
         if not self._obeys_robots:
@@ -259,9 +235,9 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
         return parser is not None and not parser.allowed(url, self._robots_agent)
 
     def _room(self, host: str) -> int:
-        """How many requests the browser may have at a host, beside those of the downloader's own."""
-        assert self._crawler.engine is not None
-        downloader = self._crawler.engine.downloader
+        """Return how many requests the browser may have at a host, beside those of the downloader."""
+        assert self.crawler.engine is not None
+        downloader = self.crawler.engine.downloader
         assert isinstance(downloader, PoliteDownloader)
         slot = downloader.slots.get(host)
         if slot is None:
@@ -272,61 +248,9 @@ class BrowserDownloadHandler(ScrapyPlaywrightDownloadHandler):  # type: ignore[m
         self.stats.inc_value(f"llmcrawler/rendering/{name}")
 
     def _failed(self, request: Request) -> Exception | None:
-        """The failure that the gateway has seen, as Scrapy would say it."""
+        """Return the failure that the gateway has seen, as an error of Scrapy's."""
         failure = self._gateway.failure(request.url)
         return None if failure is None else _exception_of(failure, request)
-
-    # -- the browser --------------------------------------------------------------------------------------------------
-
-    async def _start(self) -> None:
-        try:
-            path = system_browser(self._crawler.settings["PLAYWRIGHT_EXECUTABLE"] or "", shutil.which)
-            await self._launch()
-            if path is None:
-                own = Path(self.browser_provider.browser_type.executable_path)
-                if not await asyncio.to_thread(own.exists):
-                    raise BrowserMissing(f"there is no browser: {INSTALL}")
-            self.config.launch_options = {
-                **self.config.launch_options,
-                **({"executable_path": path} if path is not None else {}),
-                "args": [*_ARGUMENTS, *self.config.launch_options.get("args", ())],
-                "proxy": {"server": _NO_WAY_OUT},
-                "env": {**os.environ, "LLM_API_KEY": "", "OPENAI_API_KEY": ""},
-            }
-            await self._open_browser()
-        except (PlaywrightError, ConfigError) as error:
-            lines = str(error).strip().splitlines() or [type(error).__name__]
-            raise BrowserMissing(f"the browser does not start: {lines[0][:300]} ({INSTALL})") from error
-
-    async def _forget_if_gone(self) -> None:
-        """A browser that has died is known to have, and opened again. When Playwright's own process has died, nobody
-        says so: then all of it is started anew.
-        """
-        browser = getattr(self, "browser", None)
-        if browser is None or not browser.is_connected():
-            return
-        try:
-            async with asyncio.timeout(_CLOSE_SECONDS):
-                await (await browser.new_browser_cdp_session()).detach()
-        except (PlaywrightError, TimeoutError):
-            if browser.is_connected() and getattr(self, "browser", None) is browser:
-                logger.warning("The browser has gone without a word: it is started anew")
-                del self.browser
-                self.context_wrappers.clear()
-                self._starting = None
-
-    async def _open_browser(self) -> None:
-        """In its sandbox where there can be one: never as root, and not in every container."""
-        self.config.launch_options.setdefault("chromium_sandbox", os.geteuid() != 0)
-        try:
-            await self._maybe_launch_browser()
-        except PlaywrightError:
-            if not self.config.launch_options["chromium_sandbox"]:
-                raise
-            logger.warning("The browser starts without its sandbox: it does not start with it")
-            self.config.launch_options["chromium_sandbox"] = False
-            await self._maybe_launch_browser()
-        logger.info("A browser is open: pages that need it are rendered (%s)", self.browser.version)
 
 
 def _upstream(request: Request) -> Upstream | None:
@@ -336,7 +260,7 @@ def _upstream(request: Request) -> Upstream | None:
 
 def _exception_of(failure: Failure, request: Request) -> Exception:
     if failure.kind == "private_address":
-        return RequestRefused("private_address", failure.message)
+        return RequestRefused(RefusalKind.PRIVATE_ADDRESS, failure.message)
     if failure.kind == "proxy":
         return TunnelError(f"Could not open CONNECT tunnel with proxy {request.meta.get('proxy')} [{failure.message}]")
     kinds = {"dns": CannotResolveHostError, "refused": DownloadConnectionRefusedError, "timeout": DownloadTimeoutError}

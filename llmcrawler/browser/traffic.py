@@ -1,4 +1,4 @@
-"""Everything that one page asks for while it is rendered, through the DevTools protocol.
+"""Judges and counts what one page asks for while it is rendered, through the DevTools protocol.
 
 Playwright's own routing would switch the browser's cache off, so that every page fetched the app's scripts anew, and it
 does not see redirects.
@@ -33,7 +33,7 @@ class Traffic:
         self,
         url: str,
         rules: TrafficRules,
-        gate: HostGate,
+        limiter: HostGate,
         headers: Mapping[str, str],
         count: Callable[[str], None],
     ) -> None:
@@ -48,7 +48,7 @@ class Traffic:
         self.quiet_since = time.monotonic()
         self._url = url
         self._rules = rules
-        self._gate = gate
+        self._limiter = limiter
         self._headers = headers
         self._count = count
         self._held: dict[str, tuple[str, asyncio.TimerHandle]] = {}
@@ -69,7 +69,7 @@ class Traffic:
         return self._session is not None
 
     async def attach(self, page: Page, _request: Request) -> None:
-        """Before the page goes anywhere; scrapy-playwright calls it."""
+        """Watch a new page; scrapy-playwright calls it before the page goes anywhere."""
         self.page = page
         page.on("download", lambda _download: self._note_download())
         await page.add_init_script(PREPARE)
@@ -136,7 +136,7 @@ class Traffic:
 
     async def _let_go(self, event: dict[str, Any], ask: Ask, request_id: str) -> None:
         host = urlsplit(ask.url).netloc
-        await self._gate.enter(host)
+        await self._limiter.enter(host)
         timer = asyncio.get_running_loop().call_later(_HOLD_SECONDS, self._release, request_id)
         self._held[request_id] = (host, timer)
         self._hops[request_id] = ask.url
@@ -156,7 +156,7 @@ class Traffic:
         await session.send(method, {"requestId": event["requestId"], **options})
 
     def _is_reload(self, url: str) -> bool:
-        """Some pages set a cookie and ask for themselves again."""
+        """Return whether a page asks for itself again, as some do after setting a cookie."""
         return not self.probing and url == self._url and self._documents <= _MAX_RELOADS
 
     def _go(self, url: str) -> None:
@@ -170,5 +170,5 @@ class Traffic:
         held = self._held.pop(request_id, None)
         if held is not None:
             held[1].cancel()
-            self._gate.leave(held[0])
+            self._limiter.leave(held[0])
             self.quiet_since = time.monotonic()

@@ -1,4 +1,4 @@
-"""What is done with a page once it is there: wait for its content, load more of it, look for its links."""
+"""Waits for the content of a page that has come, loads more of it, and looks for its links."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ViewRules:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """`links`: those that `html` does not show."""
+    """A rendered page. `links` are those that `html` does not show."""
 
     html: str
     links: tuple[str, ...]
@@ -53,7 +53,7 @@ async def view(page: Page, traffic: Traffic, rules: ViewRules) -> View:
 
 
 async def _settle(page: Page, traffic: Traffic, seconds: float) -> None:
-    """Until nothing is under way, nothing changes and there is something to read, or the time is over."""
+    """Wait until nothing is under way, nothing changes and there is text, or until the time is over."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         await asyncio.sleep(_LOOK_SECONDS)
@@ -68,7 +68,7 @@ async def _settle(page: Page, traffic: Traffic, seconds: float) -> None:
 
 
 async def _load_more(page: Page, traffic: Traffic, seconds: float) -> bool:
-    """Whether there was more."""
+    """Scroll once, and return whether that brought more."""
     before = await page.evaluate(SIZE)
     await page.evaluate(MORE)
     await asyncio.sleep(_QUIET_SECONDS)  # a page may look where it stands some frames later

@@ -17,6 +17,7 @@ from scrapy.settings import BaseSettings
 from llmcrawler import json_log
 from llmcrawler.checking import check
 from llmcrawler.configuration import errors_share
+from llmcrawler.engine.compat.components import create_crawler
 from llmcrawler.errors import ConfigError, JobBusy
 from llmcrawler.reporting import ExitStatus, judge
 
@@ -47,7 +48,7 @@ class Command(CrawlCommand):
         spiders = self.crawler_process.spider_loader
         if args[0] not in spiders.list():
             raise UsageError(f"no spider {args[0]!r}; there are: {', '.join(sorted(spiders.list()))}", print_help=False)
-        crawler = self._create_crawler(args[0])
+        crawler = create_crawler(self, args[0])
         try:
             _check(spiders.load(args[0]), opts, crawler.settings)  # a spider's own settings are among these
         except JobBusy as busy:

@@ -18,12 +18,13 @@ from twisted.internet.defer import Deferred
 
 from llmcrawler import json_log
 from llmcrawler.checking import check
+from llmcrawler.crawl.context import crawl_of
+from llmcrawler.engine.compat.components import PARSE_DEPTH
+from llmcrawler.engine.request_context import update_context
 from llmcrawler.errors import ConfigError
 from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.items import Page
-from llmcrawler.scheduler import LEASE
 from llmcrawler.urls import Scope
-from llmcrawler.wiring import crawl_of
 
 _DEFAULT_SPIDER = "explore"
 
@@ -57,14 +58,16 @@ class Command(ParseCommand):
     def run_callback(self, response: Response, callback: Any, cb_kwargs: dict[str, Any] | None = None) -> Deferred[Any]:
         if not self._is_leasing:
             return super().run_callback(response, callback, cb_kwargs)
-        crawl_of(self.pcrawler).learned.keep_nothing()
-        assert response.request is not None
-        url = response.meta.get("redirect_urls", [response.request.url])[0]
-        response.meta[LEASE] = Lease(UrlTask(url, urlsplit(url).netloc, response.meta["_depth"] - 1))
+        crawl_of(self.pcrawler).understanding.templates.keep_nothing()
+        request = response.request
+        assert request is not None
+        url = response.meta.get("redirect_urls", [request.url])[0]
+        lease = Lease(UrlTask(url, urlsplit(url).netloc, response.meta[PARSE_DEPTH] - 1))
+        update_context(request, lease=lease)
         parsed = super().run_callback(response, callback, cb_kwargs)
 
         def with_links(output: list[Any]) -> list[Any]:
-            del response.meta[LEASE]  # nobody else is to wait for its return
+            update_context(request, lease=None)  # no other component is to wait for its return
             return [*output, *(link for one in output if isinstance(one, Page) for link in _links(one))]
 
         return parsed.addCallback(list).addCallback(with_links)

@@ -19,6 +19,7 @@ from llmcrawler.arguments import ExploreOptions
 from llmcrawler.checking import check
 from llmcrawler.classification import call_tokens
 from llmcrawler.configuration import batch_rules, model_of, page_types_of, record_types_of
+from llmcrawler.crawl.context import find_crawl
 from llmcrawler.errors import ConfigError
 from llmcrawler.extensions.progress import read_hosts
 from llmcrawler.extraction import lesson_tokens
@@ -27,14 +28,14 @@ from llmcrawler.llm import resolve_provider
 from llmcrawler.planning import THOUGHT_TOKENS, Terms, make_plan
 from llmcrawler.reporting.plan_table import plan_tables
 from llmcrawler.reporting.table import stdout_console
-from llmcrawler.sampling import SAMPLE_PAGES, sampler_of
+from llmcrawler.sampling import SAMPLE_PAGES, Sampler
 
 _SPIDER = "explore"
 _EMBEDDED_NAME = "embedded"
 # A remote model answers in a second or two; the embedded one on two cores (README).
 _CALL_SECONDS, _EMBEDDED_CALL_SECONDS = 1.5, 6.5
 _LOOK_ONLY: dict[str, Any] = {
-    "SCHEDULER": "llmcrawler.sampling.SamplingScheduler",
+    "SCHEDULER": "llmcrawler.sampling_scheduler.SamplingScheduler",
     "ITEM_PIPELINES": {
         "llmcrawler.pipelines.sampling.SampledLinks": 50,
         "llmcrawler.pipelines.content.ContentPipeline": 100,
@@ -88,7 +89,9 @@ class Command(BaseRunSpiderCommand):
         crawler = self.crawler_process.create_crawler(_SPIDER)
         self.crawler_process.crawl(crawler, **{**opts.spargs, "url": args[0]})
         self.crawler_process.start()
-        sample = sampler_of(crawler).sample()
+        crawl = find_crawl(crawler)
+        sampler = None if crawl is None else crawl.sampler
+        sample = (sampler or Sampler()).sample()
         if all(page.error is not None for page in sample.pages):
             errors = ", ".join(sorted({str(page.error) for page in sample.pages})) or "see the log"
             sys.stderr.write(f"No page of {args[0]} could be fetched: {errors}\n")

@@ -12,8 +12,8 @@ from scrapy.http import TextResponse
 
 from llmcrawler import json_log
 from llmcrawler.configuration import templates_file
+from llmcrawler.engine.response_text import page_text
 from llmcrawler.errors import ConfigError
-from llmcrawler.middlewares.encodings import page_text
 from llmcrawler.recall import Recall
 
 _HELP = """\

@@ -12,9 +12,9 @@ from scrapy.crawler import Crawler
 from scrapy.extensions.feedexport import FileFeedStorage
 from twisted.internet.defer import Deferred
 
+from llmcrawler.crawl.context import crawl_of
 from llmcrawler.feeds.feed_checks import check_addable, is_folder
 from llmcrawler.feeds.note_stores import NoteFolder
-from llmcrawler.wiring import crawl_of
 
 
 class JobFileStorage(FileFeedStorage):

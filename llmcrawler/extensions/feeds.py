@@ -16,9 +16,11 @@ from weakref import WeakSet
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
-from scrapy.extensions.feedexport import FeedExporter, FeedSlot, StdoutFeedStorage
+from scrapy.extensions.feedexport import FeedSlot, StdoutFeedStorage
 from scrapy.utils.defer import ensure_awaitable
 
+from llmcrawler.engine.compat import close_spider_soon
+from llmcrawler.engine.compat.components import FeedExporterBase
 from llmcrawler.errors import ConfigError
 
 logger = logging.getLogger(__name__)
@@ -26,7 +28,7 @@ logger = logging.getLogger(__name__)
 _MOST_CHARS = 300  # of what a storage says about its failure
 
 
-class Feeds(FeedExporter):
+class Feeds(FeedExporterBase):
     """Counts a feed that is not whole as `feedexport/failed_count/...`, by which the exit status goes. The log's errors
     are not enough for that: Scrapy's counter of them is gone when the feeds are closed.
     """
@@ -41,10 +43,9 @@ class Feeds(FeedExporter):
             raise ConfigError("a feed that was asked for cannot be made, the error above says why") from None
         self._failed: WeakSet[FeedSlot] = WeakSet()
         self._lacking: WeakSet[FeedSlot] = WeakSet()
-        self._closing: asyncio.Future[None] | None = None  # a task that nobody holds may be collected
 
     def has_failed(self, slot: FeedSlot) -> bool:
-        """Whether its feed, or this batch of it, is not whole."""
+        """Return whether this feed, or this batch of it, is not whole."""
         return slot in self._failed or slot in self._lacking
 
     def open_spider(self, spider: Spider) -> None:
@@ -68,12 +69,12 @@ class Feeds(FeedExporter):
                 except (OSError, ConfigError) as error:
                     self.fail(slot, error)
                 except Exception:  # noqa: BLE001 - an exporter of the user's may raise anything
-                    self._note_lack(slot, item)
+                    self._count_lack(slot, item)
             slots += self.slots
         self.slots = slots
 
     def fail(self, slot: FeedSlot, error: Exception) -> None:
-        """Nothing more goes into this feed, and the crawl ends."""
+        """Write nothing more into this feed, and end the crawl."""
         if slot in self._failed:
             return
         if slot not in self._lacking:
@@ -81,7 +82,7 @@ class Feeds(FeedExporter):
         self._failed.add(slot)
         self._tell_and_close(_shown(slot.uri), error)
 
-    async def _close_slot(self, slot: FeedSlot, spider: Spider) -> None:  # noqa: ARG002 (Scrapy's)
+    async def close_slot(self, slot: FeedSlot) -> None:
         if not (slot.itemcount or (slot.store_empty and slot.batch_id == 1) or self.has_failed(slot)):
             return
         if slot not in self._failed:
@@ -96,7 +97,7 @@ class Feeds(FeedExporter):
     async def _store(self, slot: FeedSlot) -> None:
         slot.start_exporting()  # does nothing if that was done for its first item
         await asyncio.to_thread(slot.finish_exporting)  # some write all of their lines now
-        file = self._get_file(slot)
+        file = self.file_of(slot)
         file.flush()
         await ensure_awaitable(slot.storage.store(file))
         if slot in self._lacking:
@@ -105,8 +106,8 @@ class Feeds(FeedExporter):
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value(f"feedexport/success_count/{type(slot.storage).__name__}")
 
-    def _note_lack(self, slot: FeedSlot, item: Any) -> None:
-        """An item that an exporter could not say, by an error in somebody's code. The feed goes on without it."""
+    def _count_lack(self, slot: FeedSlot, item: Any) -> None:
+        """Count an item that an exporter failed on, by an error in its code. The feed goes on without it."""
         if slot in self._lacking:
             return
         self._lacking.add(slot)
@@ -120,9 +121,7 @@ class Feeds(FeedExporter):
 
     def _tell_and_close(self, feed: str, error: Exception) -> None:
         logger.error("The feed cannot be written (%s): %s. What was written elsewhere is kept", feed, _cause(error))
-        engine = self.crawler.engine
-        if engine is not None and engine._slot is not None and engine._slot.closing is None:
-            self._closing = asyncio.ensure_future(engine.close_spider_async(reason="storage_failed"))
+        close_spider_soon(self.crawler, "storage_failed")
 
 
 def _abandon(slot: FeedSlot) -> None:
@@ -130,7 +129,7 @@ def _abandon(slot: FeedSlot) -> None:
     with suppress(Exception):
         slot.finish_exporting()
     with suppress(Exception):
-        file = Feeds._get_file(slot)
+        file = Feeds.file_of(slot)
         if isinstance(slot.storage, StdoutFeedStorage):
             nothing = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nothing, file.fileno())
@@ -140,7 +139,7 @@ def _abandon(slot: FeedSlot) -> None:
 
 
 def _shown(uri: str) -> str:
-    """Without the password that a url of FTP has."""
+    """Return the uri without the password that one of FTP has."""
     return re.sub(r"(?<=://)[^/@]*:[^/]*@", "***@", uri)
 
 

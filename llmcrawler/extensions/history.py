@@ -1,4 +1,4 @@
-"""Keeps in a JOBDIR what a run came to: its figures, and how it went over time. `scrapy report` shows them."""
+"""Keeps the figures and the timeline of a run in its JOBDIR. `scrapy report` shows them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ from collections import deque
 from dataclasses import asdict
 from typing import Any, Self
 
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from twisted.internet.task import LoopingCall
 
+from llmcrawler.crawl.context import crawl_of
+from llmcrawler.crawl.signals import job_closing
+from llmcrawler.engine.refusals import OVERLOAD_STATUSES
+from llmcrawler.engine.request_context import LATENCY
+from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.extensions.progress import read_flow, read_hosts
 from llmcrawler.items import Page, Url
 from llmcrawler.job import Job
-from llmcrawler.middlewares.backoff import REFUSAL_STATUSES
 from llmcrawler.reporting import Progress
 from llmcrawler.reporting.figures import lasting_stats
 from llmcrawler.reporting.timeline import Timeline
 from llmcrawler.storage.runs import Run
-from llmcrawler.wiring import crawl_of
 
 _SAMPLE_SECONDS = 1.0
 _WRITE_SECONDS = 5.0  # what a kill may take away of the timeline
@@ -39,6 +42,8 @@ _KEPT_SETTINGS = (
 
 
 class HistoryExtension:
+    """Samples the crawl once a second, and writes the run into the job every few seconds and when it ends."""
+
     def __init__(self, crawler: Crawler, job: Job) -> None:
         self._crawler = crawler
         self._job = job
@@ -48,28 +53,25 @@ class HistoryExtension:
         self._started_at = time.time()
         self._latencies: deque[float] = deque(maxlen=_LATENCIES)
         self._calls: AsyncioLoopingCall | LoopingCall | None = None
-        crawler.signals.connect(self.spider_opened, signals.spider_opened)
-        crawler.signals.connect(self.response_downloaded, signals.response_downloaded)
-        crawler.signals.connect(self.item_scraped, signals.item_scraped)
-        crawler.signals.connect(self.engine_stopped, signals.engine_stopped)
+        connect_handlers(crawler, self, "spider_opened", "response_downloaded", "item_scraped", "engine_stopped")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        crawl = crawl_of(crawler) if crawler.settings.get("JOBDIR") else None
-        if crawl is None or crawl.job is None:
+        job = crawl_of(crawler).job
+        if job is None:
             raise NotConfigured
-        return cls(crawler, crawl.job)
+        return cls(crawler, job)
 
     def spider_opened(self) -> None:
         self._progress = Progress(time.monotonic)
         self._started = self._sampled = self._written = time.monotonic()
         self._started_at = time.time()
-        self._job.before_close = self._close
+        self._crawler.signals.connect(self.job_closing, job_closing)
         self._calls = create_looping_call(self._tick)
         self._calls.start(_SAMPLE_SECONDS, now=False)
 
     def response_downloaded(self, response: Response, request: Request) -> None:
-        latency, refused = request.meta.get("download_latency"), response.status in REFUSAL_STATUSES
+        latency, refused = request.meta.get(LATENCY), response.status in OVERLOAD_STATUSES
         self._timeline.add_answer(time.monotonic() - self._started, latency, refused=refused)
         if latency is not None and not refused:
             self._latencies.append(latency)
@@ -79,7 +81,8 @@ class HistoryExtension:
             self._timeline.add_page(time.monotonic() - self._started, has_error=item.error is not None)
 
     def engine_stopped(self) -> None:
-        self._stop()
+        if self._calls is not None and self._calls.running:
+            self._calls.stop()
 
     def _tick(self) -> None:
         self._sample()
@@ -94,8 +97,8 @@ class HistoryExtension:
         self._timeline.add_sample(now - self._started, report, now - self._sampled)
         self._sampled = now
 
-    def _close(self, reason: str) -> None:
-        self._stop()
+    def job_closing(self, reason: str) -> None:
+        self.engine_stopped()
         self._write(reason)
 
     def _write(self, reason: str | None) -> None:
@@ -117,7 +120,3 @@ class HistoryExtension:
         busiest = sorted(read_hosts(self._crawler), key=lambda host: -host.requests)
         hosts = [{**asdict(host), "limit": host.limit} for host in busiest[:_MAX_HOSTS]]
         return {"stats": stats, "settings": settings, "hosts": hosts}
-
-    def _stop(self) -> None:
-        if self._calls is not None and self._calls.running:
-            self._calls.stop()

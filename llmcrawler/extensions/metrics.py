@@ -8,21 +8,26 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
+from scrapy.signalmanager import SignalManager
+from scrapy.statscollectors import StatsCollector
 from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from twisted.internet.task import LoopingCall
 
 from llmcrawler.configuration import errors_share
+from llmcrawler.crawl.context import crawl_of
+from llmcrawler.engine.request_context import LATENCY
+from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.items import Line
-from llmcrawler.llm.usage import CallReport
+from llmcrawler.llm.usage import CallReport, Usage
 from llmcrawler.monitoring import MetricsPlace, crawl_name, metrics_place, runs_since
 from llmcrawler.reporting import Metric, ending_of, metrics_of
-from llmcrawler.wiring import crawl_of
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Histogram
@@ -36,12 +41,20 @@ _STAGE_SECONDS = (0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0)
 _WRITE_SECONDS = 15.0  # between two writes of the textfile
 
 
+@dataclass(eq=False)
 class MetricsExtension:
-    def __init__(self, crawler: Crawler, place: MetricsPlace) -> None:
+    """`labels` are those of every metric. `usage` reports the calls of the model; None: there is no model."""
+
+    signal_manager: SignalManager
+    stats: StatsCollector
+    place: MetricsPlace
+    labels: dict[str, str]
+    max_errors_share: float
+    usage: Usage | None = None
+
+    def __post_init__(self) -> None:
         from prometheus_client import CollectorRegistry  # noqa: PLC0415 (an extra)
 
-        self._crawler = crawler
-        self._place = place
         self._registry = CollectorRegistry(auto_describe=False)
         self._endpoint: Any = None
         self._calls: AsyncioLoopingCall | LoopingCall | None = None
@@ -51,22 +64,29 @@ class MetricsExtension:
         place = metrics_place(crawler.settings)
         if place is None:
             raise NotConfigured
-        extension = cls(crawler, place)
-        crawler.signals.connect(extension.spider_opened, signals.spider_opened)
-        crawler.signals.connect(extension.engine_stopped, signals.engine_stopped)
+        crawl, settings = crawl_of(crawler), crawler.settings
+        model = crawl.understanding.model
+        assert crawler.stats is not None
+        extension = cls(
+            crawler.signals,
+            crawler.stats,
+            place,
+            {"spider": crawler.spidercls.name, "crawl": crawl_name(settings, crawl.options)},
+            errors_share(settings),
+            None if model is None else model.usage,
+        )
+        connect_handlers(crawler, extension, "spider_opened", "engine_stopped")
         return extension
 
     def spider_opened(self) -> None:
-        crawl = crawl_of(self._crawler)
-        labels = {"spider": self._crawler.spidercls.name, "crawl": crawl_name(self._crawler.settings, crawl.options)}
-        self._registry.register(_Collector(self._crawler, labels))
-        self._observe(_Times(self._registry, labels))
-        if self._place.port:
+        self._registry.register(_Collector(self.stats, self.labels, self.max_errors_share))
+        self._observe(_Times(self._registry, self.labels))
+        if self.place.port:
             from prometheus_client import start_http_server  # noqa: PLC0415 (an extra)
 
-            self._endpoint = start_http_server(self._place.port, self._place.host, self._registry)
-            logger.info("Metrics: http://%s:%d/metrics", self._place.host, self._place.port)
-        if self._place.textfile is not None:
+            self._endpoint = start_http_server(self.place.port, self.place.host, self._registry)
+            logger.info("Metrics: http://%s:%d/metrics", self.place.host, self.place.port)
+        if self.place.textfile is not None:
             self._calls = create_looping_call(self._write)
             self._calls.start(_WRITE_SECONDS)
 
@@ -82,33 +102,31 @@ class MetricsExtension:
             self._endpoint = None
 
     def _observe(self, times: _Times) -> None:
-        self._crawler.signals.connect(times.response_downloaded, signals.response_downloaded, weak=False)
-        self._crawler.signals.connect(times.item_scraped, signals.item_scraped, weak=False)
-        model = crawl_of(self._crawler).model
-        if model is not None:
-            model.usage.watchers.append(times.llm_called)
+        self.signal_manager.connect(times.response_downloaded, signals.response_downloaded, weak=False)
+        self.signal_manager.connect(times.item_scraped, signals.item_scraped, weak=False)
+        if self.usage is not None:
+            self.usage.watchers.append(times.llm_called)
 
     def _write(self) -> None:
         from prometheus_client import write_to_textfile  # noqa: PLC0415 (an extra)
 
-        assert self._place.textfile is not None
+        assert self.place.textfile is not None
         try:
-            write_to_textfile(str(self._place.textfile), self._registry)
+            write_to_textfile(str(self.place.textfile), self._registry)
         except OSError as error:  # the crawl is worth more than its metrics
-            logger.warning("METRICS_TEXTFILE=%s cannot be written: %s", self._place.textfile, error)
+            logger.warning("METRICS_TEXTFILE=%s cannot be written: %s", self.place.textfile, error)
 
 
 class _Collector:
     """Reads the stats when it is asked, in the endpoint's thread."""
 
-    def __init__(self, crawler: Crawler, labels: dict[str, str]) -> None:
-        self._crawler = crawler
+    def __init__(self, stats: StatsCollector, labels: dict[str, str], max_errors_share: float) -> None:
+        self._stats = stats
         self._labels = labels
-        self._max_errors_share = errors_share(crawler.settings)
+        self._max_errors_share = max_errors_share
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-        assert self._crawler.stats is not None
-        stats = self._crawler.stats.get_stats().copy()  # in one go: the crawl goes on meanwhile
+        stats = self._stats.get_stats().copy()  # in one go: the crawl goes on meanwhile
         for metric in (*metrics_of(stats), *ending_of(stats, self._max_errors_share)):
             yield self._family(metric)
 
@@ -123,7 +141,7 @@ class _Collector:
 
 
 class _Times:
-    """What the stats do not hold: how the times spread."""
+    """Histograms of times, which the stats do not hold."""
 
     def __init__(self, registry: CollectorRegistry, labels: dict[str, str]) -> None:
         from prometheus_client import Histogram  # noqa: PLC0415 (an extra)
@@ -138,7 +156,7 @@ class _Times:
         self._calls = histogram("llm_call_seconds", "Of one request to the LLM", _SECONDS, "task")
 
     def response_downloaded(self, response: Response, request: Request) -> None:  # noqa: ARG002 (Scrapy's)
-        latency = request.meta.get("download_latency")
+        latency = request.meta.get(LATENCY)
         if latency is not None:
             self._fetches.labels(*self._labels).observe(latency)
 

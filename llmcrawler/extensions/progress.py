@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from scrapy import Spider, signals
+from scrapy import Spider
 from scrapy.core.downloader import Slot
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
@@ -22,12 +22,13 @@ from twisted.internet.task import LoopingCall
 from llmcrawler import json_log
 from llmcrawler.arguments import NO_LIMIT
 from llmcrawler.configuration import progress_mode
+from llmcrawler.crawl.context import crawl_of
 from llmcrawler.errors import ConfigError
+from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.extensions.throttle import AdaptiveThrottle
 from llmcrawler.items import Page, Template, Url
 from llmcrawler.reporting import Actual, Ending, Flow, HostThrottle, Progress, Report, Tally, read_figures, summary
 from llmcrawler.throttling import HostPolicy
-from llmcrawler.wiring import crawl_of
 
 if TYPE_CHECKING:
     from llmcrawler.reporting.display import LiveDisplay
@@ -39,6 +40,8 @@ _SAMPLE_SECONDS = 1.0
 
 
 class ProgressExtension:
+    """Without a `display`, a line of progress goes into the log every `log_seconds`."""
+
     def __init__(self, crawler: Crawler, display: LiveDisplay | None, log_seconds: float) -> None:
         self._crawler = crawler
         self._log_seconds = log_seconds
@@ -55,10 +58,7 @@ class ProgressExtension:
         if mode == "off":
             raise NotConfigured("PROGRESS=off")
         extension = cls(crawler, _live_display(mode, crawler.settings), log_seconds)
-        crawler.signals.connect(extension.spider_opened, signals.spider_opened)
-        crawler.signals.connect(extension.item_scraped, signals.item_scraped)
-        crawler.signals.connect(extension.spider_closed, signals.spider_closed)
-        crawler.signals.connect(extension.engine_stopped, signals.engine_stopped)
+        connect_handlers(crawler, extension, "spider_opened", "item_scraped", "spider_closed", "engine_stopped")
         return extension
 
     def spider_opened(self, spider: Spider) -> None:
@@ -82,7 +82,7 @@ class ProgressExtension:
             self._tally.add_template(item)
 
     def spider_closed(self, reason: str) -> None:
-        self._stop()
+        self.engine_stopped()
         if self._progress is None:
             return
         report = self._sample(self._progress)
@@ -92,7 +92,10 @@ class ProgressExtension:
         logger.info("%s", summary(read_figures(self._stats()), self._tally, ending))
 
     def engine_stopped(self) -> None:
-        self._stop()
+        if self._calls is not None and self._calls.running:
+            self._calls.stop()
+        if self._display is not None:
+            self._display.stop()
 
     def _tick(self) -> None:
         assert self._progress is not None
@@ -110,14 +113,9 @@ class ProgressExtension:
         assert self._crawler.stats is not None
         return self._crawler.stats.get_stats()
 
-    def _stop(self) -> None:
-        if self._calls is not None and self._calls.running:
-            self._calls.stop()
-        if self._display is not None:
-            self._display.stop()
-
 
 def read_flow(crawler: Crawler) -> Flow:
+    """Return what limits the crawl just now, host by host."""
     engine = crawler.engine
     assert engine is not None  # from before spider_opened until after spider_closed
     policies, slots = _policies(crawler), engine.downloader.slots
@@ -133,7 +131,7 @@ def read_flow(crawler: Crawler) -> Flow:
 
 
 def read_hosts(crawler: Crawler) -> list[HostThrottle]:
-    """All hosts of the crawl, each with the throughput of its whole time."""
+    """Return all hosts of the crawl, each with the throughput of its whole time."""
     return [
         replace(_throttle_of(key, None, policy), throughput=policy.meter.figures().mean_throughput)
         for key, policy in _policies(crawler).items()
@@ -141,12 +139,12 @@ def read_hosts(crawler: Crawler) -> list[HostThrottle]:
 
 
 def read_plan(crawler: Crawler, elapsed_seconds: float) -> tuple[Mapping[str, Any] | None, Actual | None]:
-    """What was planned for the job, and what all of its runs came to."""
+    """Return what was planned for the job, and what all of its runs came to; (None, None) without a plan."""
     crawl = crawl_of(crawler)
     if crawl.job is None or crawl.job.plan is None:
         return None, None
     counts = crawl.frontier.counts()
-    budget = None if crawl.model is None else crawl.model.budget
+    budget = None if crawl.understanding.model is None else crawl.understanding.model.budget
     actual = Actual(
         pages=counts.done,
         errors=counts.dead,

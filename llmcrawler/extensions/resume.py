@@ -1,4 +1,4 @@
-"""A crawl that goes on: the feed gets the lines of the earlier runs again, and so is whole."""
+"""Writes the lines of a job's earlier runs into the feed again when the crawl goes on, so that the feed is whole."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ import logging
 from contextlib import suppress
 from typing import Self
 
-from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.extensions.feedexport import FeedExporter
 
+from llmcrawler.content import PageReader
+from llmcrawler.crawl.context import crawl_of
+from llmcrawler.crawl.site_registry import SiteRegistry
+from llmcrawler.engine.stored_bodies import text_of
 from llmcrawler.errors import ContentError
+from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.items import Page, line_of
 from llmcrawler.job import Job
-from llmcrawler.middlewares.stored import text_of
 from llmcrawler.reporting import count_line
-from llmcrawler.wiring import Crawl, crawl_of
 
 logger = logging.getLogger(__name__)
 
@@ -27,26 +29,26 @@ _PAGES_TO_LOOK_AT = 30
 class ResumeExtension:
     """Lines go from the ledger straight to the feeds: they have been through the pipelines and what listens to them."""
 
-    def __init__(self, crawler: Crawler, crawl: Crawl, job: Job) -> None:
+    def __init__(self, crawler: Crawler, job: Job, sites: SiteRegistry, reader: PageReader) -> None:
         self._crawler = crawler
-        self._crawl = crawl
         self._job = job
-        crawler.signals.connect(self.engine_started, signals.engine_started)
-        crawler.signals.connect(self.spider_closed, signals.spider_closed)
+        self._sites = sites
+        self._reader = reader
+        connect_handlers(crawler, self, "engine_started", "spider_closed")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        crawl = crawl_of(crawler) if crawler.settings.get("JOBDIR") else None
-        if crawl is None or crawl.job is None:
+        crawl = crawl_of(crawler)
+        if crawl.job is None:
             raise NotConfigured
-        return cls(crawler, crawl, crawl.job)
+        return cls(crawler, crawl.job, crawl.understanding.sites, crawl.understanding.reader)
 
     async def engine_started(self) -> None:
-        """Feeds are open by now, and the first request has to wait for this."""
+        """Replay the lines. Feeds are open by now, and the first request waits for this."""
         if self._job.resumed.is_new:
             return
         logger.info("%s", self._job.resumed)
-        await self._get_used_to_sites()
+        await self._observe_earlier_pages()
         exporter, spider = self._crawler.get_extension(FeedExporter), self._crawler.spider
         assert spider is not None
         assert self._crawler.stats is not None
@@ -56,7 +58,7 @@ class ResumeExtension:
             for _seq, line in lines:
                 page = line_of(line)
                 if isinstance(page, Page) and page.template is not None:
-                    grouper = self._crawl.site_of(page.url).grouper
+                    grouper = self._sites.of(page.url).grouper
                     page.template = grouper.count_earlier(page.url, page.template)
                 count_line(self._crawler.stats.inc_value, page.depth, page.error)
                 if exporter is not None:
@@ -65,12 +67,12 @@ class ResumeExtension:
             await asyncio.sleep(0)
         self._crawler.stats.set_value("llmcrawler/replayed", count)
 
-    async def _get_used_to_sites(self) -> None:
-        """What repeats over a site's pages is no page's own text; the first pages of this run are to profit too."""
+    async def _observe_earlier_pages(self) -> None:
+        """Learn what repeats over a site's pages from some of the earlier ones, for the first pages of this run."""
         for url, body in await self._job.ledger.bodies(_PAGES_TO_LOOK_AT):
             with suppress(ContentError):
-                content = await self._crawl.reader.read(await asyncio.to_thread(text_of, body), body.url)
-                self._crawl.site_of(url).boilerplate.observe(content.blocks)
+                content = await self._reader.read(await asyncio.to_thread(text_of, body), body.url)
+                self._sites.of(url).boilerplate.observe(content.blocks)
 
     def spider_closed(self, reason: str) -> None:
         waiting = self._job.frontier.counts().queued

@@ -1,9 +1,8 @@
-"""Drives Scrapy's download slots by the throttling policy, and shows what it decided."""
+"""Drives Scrapy's download slots by the throttling policy."""
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,7 +10,7 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from scrapy import Request, Spider, signals
+from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -19,7 +18,6 @@ from scrapy.exceptions import (
     DownloadFailedError,
     DownloadTimeoutError,
 )
-from scrapy.extensions.throttle import AutoThrottle
 from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 from scrapy.robotstxt import RobotParser
@@ -27,17 +25,21 @@ from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.task import LoopingCall
 
-from llmcrawler.downloader import STARTED, HostRests, PoliteDownloader, PoliteSlot, download_failed
+from llmcrawler.crawl.signals import host_news
+from llmcrawler.downloader import HostRests, PoliteDownloader, PoliteSlot, download_failed
+from llmcrawler.engine.compat.components import AutoThrottleBase
+from llmcrawler.engine.refusals import OVERLOAD_STATUSES
+from llmcrawler.engine.request_context import LATENCY, context_of
 from llmcrawler.errors import ConfigError, StorageFailed
+from llmcrawler.extensions.throttle_report import ThrottleReport
 from llmcrawler.fleet.gate import Entry, Rests, Wish
-from llmcrawler.middlewares.backoff import REFUSAL_STATUSES
 from llmcrawler.scheduler import FrontierScheduler
 from llmcrawler.throttling import Decision, HostPolicies, HostPolicy, Rules, http_date, retry_after_seconds
 from llmcrawler.wiring import crawl_of
 
 logger = logging.getLogger(__name__)
 
-# A gateway's words that the host behind it does not answer; 500 is an answer.
+# By these a gateway says that the host behind it does not answer; 500 is an answer.
 _GATEWAY_STATUSES = frozenset({502, 504, 520, 521, 522, 523, 524})
 _HOST_FAILURES = (
     CannotResolveHostError,
@@ -45,15 +47,12 @@ _HOST_FAILURES = (
     DownloadTimeoutError,
     DownloadFailedError,
 )
-_ALWAYS_LOGGED = frozenset({"recovered", "robots"})
-_LOG_SECONDS = 10.0  # between two decisions about one host
 _TICK_SECONDS = 1.0
-_OLD_NEWS_SECONDS = 600.0  # of other workers: what a host could not take then says little of now
-_HOSTS_IN_STATS = 50
+_OLD_NEWS_SECONDS = 600.0  # what other workers met longer ago says little of now
 
 
-class AdaptiveThrottle(AutoThrottle):
-    """Scrapy's AutoThrottle with a policy of its own. It adapts to latency and refusals within what the settings allow:
+class AdaptiveThrottle(AutoThrottleBase):
+    """Scrapy's AutoThrottle with another policy. It adapts to latency and refusals within what the settings allow:
 
     - CONCURRENT_REQUESTS_PER_DOMAIN (AUTOTHROTTLE_TARGET_CONCURRENCY where it is set and lower) is the most in flight,
     - DOWNLOAD_DELAY is the least mean gap, AUTOTHROTTLE_MAX_DELAY the greatest, AUTOTHROTTLE_START_DELAY the first.
@@ -66,50 +65,50 @@ class AdaptiveThrottle(AutoThrottle):
         self.crawler = crawler
         self._rules = _rules(crawler)
         self._policies = HostPolicies(monotonic)
-        self._in_stats: set[str] = set()
         self._user_agent = str(crawler.settings["ROBOTSTXT_USER_AGENT"] or crawler.settings["USER_AGENT"])
-        self._logged_at: dict[str, float] = {}
-        self._unlogged: Counter[str] = Counter()
         self._quiet_ticks = 0
         self._crew = crawl_of(crawler).crew if crawler.settings.get("REDIS_URL") else None
         if self._crew is not None:
-            self._crew.on_news = self._take_news
+            crawler.signals.connect(self._take_news, host_news)
         self._ticks: AsyncioLoopingCall | LoopingCall | None = None
         if self._rules.is_adaptive:
             super().__init__(crawler)
         else:
             self.debug = False
-            crawler.signals.connect(self._spider_opened, signals.spider_opened)
-            crawler.signals.connect(self._response_downloaded, signals.response_downloaded)
+            crawler.signals.connect(self.spider_opened, signals.spider_opened)
+            crawler.signals.connect(self.response_downloaded, signals.response_downloaded)
+        assert crawler.stats is not None
+        self._report = ThrottleReport(crawler.stats, logs_all=self.debug)
         crawler.signals.connect(self._download_failed, download_failed)
         crawler.signals.connect(self._robots_parsed, signals.robots_parsed)
         crawler.signals.connect(self._spider_closed, signals.spider_closed)
 
     def policies(self) -> dict[str, HostPolicy]:
-        """By host and port, without those that were idle for longest."""
+        """Return the policies by host and port, without those that were idle for longest."""
         return self._policies.by_host
 
     # -- signals ------------------------------------------------------------------------------------------------------
 
-    def _spider_opened(self, spider: Spider) -> None:  # noqa: ARG002 (Scrapy's)
+    def spider_opened(self) -> None:
         self._downloader.on_new_slot = self._take_slot
-        self._downloader.gate = None if self._crew is None else self
+        self._downloader.limiter = None if self._crew is None else self
         self._ticks = create_looping_call(self._tick)
         self._ticks.start(_TICK_SECONDS, now=False)
 
     def _spider_closed(self) -> None:
         if self._ticks is not None and self._ticks.running:
             self._ticks.stop()
-        self._write_stats(2 * _HOSTS_IN_STATS)
+        self._report.write_last(self._policies.by_host)
 
-    def _response_downloaded(self, response: Response, request: Request, spider: Spider) -> None:
-        key, slot = self._get_slot(request, spider)
+    def response_downloaded(self, response: Response, request: Request) -> None:
+        key: str | None = request.meta.get(PoliteDownloader.DOWNLOAD_SLOT)
         policy = self._policies.get(key)
         if key is None or policy is None:
             return
+        slot = self._downloader.slots.get(key)
         elapsed, at_start, at_end = _since_start(request, slot)
-        latency = request.meta.get("download_latency")
-        if response.status in REFUSAL_STATUSES:
+        latency = request.meta.get(LATENCY)
+        if response.status in OVERLOAD_STATUSES:
             refusal = (str(response.status), _retry_after(response), elapsed, max(at_start, at_end))
             decision = policy.refused(*refusal)
             self._tell_others(key, policy, decision, "refused", refusal)
@@ -128,13 +127,13 @@ class AdaptiveThrottle(AutoThrottle):
         self._apply(key, policy, slot, decision)
 
     def _download_failed(self, request: Request, exception: Exception) -> None:
-        key: str | None = request.meta.get("download_slot")
+        key: str | None = request.meta.get(PoliteDownloader.DOWNLOAD_SLOT)
         policy = self._policies.get(key)
         # With a proxy it says nothing of the host.
         if key is None or policy is None or not isinstance(exception, _HOST_FAILURES) or request.meta.get("proxy"):
             return
         if urlparse_cached(request).hostname in crawl_of(self.crawler).refused_names:
-            return  # by us
+            return  # the resolver refused it
         slot = self._downloader.slots.get(key)
         elapsed, _, _ = _since_start(request, slot)
         reason = f"{type(exception).__name__} {exception}".strip()[:200]
@@ -156,7 +155,7 @@ class AdaptiveThrottle(AutoThrottle):
     # -- other workers on the same crawl ------------------------------------------------------------------------------
 
     async def enter(self, key: str, slot: PoliteSlot) -> Entry:
-        """For the downloader (see Gate): a place at the host among all workers."""
+        """Wait for a place at the host among all workers (see downloader.SharedLimiter)."""
         assert self._crew is not None
         try:
             entry = await self._crew.gate.enter(key, lambda: Wish(slot.window, slot.gap))
@@ -165,7 +164,7 @@ class AdaptiveThrottle(AutoThrottle):
             raise HostRests(str(rest)) from rest
         except StorageFailed as failure:  # the crawl is being closed, and says why; the page is for its next run
             raise HostRests(str(failure)) from failure
-        slot.elsewhere = max(0, entry.in_flight - (len(slot.transferring) - slot.at_gate + 1))
+        slot.elsewhere = max(0, entry.in_flight - (len(slot.transferring) - slot.at_limiter + 1))
         return entry
 
     def leave(self, entry: Entry) -> None:
@@ -179,7 +178,7 @@ class AdaptiveThrottle(AutoThrottle):
             self._crew.gate.tell(key, {"kind": kind, "details": details}, policy.window, policy.cooldown_seconds)
 
     def _take_news(self, key: str, events: list[Mapping[str, Any]], window: float) -> None:
-        """What other workers have met at the host. Their refusals are judged here as if they were our own."""
+        """Judge what other workers have met at the host as if this one had."""
         policy = self._policies.get(key)
         if policy is None:
             return
@@ -219,55 +218,27 @@ class AdaptiveThrottle(AutoThrottle):
         if policy.cooldown_seconds > 0 and key not in self._downloader.given_up:
             self._downloader.rest(key, policy.cools_down_until)
         if decision is not None:
-            self._tell(key, decision)
-
-    # -- what people see ----------------------------------------------------------------------------------------------
-
-    def _tell(self, key: str, decision: Decision) -> None:
-        assert self.crawler.stats is not None
-        self.crawler.stats.inc_value(f"llmcrawler/throttle/decisions/{decision.reason}")
-        now = monotonic()
-        quiet = now - self._logged_at.get(key, -_LOG_SECONDS) < _LOG_SECONDS and decision.reason not in _ALWAYS_LOGGED
-        if quiet and not self.debug:
-            self._unlogged[key] += 1
-            return
-        self._logged_at[key] = now
-        more = f" ({self._unlogged.pop(key)} more since the last line)" if self._unlogged[key] else ""
-        rest = f", rests {decision.cooldown_seconds:.1f} s" if decision.cooldown_seconds else ""
-        logger.info("%s: %s: concurrency %.3g%s%s", key, decision.details, decision.concurrency, rest, more)
+            self._report.decided(key, decision)
 
     def _tick(self) -> None:
-        for key in self._policies.forget_idle(self._downloader.slots):
-            self._logged_at.pop(key, None)
-            self._unlogged.pop(key, None)
-        self._write_stats()
-        hopeless = {
+        self._report.forget(self._policies.forget_idle(self._downloader.slots))
+        self._report.write(self._policies.by_host)
+        to_give_up = {
             key: reason
             for key, policy in self._policies.by_host.items()
             if key not in self._downloader.given_up and (reason := policy.reason_to_give_up()) is not None
         }
         scheduler = self.crawler.engine.scheduler if self.crawler.engine is not None else None
-        if not hopeless or not isinstance(scheduler, FrontierScheduler):
+        if not to_give_up or not isinstance(scheduler, FrontierScheduler):
             return
         # Pages may be held in the pipelines until the crawl is quiet, so they are not waited for; but their links come
         # within a tick.
-        is_last = scheduler.waits_only_for(hopeless.keys() | self._downloader.given_up.keys())
+        is_last = scheduler.waits_only_for(to_give_up.keys() | self._downloader.given_up.keys())
         self._quiet_ticks = self._quiet_ticks + 1 if is_last else 0
         if self._quiet_ticks >= 2:
-            for key, reason in hopeless.items():
+            for key, reason in to_give_up.items():
                 logger.warning("%s is given up, nothing else is left to do: %s", key, reason)
                 self._downloader.give_up(key, reason)
-
-    def _write_stats(self, most: int = _HOSTS_IN_STATS) -> None:
-        """A stat stays for good, so hosts do not take turns there: the first ones, and at the end the busiest ones."""
-        assert self.crawler.stats is not None
-        kept = self._policies.by_host
-        new = sorted((key for key in kept if key not in self._in_stats), key=lambda key: -kept[key].meter.requests)
-        self._in_stats.update(new[: max(0, most - len(self._in_stats))])
-        for key in self._in_stats & kept.keys():
-            policy = kept[key]
-            for name, value in _figures(policy).items():
-                self.crawler.stats.set_value(f"llmcrawler/throttle/host/{key}/{name}", value)
 
     @property
     def _downloader(self) -> PoliteDownloader:
@@ -284,30 +255,16 @@ def _set(slot: PoliteSlot, policy: HostPolicy) -> None:
 
 
 def _since_start(request: Request, slot: Any) -> tuple[float | None, int, int]:
-    """The seconds since a request started, and how many were in flight then, and are now."""
-    started, level = request.meta.get(STARTED, (None, 1))
-    now = slot.in_flight if slot is not None else 1
-    return (None if started is None else monotonic() - started), level, max(now, 1)
+    """Return the seconds since a request started, and how many were in flight to its host then, and are now."""
+    context = context_of(request)
+    elapsed = None if context.started is None else monotonic() - context.started
+    return elapsed, context.in_flight, 1 if slot is None else max(slot.in_flight, 1)
 
 
 def _retry_after(response: Response) -> float | None:
     header, date = (response.headers.get(name) for name in ("Retry-After", "Date"))
     now = http_date(None if date is None else date.decode("latin-1")) or datetime.now(UTC)
     return retry_after_seconds(None if header is None else header.decode("latin-1"), now)
-
-
-def _figures(policy: HostPolicy) -> dict[str, Any]:
-    figures = policy.meter.figures()
-    latencies = {"latency_p50": figures.latency_p50, "latency_p95": figures.latency_p95}
-    return {
-        "requests": figures.requests,
-        "concurrency": round(policy.window, 2),
-        "gap_seconds": round(policy.gap().seconds, 3),
-        "throughput": round(figures.mean_throughput, 2),
-        "in_flight_mean": round(figures.mean_in_flight, 2),
-        "refused_share": round(figures.refused_share, 4),
-        **{name: round(value, 3) for name, value in latencies.items() if value is not None},
-    }
 
 
 def _rules(crawler: Crawler) -> Rules:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
@@ -15,12 +17,13 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
-from llmcrawler.downloader import STARTED, download_failed
+from llmcrawler.crawl.context import crawl_of
+from llmcrawler.downloader import download_failed
+from llmcrawler.engine.request_context import RETRY_TIMES, context_of
+from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.items import Line, Page, Url
-from llmcrawler.llm.usage import CallReport
+from llmcrawler.llm.usage import CallReport, Usage
 from llmcrawler.monitoring import crawl_name, runs_since, span_exporter
-from llmcrawler.scheduler import LEASE
-from llmcrawler.wiring import crawl_of
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -30,10 +33,16 @@ if TYPE_CHECKING:
 _NANOSECONDS = 10**9
 
 
+@dataclass(eq=False)
 class TracingExtension:
-    def __init__(self, crawler: Crawler, make_exporter: Any) -> None:
-        self._crawler = crawler
-        self._make_exporter = make_exporter
+    """`of_all` are attributes of every span. `usage` reports the calls of the model; None: there is no model."""
+
+    make_exporter: Callable[[], Any]
+    name: str
+    of_all: dict[str, str]
+    usage: Usage | None = None
+
+    def __post_init__(self) -> None:
         self._provider: TracerProvider | None = None
         self._pages: dict[str, Span] = {}  # of those on their way
 
@@ -42,30 +51,34 @@ class TracingExtension:
         make_exporter = span_exporter(crawler.settings)
         if make_exporter is None:
             raise NotConfigured
-        extension = cls(crawler, make_exporter)
-        crawler.signals.connect(extension.spider_opened, signals.spider_opened)
-        crawler.signals.connect(extension.response_downloaded, signals.response_downloaded)
+        crawl, name = crawl_of(crawler), crawler.spidercls.name
+        model = crawl.understanding.model
+        of_all = {"llmcrawler.spider": name, "llmcrawler.crawl": crawl_name(crawler.settings, crawl.options)}
+        extension = cls(make_exporter, name, of_all, None if model is None else model.usage)
+        connect_handlers(
+            crawler,
+            extension,
+            "spider_opened",
+            "response_downloaded",
+            "item_scraped",
+            "spider_closed",
+            "engine_stopped",
+        )
         crawler.signals.connect(extension.download_failed, download_failed)
-        crawler.signals.connect(extension.item_scraped, signals.item_scraped)
         crawler.signals.connect(extension.item_was_lost, signals.item_dropped)
         crawler.signals.connect(extension.item_was_lost, signals.item_error)
-        crawler.signals.connect(extension.spider_closed, signals.spider_closed)
-        crawler.signals.connect(extension.engine_stopped, signals.engine_stopped)
         return extension
 
     def spider_opened(self) -> None:
         from opentelemetry import trace  # noqa: PLC0415 (an extra)
 
-        name = self._crawler.spidercls.name
-        crawl = crawl_of(self._crawler)
-        of_all = {"llmcrawler.spider": name, "llmcrawler.crawl": crawl_name(self._crawler.settings, crawl.options)}
-        self._provider = _provider(self._make_exporter(), of_all)
+        self._provider = _provider(self.make_exporter(), self.of_all)
         self._trace = trace
         self._tracer = self._provider.get_tracer("llmcrawler")
         self._started = time.time()
-        self._crawl = self._tracer.start_span(f"crawl {name}", start_time=_ns(self._started))
-        if crawl.model is not None:
-            crawl.model.usage.watchers.append(self.llm_called)
+        self._crawl = self._tracer.start_span(f"crawl {self.name}", start_time=_ns(self._started))
+        if self.usage is not None:
+            self.usage.watchers.append(self.llm_called)
 
     # -- what has ended -----------------------------------------------------------------------------------------------
 
@@ -123,23 +136,23 @@ class TracingExtension:
     # -- spans --------------------------------------------------------------------------------------------------------
 
     def _fetched(self, request: Request, error: str | None, attributes: dict[str, Any]) -> None:
-        started = request.meta.get(STARTED)
-        if started is None:  # it did not go out
+        context = context_of(request)
+        if context.started is None:  # it did not go out
             return
         ended = time.time()
-        begin = ended - (time.monotonic() - started[0])
-        lease = request.meta.get(LEASE)
+        begin = ended - (time.monotonic() - context.started)
+        lease = context.lease
         parent = self._crawl if lease is None else self._pages.get(lease.url) or self._page(lease.url, begin)
         of_request = {
             "http.request.method": request.method,
             "url.full": request.url,
             "server.address": urlsplit(request.url).netloc,
-            "http.request.resend_count": request.meta.get("retry_times", 0),
+            "http.request.resend_count": request.meta.get(RETRY_TIMES, 0),
         }
         self._span("fetch", parent, (begin, ended), error, of_request | attributes, is_client=True)
 
     def _page(self, key: str, started: float) -> Span:
-        """A trace of its own, as a crawl has more pages than anybody can look at in one."""
+        """Begin a trace for the page, as a crawl has more pages than anybody can look at in one."""
         link = self._trace.Link(self._crawl.get_span_context())
         root: Context = self._trace.set_span_in_context(self._trace.INVALID_SPAN)
         page = self._tracer.start_span("page", context=root, links=[link], start_time=_ns(started))

@@ -1,4 +1,4 @@
-"""Says which code held the event loop for too long, while nothing else of the crawl could move (LOOP_WATCHDOG_MS)."""
+"""Logs which code held the event loop for longer than LOOP_WATCHDOG_MS, while the rest of the crawl stood still."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _MAX_PLACES = 100  # that have stats and log lines of their own
 
 
 class WatchdogExtension:
-    """From the moment that the spider opens, so that what is imported before does not count."""
+    """Watches from when the spider is opened, so that imports before do not count."""
 
     def __init__(self, crawler: Crawler, limit_seconds: float) -> None:
         assert crawler.stats is not None
         self._stats = crawler.stats
-        self._watchdog = LoopWatchdog(limit_seconds, "llmcrawler", self._held, _hangs)
+        self._watchdog = LoopWatchdog(limit_seconds, "llmcrawler", self._held, _log_hang)
         self._greatest: dict[str, float] = {}  # hold of each place
 
     @classmethod
@@ -44,7 +44,7 @@ class WatchdogExtension:
         self._watchdog.install(asyncio.get_running_loop())
 
     def spider_closed(self) -> None:
-        """The feeds are still to be written; a hold in them has its log line."""
+        """Write the stats. The feeds are still to be written; a hold in them has its log line."""
         self._stats.set_value(f"{_PREFIX}/turns", self._watchdog.turns)
         self._stats.set_value(f"{_PREFIX}/max_hold_seconds", round(self._watchdog.max_seconds, 4))
         self._stats.set_value(f"{_PREFIX}/max_hold_cpu_seconds", round(self._watchdog.max_cpu_seconds, 4))
@@ -73,18 +73,18 @@ class WatchdogExtension:
                     "milliseconds": hold.seconds * 1000,
                     "cpu": hold.cpu_seconds * 1000,
                     "wall": hold.wall_seconds * 1000,
-                    **_said(hold.seen, was_kept=hold.cpu_seconds < hold.seconds / 2),
+                    **_words_of(hold.seen, was_kept=hold.cpu_seconds < hold.seconds / 2),
                 },
             )
 
 
-def _hangs(seconds: float, seen: Sight) -> None:
-    """While it does, as it may be for good."""
+def _log_hang(seconds: float, seen: Sight) -> None:
+    """Log a hold before it ends, as it may never end."""
     text = "%(place)s has held the event loop for %(seconds).0f s so far%(beside)s: %(url)s"
-    logger.warning(text, {"seconds": seconds, **_said(seen, was_kept=True)})
+    logger.warning(text, {"seconds": seconds, **_words_of(seen, was_kept=True)})
 
 
-def _said(seen: Sight, *, was_kept: bool) -> dict[str, str]:
-    """`was_kept`: the turn did not have the processor itself most of the time."""
+def _words_of(seen: Sight, *, was_kept: bool) -> dict[str, str]:
+    """Return the values of a log line. `was_kept`: the turn did not have the processor itself most of the time."""
     beside = f", beside {seen.beside} in another thread" if was_kept and seen.beside else ""
     return {"place": seen.place, "url": seen.url or "-", "beside": beside}

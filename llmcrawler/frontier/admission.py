@@ -15,6 +15,8 @@ from llmcrawler.urls import (
     AddressGuard,
     Scope,
     TrapGuard,
+    UrlRefusal,
+    UrlRefusalKind,
     dedup_key,
     normalise_with_route,
     origin_of,
@@ -23,6 +25,8 @@ from llmcrawler.urls import (
 
 _MAX_RECENT_LINKS = 200_000
 _MAX_PATTERNS = 50_000
+# A shorter way to the same url may be found later, or one that is not from outside.
+_MAY_CHANGE = frozenset({UrlRefusalKind.TOO_DEEP, UrlRefusalKind.PRIVATE_HOST})
 
 
 def ungrouped(_link: str, _url: str) -> str:
@@ -63,19 +67,18 @@ class Admission:
             url = normalise_with_route(link)
             if url is None:
                 self._recent.add(link)
-                self.refused["malformed"] += 1
+                self.refused[UrlRefusalKind.MALFORMED] += 1
             elif (key := dedup_key(url)) not in self._recent or key == link:
                 reason = self._reason_to_refuse(url, depth)
                 if reason is None and referer is not None and not url.startswith(home):
                     reason = self._reason_by_address(url, referer)
-                # The same url may be found later at less depth, or on a page of its own host.
-                if reason is None or not reason.startswith(("too deep", "private host")):
+                if reason is None or reason.kind not in _MAY_CHANGE:
                     self._recent.add(link)
                     self._recent.add(key)
                 if reason is None:
                     tasks.append(self._task(url, depth, referer, group_of(link, url)))
                 else:
-                    self.refused[reason.partition(":")[0]] += 1
+                    self.refused[reason.kind] += 1
         return tasks
 
     def recall(self, urls: Iterable[str]) -> None:
@@ -90,11 +93,14 @@ class Admission:
         """
         return [UrlTask(url, urlsplit(url).netloc) for url in urls]
 
-    def _reason_to_refuse(self, url: str, depth: int) -> str | None:
-        return self.scope.reason_to_refuse(url, depth) or self._traps.reason_to_refuse(url)
+    def _reason_to_refuse(self, url: str, depth: int) -> UrlRefusal | None:
+        refusal = self.scope.reason_to_refuse(url, depth)
+        if refusal is None and (trap := self._traps.reason_to_refuse(url)) is not None:
+            refusal = UrlRefusal(UrlRefusalKind.TRAP, trap.removeprefix("trap: "))
+        return refusal
 
-    def _reason_by_address(self, url: str, referer: str) -> str | None:
-        """Refuse links from elsewhere to a private host: scope admits one only as a start, for its own pages."""
+    def _reason_by_address(self, url: str, referer: str) -> UrlRefusal | None:
+        """Scope keeps out all private hosts but those that are starts. Those may be asked by their own pages alone."""
         return None if self._addresses is None else self._addresses.reason_to_refuse(url, referer)
 
     def _task(self, url: str, depth: int, referer: str | None, group: str = "") -> UrlTask:

@@ -6,6 +6,7 @@ are, a few pages have to do until they are judged.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -39,7 +40,7 @@ class Pursuit:
     def __init__(self, goal: Goal, *, max_records: int | None, clock: Callable[[], float]) -> None:
         self.goal = goal
         self.records = 0
-        self.on_news: Callable[[], None] = lambda: None
+        self.news = asyncio.Event()  # set when `reach` or the ranks may have changed; whoever waits for it clears it
         self._max_records = max_records
         self._clock = clock
         self._held: dict[str, _PageUnderWay] = {}
@@ -62,20 +63,20 @@ class Pursuit:
         if held is not None:
             held.is_read = True
             self.goal.note_links(held.group, [task.group for task in found])
-            self.on_news()
+            self.news.set()
 
     def note_verdict(self, url: str, page_type: str | None) -> None:
         held = self._held.get(url)
         if held is not None and not held.is_judged:
             held.is_judged, held.is_wanted = True, page_type in self.goal.page_types
             self.goal.note_verdict(held.group, page_type)
-            self.on_news()
+            self.news.set()
 
     def note_end(self, url: str, page_type: str | None, *, has_record: bool) -> None:
         self.note_verdict(url, page_type)
         self._held.pop(url, None)
         self.records += has_record and page_type in self.goal.page_types
-        self.on_news()
+        self.news.set()
 
     def note_return(self, url: str) -> None:
         """Forget a url that was not fetched after all."""

@@ -10,7 +10,16 @@ from dataclasses import dataclass, replace
 from llmcrawler.frontier.admission import Admission
 from llmcrawler.frontier.protocol import UrlTask
 from llmcrawler.items import Found
-from llmcrawler.urls import AddressGuard, Listed, Scope, TrapGuard, dedup_key, normalise
+from llmcrawler.urls import (
+    AddressGuard,
+    Listed,
+    Scope,
+    TrapGuard,
+    UrlRefusal,
+    UrlRefusalKind,
+    dedup_key,
+    normalise,
+)
 
 # Priorities. Pages that no list has come breadth first, and within a depth new shapes of urls first. Pages that a list
 # has only test the lists, and come after all others; urls that are not read at all come last.
@@ -73,9 +82,11 @@ class MapAdmission(Admission):
         tasks = []
         for entry in entries:
             url = normalise(entry.url) or normalise(entry.url, address)
-            reason = "malformed" if url is None else self._reason_to_refuse_listed(url, address)
-            if url is None or (reason is not None and not reason.startswith("no page")):
-                self.refused[str(reason).partition(":")[0]] += 1
+            reason = None if url is None else self._reason_to_refuse_listed(url, address)
+            if url is None:
+                self.refused[UrlRefusalKind.MALFORMED] += 1
+            elif reason is not None and reason.kind is not UrlRefusalKind.NO_PAGE:
+                self.refused[reason.kind] += 1
             elif self.matches(url):
                 key = hash(dedup_key(url))
                 self._listed.add(key)
@@ -87,7 +98,7 @@ class MapAdmission(Admission):
                 tasks.append(replace(task, rank=rank, found=found))
         return tasks
 
-    def _reason_to_refuse_listed(self, url: str, address: str) -> str | None:
+    def _reason_to_refuse_listed(self, url: str, address: str) -> UrlRefusal | None:
         return self._reason_by_address(url, address) or self.scope.reason_to_refuse(url, 1)
 
     def of_page(self, links: Iterable[str], depth: int, referer: str) -> list[UrlTask]:

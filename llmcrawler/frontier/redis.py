@@ -56,12 +56,13 @@ class RedisFrontier:
         max_pages: int | None = None,
         ack_seconds: float = 0.0,
         make_safe: Callable[[Iterable[str]], Collection[str]] = lambda _urls: (),
+        on_kept: Callable[[Collection[str]], None] = lambda _urls: None,
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.link = link
         self.max_pages = max_pages
-        self.make_safe = make_safe
-        self.on_kept: Callable[[Collection[str]], None] = lambda _urls: None
+        self._make_safe = make_safe
+        self._on_kept = on_kept
         self.lost: list[Lease] = []  # urls that took down their holders: the worker that leases next reports them
         self._lease_seconds = lease_seconds
         self._max_leases = max_leases
@@ -210,14 +211,14 @@ class RedisFrontier:
             self._acking = None
 
     async def _ack_together(self, ended: Sequence[_Ended]) -> None:
-        unsafe = self.make_safe([one.url for one in ended])
+        unsafe = self._make_safe([one.url for one in ended])
         parts = [part for one in ended for part in _ack_parts(one, with_line=one.url in unsafe)]
         # A page is acknowledged only when the links that it has are queued.
         while (answer := await self.link.run(scripts.ACK, self.link.worker, self._added.number, *parts))[1] is None:
             await self._add_again()
         counts, done = answer
         self._note(counts)
-        self.on_kept(unsafe)
+        self._on_kept(unsafe)
         for one, was_held in zip(ended, done, strict=True):
             one.was_held.set_result(bool(was_held))
 

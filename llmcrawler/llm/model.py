@@ -36,10 +36,11 @@ class Model:
         embedded_file: str = "",
         on_progress: Progress = lambda _done, _total: None,
         budget: Budget | None = None,
+        rate: CallRate | None = None,
     ) -> None:
         self.budget = budget or Budget(BudgetLimits(price=price))
         self.usage = Usage(price)
-        self.rate: CallRate | None = None  # to be set before the model is asked, where others share it
+        self._rate = rate
         self._choice = choice
         self._limits = limits
         self._embedded_file = embedded_file
@@ -94,7 +95,7 @@ class Model:
         to, effort = self._choice, self._choice.reasoning_effort
         return LLMClient(
             to.base_url, to.model, to.api_key, limits=self._limits, usage=self.usage, budget=self.budget,
-            reasoning_effort=effort, rate=self.rate,
+            reasoning_effort=effort, rate=self._rate,
         )  # fmt: skip
 
     async def _start_embedded(self) -> LLMClient:

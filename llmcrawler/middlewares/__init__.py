@@ -1,1 +1,1 @@
-"""Scrapy middlewares: what stands between the engine and the network, and around the spider."""
+"""Scrapy middlewares: they stand between the engine and the network, and around the spider."""

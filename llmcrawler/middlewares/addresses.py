@@ -1,4 +1,4 @@
-"""No request of a public crawl to a private host, by its url, by its name, or through a proxy."""
+"""Keeps a public crawl from private hosts, asked for by url, by name, or through a proxy."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import CannotResolveHostError, NotConfigured
 from scrapy.utils.httpobj import urlparse_cached
 
-from llmcrawler.frontier import Lease
-from llmcrawler.middlewares.refusals import RequestRefused
-from llmcrawler.scheduler import LEASE
+from llmcrawler.engine.refusals import RefusalKind, RequestRefused
+from llmcrawler.engine.request_context import context_of
 from llmcrawler.wiring import Crawl, crawl_of
 
-FOUND_AT = "found_at"  # in the meta of a request without a lease: the url of what named it
+_TLS_PROXY = "a proxy that speaks TLS itself (https://...) is not supported: write its address as http://host:port"
 
 
 class AddressMiddleware:
-    """Judges the host as it is written, before anything is done for the request; resolver.py judges what it resolves
-    to.
-    """
+    """Judges a request's host as it is written; the resolver judges the address that it resolves to."""
 
     def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
@@ -35,19 +32,21 @@ class AddressMiddleware:
     def process_request(self, request: Request) -> None:
         refusal = self._crawl.addresses.reason_to_refuse(request.url, source_of(request))
         if refusal is not None:
-            raise RequestRefused("private_address", refusal)
+            raise RequestRefused(RefusalKind.PRIVATE_ADDRESS, refusal)
 
 
 class NameMiddleware(AddressMiddleware):
-    """Stands next to the downloader, where it is known which proxy a request takes, whoever chose that.
+    """Judges the addresses of names that a proxy looks up, where the resolver does not see them.
 
-    A proxy looks names up, where the resolver sees nothing of it. So they are looked up here too. A name that is
-    unknown here passes: where all traffic goes through a proxy, there may be no name service at all.
+    It stands next to the downloader, behind all that may choose a proxy. A name that is unknown here passes: where all
+    traffic goes through a proxy, there may be no name service.
     """
 
     async def process_request(self, request: Request) -> None:  # type: ignore[override]
         host, proxy = urlparse_cached(request).hostname or "", request.meta.get("proxy")
         if proxy:
+            if proxy.lower().startswith("https:"):
+                raise RequestRefused(RefusalKind.PROXY, _TLS_PROXY)
             self._crawl.note_proxy(proxy)
         # The resolver lets the name of a proxy pass. A page may still not lead to the proxy's own machine.
         if not (self._crawl.checks_names if proxy else self._crawl.is_proxy(host)):
@@ -55,23 +54,20 @@ class NameMiddleware(AddressMiddleware):
         for address in await self._crawl.names.addresses(host):
             refusal = self._crawl.addresses.reason_to_refuse_address(address, host)
             if refusal is not None:
-                raise RequestRefused("private_address", refusal)
+                raise RequestRefused(RefusalKind.PRIVATE_ADDRESS, refusal)
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        """A name that the resolver refused is known, so nothing is gained by another try."""
+        """Refuse a request whose name the resolver refused: another try would end the same way."""
         if isinstance(exception, CannotResolveHostError) and not request.meta.get("proxy"):
             refusal = self._crawl.refused_names.get(urlparse_cached(request).hostname or "")
             if refusal is not None:
-                raise RequestRefused("private_address", refusal)
+                raise RequestRefused(RefusalKind.PRIVATE_ADDRESS, refusal)
 
 
 def source_of(request: Request) -> str | None:
-    """The url of the page, list or redirect that leads to a request; None when the user asked for it."""
+    """Return the url of the page, list or redirect that leads to a request; None when the user asked for it."""
     redirected: list[str] = request.meta.get("redirect_urls") or []
     if redirected:
         return redirected[-1]
-    lease: Lease | None = request.meta.get(LEASE)
-    if lease is not None:
-        return lease.task.referer
-    found_at: str | None = request.meta.get(FOUND_AT)
-    return found_at
+    context = context_of(request)
+    return context.found_at if context.lease is None else context.lease.task.referer

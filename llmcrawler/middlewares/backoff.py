@@ -1,4 +1,4 @@
-"""Requests whose host wants to be left alone go back to the scheduler: no place is held, no try is lost."""
+"""Puts requests back into the scheduler when their host has no time: they hold no place there and lose no try."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
 from llmcrawler.downloader import HostRests, PoliteDownloader
-from llmcrawler.middlewares.refusals import RequestRefused
-from llmcrawler.scheduler import NOT_BEFORE_SECONDS
-
-REFUSAL_STATUSES = frozenset({429, 503})
-PUT_BACKS = "put_backs"  # in a request's meta: how many times it was refused and put back
+from llmcrawler.engine.refusals import OVERLOAD_STATUSES, RefusalKind, RequestRefused
+from llmcrawler.engine.request_context import context_of, update_context
 
 # The host rests after a refusal. A page that is refused again and again waits by itself on top of that.
 _PATIENT_FROM, _MAX_PATIENCE_SECONDS = 3, 5.0
@@ -32,25 +29,28 @@ class BackoffMiddleware:
         return cls(crawler, crawler.settings.getint("THROTTLE_PUT_BACKS"))
 
     def process_response(self, request: Request, response: Response) -> Request | Response:
-        if response.status not in REFUSAL_STATUSES or request.meta.get("dont_retry"):
+        if response.status not in OVERLOAD_STATUSES or request.meta.get("dont_retry"):
             return response
-        put_backs = request.meta.get(PUT_BACKS, 0)
+        put_backs = context_of(request).put_backs
         if request.callback is NO_CALLBACK or put_backs >= self._max_put_backs:
             request.meta["dont_retry"] = True
             return response
-        wait_seconds = min(2.0 ** (put_backs + 1 - _PATIENT_FROM), _MAX_PATIENCE_SECONDS)
-        meta = {PUT_BACKS: put_backs + 1, NOT_BEFORE_SECONDS: wait_seconds if put_backs + 1 >= _PATIENT_FROM else 0.0}
+        put_backs += 1
+        is_patient = put_backs >= _PATIENT_FROM
+        wait_seconds = min(2.0 ** (put_backs - _PATIENT_FROM), _MAX_PATIENCE_SECONDS) if is_patient else 0.0
         self._count(f"status/{response.status}")
-        return self._put_back(request, meta)
+        return self._put_back(request, put_backs=put_backs, wait_seconds=wait_seconds)
 
     def process_exception(self, request: Request, exception: Exception) -> Request | None:
         if not isinstance(exception, HostRests) or request.callback is NO_CALLBACK:
             return None
-        return self._put_back(request, {})
+        return self._put_back(request)
 
-    def _put_back(self, request: Request, meta: dict[str, object]) -> Request:
+    def _put_back(self, request: Request, **changes: float) -> Request:
         self._count("count")
-        return request.replace(dont_filter=True, meta={**request.meta, **meta})
+        again = request.replace(dont_filter=True)
+        update_context(again, **changes)
+        return again
 
     def _count(self, name: str) -> None:
         assert self._crawler.stats is not None
@@ -58,7 +58,7 @@ class BackoffMiddleware:
 
 
 class GivenUpMiddleware:
-    """Refuses what is for a host that was given up."""
+    """Refuses requests to a host that was given up."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -74,4 +74,4 @@ class GivenUpMiddleware:
             return
         reason = downloader.given_up.get(downloader.get_slot_key(request))
         if reason is not None:
-            raise RequestRefused("host_down", reason)
+            raise RequestRefused(RefusalKind.HOST_DOWN, reason)

@@ -1,4 +1,4 @@
-"""One line per leased url, whatever happens to its request."""
+"""Sees to it that each leased url gives one item, whatever happens to its request."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
 from scrapy.http import Response
 
+from llmcrawler.engine.compat import process_item
+from llmcrawler.engine.error_pages import error_page
+from llmcrawler.engine.request_context import context_of, response_context, update_context
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import Lease
-from llmcrawler.items import Line, Page, PageError
-from llmcrawler.middlewares.addresses import FOUND_AT
-from llmcrawler.middlewares.backoff import PUT_BACKS
-from llmcrawler.scheduler import LEASE, FrontierScheduler, scheduler_of
+from llmcrawler.items import Line
+from llmcrawler.scheduler import FrontierScheduler, scheduler_of
 
 logger = logging.getLogger(__name__)
 
-_FAILED = "spider_failed"
-
 
 class LeaseMiddleware:
-    """The outermost spider middleware: a leased url leads to its page, if need be to one with an error."""
+    """Gives an item with an error for each leased url that the spider gives none for; it is the outermost one."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -36,27 +35,28 @@ class LeaseMiddleware:
         return middleware
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        lease = _lease_of(response)
+        lease = response_context(response).lease
         has_page = continues = False
         async for output in result:
-            if isinstance(output, Request) and LEASE not in output.meta:  # of a spider of the user's
-                output.meta[FOUND_AT] = response.url
-            has_page = has_page or (isinstance(output, Line) and lease is not None and output.id == lease.url)
-            continues = continues or (isinstance(output, Request) and output.meta.get(LEASE) is lease)
+            if isinstance(output, Request):
+                leased = context_of(output).lease
+                if leased is None:  # of a spider of the user's
+                    update_context(output, found_at=response.url)
+                continues = continues or leased is lease
+            elif isinstance(output, Line):
+                has_page = has_page or (lease is not None and output.id == lease.url)
             yield output
         # Scrapy ends the output quietly after an exception; `process_spider_exception` has given the page then.
         is_open = lease is not None and not has_page and not continues and self._scheduler().holds(lease)
-        if lease is not None and is_open and not response.meta.get(_FAILED):
+        if lease is not None and is_open and not response_context(response).has_failed_in_spider:
             yield self._line(lease, "no_page", "the spider gave no page for this response", response)
 
     def process_spider_exception(self, response: Response, exception: Exception) -> Iterable[Any] | None:
-        lease = _lease_of(response)
-        if lease is None or not self._scheduler().holds(lease):
+        lease = response_context(response).lease
+        if lease is None or response.request is None or not self._scheduler().holds(lease):
             return None
-        response.meta[_FAILED] = True
-        if isinstance(
-            exception, StorageFailed
-        ):  # the crawl is being closed, and says why; the page is for its next run
+        update_context(response.request, has_failed_in_spider=True)
+        if isinstance(exception, StorageFailed):  # the crawl is being closed, and the page is for its next run
             return []
         logger.error("Error in the spider on %s", response.url, exc_info=exception)
         assert self._crawler.stats is not None
@@ -64,13 +64,11 @@ class LeaseMiddleware:
         return [self._line(lease, "internal", f"{type(exception).__name__}: {exception}", response)]
 
     def spider_idle(self) -> None:
-        """A lease that nobody holds when all is quiet is an orphan: its request was dropped without a word."""
+        """Give an item for each lease that is out when all is quiet: some component dropped its request silently."""
         orphans = self._scheduler().held_leases()
-        assert self._crawler.engine is not None
         for lease in orphans:
-            self._crawler.engine.scraper._start_itemproc_nowait(
-                self._line(lease, "dropped", "the request was dropped on its way; see the log")
-            )
+            line = self._line(lease, "dropped", "the request was dropped on its way; see the log")
+            process_item(self._crawler, line)
         if orphans:
             raise DontCloseSpider
 
@@ -83,19 +81,3 @@ class LeaseMiddleware:
 
     def _scheduler(self) -> FrontierScheduler:
         return scheduler_of(self._crawler)
-
-
-def error_page(
-    lease: Lease, kind: str, message: str, response: Response | None = None, request: Request | None = None
-) -> Page:
-    """The line of a url that gave no content."""
-    tried = request or (response.request if response is not None else None)
-    attempts = 1 if tried is None else 1 + tried.meta.get("retry_times", 0) + tried.meta.get(PUT_BACKS, 0)
-    page = lease.task.page()
-    page.status = response.status if response is not None else None
-    page.error = PageError("fetch", kind, message, attempts)
-    return page
-
-
-def _lease_of(response: Response) -> Lease | None:
-    return response.meta.get(LEASE) if response.request is not None else None

@@ -1,4 +1,4 @@
-"""A proxy for each request; another one when that is banned or dead."""
+"""Gives each request a proxy, and another one when that is banned or dead."""
 
 from __future__ import annotations
 
@@ -15,20 +15,16 @@ from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
 
+from llmcrawler.engine.compat import close_spider_soon, is_closing
+from llmcrawler.engine.compat.components import ENVIRONMENT_PROXY_KEYS, ENVIRONMENT_PROXY_SCHEME
+from llmcrawler.engine.refusals import RefusalKind, RequestRefused
+from llmcrawler.engine.request_context import context_of, update_context
 from llmcrawler.errors import ConfigError, NoProxy
-from llmcrawler.middlewares.refusals import RequestRefused
 from llmcrawler.proxies import ProxyPool, Taken, parse_country
 from llmcrawler.wiring import Crawl, crawl_of
 
 logger = logging.getLogger(__name__)
 
-_closings: set[asyncio.Task[None]] = set()  # a task that nobody holds may be collected before it ends
-
-LABEL = "proxy_label"  # meta: which proxy brought the response
-TRIED = "proxies_tried"  # meta: labels of those that failed, in order
-SUSPECTS = "proxies_suspected"  # meta: those that may be banned; a subset
-_IN_USE = "_proxy_in_use"
-_OWN_TIMEOUT = "_timeout_without_proxy"
 _LOOK_SECONDS = 0.25  # between two looks at whether a proxy has rested
 _CERTAIN = (exceptions.DownloadConnectionRefusedError, exceptions.CannotResolveHostError, ConnectError)
 _GATEWAY = (502, 504)
@@ -36,8 +32,8 @@ _TUNNEL_STATUS = re.compile(r"'status': (\d{3})")
 
 
 class ProxyMiddleware:
-    """Stands next to the downloader. Credentials are on the request only while it is on its way: no cache, no copy of
-    the request and no line of the log ever sees them.
+    """Puts a proxy's address and credentials on a request while it is being downloaded, and takes them off again, so
+    that no cache, no copy of the request and no log line has them.
 
     A request with a `proxy` of its own in its meta goes through that one, as always in Scrapy.
     """
@@ -59,19 +55,21 @@ class ProxyMiddleware:
 
     async def process_request(self, request: Request) -> None:
         meta, url = request.meta, urlparse_cached(request)
-        if url.scheme not in ("http", "https") or ("proxy" in meta and not meta.get("_scheme_proxy")):
+        if url.scheme not in ("http", "https") or ("proxy" in meta and not meta.get(ENVIRONMENT_PROXY_SCHEME)):
             return
         taken = await self._take(request)
         request.headers.pop(b"Proxy-Authorization", None)
-        for name in ("_scheme_proxy", "_auth_proxy"):  # Scrapy's, from the environment
+        for name in ENVIRONMENT_PROXY_KEYS:
             meta.pop(name, None)
         meta["proxy"] = taken.proxy.address
         if taken.proxy.authorization is not None:
             request.headers[b"Proxy-Authorization"] = taken.proxy.authorization
-        meta[LABEL] = meta[_IN_USE] = taken.label
         timeout = meta.get("download_timeout")
-        if not self._pool.is_proven(taken.label) and self._trial_seconds and timeout and timeout > self._trial_seconds:
-            meta[_OWN_TIMEOUT], meta["download_timeout"] = timeout, self._trial_seconds
+        is_trial = not self._pool.is_proven(taken.label) and self._trial_seconds
+        own_timeout = timeout if is_trial and timeout and timeout > self._trial_seconds else None
+        if own_timeout is not None:
+            meta["download_timeout"] = self._trial_seconds
+        update_context(request, proxy=taken.label, busy_proxy=taken.label, own_timeout_seconds=own_timeout)
 
     def process_response(self, request: Request, response: Response) -> Response | Request:
         label = self._release(request)
@@ -110,15 +108,17 @@ class ProxyMiddleware:
         stats.set_value("llmcrawler/proxies/accounts", self._pool.accounts())
 
     def _release(self, request: Request) -> str | None:
-        """Take the proxy off the request. None when it had none of ours."""
-        label: str | None = request.meta.pop(_IN_USE, None)
-        if label is not None:
-            self._pool.give_back(label)
-            request.meta.pop("proxy", None)
-            request.headers.pop(b"Proxy-Authorization", None)
-            if _OWN_TIMEOUT in request.meta:
-                request.meta["download_timeout"] = request.meta.pop(_OWN_TIMEOUT)
-        return label
+        """Take the proxy off the request, and return its label; None when it had none of the pool."""
+        context = context_of(request)
+        if context.busy_proxy is None:
+            return None
+        self._pool.give_back(context.busy_proxy)
+        request.meta.pop("proxy", None)
+        request.headers.pop(b"Proxy-Authorization", None)
+        if context.own_timeout_seconds is not None:
+            request.meta["download_timeout"] = context.own_timeout_seconds
+        update_context(request, busy_proxy=None, own_timeout_seconds=None)
+        return context.busy_proxy
 
     async def _take(self, request: Request) -> Taken:
         sticky = request.meta.get("proxy_sticky", self._pool.rules.sticky)
@@ -127,16 +127,16 @@ class ProxyMiddleware:
             countries = _countries(request)
             await self._pool.open()
             while True:
-                taken = self._pool.take(request.meta.get(TRIED, ()), countries, session)
+                taken = self._pool.take(context_of(request).tried_proxies, countries, session)
                 if taken is not None:
                     return taken
-                if _is_closing(self._crawler):
-                    raise RequestRefused("no_proxy", "the crawl ended while all proxies cooled down")
+                if is_closing(self._crawler):
+                    raise RequestRefused(RefusalKind.NO_PROXY, "the crawl ended while all proxies cooled down")
                 await asyncio.sleep(min(_LOOK_SECONDS, self._pool.seconds_to_wait(countries)))
         except NoProxy as error:
             raise _given_up(self._crawler, error) from None
         except ConfigError as error:
-            raise RequestRefused("no_proxy", f"proxy_country: {error}") from None
+            raise RequestRefused(RefusalKind.NO_PROXY, f"proxy_country: {error}") from None
 
     def _failed(self, request: Request, label: str, kind: str) -> Request:
         self._pool.fail(label, kind)
@@ -152,21 +152,21 @@ class ProxyMiddleware:
         again = switched(self._crawler, request, label, "banned" if is_ban else "no tunnel", reason)
         if again is None:
             # Scrapy's own error repeats what the proxy said, which may be anything.
-            raise RequestRefused("proxy", f"the last proxy asked, {label}, gave {reason}")
+            raise RequestRefused(RefusalKind.PROXY, f"the last proxy asked, {label}, gave {reason}")
         return again
 
 
 def switched(crawler: Crawler, request: Request, label: str, kind: str, reason: str) -> Request | None:
-    """The request for another proxy; None when the page is to be believed."""
+    """Return the request for another proxy; None when the answer is to be believed."""
     pool = crawl_of(crawler).proxies
     assert pool is not None
-    suspects = request.meta.get(SUSPECTS, ())
-    request.meta[SUSPECTS] = [*suspects, label]
+    suspects = context_of(request).suspects
+    update_context(request, suspects=(*suspects, label))
     return _again(crawler, request, label, reason) if pool.suspect(label, kind, suspects) else None
 
 
 def _again(crawler: Crawler, request: Request, label: str, reason: str) -> Request:
-    """Not a retry: the page is not to blame, so it does not count for RETRY_TIMES."""
+    """Return the request for another proxy. It is no retry: the page is not to blame, so RETRY_TIMES stays as it is."""
     logger.debug("Another proxy for %s: %s gave %s", request, label, reason)
     pool = crawl_of(crawler).proxies
     assert pool is not None
@@ -179,25 +179,16 @@ def _again(crawler: Crawler, request: Request, label: str, reason: str) -> Reque
     crawler.stats.inc_value("llmcrawler/proxies/switches")
     again = request.copy()
     again.dont_filter = True
-    again.meta.pop(LABEL, None)
-    again.meta[TRIED] = [*request.meta.get(TRIED, ()), label]
+    update_context(again, proxy=None, tried_proxies=(*context_of(request).tried_proxies, label))
     return again
 
 
 def _given_up(crawler: Crawler, error: NoProxy) -> RequestRefused:
-    """The error of the request. When it would be that of every other, too, the crawl ends."""
-    if error.is_final and not _is_closing(crawler):
+    """Return the error of a request that gets no proxy, and end the crawl when no other request would get one."""
+    if error.is_final and not is_closing(crawler):
         logger.error("The crawl ends: %s", error)
-        assert crawler.engine is not None
-        closing = asyncio.ensure_future(crawler.engine.close_spider_async(reason="no_proxy"))
-        _closings.add(closing)
-        closing.add_done_callback(_closings.discard)
-    return RequestRefused("no_proxy", str(error))
-
-
-def _is_closing(crawler: Crawler) -> bool:
-    engine = crawler.engine
-    return engine is None or not engine.running or engine._slot is None or engine._slot.closing is not None
+        close_spider_soon(crawler, "no_proxy")
+    return RequestRefused(RefusalKind.NO_PROXY, str(error))
 
 
 def _countries(request: Request) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""robots.txt by RFC 9309, as Scrapy asks for it: the value of ROBOTSTXT_PARSER."""
+"""Reads robots.txt by RFC 9309 for Scrapy: the value of ROBOTSTXT_PARSER."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from llmcrawler.robots import Robots, parse_robots, product_token
 
 
 class GroupRobotParser(RobotParser):
-    """Answers for the crawl's own name, from ROBOTSTXT_USER_AGENT or USER_AGENT: rules for others are not kept, so the
-    agent that Scrapy names with each question is not looked at.
+    """Has the rules for the crawl's own name (ROBOTSTXT_USER_AGENT, USER_AGENT), and ignores the agent that Scrapy
+    names with each question.
     """
 
     def __init__(self, robots: Robots) -> None:
@@ -28,7 +28,7 @@ class GroupRobotParser(RobotParser):
         return self.robots.allows(to_unicode(url))
 
     def crawl_delay(self, user_agent: str | bytes) -> float | None:  # noqa: ARG002 (Scrapy's)
-        """The longest gap between two requests that the file asks for: Crawl-delay or Request-rate, in seconds."""
+        """Return the longest gap in seconds between requests that the file asks for (Crawl-delay, Request-rate)."""
         return self.robots.gap_seconds
 
     @property

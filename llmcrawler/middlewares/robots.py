@@ -1,4 +1,4 @@
-"""robots.txt, from the first request on."""
+"""Obeys robots.txt from the first request on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from functools import partial
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import DownloadCancelledError, IgnoreRequest
 from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
@@ -18,8 +17,8 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import build_from_crawler
 
 from llmcrawler.downloader import HostRests
-from llmcrawler.middlewares.backoff import REFUSAL_STATUSES
-from llmcrawler.middlewares.refusals import RequestRefused
+from llmcrawler.engine.compat.components import RobotsBase
+from llmcrawler.engine.refusals import OVERLOAD_STATUSES, RefusalKind, RequestRefused
 from llmcrawler.robots import MAX_BYTES
 from llmcrawler.wiring import crawl_of
 
@@ -37,8 +36,8 @@ _FORBIDS_ALL = b"User-agent: *\nDisallow: /"
 logger = logging.getLogger(__name__)
 
 
-class RobotsMiddleware(RobotsTxtMiddleware):
-    """Scrapy's, with every request of a host waiting for its robots.txt.
+class RobotsMiddleware(RobotsBase):
+    """Scrapy's middleware, with every request of a host waiting for its robots.txt.
 
     In Scrapy 2.19 all but the first two waiters of a host get None for the parser and pass: they share a Deferred,
     whose result the first callback takes away. Here they share a task, shielded as a cancelled waiter would cancel it.
@@ -61,7 +60,7 @@ class RobotsMiddleware(RobotsTxtMiddleware):
         return await asyncio.shield(self._fetches[netloc])
 
     async def _fetch(self, request: Request, netloc: str) -> RobotParser:
-        """Nothing is forbidden when there is no robots.txt to be had: the pages will show what is wrong."""
+        """Return the parser of a host's robots.txt. One that cannot be had forbids nothing: the pages will show why."""
         url = f"{urlparse_cached(request).scheme}://{netloc}/robots.txt"
         assert self.crawler.engine is not None
         try:
@@ -69,8 +68,8 @@ class RobotsMiddleware(RobotsTxtMiddleware):
                 Request(url, priority=self.DOWNLOAD_PRIORITY, meta=dict(_META), callback=NO_CALLBACK)
             )
             self._check_refusal(response, netloc)
-            self._stats.inc_value("robotstxt/response_count")
-            self._stats.inc_value(f"robotstxt/response_status_count/{response.status}")
+            self.stats.inc_value("robotstxt/response_count")
+            self.stats.inc_value(f"robotstxt/response_status_count/{response.status}")
             parser = await self._parse(response.body)
             await self.crawler.signals.send_catch_log_async(
                 signal=signals.robots_parsed, robotparser=parser, request=request
@@ -80,27 +79,27 @@ class RobotsMiddleware(RobotsTxtMiddleware):
         except Exception as error:  # noqa: BLE001 (whatever a download may raise)
             parser = await self._without_file(url, error)
         finally:
-            self._stats.inc_value("robotstxt/request_count")
+            self.stats.inc_value("robotstxt/request_count")
         self._kept.keep(netloc, parser, getattr(parser, "size_bytes", MAX_BYTES))
         return parser
 
     async def _parse(self, body: bytes) -> RobotParser:
-        parse = partial(build_from_crawler, self._parserimpl, self.crawler, body)
+        parse = partial(build_from_crawler, self.parser_class, self.crawler, body)
         parser: RobotParser = parse() if len(body) <= _INLINE_BYTES else await asyncio.to_thread(parse)
         return parser
 
     async def _without_file(self, url: str, error: Exception) -> RobotParser:
-        """Too long a file, such as one that unpacks to gigabytes, is there, and forbids what nobody can read."""
+        """Return the parser in place of a file that cannot be read. One that is too long is there, and forbids all."""
         if not isinstance(error, IgnoreRequest):
-            self._stats.inc_value(f"robotstxt/exception_count/{type(error)}")
+            self.stats.inc_value(f"robotstxt/exception_count/{type(error)}")
         is_too_long = "MAXSIZE" in str(error) or isinstance(error, DownloadCancelledError)
         means = "everything is forbidden" if is_too_long else "nothing is forbidden"
         logger.warning("%s cannot be had, so %s: %s", url, means, error)
         return await self._parse(_FORBIDS_ALL if is_too_long else b"")
 
     def _check_refusal(self, response: Response, netloc: str) -> None:
-        """A host that has no time now has no time for its pages either: they wait, some times."""
-        if response.status in REFUSAL_STATUSES and self._refusals[netloc] < _MAX_REFUSALS:
+        """Raise HostRests for a host that has no time now, a few times: it has none for its pages either."""
+        if response.status in OVERLOAD_STATUSES and self._refusals[netloc] < _MAX_REFUSALS:
             self._refusals[netloc] += 1
             raise HostRests(f"{netloc} answers {response.status} for its robots.txt")
 
@@ -108,4 +107,4 @@ class RobotsMiddleware(RobotsTxtMiddleware):
         try:
             super().process_request_2(rp, request)
         except IgnoreRequest:
-            raise RequestRefused("robots", "robots.txt forbids it") from None
+            raise RequestRefused(RefusalKind.ROBOTS, "robots.txt forbids it") from None

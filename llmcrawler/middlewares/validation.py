@@ -1,4 +1,4 @@
-"""Whether a response is the page that was asked for: captcha pages, and the user's own `validate_response`."""
+"""Refuses responses that are not the page: captchas, and what the user's own `validate_response` refuses."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from scrapy.http import Response, TextResponse
 from scrapy.http.request import NO_CALLBACK
 
 from llmcrawler.configuration import load_validator
+from llmcrawler.engine.refusals import RefusalKind, RequestRefused
+from llmcrawler.engine.request_context import context_of
+from llmcrawler.engine.response_text import page_text
 from llmcrawler.errors import NotThePage
-from llmcrawler.middlewares.encodings import page_text
-from llmcrawler.middlewares.proxies import LABEL, SUSPECTS, switched
-from llmcrawler.middlewares.refusals import RequestRefused
+from llmcrawler.middlewares.proxies import switched
 from llmcrawler.wiring import Crawl, crawl_of
 
 _INLINE_BYTES = 64 * 1024  # what takes some milliseconds
@@ -27,12 +28,12 @@ Validator = Callable[[Response], Any]
 
 
 class ValidatorBroke(Exception):
-    """A user's validate_response has a fault of its own: an error of kind `internal`."""
+    """Raised for a user's validate_response that has a fault of its own; the page's error is of kind `internal`."""
 
 
 class ValidationMiddleware:
-    """What is not the page counts as a ban of its proxy. Without proxies it is fetched again, RETRY_TIMES times. When
-    the page never comes, that is an error of kind `validation`.
+    """Asks again for a response that is not the page: through another proxy, as it counts as a ban, or without proxies
+    RETRY_TIMES times. A page that never comes has an error of kind `validation`.
     """
 
     def __init__(self, crawler: Crawler, crawl: Crawl, validators: Sequence[Validator]) -> None:
@@ -50,18 +51,18 @@ class ValidationMiddleware:
         return cls(crawler, crawl, validators)
 
     async def process_response(self, request: Request, response: Response) -> Response | Request:
-        label = None if "cached" in response.flags else request.meta.get(LABEL)
+        label = None if "cached" in response.flags else context_of(request).proxy
         reason = await self._reason(request, response)
         if reason is None:
             if label is not None and self._crawl.proxies is not None and self._is_an_answer(response.status):
-                suspects = request.meta.get(SUSPECTS, ())
+                suspects = context_of(request).suspects
                 self._crawl.proxies.succeed(label, suspects, is_page=self._is_page(request))
             return response
         assert self._crawler.stats is not None
         self._crawler.stats.inc_value("llmcrawler/not_the_page")
         again = self._again(request, label, reason)
         if again is None:
-            raise RequestRefused("validation", f"not the page: {reason}")
+            raise RequestRefused(RefusalKind.VALIDATION, f"not the page: {reason}")
         return again
 
     async def _reason(self, request: Request, response: Response) -> str | None:
@@ -89,8 +90,11 @@ class ValidationMiddleware:
         return await asyncio.to_thread(lambda: bans.of_text(page_text(response)))
 
     def _is_page(self, request: Request) -> bool:
-        """Neither robots.txt nor a sitemap is one; a spider that uses no frontier may have its pages without leases."""
-        if "lease" in request.meta:
+        """Return whether a request is for a page, and not for robots.txt or a sitemap.
+
+        A spider without a frontier has pages without leases.
+        """
+        if context_of(request).lease is not None:
             return True
         return not hasattr(self._crawler.spider, "request_of") and request.callback is not NO_CALLBACK
 
@@ -105,5 +109,5 @@ class ValidationMiddleware:
         return again
 
     def _is_an_answer(self, status: int) -> bool:
-        """Of the site, and not of a proxy or a site in trouble."""
+        """Return whether a status is of a working site, and not of a proxy or of a site in trouble."""
         return status < 500 and status != 429 and self._crawl.bans.of_status(status) is None

@@ -5,26 +5,41 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Self
+
+from scrapy.crawler import Crawler
 
 from llmcrawler.content import content_hash, main_text
+from llmcrawler.crawl.context import crawl_of
+from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.items import Page, PageError, TextBlock
-from llmcrawler.pipelines.stage import Stage
+from llmcrawler.pipelines.stage import Stage, StageRules
 
 _LONG_BLOCKS = 2_000
 _LONG_CHARS = 200_000
 
 
 def is_long(blocks: Sequence[TextBlock]) -> bool:
-    """Whether the page's text is more than some milliseconds of work."""
+    """Return whether the page's text is more than some milliseconds of work."""
     return len(blocks) > _LONG_BLOCKS or sum(len(block.markdown) for block in blocks) > _LONG_CHARS
 
 
 class ContentPipeline(Stage):
+    """Takes the text, its hash, the title and the language from what was read of the page."""
+
     name = "content"
+
+    def __init__(self, rules: StageRules, sites: SiteRegistry) -> None:
+        super().__init__(rules)
+        self._sites = sites
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(StageRules.from_crawler(crawler), crawl_of(crawler).understanding.sites)
 
     async def run(self, page: Page) -> PageError | None:
         assert page.content is not None
-        boilerplate = self._crawl.site_of(page.url).boilerplate
+        boilerplate = self._sites.of(page.url).boilerplate
         boilerplate.observe(page.content.blocks)
         if is_long(page.content.blocks):
             page.text = await asyncio.to_thread(main_text, page.content.blocks, boilerplate)
@@ -39,5 +54,5 @@ class ContentPipeline(Stage):
         return None
 
     async def restore(self, page: Page) -> None:
-        """It is quickly done, and the later stages need it."""
+        """Run again: it is quickly done, and the later stages need it."""
         await self.run(page)

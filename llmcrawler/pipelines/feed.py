@@ -1,4 +1,4 @@
-"""The last stage: what the feed shows of a page, and what the stats count of it."""
+"""The last pipeline: it leaves of an item what the feed shows, and counts it in the stats."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from llmcrawler.reporting import count_line
 
 
 class FeedPipeline:
+    """Takes out of an item what the feed does not show, and counts it. `with_text`: the feed has the main text."""
+
     def __init__(self, stats: StatsCollector, with_text: bool) -> None:
         self._stats = stats
         self._with_text = with_text
@@ -37,18 +39,16 @@ class FeedPipeline:
 
     def _count(self, page: Page) -> None:
         self._stats.inc_value("llmcrawler/pages")
-        if page.page_type is not None:
-            self._stats.inc_value(f"llmcrawler/page_types/{page.page_type}")
-        if page.decided_by is not None:
-            self._stats.inc_value(f"llmcrawler/decided_by/{page.decided_by}")
-        if page.change is not None:
-            self._stats.inc_value(f"llmcrawler/changes/{page.change}")
+        counted = {"page_types": page.page_type, "decided_by": page.decided_by, "changes": page.change}
+        for name, value in counted.items():
+            if value is not None:
+                self._stats.inc_value(f"llmcrawler/{name}/{value}")
         if page.error is not None:
             self._stats.inc_value(f"llmcrawler/errors/{page.error.stage}/{page.error.kind}")
 
 
 def _clean_fields(item: Line | Template) -> None:
-    """Half a surrogate pair, of an escape in a page's JSON-LD say, would cost the item its line in a feed."""
+    """Replace what is no UTF-8: half a surrogate pair, from an escape in JSON-LD say, would cost the item its line."""
     for name in _FIELDS[type(item)]:
         value = getattr(item, name)
         if isinstance(value, PageError):

@@ -13,16 +13,13 @@ from scrapy.exceptions import NotConfigured
 from llmcrawler.configuration import load_stages
 from llmcrawler.feeds import clean
 from llmcrawler.items import Page, PageError, StageRun
-from llmcrawler.pipelines.stage import Stage
-from llmcrawler.wiring import Crawl, crawl_of
-
-OwnStage = Callable[[Page], Awaitable[Any]]
+from llmcrawler.pipelines.stage import Stage, StageRules
 
 RUNNING = "running"  # the status of a stage that a process left behind when it died
 
 
 class OwnStages:
-    """Runs them one after the other. What a function returns stands in the page's `results` under its name."""
+    """Runs the user's stages in their order. What a function returns stands in the page's `results` under its name."""
 
     def __init__(self, stages: list[Stage]) -> None:
         self._stages = stages
@@ -32,8 +29,8 @@ class OwnStages:
         functions = load_stages(crawler.settings)
         if not functions:
             raise NotConfigured
-        crawl = crawl_of(crawler)
-        return cls([_OneOwnStage(crawler, crawl, name, function) for name, function in functions.items()])
+        rules, max_deaths = StageRules.from_crawler(crawler), crawler.settings.getint("MAX_LEASES")
+        return cls([OwnStage(rules, name, function, max_deaths) for name, function in functions.items()])
 
     async def process_item(self, item: Any) -> Any:
         for stage in self._stages:
@@ -41,23 +38,27 @@ class OwnStages:
         return item
 
 
-class _OneOwnStage(Stage):
+class OwnStage(Stage):
+    """Runs a function on each page, but not on one on which the crawl has died `max_deaths` times."""
+
     costly_seconds = 0.0  # who knows what it did outside
 
-    def __init__(self, crawler: Crawler, crawl: Crawl, name: str, function: OwnStage) -> None:
-        super().__init__(crawler, crawl)
+    def __init__(
+        self, rules: StageRules, name: str, function: Callable[[Page], Awaitable[Any]], max_deaths: int
+    ) -> None:
+        super().__init__(rules)
         self.name = name
         self._function = function
-        self._max_deaths = crawler.settings.getint("MAX_LEASES")
+        self._max_deaths = max_deaths
 
     async def run(self, page: Page) -> PageError | None:
-        if self._crawl.ledger is not None:
+        if self._rules.ledger is not None:
             earlier = page.stages.get(self.name)
             deaths = earlier.attempts if earlier is not None and earlier.status == RUNNING else 0
             if deaths >= self._max_deaths:
                 return PageError(self.name, "lost", f"the crawl was taken down {deaths} times while it ran", deaths)
             run = StageRun(RUNNING, None, deaths + 1, time.time(), 0.0)
-            await self._crawl.ledger.keep_stage(page.id, self.name, run)
+            await self._rules.ledger.keep_stage(page.id, self.name, run)
         try:
             result = await self._function(page)
         finally:  # it may have put anything there, and the page is to have its line

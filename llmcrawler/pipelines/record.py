@@ -2,36 +2,54 @@
 
 from __future__ import annotations
 
-from functools import partial
+from typing import TYPE_CHECKING, Self
 
 from scrapy.crawler import Crawler
 
-from llmcrawler.extraction import RecordQuestion
+from llmcrawler.crawl.context import crawl_of
+from llmcrawler.crawl.site_registry import SiteRegistry
+from llmcrawler.extraction import RecordQuestion, Records, RecordTypes
 from llmcrawler.items import Page, PageError
-from llmcrawler.pipelines.leading import answer_for_another, led
-from llmcrawler.pipelines.stage import Stage
-from llmcrawler.wiring import Crawl
+from llmcrawler.pipelines.site_stage import SiteStage
+from llmcrawler.pipelines.stage import StageRules
+
+if TYPE_CHECKING:
+    from llmcrawler.crew import Crew
 
 
-class RecordPipeline(Stage):
-    """A page may wait here until its template has been learned; other pages go on."""
+class RecordPipeline(SiteStage):
+    """A page may wait here until its template has been learned; other pages go on. Only pages of `record_types` have
+    records.
+    """
 
     name = "record"
+
+    def __init__(
+        self,
+        rules: StageRules,
+        sites: SiteRegistry,
+        records: Records,
+        record_types: RecordTypes,
+        session: Crew | None = None,
+    ) -> None:
+        super().__init__(rules, sites, session)
+        self._records = records
+        self._record_types = record_types
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        crawl, rules = crawl_of(crawler), StageRules.from_crawler(crawler)
+        return cls(
+            rules, crawl.understanding.sites, crawl.understanding.records, crawl.record_types, crawl.backend.session
+        )
 
     def applies(self, page: Page) -> bool:
         return page.html is not None and page.page_type is not None and page.template is not None
 
-    def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
-        super().__init__(crawler, crawl)
-        if crawl.crew is not None:
-            crawl.crew.desk.handlers[self.name] = partial(answer_for_another, self._extract)
-
     async def run(self, page: Page) -> PageError | None:
-        if page.page_type not in self._crawl.record_types:
-            return None
-        return await led(self._crawl, page, self.name, self._extract)
+        return await super().run(page) if page.page_type in self._record_types else None
 
-    async def _extract(self, page: Page) -> PageError | None:
+    async def run_here(self, page: Page) -> PageError | None:
         assert page.content is not None
         assert page.page_type is not None
         assert page.template is not None
@@ -41,13 +59,13 @@ class RecordPipeline(Stage):
             lang=page.lang or "",
             html=page.html or "",
             features=page.content.features,
-            site=self._crawl.site_of(page.url).name,
+            site=self._sites.of(page.url).name,
             template=page.template,
             page_type=page.page_type,
             id=page.id,
             is_sure=page.decided_by != "template",
         )
-        answer = await self._crawl.records.record_of(question)
+        answer = await self._records.record_of(question)
         page.record = answer.record
         if answer.home is not None:
             page.template, page.page_type = answer.home.template, answer.home.page_type

@@ -1,62 +1,96 @@
-"""The stages of a plan: what a page is as far as that is free, and what a model would be shown of it."""
+"""The stages of a plan: they classify a page as far as that is free, and count what a model would be shown of it."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any, Self
 
 from scrapy.crawler import Crawler
 
-from llmcrawler.classification import STRUCTURED_DATA, Rules, describe_page, tokens_of
-from llmcrawler.configuration import page_types_of, record_types_of
-from llmcrawler.extraction import PageBlocks, shown_blocks
+from llmcrawler.classification import STRUCTURED_DATA, Classifier, Rules, describe_page, tokens_of
+from llmcrawler.configuration import page_types_of
+from llmcrawler.crawl.context import crawl_of
+from llmcrawler.crawl.site_registry import SiteRegistry
+from llmcrawler.extraction import PageBlocks, RecordTypes, shown_blocks
 from llmcrawler.items import Page, PageError
 from llmcrawler.llm import estimate_tokens
 from llmcrawler.pipelines.classify import ClassifyPipeline
+from llmcrawler.pipelines.stage import StageRules
 from llmcrawler.planning import SampledPage
-from llmcrawler.sampling import Sampler, sampler_of
+from llmcrawler.sampling import Sampler
 from llmcrawler.urls import url_pattern
-from llmcrawler.wiring import Crawl
 
 
 class SampledLinks:
-    """Before the content stage, which leaves nothing of them."""
+    """Keeps the links of each page, before the content stage drops them."""
 
     def __init__(self, sampler: Sampler) -> None:
         self._sampler = sampler
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(sampler_of(crawler))
+        sampler = crawl_of(crawler).sampler
+        assert sampler is not None
+        return cls(sampler)
 
     def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and item.content is not None:
-            self._sampler.note_links(item.url, (link.url for link in item.content.links))
+            self._sampler.add_links(item.url, (link.url for link in item.content.links))
         return item
 
 
 class SamplingPipeline(ClassifyPipeline):
-    def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
-        super().__init__(crawler, crawl)
-        self._sampler = sampler_of(crawler)
-        self._record_types = record_types_of(crawler.settings, crawl.options)
-        self._rules = Rules(page_types_of(crawl.options))
-        self._budget_tokens = crawler.settings.getint("RECORD_SAMPLE_TOKENS")
+    """Classifies without a model, and counts the tokens that one would be shown. Nothing is learned that is worth a
+    line.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the parts that it brings together
+        self,
+        rules: StageRules,
+        sites: SiteRegistry,
+        classifier: Classifier,
+        sampler: Sampler,
+        record_types: RecordTypes,
+        cues: Rules,
+        budget_tokens: int,
+        close: Callable[[], Awaitable[None]],
+    ) -> None:
+        super().__init__(rules, sites, classifier, close=close)
+        self._sampler = sampler
+        self._record_types = record_types
+        self._cues = cues
+        self._budget_tokens = budget_tokens
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        crawl = crawl_of(crawler)
+        assert crawl.sampler is not None
+        return cls(
+            StageRules.from_crawler(crawler),
+            crawl.understanding.sites,
+            crawl.understanding.classifier,
+            crawl.sampler,
+            crawl.record_types,
+            Rules(page_types_of(crawl.options)),
+            crawler.settings.getint("RECORD_SAMPLE_TOKENS"),
+            crawl.close,
+        )
 
     async def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and item.content is None:
             kind = item.error.kind if item.error is not None else "content"
-            self._sampler.note_page(SampledPage(item.url, url_pattern(item.url), error=kind), item.final_url)
+            self._sampler.add_page(SampledPage(item.url, url_pattern(item.url), error=kind), item.final_url)
         return await super().process_item(item)
 
     async def run(self, page: Page) -> PageError | None:
         assert page.content is not None
         question, assigned = await self._place(page)
-        verdict = await self._crawl.classifier.classify(question)
+        verdict = await self._classifier.classify(question)
         is_item = verdict.page_type in self._record_types
-        item_type = verdict.page_type if is_item else self._rules.likeliest(question, self._record_types)
+        item_type = verdict.page_type if is_item else self._cues.likeliest(question, self._record_types)
         sampled = SampledPage(
             url=page.url,
             pattern=url_pattern(page.url),
@@ -69,18 +103,14 @@ class SamplingPipeline(ClassifyPipeline):
             block_tokens=await self._block_tokens(page, item_type),
             latency_seconds=page.latency_seconds or 0.0,
         )
-        grouper = self._crawl.site_of(page.url).grouper
-        self._sampler.note_page(sampled, page.final_url, grouper, page.content.features)
+        grouper = self._sites.of(page.url).grouper
+        self._sampler.add_page(sampled, page.final_url, grouper, page.content.features)
         return None
 
     async def _block_tokens(self, page: Page, page_type: str | None) -> int:
         if page.html is None or page_type is None:
             return 0
         return await asyncio.to_thread(_block_tokens, page.html, page.url, self._budget_tokens)
-
-    async def close_spider(self) -> None:
-        """Nothing was learned that is worth a line."""
-        await self._crawl.close()
 
 
 def _block_tokens(html: str, url: str, budget_tokens: int) -> int:

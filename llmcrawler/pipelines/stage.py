@@ -6,16 +6,19 @@ import asyncio
 import logging
 import time
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
+from scrapy.statscollectors import StatsCollector
 
+from llmcrawler.crawl.context import crawl_of
 from llmcrawler.errors import StorageFailed, WorkGivenBack
 from llmcrawler.feeds import clean_text
 from llmcrawler.items import Page, PageError, StageRun
-from llmcrawler.wiring import Crawl, crawl_of
+from llmcrawler.storage import Ledger
 
 SUCCESS, FAILED, SKIPPED = "success", "failed", "skipped"
 
@@ -24,28 +27,49 @@ _TURN_SECONDS = 0.005
 logger = logging.getLogger(__name__)
 
 
+def _storage_is_there() -> None:
+    """A crawl of one process hears of it otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageRules:
+    """`timeout_seconds` of one page in one stage, 0 for no limit. `ledger` of a job keeps what a page has cost so far.
+    `check_storage` raises StorageFailed where a page could not be acknowledged any more.
+    """
+
+    stats: StatsCollector
+    timeout_seconds: float = 0.0
+    ledger: Ledger | None = None
+    check_storage: Callable[[], None] = _storage_is_there
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        assert crawler.stats is not None
+        backend = crawl_of(crawler).backend
+        return cls(
+            crawler.stats,
+            crawler.settings.getfloat("STAGE_TIMEOUT_SECONDS"),
+            None if backend.job is None else backend.job.ledger,
+            _storage_is_there if backend.session is None else backend.session.check,
+        )
+
+
 class Stage(ABC):
     """An item pipeline for pages. Other items, and pages without content, pass."""
 
     name: str
-    # What has taken longer is worth keeping before the page is through; what was quicker is as quickly done again.
+    # A stage that took longer is worth keeping before the page is through; a quicker one is as quickly done again.
     costly_seconds = 0.05
 
-    def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
-        self._crawler = crawler
-        self._crawl = crawl
-        self._timeout_seconds = crawler.settings.getfloat("STAGE_TIMEOUT_SECONDS")
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler, crawl_of(crawler))
+    def __init__(self, rules: StageRules) -> None:
+        self._rules = rules
 
     @abstractmethod
     async def run(self, page: Page) -> PageError | None:
-        """The stage's work on a page; what it found goes into the page. An exception is an error of the page too."""
+        """Do the stage's work, and put what it found into the page. An exception is an error of the page too."""
 
-    def applies(self, page: Page) -> bool:  # noqa: ARG002 (for who looks at it)
-        """Whether there is something to do; else the stage counts as skipped."""
+    def applies(self, page: Page) -> bool:  # noqa: ARG002 (for subclasses)
+        """Return whether there is something to do; if not, the stage counts as skipped."""
         return True
 
     async def restore(self, page: Page) -> None:  # noqa: B027 (most have nothing to do)
@@ -73,19 +97,18 @@ class Stage(ABC):
         message = None if error is None else f"{error.kind}: {error.message}"
         page.stages[self.name] = StageRun(status, message, attempts, started, round(seconds, 4))
         self._count(status)
-        if seconds >= self.costly_seconds and status == SUCCESS:
-            self._crawl.keep_progress(page)
+        if seconds >= self.costly_seconds and status == SUCCESS and self._rules.ledger is not None:
+            self._rules.ledger.keep_progress(page.id, page.as_line(), page.stages)
 
     async def _try(self, page: Page) -> PageError | None:
-        timeout = asyncio.timeout(self._timeout_seconds or None)
+        timeout = asyncio.timeout(self._rules.timeout_seconds or None)
         try:
             async with timeout:
                 started = time.monotonic()
                 error = await self.run(page)
                 if time.monotonic() - started > _TURN_SECONDS:
                     await asyncio.sleep(0)  # the next stage may take as long: all else goes on in between
-            if self._crawl.crew is not None:
-                self._crawl.crew.check()  # what was found out while its Redis went is not worth a line
+            self._rules.check_storage()  # what was found out while its Redis went is not worth a line
             return error
         except WorkGivenBack as left:
             raise DropItem("this worker leaves, and another one goes on with the page") from left
@@ -93,13 +116,11 @@ class Stage(ABC):
             raise DropItem("the crawl is being closed; the page is for its next run") from failure
         except (Exception, SystemExit) as error:  # what a user's stage calls may want to end the process
             if timeout.expired():
-                message = f"it took longer than STAGE_TIMEOUT_SECONDS={self._timeout_seconds:g}"
+                message = f"it took longer than STAGE_TIMEOUT_SECONDS={self._rules.timeout_seconds:g}"
                 return PageError(self.name, "timeout", message)
             logger.exception("Error in the stage %s on %s", self.name, page.url)
-            assert self._crawler.stats is not None
-            self._crawler.stats.inc_value("llmcrawler/internal_errors")
+            self._rules.stats.inc_value("llmcrawler/internal_errors")
             return PageError(self.name, "internal", f"{type(error).__name__}: {error}"[:300])
 
     def _count(self, status: str) -> None:
-        assert self._crawler.stats is not None
-        self._crawler.stats.inc_value(f"llmcrawler/stages/{self.name}/{status}")
+        self._rules.stats.inc_value(f"llmcrawler/stages/{self.name}/{status}")

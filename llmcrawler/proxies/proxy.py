@@ -66,8 +66,8 @@ def parse_proxy(text: str, country: str = ANYWHERE) -> Proxy:
     text = text.strip()
     found = _SCHEME.match(text)
     scheme = found.group(1).lower() if found else "http"
-    if scheme not in ("http", "https"):
-        raise ConfigError(f"a proxy of scheme {scheme!r} is not supported: http and https are; {_FORMS}")
+    if scheme != "http":
+        raise ConfigError(f"a proxy of scheme {scheme!r} is not supported, only http: {_FORMS}")
     credentials, _, place = text[found.end() if found else 0 :].rstrip("/").rpartition("@")
     if credentials:
         username, _, password = (unquote(part) for part in credentials.partition(":"))

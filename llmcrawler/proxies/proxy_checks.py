@@ -50,7 +50,7 @@ async def check_proxies(
 
 async def _fetch(httpx: Any, context: ssl.SSLContext, proxy: Proxy, url: str, timeout_seconds: float) -> str:
     auth = (proxy.username, proxy.password) if proxy.username else None
-    through = httpx.Proxy(proxy.address, auth=auth, ssl_context=context if proxy.scheme == "https" else None)
+    through = httpx.Proxy(proxy.address, auth=auth)
     try:
         # The client's timeout is for each read: a server that trickles would never reach it.
         async with (

@@ -1,10 +1,11 @@
-"""What the spiders have in common: urls that come from the frontier, one line for each, and the lists of a site."""
+"""The base of the spiders: urls that come from the frontier, one line for each, and the lists of a site."""
 
 from __future__ import annotations
 
 import logging
 from abc import abstractmethod
 from collections.abc import AsyncIterator
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from scrapy import Request, Spider, signals
@@ -14,14 +15,15 @@ from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
 from llmcrawler.arguments import ExploreOptions
+from llmcrawler.crawl.context import CrawlContext, crawl_of
+from llmcrawler.engine.error_pages import error_page
+from llmcrawler.engine.request_context import lease_of
 from llmcrawler.frontier import Lease
 from llmcrawler.items import Line, Page
-from llmcrawler.middlewares.leases import error_page
-from llmcrawler.scheduler import LEASE, FrontierScheduler, scheduler_of
+from llmcrawler.scheduler import FrontierScheduler, scheduler_of
 from llmcrawler.spiders.failures import failure_kind
 from llmcrawler.spiders.lists import ListLimits, SiteLists
 from llmcrawler.urls import Sitemap
-from llmcrawler.wiring import Crawl, crawl_of
 
 logger = logging.getLogger(__name__)
 
@@ -36,19 +38,24 @@ class FrontierSpider(Spider):
     LIST_LIMITS: ClassVar[ListLimits] = ListLimits()
 
     options: ExploreOptions
-    _lists: SiteLists
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
         spider.options = cls.Options.of(kwargs)
-        spider._lists = SiteLists(crawler, spider._take_list, spider._wants_lists, cls.LIST_LIMITS)
         crawler.signals.connect(spider.robots_parsed, signals.robots_parsed)
         return spider
 
     @property
-    def crawl(self) -> Crawl:
+    def crawl(self) -> CrawlContext:
         return crawl_of(self.crawler)
+
+    @cached_property
+    def _lists(self) -> SiteLists:
+        crawl, engine = self.crawl, self.crawler.engine
+        assert engine is not None
+        processes = crawl.understanding.reader.processes
+        return SiteLists(engine.crawl, crawl.addresses, processes, self._take_list, self._wants_lists, self.LIST_LIMITS)
 
     async def start(self) -> AsyncIterator[Any]:
         await self._queue_given()
@@ -68,11 +75,11 @@ class FrontierSpider(Spider):
 
     @abstractmethod
     def parse(self, response: Response) -> AsyncIterator[Any]:
-        """The line of a leased url, or one more request for it."""
+        """Yield the line of a leased url, or one more request for it."""
 
     def failed(self, failure: Failure) -> Any:
         request: Request = failure.request  # type: ignore[attr-defined]  # set by Scrapy's scraper
-        lease: Lease = request.meta[LEASE]
+        lease = lease_of(request)
         kind, message = failure_kind(failure.value)
         if kind == "internal":
             logger.error("Error on %s", request.url, exc_info=failure.value)
@@ -82,27 +89,27 @@ class FrontierSpider(Spider):
 
     @abstractmethod
     async def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
-        """A robots.txt names lists of its site."""
+        """Ask for the lists that a robots.txt names."""
 
     @abstractmethod
     async def _queue_given(self) -> None:
-        """What the crawl begins with."""
+        """Queue the urls that the crawl begins with."""
 
     @abstractmethod
     def _meta_of(self, lease: Lease) -> dict[str, Any]:
-        """Of the request that is made for a lease."""
+        """Return the meta of the request that is made for a lease."""
 
     @abstractmethod
     def _line_of_failure(self, page: Page, lease: Lease, failure: Failure) -> Line:
-        """Of a url that could not be had; `page` has the error."""
+        """Return the line of a url that could not be fetched; `page` has the error."""
 
     @abstractmethod
     async def _take_list(self, found: Sitemap, kind: str, address: str) -> str:
-        """What a list says; returns what became of it, in words."""
+        """Queue the urls that a list names; return what became of them, in words."""
 
     @abstractmethod
     def _wants_lists(self) -> bool:
-        """Whether there is room for what a list says."""
+        """Return whether there is room for what a list names."""
 
     def _scheduler(self) -> FrontierScheduler:
         return scheduler_of(self.crawler)

@@ -1,4 +1,4 @@
-"""Explore a site: one line for each url that was tried."""
+"""The spider that explores a site: one line for each url that was tried."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from scrapy.http import Response, TextResponse
 from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
+from llmcrawler.engine.error_pages import error_page
+from llmcrawler.engine.request_context import lease_of, response_context
 from llmcrawler.frontier import Lease, ungrouped
 from llmcrawler.items import Link, Page
-from llmcrawler.middlewares.leases import error_page
-from llmcrawler.middlewares.stored import STORED_PAGE
-from llmcrawler.scheduler import LEASE
-from llmcrawler.spiders.arrivals import Arrivals, add_facts, now
 from llmcrawler.spiders.base import FrontierSpider
+from llmcrawler.spiders.browser_pages import BrowserPages
 from llmcrawler.spiders.failures import response_fault
-from llmcrawler.spiders.rendering import Rendering
+from llmcrawler.spiders.page_builder import PageBuilder, add_facts, now
 from llmcrawler.urls import Sitemap, in_turns, route_of
 
 
@@ -32,43 +31,48 @@ class ExploreSpider(FrontierSpider):
     @property
     def worker(self) -> str:
         """%(worker)s in the uri of a feed."""
-        return "" if self.crawl.crew is None else self.crawl.crew.worker
+        session = self.crawl.backend.session
+        return "" if session is None else session.worker
 
     @cached_property
-    def _arrivals(self) -> Arrivals:
-        return Arrivals(self.crawl)
+    def _pages(self) -> PageBuilder:
+        crawl, known = self.crawl, self.crawl.understanding
+        parts = (known.reader, crawl.frontier, known.sites, known.records, crawl.arriving_pages, crawl.ledger)
+        return PageBuilder(*parts, refreshes=crawl.options.refresh)
 
     @cached_property
-    def _rendering(self) -> Rendering:
-        return Rendering(self.crawl)
+    def _browser(self) -> BrowserPages:
+        return BrowserPages(self.crawl.rendering, self.crawl.understanding.reader, self.crawl.frontier)
 
     async def parse(self, response: Response) -> AsyncIterator[Any]:
-        lease: Lease = response.meta[LEASE]
+        assert response.request is not None
+        lease = lease_of(response.request)
         if "#" not in response.url and route_of(lease.task.address):
             response = response.replace(url=response.url + route_of(lease.task.address))
-        unchanged = self._arrivals.not_modified(lease, response)
+        unchanged = self._pages.not_modified(lease, response)
         fault = response_fault(response)
         if unchanged is not None:
-            await self._arrivals.note_unchanged(unchanged)
+            await self._pages.keep_unchanged(unchanged)
             yield unchanged
         elif fault is not None:
             page = error_page(lease, *fault, response)
             assert response.request is not None
-            page.change = self._arrivals.change_of_fault(page, response.request)
+            page.change = self._pages.change_of_fault(page, response.request)
             add_facts(page, response)
             yield page
         else:
             assert isinstance(response, TextResponse)  # response_fault saw to it
-            async with self._arrivals.html_of(response) as html:
-                look = await self._rendering.look(lease, response, html, reads=STORED_PAGE not in response.meta)
+            async with self._pages.html_of(response) as html:
+                is_new = response_context(response).stored is None
+                look = await self._browser.look(lease, response, html, reads=is_new)
                 if look.again is not None:
                     yield look.again
                     return
-                page = await self._arrivals.page_of(lease, response, html, look.content)
+                page = await self._pages.page_of(lease, response, html, look.content)
                 if page.content is not None:
-                    links = [*page.content.links, *self._rendering.more_links(lease, response)]
+                    links = [*page.content.links, *self._browser.more_links(lease, response)]
                     await self._follow(links, page.depth + 1, response.url, of=page.url)
-                    await self._rendering.note_shell(page, response, html)
+                    await self._browser.refuse_shell(page, response, html)
             del html, look  # of a large page they are much, and the page may wait long for a verdict
             yield page
 
@@ -81,10 +85,10 @@ class ExploreSpider(FrontierSpider):
         await self._scheduler().add(self.crawl.admission.given(self.options.urls))
 
     def _meta_of(self, lease: Lease) -> dict[str, Any]:
-        return self._rendering.meta_of(lease)
+        return self._browser.meta_of(lease)
 
     def _line_of_failure(self, page: Page, _lease: Lease, failure: Failure) -> Page:
-        page.change = self._arrivals.change_of_fault(page, failure.request)  # type: ignore[attr-defined]  # see failed
+        page.change = self._pages.change_of_fault(page, failure.request)  # type: ignore[attr-defined]  # see failed
         page.final_url = getattr(failure.value, "url", None)
         page.fetched_at = now()
         return page
@@ -98,8 +102,8 @@ class ExploreSpider(FrontierSpider):
         return self._scheduler().frontier.counts().queued <= 10 * self.options.max_pages
 
     async def _follow(self, links: Iterable[Link], depth: int, referer: str, of: str | None = None) -> None:
-        """`of`: the leased url whose page has the links."""
-        pursuit = self.crawl.pursuit
+        """Queue links. `of` is the leased url whose page has them."""
+        pursuit = None if self.crawl.goal is None else self.crawl.goal.pursuit
         found = []
         for turn, part in enumerate(in_turns(links, lambda link: len(link.url))):
             if turn:

@@ -1,4 +1,4 @@
-"""Extract what listed urls, or listed requests, have to say: one line for each, and no links are followed."""
+"""The spider that extracts listed urls, or listed requests: one line for each, and no links are followed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from scrapy import Request
 
 from llmcrawler.arguments import ExtractOptions
+from llmcrawler.engine.compat import is_closing
 from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.items import Link
 from llmcrawler.spiders.explore import ExploreSpider
@@ -32,7 +33,7 @@ class ExtractSpider(ExploreSpider):
         tasks = iter(self.options.tasks())
         while some := [_task(listed) for listed in islice(tasks, _TASKS_AT_ONCE)]:
             await self._room()
-            if self._is_closing():
+            if is_closing(self.crawler):
                 break
             await self._scheduler().add(some)
             await asyncio.sleep(0)
@@ -55,18 +56,14 @@ class ExtractSpider(ExploreSpider):
         )
 
     async def _follow(self, links: Iterable[Link], depth: int, referer: str, of: str | None = None) -> None:
-        """Not a link."""
+        """Follow no link."""
 
     async def _room(self) -> None:
         while True:
             queued = self._scheduler().frontier.counts().queued
-            if self.crawl.job is not None or queued < _MAX_QUEUED or self._is_closing():
+            if self.crawl.job is not None or queued < _MAX_QUEUED or is_closing(self.crawler):
                 return
             await asyncio.sleep(_LOOK_SECONDS)
-
-    def _is_closing(self) -> bool:
-        engine = self.crawler.engine
-        return engine is None or engine._slot is None or engine._slot.closing is not None
 
 
 def _task(listed: ListedTask) -> UrlTask:

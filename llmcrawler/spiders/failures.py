@@ -1,19 +1,19 @@
-"""From what went wrong with a request to the `kind` and message of its page's error."""
+"""The `kind` and message of a page's error, from what went wrong with its request."""
 
 from __future__ import annotations
 
 import zlib
 
 from scrapy import exceptions
-from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.http import HtmlResponse, Response
 from scrapy.utils.response import response_status_message
 from twisted.internet import error as network
 
 from llmcrawler.content import is_binary
+from llmcrawler.engine.compat.http11 import TunnelError
+from llmcrawler.engine.refusals import RequestRefused
+from llmcrawler.engine.request_context import response_context
 from llmcrawler.errors import ProtocolFault
-from llmcrawler.middlewares.backoff import PUT_BACKS
-from llmcrawler.middlewares.refusals import RequestRefused
 
 _KINDS: tuple[tuple[type[BaseException], str], ...] = (
     (exceptions.CannotResolveHostError, "dns"),
@@ -38,7 +38,7 @@ _MAX_MESSAGE = 300
 
 
 def failure_kind(error: BaseException | None) -> tuple[str, str]:
-    """(kind, message) of a failed download. What is in no table is `internal`, with its type in the message."""
+    """Return the (kind, message) of a failed download: `internal` with the error's type where no table has it."""
     if isinstance(error, RequestRefused):
         return error.kind, str(error)
     message = _message_of(error)
@@ -62,9 +62,9 @@ def _message_of(error: BaseException | None) -> str:
 
 
 def response_fault(response: Response) -> tuple[str, str] | None:
-    """(kind, message) of a response that is no page, None for one that is."""
+    """Return the (kind, message) of a response that is no page, None for one that is."""
     if not 200 <= response.status < 300:
-        put_backs = response.meta.get(PUT_BACKS, 0) if response.request is not None else 0
+        put_backs = response_context(response).put_backs
         still = f", still after {put_backs} times that it was put back" if put_backs else ""
         return f"http_{response.status}", response_status_message(response.status) + still
     # Scrapy chose the class by the header, and looked into the body only where that says nothing.

@@ -8,16 +8,23 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from scrapy import Request
-from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
+from llmcrawler.bounded_processes import BoundedProcesses
+from llmcrawler.engine.request_context import CONTEXT, RequestContext
 from llmcrawler.errors import ContentError
-from llmcrawler.middlewares.addresses import FOUND_AT
 from llmcrawler.spiders.failures import failure_kind
-from llmcrawler.urls import Sitemap, normalise, origin_of, parse_llms_txt, parse_packed_sitemap, parse_sitemap
-from llmcrawler.wiring import crawl_of
+from llmcrawler.urls import (
+    AddressGuard,
+    Sitemap,
+    normalise,
+    origin_of,
+    parse_llms_txt,
+    parse_packed_sitemap,
+    parse_sitemap,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -41,24 +48,24 @@ class ListLimits:
     levels: int = 3
 
 
+@dataclass(eq=False)
 class SiteLists:
-    """`take` gets what a list says, its kind and its address. `wants_more` is asked before a list is asked for.
+    """Sends the requests for lists (`send`) and gives `take` what a list says, its kind and its address.
+
+    `wants_more` is asked before a list is asked for. Large lists are read in `processes`.
 
     Each file is asked for once, retried once, and leaves a line in the log. Those beyond the limits are counted where
     they are named, and neither remembered nor logged one by one.
     """
 
-    def __init__(
-        self,
-        crawler: Crawler,
-        take: Callable[[Sitemap, str, str], Awaitable[str]],
-        wants_more: Callable[[], bool],
-        limits: ListLimits,
-    ) -> None:
-        self._crawler = crawler
-        self._take = take
-        self._wants_more = wants_more
-        self._limits = limits
+    send: Callable[[Request], object]
+    addresses: AddressGuard
+    processes: BoundedProcesses
+    take: Callable[[Sitemap, str, str], Awaitable[str]]
+    wants_more: Callable[[], bool]
+    limits: ListLimits
+
+    def __post_init__(self) -> None:
         self._seen: set[str] = set()
         self._feeds = 0
         self._has_told_of_limit = False
@@ -66,13 +73,13 @@ class SiteLists:
         self.pending = 0
 
     def ask(self, base: str, url: str, *, kind: str = SITEMAP, level: int = 0, is_guess: bool = False) -> None:
-        """`is_guess`: nothing says that there is such a file."""
-        if self._is_full() or (kind == FEED and self._feeds >= self._limits.feeds) or not self._wants_more():
+        """Ask for a list, if there is room for it. `is_guess`: nothing says that there is such a file."""
+        if self._is_full() or (kind == FEED and self._feeds >= self.limits.feeds) or not self.wants_more():
             return
         target = normalise(url, base)
         if target is None or target in self._seen:
             return
-        refusal = crawl_of(self._crawler).addresses.reason_to_refuse(target, base)
+        refusal = self.addresses.reason_to_refuse(target, base)
         if refusal is not None:  # it is not remembered: the host's own pages may still ask for it
             if self._refusals < _MAX_TOLD:
                 logger.warning("List %s is not read: %s", target[:_MAX_SHOWN], refusal[:_MAX_SHOWN])
@@ -81,8 +88,7 @@ class SiteLists:
         self._feeds += kind == FEED
         self._seen.add(target)
         self.pending += 1
-        assert self._crawler.engine is not None
-        self._crawler.engine.crawl(
+        self.send(
             Request(
                 target,
                 callback=self._parse,
@@ -93,26 +99,26 @@ class SiteLists:
                     "max_retry_times": 1,
                     "autothrottle_dont_adjust_delay": True,
                     "download_maxsize": _MAX_BYTES,
-                    FOUND_AT: base,
+                    CONTEXT: RequestContext(found_at=base),
                 },
                 dont_filter=True,
             )
         )
 
     async def ask_named(self, robotparser: RobotParser, base: str) -> None:
-        """For those that the robots.txt at `base` names."""
+        """Ask for the lists that the robots.txt at `base` names."""
         passed_over = await self._ask_all(base, getattr(robotparser, "sitemaps", ()), 0)
         if passed_over:
             logger.warning("robots.txt of %s: %s", origin_of(base), passed_over)
 
     async def _ask_all(self, base: str, urls: Sequence[str], level: int) -> str:
-        """Returns in words how many of them are passed over, "" when none is."""
-        if not urls or not self._wants_more():
+        """Ask for lists, and return in words how many of them are passed over, "" when none is."""
+        if not urls or not self.wants_more():
             return ""
-        if level > self._limits.levels:
+        if level > self.limits.levels:
             return f"{len(urls):,} lists are nested too deep, and not read, such as {urls[0][:_MAX_SHOWN]}"
         looked_at = 0
-        while looked_at < min(len(urls), _MAX_NAMED) and len(self._seen) < self._limits.files:
+        while looked_at < min(len(urls), _MAX_NAMED) and len(self._seen) < self.limits.files:
             self.ask(base, urls[looked_at], level=level)
             looked_at += 1
             if looked_at % _NAMED_AT_ONCE == 0:
@@ -120,14 +126,14 @@ class SiteLists:
         if looked_at == len(urls):
             return ""
         example = urls[looked_at][:_MAX_SHOWN]
-        return f"{len(urls) - looked_at:,} lists over {self._limits.files} are not read, such as {example}"
+        return f"{len(urls) - looked_at:,} lists over {self.limits.files} are not read, such as {example}"
 
     def _is_full(self) -> bool:
-        if len(self._seen) < self._limits.files:
+        if len(self._seen) < self.limits.files:
             return False
         if not self._has_told_of_limit:
             self._has_told_of_limit = True
-            logger.warning("No more than %d lists are read", self._limits.files)
+            logger.warning("No more than %d lists are read", self.limits.files)
         return True
 
     async def _parse(self, response: Response, kind: str, level: int, is_guess: bool) -> None:
@@ -144,7 +150,7 @@ class SiteLists:
         found = await self._parsed(parse, response)
         if found.is_feed:
             kind = FEED
-        words = [await self._take(found, kind, response.url) if found.urls else "no urls"]
+        words = [await self.take(found, kind, response.url) if found.urls else "no urls"]
         if found.sitemaps:
             words[0] += f", {len(found.sitemaps):,} more lists"
         passed_over = await self._ask_all(response.url, found.sitemaps, level + 1)
@@ -158,10 +164,9 @@ class SiteLists:
             return await asyncio.to_thread(parse, body)
         if parse is parse_sitemap:
             parse = parse_packed_sitemap
-        processes = crawl_of(self._crawler).reader.processes
         seconds = _PARSE_SECONDS + len(body) * _PARSE_SECONDS_PER_BYTE
         try:
-            return await processes.run(parse, body, seconds=seconds, share=origin_of(response.url))
+            return await self.processes.run(parse, body, seconds=seconds, share=origin_of(response.url))
         except ContentError as error:
             return Sitemap(fault=str(error))
 

@@ -1,4 +1,4 @@
-"""Map a site: one line for each of its urls, most of them without fetching the page."""
+"""The spider that maps a site: one line for each of its urls, most of them without fetching the page."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from twisted.python.failure import Failure
 
 from llmcrawler.arguments import MapOptions
 from llmcrawler.content import Outline, read_outline
+from llmcrawler.engine.error_pages import error_page
+from llmcrawler.engine.request_context import LATENCY, lease_of
+from llmcrawler.engine.response_text import head_of, page_text
 from llmcrawler.frontier import Lease, MapAdmission, UrlTask
 from llmcrawler.items import Page, Url
 from llmcrawler.map_scheduler import MapScheduler, line_of_task
-from llmcrawler.middlewares.encodings import head_of, page_text
-from llmcrawler.middlewares.leases import error_page
-from llmcrawler.scheduler import LEASE
 from llmcrawler.spiders.base import FrontierSpider
 from llmcrawler.spiders.failures import response_fault
 from llmcrawler.spiders.lists import FEED, LLMS_TXT, ListLimits
@@ -64,7 +64,8 @@ class MapSpider(FrontierSpider):
         return self._lists.pending > 0
 
     async def parse(self, response: Response) -> AsyncIterator[Any]:
-        lease: Lease = response.meta[LEASE]
+        assert response.request is not None
+        lease = lease_of(response.request)
         target = _redirect_target(response)
         if target == lease.url and self._may_ask_again(response):  # the server wants a cookie first
             assert response.request is not None
@@ -72,7 +73,7 @@ class MapSpider(FrontierSpider):
             yield response.request.replace(meta=meta)
             return
         line = line_of_task(lease)
-        line.status, line.latency_seconds = response.status, response.meta.get("download_latency")
+        line.status, line.latency_seconds = response.status, response.meta.get(LATENCY)
         fault = response_fault(response)
         if target is not None:
             line.final_url = target
@@ -115,7 +116,7 @@ class MapSpider(FrontierSpider):
         return self.line_of_fault(lease, page)
 
     def _open_site(self, url: str) -> bool:
-        """Ask a host of the site for the lists that hosts have; False where there is nothing to ask."""
+        """Ask a host of the site for the lists that hosts usually have; False where there is nothing to ask."""
         if self.options.depth == 0 or not self.admission.scope.has_site_of(url):
             return False
         origin = origin_of(url)
@@ -142,7 +143,7 @@ class MapSpider(FrontierSpider):
             html = page_text(response)
         else:
             html = await asyncio.to_thread(page_text, response)
-        return await self.crawl.reader.apply(read_outline, html, response.url, url=response.url)
+        return await self.crawl.understanding.reader.apply(read_outline, html, response.url, url=response.url)
 
     async def _look_through(self, outline: Outline, lease: Lease, url: str) -> None:
         if self.options.depth == 0:
@@ -172,7 +173,7 @@ class MapSpider(FrontierSpider):
 
 
 def _redirect_target(response: Response) -> str | None:
-    """Where a response leads to, by its status or by the page."""
+    """Return the url that a response leads to, by its status or by a refresh in the page."""
     location = response.headers.get("Location")
     if response.status in _REDIRECTS and location is not None:
         return normalise(location.decode("utf-8", "replace"), response.url)

@@ -12,6 +12,7 @@ from llmcrawler.urls.sitemaps import parse_packed_sitemap, parse_sitemap
 from llmcrawler.urls.tasks import ListedTask, TaskList
 from llmcrawler.urls.traps import TrapGuard
 from llmcrawler.urls.turns import in_turns
+from llmcrawler.urls.url_refusals import UrlRefusal, UrlRefusalKind
 
 __all__ = [
     "MAX_URL_LENGTH",
@@ -23,6 +24,8 @@ __all__ = [
     "Sitemap",
     "TaskList",
     "TrapGuard",
+    "UrlRefusal",
+    "UrlRefusalKind",
     "dedup_key",
     "in_turns",
     "is_private_address",

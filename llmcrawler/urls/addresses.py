@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import urlsplit
 
+from llmcrawler.urls.url_refusals import UrlRefusal, UrlRefusalKind
+
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 # RFC 6761, RFC 6762, RFC 8375, ICANN's .internal, and what home routers and offices use.
@@ -106,7 +108,7 @@ class AddressGuard:
         place = place_of(url)
         return place if place in self._admitted else ""
 
-    def reason_to_refuse(self, url: str, source: str | None = None) -> str | None:
+    def reason_to_refuse(self, url: str, source: str | None = None) -> UrlRefusal | None:
         """Judge a url by its host as it is written. `source` is the url of the page, list or redirect that leads there;
         None: the user does.
         """
@@ -116,16 +118,18 @@ class AddressGuard:
         place = _place(host, port)
         return self._reason_to_refuse_private(place, place if source is None else place_of(source))
 
-    def reason_to_refuse_place(self, place: str, source: str) -> str | None:
+    def reason_to_refuse_place(self, place: str, source: str) -> UrlRefusal | None:
         """Judge a place for a request of another place."""
         if place and not is_private_host(_host_and_port(f"//{place}")[0]):
             return None
         return self._reason_to_refuse_private(place, source)
 
-    def _reason_to_refuse_private(self, place: str, source: str) -> str | None:
+    def _reason_to_refuse_private(self, place: str, source: str) -> UrlRefusal | None:
         if place not in self._admitted:
-            return f"private host: {place}"
-        return None if place == source else f"private host: {place} is a start, and open to its own pages only"
+            return UrlRefusal(UrlRefusalKind.PRIVATE_HOST, place)
+        if place == source:
+            return None
+        return UrlRefusal(UrlRefusalKind.PRIVATE_HOST, f"{place} is a start, and open to its own pages only")
 
     def reason_to_refuse_address(self, address: str | Address, host: str) -> str | None:
         """Judge the address that `host` resolved to, or that the connection was made to. Its url has been judged."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from llmcrawler.errors import ConfigError
 from llmcrawler.urls.normalise import MAX_URL_LENGTH
+from llmcrawler.urls.url_refusals import UrlRefusal, UrlRefusalKind
 
 # Files that hold no page. What is missing here costs a request and ends at the content type. Left out are those that
 # are also the ends of names in urls, like .ai and .so.
@@ -53,23 +54,26 @@ class Scope:
         self._subdomains = subdomains
         self._max_url_length = max_url_length
 
-    def reason_to_refuse(self, url: str, depth: int) -> str | None:
+    def reason_to_refuse(self, url: str, depth: int) -> UrlRefusal | None:
         """Return None when the url is in scope. A start url only has to be short enough: the user asked for it."""
         if len(url) > self._max_url_length:
-            return f"too long: {len(url)} characters"
+            return UrlRefusal(UrlRefusalKind.TOO_LONG, f"{len(url)} characters")
         if url in self._start_urls:
             return None
         if self._max_depth is not None and depth > self._max_depth:
-            return f"too deep: {depth}"
+            return UrlRefusal(UrlRefusalKind.TOO_DEEP, str(depth))
         if not self.has_site_of(url):
-            return f"offsite: {_site(url)}"
+            return UrlRefusal(UrlRefusalKind.OFFSITE, _site(url))
+        return self._reason_by_text(url)
+
+    def _reason_by_text(self, url: str) -> UrlRefusal | None:
         extension = _extension(url)
         if extension in IGNORED_EXTENSIONS:
-            return f"no page: .{extension}"
+            return UrlRefusal(UrlRefusalKind.NO_PAGE, f".{extension}")
         if any(pattern.search(url) for pattern in self._deny):
-            return "denied"
+            return UrlRefusal(UrlRefusalKind.DENIED)
         if self._allow and not any(pattern.search(url) for pattern in self._allow):
-            return "not allowed"
+            return UrlRefusal(UrlRefusalKind.NOT_ALLOWED)
         return None
 
     def has_site_of(self, url: str) -> bool:

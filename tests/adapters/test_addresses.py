@@ -11,14 +11,14 @@ from twisted.internet.error import DNSLookupError
 
 from llmcrawler import settings as project_settings
 from llmcrawler.arguments import ExploreOptions
+from llmcrawler.crawl.context import build_crawl
+from llmcrawler.engine.refusals import RequestRefused
+from llmcrawler.engine.request_context import CONTEXT, RequestContext
 from llmcrawler.frontier import Lease, UrlTask
-from llmcrawler.middlewares.addresses import FOUND_AT, AddressMiddleware, NameMiddleware
-from llmcrawler.middlewares.refusals import RequestRefused
+from llmcrawler.middlewares.addresses import AddressMiddleware, NameMiddleware
 from llmcrawler.resolver import GuardedResolver
-from llmcrawler.scheduler import LEASE
 from llmcrawler.spiders.explore import ExploreSpider
 from llmcrawler.urls import NameLookup
-from llmcrawler.wiring import crawl_of
 
 PROXY = {"proxy": "http://gate.example:80"}
 INSIDE = "http://127.0.0.1:8000/"
@@ -35,7 +35,7 @@ def crawler_of(*urls: str, names: dict[str, list[str]] | None = None, **settings
             raise socket.gaierror(socket.EAI_NONAME, "unknown")
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0)) for address in names[host]]
 
-    crawl_of(crawler).names = NameLookup(resolve=resolve)
+    build_crawl(crawler, names=NameLookup(resolve=resolve))
     return crawler
 
 
@@ -48,7 +48,7 @@ def kind_of_refusal(middleware, request) -> str | None:
 
 
 def leased(url: str, referer: str | None, **meta) -> Request:
-    return Request(url, meta={LEASE: Lease(UrlTask(url, "", referer=referer)), **meta})
+    return Request(url, meta={CONTEXT: RequestContext(lease=Lease(UrlTask(url, "", referer=referer))), **meta})
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def leased(url: str, referer: str | None, **meta) -> Request:
         (leased(INSIDE + "a", None, redirect_urls=[INSIDE, PUBLIC]), True),  # there and back
         (leased("http://127.0.0.1:8001/", None, redirect_urls=[INSIDE]), True),
         (Request(INSIDE + "robots.txt"), False),
-        (Request(INSIDE + "sitemap.xml", meta={FOUND_AT: PUBLIC}), True),
-        (Request(INSIDE + "sitemap.xml", meta={FOUND_AT: INSIDE}), False),
+        (Request(INSIDE + "sitemap.xml", meta={CONTEXT: RequestContext(found_at=PUBLIC)}), True),
+        (Request(INSIDE + "sitemap.xml", meta={CONTEXT: RequestContext(found_at=INSIDE)}), False),
         (Request("http://127.0.0.1:8001/"), True),
         (leased(PUBLIC, INSIDE), False),
     ],

@@ -28,7 +28,7 @@ class Browser:
 def test_a_browser_that_does_not_answer_is_started_anew_and_one_that_does_is_kept(answers):
     handler = object.__new__(BrowserDownloadHandler)
     handler.browser, handler.context_wrappers, handler._starting = Browser(answers=answers), {"1": None}, "started"
-    asyncio.run(handler._forget_if_gone())
+    asyncio.run(handler.forget_if_gone())
     assert hasattr(handler, "browser") is answers
     assert handler._starting == ("started" if answers else None)
     assert bool(handler.context_wrappers) is answers

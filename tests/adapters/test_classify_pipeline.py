@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from scrapy.settings import Settings
+from scrapy.statscollectors import MemoryStatsCollector
+from scrapy.utils.test import get_crawler
 
 from llmcrawler.classification import LLM, TEMPLATE, Question, Verdict
+from llmcrawler.crawl.site_registry import Site
 from llmcrawler.items import Page, PageContent
 from llmcrawler.pipelines.classify import ClassifyPipeline
+from llmcrawler.pipelines.stage import StageRules
 from llmcrawler.templates import TemplateGrouper
 
 
@@ -29,24 +32,27 @@ class Parting:
         return "product", 0.75
 
 
+class Sites:
+    """The registry of a crawl with one site."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def __iter__(self) -> Iterator[Site]:
+        return iter([self._site])
+
+    def of(self, _url: str) -> Site:
+        return self._site
+
+    async def recluster(self, _site: Site) -> None:
+        return
+
+
 @pytest.mark.parametrize(("decided_by", "expected"), [(TEMPLATE, ("product", 0.75)), (LLM, ("listing", 0.8))])
 async def test_a_verdict_of_a_template_is_that_of_the_template_on_the_line(decided_by, expected) -> None:
-    site = SimpleNamespace(name="site.test", grouper=TemplateGrouper(), regroupings=0)
-
-    async def recluster(_site: object) -> None:
-        return None
-
-    crawl = SimpleNamespace(
-        site_of=lambda _url: site,
-        crew=None,
-        recluster=recluster,
-        sites={"site.test": site},
-        classifier=Parting(site, decided_by),
-        keep_progress=lambda _page: None,  # asked for on a machine that takes its time
-    )
+    site = Site("site.test", "http://site.test/", TemplateGrouper())
     page = Page(url="http://site.test/1")
     page.content = PageContent(features=frozenset({"html>body"}))
-    stats = SimpleNamespace(set_value=lambda _name, _value: None, inc_value=lambda _name: None)
-    crawler = SimpleNamespace(stats=stats, settings=Settings({"STAGE_TIMEOUT_SECONDS": 60}))
-    await ClassifyPipeline(crawler, crawl).process_item(page)
+    rules = StageRules(MemoryStatsCollector(get_crawler()), timeout_seconds=60)
+    await ClassifyPipeline(rules, Sites(site), Parting(site, decided_by)).process_item(page)
     assert (page.page_type, page.confidence) == expected

@@ -21,9 +21,9 @@ async def test_the_browser_is_imported_in_a_thread_with_the_first_page_that_want
         def __init__(self):
             self._handlers, self.no_browser = {}, None
 
-        def _browser(self):
+        def extra_handler(self, name, load):
             assert imported
-            return self._handlers.setdefault("browser", Browser())
+            return self._handlers.setdefault(name, Browser())
 
     def noted(name):
         imported.append((name, threading.current_thread()))

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 from scrapy import Request
 from scrapy.http import HtmlResponse
 
+from llmcrawler.engine.request_context import CONTEXT, RequestContext
 from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.middlewares.leases import LeaseMiddleware
-from llmcrawler.scheduler import LEASE
 
 URL = "https://example.com/x"
 
@@ -25,7 +25,7 @@ def middleware() -> LeaseMiddleware:
 
 
 def response() -> HtmlResponse:
-    return HtmlResponse(URL, request=Request(URL, meta={LEASE: lease}))
+    return HtmlResponse(URL, request=Request(URL, meta={CONTEXT: RequestContext(lease=lease)}))
 
 
 async def nothing():

@@ -10,8 +10,10 @@ from scrapy.utils.test import get_crawler
 
 from llmcrawler import settings as project_settings
 from llmcrawler.arguments import ExploreOptions
+from llmcrawler.crawl.context import build_crawl
+from llmcrawler.engine.refusals import RequestRefused
+from llmcrawler.engine.request_context import CONTEXT, RequestContext, context_of
 from llmcrawler.middlewares.proxies import ProxyMiddleware
-from llmcrawler.middlewares.refusals import RequestRefused
 from llmcrawler.middlewares.validation import ValidationMiddleware
 from llmcrawler.resolver import GuardedResolver
 from llmcrawler.spiders.explore import ExploreSpider
@@ -25,6 +27,7 @@ def crawler_of(url: str = URL, **settings):
     values |= {"LLM_PROVIDER": "none", "PROXY_CHECK_NAMES": False, "PROXIES": [LOGIN, "http://two.example:80"]}
     crawler = get_crawler(ExploreSpider, values | settings)
     crawler.spider = SimpleNamespace(options=ExploreOptions(urls=(url,)), request_of=None)
+    build_crawl(crawler)
     return crawler
 
 
@@ -48,7 +51,7 @@ async def test_credentials_are_on_the_request_only_while_it_is_on_its_way():
     middleware.process_response(request, Response(URL, request=request))
     assert "Proxy-Authorization" not in request.headers
     assert "proxy" not in request.meta
-    assert request.meta["proxy_label"] == "http://gate.example:80"
+    assert context_of(request).proxy == "http://gate.example:80"
 
 
 @pytest.mark.parametrize("proxy", ["http://own.example:3128", None])
@@ -71,15 +74,17 @@ async def test_a_proxy_of_the_environment_gives_way():
 
 async def test_a_request_that_goes_back_is_no_retry_and_keeps_what_it_had():
     middleware = proxy_of()
-    request = Request(URL, meta={"lease": (lease := object()), "download_timeout": 30, "retry_times": 1})
+    request = Request(
+        URL, meta={CONTEXT: RequestContext(lease=(lease := object())), "download_timeout": 30, "retry_times": 1}
+    )
     await middleware.process_request(request)
     assert request.meta["download_timeout"] == 10
     again = middleware.process_exception(request, DownloadConnectionRefusedError("no"))
-    assert again.meta["lease"] is lease
+    assert context_of(again).lease is lease
     assert (again.meta["retry_times"], again.meta["download_timeout"]) == (1, 30)
     await middleware.process_request(again)
     assert again.meta["proxy"] == "http://two.example:80"
-    assert again.meta["proxies_tried"] == ["http://gate.example:80"]
+    assert context_of(again).tried_proxies == ("http://gate.example:80",)
 
 
 async def test_a_timeout_that_is_not_the_proxys_is_at_last_one_of_the_page():
@@ -157,7 +162,7 @@ async def test_a_redirect_keeps_the_proxy_of_a_sticky_host():
 async def test_a_gateway_error_of_a_proxy_that_never_worked_is_its_own():
     crawler = crawler_of()
     middleware, judge = ProxyMiddleware.from_crawler(crawler), ValidationMiddleware.from_crawler(crawler)
-    request = Request(URL, meta={"lease": object()})
+    request = Request(URL, meta={CONTEXT: RequestContext(lease=object())})
     await middleware.process_request(request)
     again = middleware.process_response(request, Response(URL, status=502, request=request))
     await middleware.process_request(again)
@@ -171,7 +176,7 @@ async def test_a_gateway_error_of_a_proxy_that_never_worked_is_its_own():
 async def test_a_status_of_the_users_that_is_believed_convicts_nobody():
     crawler = crawler_of(PROXY_BAN_STATUSES=[404], PROXY_MAX_SWITCHES=2)
     middleware, judge = ProxyMiddleware.from_crawler(crawler), ValidationMiddleware.from_crawler(crawler)
-    request = Request(URL, meta={"lease": object()})
+    request = Request(URL, meta={CONTEXT: RequestContext(lease=object())})
     for _ in range(2):
         await middleware.process_request(request)
         response = Response(URL, status=404, request=request)
@@ -187,7 +192,7 @@ async def test_a_captcha_that_the_cache_kept_is_fetched_anew():
     crawler = crawler_of()
     judge = ValidationMiddleware.from_crawler(crawler)
     crawler.spider = SimpleNamespace(crawler=crawler, request_of=None)
-    request = Request(URL, meta={"lease": object()})
+    request = Request(URL, meta={CONTEXT: RequestContext(lease=object())})
     kept = HtmlResponse(URL, body=b"<title>Are you a robot?</title>", request=request, flags=["cached"])
     again = await judge.process_response(request, kept)
     assert again.meta["dont_cache"]

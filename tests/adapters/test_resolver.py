@@ -9,8 +9,9 @@ from twisted.internet.error import DNSLookupError
 
 from llmcrawler import settings as project_settings
 from llmcrawler.arguments import ExploreOptions
+from llmcrawler.crawl.context import build_crawl
+from llmcrawler.engine.refusals import RequestRefused
 from llmcrawler.middlewares.addresses import AddressMiddleware
-from llmcrawler.middlewares.refusals import RequestRefused
 from llmcrawler.resolver import GuardedResolver
 from llmcrawler.spiders.explore import ExploreSpider
 
@@ -19,6 +20,7 @@ def crawler_of(url: str):
     values = {name: getattr(project_settings, name) for name in dir(project_settings) if name.isupper()}
     crawler = get_crawler(ExploreSpider, values | {"LLM_PROVIDER": "none"})
     crawler.spider = SimpleNamespace(options=ExploreOptions(urls=(url,)))
+    build_crawl(crawler)
     return crawler
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from llmcrawler.frontier import UrlTask
 from llmcrawler.items import StageRun
-from llmcrawler.job import Job, JobRules, Wish
+from llmcrawler.job import Job
+from llmcrawler.job_spec import JobRules, Wish
 from llmcrawler.scheduler import FrontierScheduler
 from llmcrawler.storage import Outcome, StoredBody
 
@@ -38,7 +39,7 @@ class Scheduler(FrontierScheduler):
             note_end=lambda _page: True,
         )
         signals = SimpleNamespace(connect=lambda *_: None)
-        super().__init__(SimpleNamespace(signals=signals, stats=None), crawl)
+        super().__init__(SimpleNamespace(signals=signals, stats=None, engine=None), crawl)
         self.busy: Counter[str] = Counter()
 
     def _low_water(self) -> int:
@@ -47,24 +48,18 @@ class Scheduler(FrontierScheduler):
     def _per_host(self) -> int:
         return 5
 
-    def _awake(self) -> int:
-        return self._buffered
+    def _buffered_awake(self) -> int:
+        return len(self._buffer)
 
     def _held(self) -> Counter[str]:
         return self.busy + Counter(lease.task.host for lease in self._leases.values())
-
-    def _wake_engine(self) -> None:
-        return
 
     def _count(self) -> None:
         return
 
     async def taken(self) -> list[str]:
         await self._fill()
-        urls = [lease.url for leases in self._buffer.values() for lease in leases]
-        self._buffer.clear()
-        self._buffered = 0
-        return urls
+        return [lease.url for lease in self._buffer.drain()]
 
 
 class Site:

@@ -1,21 +1,19 @@
 import asyncio
 import time
-from types import SimpleNamespace
+
+from scrapy.statscollectors import DummyStatsCollector
+from scrapy.utils.test import get_crawler
 
 from llmcrawler.items import Page, PageContent
-from llmcrawler.pipelines.stage import Stage
+from llmcrawler.pipelines.stage import Stage, StageRules
 
 
 class Noted(Stage):
     name = "noted"
 
     def __init__(self, seen):
+        super().__init__(StageRules(DummyStatsCollector(get_crawler())))
         self._seen = seen
-        self._timeout_seconds = 60
-        self._crawl = SimpleNamespace(crew=None, keep_progress=lambda _page: None)
-
-    def _count(self, status):
-        return
 
     async def run(self, page):
         self._seen.append("stage")

@@ -75,7 +75,7 @@ def crawl(site: Site, most: int, *, with_sitemap: bool, is_sample: bool) -> Samp
     def add(tasks: Iterable[UrlTask]) -> None:
         new = [task for task in tasks if task.url not in seen]
         seen.update(dict.fromkeys(task.url for task in new))
-        sampler.note_urls(new)
+        sampler.add_urls(new)
         for task in map(draw, new) if is_sample else new:
             heapq.heappush(queue, (task.rank, next(arrival), task))
 
@@ -88,8 +88,8 @@ def crawl(site: Site, most: int, *, with_sitemap: bool, is_sample: bool) -> Samp
         page = site.pages.get(task.url.removeprefix(ORIGIN))
         links = [] if page is None else [ORIGIN + link for link in page.links]
         add(admission.admit(links, task.depth + 1, task.url))
-        sampler.note_links(task.url, links)
-        sampler.note_page(sampled(site, task.url))
+        sampler.add_links(task.url, links)
+        sampler.add_page(sampled(site, task.url))
     return sampler
 
 

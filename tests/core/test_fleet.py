@@ -287,8 +287,7 @@ def test_a_page_is_the_same_for_the_leader():
 
 
 async def test_lines_of_a_worker_that_is_gone_go_to_another_one(link_pair, server, tmp_path):
-    frontier = redis(tmp_path, lambda: 1000.0, server.url, "w1")
-    frontier.make_safe = list
+    frontier = redis(tmp_path, lambda: 1000.0, server.url, "w1", make_safe=list)
     await frontier.open()
     await frontier.add([task("/1")])
     await frontier.lease(MANY, {}, MANY)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,9 +56,9 @@ def clock() -> Clock:
     return Clock()
 
 
-def redis(tmp_path: Path, clock: Clock, url: str, worker: str = "w1") -> RedisFrontier:
+def redis(tmp_path: Path, clock: Clock, url: str, worker: str = "w1", **options: Any) -> RedisFrontier:
     link = RedisLink(url, tmp_path.name, worker)
-    return RedisFrontier(link, lease_seconds=LEASE_SECONDS, max_leases=MAX_LEASES, clock=clock)
+    return RedisFrontier(link, lease_seconds=LEASE_SECONDS, max_leases=MAX_LEASES, clock=clock, **options)
 
 
 def valkey(tmp_path: Path, clock: Clock, url: str) -> RedisFrontier:
@@ -374,13 +375,16 @@ async def test_a_list_is_as_long_as_hundreds_of_urls_wait(workers):
     assert depths == [3, 2, 0]
 
 
-async def test_lines_that_a_process_could_lose_are_kept_in_redis(workers, redis_url):
-    first, _second = workers
-    first.make_safe = list
+async def test_lines_that_a_process_could_lose_are_kept_in_redis(tmp_path, clock, redis_url):
+    kept: list[str] = []
+    first = redis(tmp_path, clock, redis_url, make_safe=list, on_kept=kept.extend)
+    await first.open()
     await first.add([task("/1"), task("/2")])
     for lease in await first.lease(MANY, {}, MANY):
         assert await first.ack(lease.url, Outcome({"url": lease.url}, {}))
     assert await first.link.client.hlen(f"{first.link.prefix}:lines:w1") == 2
+    assert sorted(kept) == ["https://a.example/1", "https://a.example/2"]
+    await first.close()
 
 
 async def test_urls_are_known_wherever_their_keys_are(tmp_path, clock, monkeypatch):

@@ -9,7 +9,8 @@ import pytest
 from llmcrawler.errors import ConfigError
 from llmcrawler.frontier import UrlTask
 from llmcrawler.items import StageRun
-from llmcrawler.job import Job, JobRules, Wish, check_job
+from llmcrawler.job import Job, check_job
+from llmcrawler.job_spec import JobRules, Wish
 from llmcrawler.storage import Outcome, StoredBody
 from llmcrawler.storage.requeue import Choice, requeue
 

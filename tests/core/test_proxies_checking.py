@@ -35,10 +35,3 @@ async def test_an_https_page_is_asked_for_through_a_tunnel_and_its_certificate_i
         (check,) = await check_proxies([parse_proxy(proxy.url)], site.url("/about/"), attempts=1)
     assert proxy.targets == [site.origin.removeprefix("https://")]
     assert "CERTIFICATE_VERIFY_FAILED" in check.error
-
-
-async def test_the_certificate_of_a_proxy_that_speaks_tls_is_checked(tmp_path):
-    async with MockSite() as site, ProxyServer(tls=server_context(tmp_path)) as proxy:
-        (check,) = await check_proxies([parse_proxy(proxy.url)], site.url("/about/"), attempts=1)
-    assert "CERTIFICATE_VERIFY_FAILED" in check.error
-    assert not proxy.targets

@@ -13,7 +13,7 @@ CAPTCHA = "<title>{}</title><body><p>Please go on.</p></body>"
     [
         ("http://1.2.3.4:8080", "http://1.2.3.4:8080", ("", "")),
         ("1.2.3.4:8080", "http://1.2.3.4:8080", ("", "")),
-        ("HTTPS://Gate.Example:443/", "https://gate.example:443", ("", "")),
+        ("HTTP://Gate.Example:443/", "http://gate.example:443", ("", "")),
         ("http://me:p%40ss%3A1@gate.example:80", "http://gate.example:80", ("me", "p@ss:1")),
         ("me:a@b@gate.example:80", "http://gate.example:80", ("me", "a@b")),
         ("gate.example:80:me:pass_country-de:x", "http://gate.example:80", ("me", "pass_country-de:x")),
@@ -28,7 +28,15 @@ def test_a_proxy_is_read(text, address, login):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "gate.example", "gate.example:http", "gate.example:0", "gate.example:70000", "socks5://gate.example:1080"],
+    [
+        "",
+        "gate.example",
+        "gate.example:http",
+        "gate.example:0",
+        "gate.example:70000",
+        "socks5://gate.example:1080",
+        "https://gate.example:443",
+    ],
 )
 def test_what_is_no_proxy_is_told_with_the_cure(text):
     with pytest.raises(ConfigError, match="host:port"):

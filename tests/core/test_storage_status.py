@@ -6,7 +6,8 @@ import pytest
 from filelock import FileLock
 
 from llmcrawler.errors import ConfigError
-from llmcrawler.job import Wish, check_job
+from llmcrawler.job import check_job
+from llmcrawler.job_spec import Wish
 from llmcrawler.storage import open_job_file
 from llmcrawler.storage.folder import JOB_FILE, LOCK_FILE, lock_folder
 from llmcrawler.storage.status import job_status

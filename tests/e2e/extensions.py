@@ -10,7 +10,7 @@ from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from llmcrawler.downloader import STARTED
+from llmcrawler.engine.request_context import context_of
 
 
 class NoHeartbeat:
@@ -75,7 +75,7 @@ class RequestTimes:
         return cls(crawler)
 
     def _downloaded(self, response: Response, request: Request) -> None:
-        self._file.write(f"{request.meta[STARTED][0]} {time.monotonic()} {response.status}\n")
+        self._file.write(f"{context_of(request).started} {time.monotonic()} {response.status}\n")
 
 
 # Beside what holds the gaps, and told of an answer before it.

@@ -52,7 +52,6 @@ MODULES = (
     "llmcrawler.map_scheduler",
     "llmcrawler.resolver",
     "llmcrawler.transport",
-    "llmcrawler.tunnels",
     "llmcrawler.watchdog",
 )
 # What Python and the C library read at their start.

@@ -1,4 +1,4 @@
-"""Knows when a page's line is where a death of its worker does not reach it."""
+"""Tells when a page's line is where the death of its worker does not reach it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from typing import Any
 
 from scrapy import signals
 from scrapy.crawler import Crawler
-from scrapy.extensions.feedexport import FeedSlot, FileFeedStorage, StdoutFeedStorage
+from scrapy.extensions.feedexport import FeedExporter, FeedSlot, FileFeedStorage, StdoutFeedStorage
 
-from llmcrawler.extensions.feeds import Feeds
 from llmcrawler.items import Page
 
 # In these formats a file is of use as it is at any moment; others are whole when they are closed.
 _LINES = frozenset({"jsonlines", "jsonl", "jl", "csv"})
 
 
-class SafeFeeds:
-    """Which pages' lines are where a death of this process does not reach them: in a file of lines that was flushed, or
-    in a feed that is closed. Made before the feeds' extension, so that it sees in which feeds an item goes.
+class SafeLines:
+    """Tells the pages whose lines no death of this process can take away: they are in a file of lines that was flushed,
+    or in a feed that is closed. Made before the feeds' extension, so that it sees in which feeds an item goes.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -32,7 +31,7 @@ class SafeFeeds:
         crawler.signals.connect(self._feed_slot_closed, signals.feed_slot_closed)
 
     def unsafe(self, urls: Iterable[str]) -> set[str]:
-        """Those of these pages whose lines are not safe now; they are to be kept in Redis."""
+        """Return those of these pages whose lines are not safe now; they are to be kept in Redis."""
         flushed = {at for at, slot in self._slots.items() if _is_lines(slot) and self._flush(slot)}
         unsafe = {url for url in urls if not flushed.issuperset(self._open.get(url, ()))}
         for url in urls:
@@ -41,20 +40,20 @@ class SafeFeeds:
         self._keeping |= unsafe
         return unsafe
 
-    def note_kept(self, urls: Iterable[str]) -> None:
+    def set_kept(self, urls: Iterable[str]) -> None:
         self._keeping.difference_update(urls)
         self._kept.update(urls)
 
     def take_safe(self) -> list[str]:
-        """Urls whose lines need not be kept any more."""
+        """Return the urls whose lines need not be kept any more, each once."""
         safe = self._kept & self._needless
         self._kept -= safe
         self._needless -= safe
         return list(safe)
 
     def write(self, pages: list[Page]) -> None:
-        """Lines of others, past the pipelines: they have been through them."""
-        exporter, spider = self._crawler.get_extension(Feeds), self._crawler.spider
+        """Write lines of other workers, past the pipelines: they have been through them."""
+        exporter, spider = self._feeds, self._crawler.spider
         assert spider is not None
         for page in pages:
             self._item_scraped(page)
@@ -62,11 +61,11 @@ class SafeFeeds:
                 exporter.item_scraped(page, spider)
         urls = [page.id for page in pages]
         unsafe = self.unsafe(urls)
-        self.note_kept(urls)  # they are in Redis already
+        self.set_kept(urls)  # they are in Redis already
         self._needless.update(url for url in urls if url not in unsafe)
 
     def _flush(self, slot: FeedSlot) -> bool:
-        """Whether all that went into the feed is where it belongs."""
+        """Flush a feed; False where not all that went into it is where it belongs."""
         try:
             if slot.file is not None and not slot.file.closed:
                 slot.file.flush()
@@ -75,14 +74,13 @@ class SafeFeeds:
         return not self._feeds.has_failed(slot)
 
     @property
-    def _feeds(self) -> Feeds:
-        """There is one where there are slots."""
-        feeds = self._crawler.get_extension(Feeds)
-        assert feeds is not None
-        return feeds
+    def _feeds(self) -> Any:
+        """The project's Feeds, which stands above this; None without any feed."""
+        exporter = self._crawler.get_extension(FeedExporter)
+        return exporter if hasattr(exporter, "has_failed") else None
 
     def _item_scraped(self, item: Any) -> None:
-        exporter = self._crawler.get_extension(Feeds)
+        exporter = self._feeds
         if not isinstance(item, Page) or exporter is None:
             return
         slots = [slot for slot in exporter.slots if slot.filter.accepts(item)]

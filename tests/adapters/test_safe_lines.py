@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scrapy.extensions.feedexport import FileFeedStorage
 
-from llmcrawler.extensions.safe_feeds import SafeFeeds
+from llmcrawler.crawl.safe_lines import SafeLines
 from llmcrawler.items import Page
 
 URL = "https://a.example/1"
@@ -33,7 +33,7 @@ class Exporter:
             spider=object(),
             signals=SimpleNamespace(connect=lambda _handler, _signal: None),
         )
-        self.feeds = SafeFeeds(self.crawler)
+        self.feeds = SafeLines(self.crawler)
 
     def fail(self, slot: Any, _error: Exception) -> None:
         self.failed.append(slot)
@@ -77,7 +77,7 @@ def test_a_file_of_lines_is_flushed_and_safe(exporter, tmp_path):
 def test_a_line_is_kept_until_the_last_feed_that_is_whole_only_at_its_end_is_closed(exporter):
     exporter.scrape()
     assert exporter.feeds.unsafe([URL]) == {URL}
-    exporter.feeds.note_kept([URL])
+    exporter.feeds.set_kept([URL])
     assert exporter.feeds.take_safe() == []
     exporter.close(1)
     exporter.close(0)
@@ -90,14 +90,14 @@ def test_a_line_that_reaches_redis_after_its_feed_was_closed_is_dropped_then(exp
     assert exporter.feeds.unsafe([URL]) == {URL}
     exporter.close(0)
     assert exporter.feeds.take_safe() == []
-    exporter.feeds.note_kept([URL])
+    exporter.feeds.set_kept([URL])
     assert exporter.feeds.take_safe() == [URL]
 
 
 @pytest.mark.parametrize("exporter", [["json"]], indirect=True)
 def test_a_line_of_a_feed_that_could_not_be_stored_stays(exporter):
     exporter.scrape()
-    exporter.feeds.note_kept(exporter.feeds.unsafe([URL]))
+    exporter.feeds.set_kept(exporter.feeds.unsafe([URL]))
     exporter.close(0, fails=True)
     assert exporter.feeds.take_safe() == []
 
@@ -117,7 +117,7 @@ def test_a_line_that_a_full_disk_did_not_take_is_kept(exporter):
 @pytest.mark.parametrize("exporter", [["json", "json"]], indirect=True)
 def test_a_feed_that_was_stored_is_not_taken_for_one_that_failed_before_it_was(exporter):
     exporter.scrape()
-    exporter.feeds.note_kept(exporter.feeds.unsafe([URL]))
+    exporter.feeds.set_kept(exporter.feeds.unsafe([URL]))
     exporter.failed.append(object())  # another batch, whose storing is not at its end
     exporter.close(0)
     exporter.close(0)

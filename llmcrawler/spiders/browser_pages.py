@@ -8,8 +8,10 @@ from typing import Any
 from scrapy import Request
 from scrapy.http import Response, TextResponse
 
+from llmcrawler.content import PageReader
+from llmcrawler.engine.request_context import LATENCY
 from llmcrawler.errors import ContentError
-from llmcrawler.frontier import Lease
+from llmcrawler.frontier import Frontier, Lease
 from llmcrawler.items import Link, Page, PageContent, PageError
 from llmcrawler.rendering import (
     LINKS_HEADER,
@@ -17,69 +19,71 @@ from llmcrawler.rendering import (
     RENDER,
     RENDERED,
     THIN_WORDS,
+    RenderChoice,
     Signs,
     may_have_signs,
     read_page_and_signs,
     read_signs,
 )
-from llmcrawler.wiring import Crawl
 
 # In Scrapy's HTTP cache a page and what the browser makes of it would be one.
 _BY_BROWSER = {RENDER: True, "dont_cache": True}
 _RAW = "signs_of_raw_page"  # in a request's meta: what came over plain HTTP
 
-_OF_THE_RESPONSE = ("download_latency",)
+_OF_THE_RESPONSE = (LATENCY,)
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """`again`: the request for the browser, where the page needs it. `content`: where it was read in passing, or why it
-    could not be.
+class PageLook:
+    """What came of a look at a page: `again`, the request for the browser where the page needs it; or `content` where
+    it was read in passing, or why it could not be.
     """
 
     again: Request | None = None
     content: PageContent | ContentError | None = None
 
 
-class Rendering:
-    def __init__(self, crawl: Crawl) -> None:
-        self._choice = crawl.rendering
-        self._reader = crawl.reader
-        self._frontier = crawl.frontier
+class BrowserPages:
+    """Decides which pages go to the browser, and says of pages that stay empty that they are."""
+
+    def __init__(self, choice: RenderChoice, reader: PageReader, frontier: Frontier) -> None:
+        self._choice = choice
+        self._reader = reader
+        self._frontier = frontier
 
     def meta_of(self, lease: Lease) -> dict[str, Any]:
-        """Of a request that is made for a lease."""
+        """Return the meta of a request that is made for a lease."""
         goes_straight = not lease.is_stored and _is_get(lease) and self._choice.goes_straight(lease.task.address)
         return dict(_BY_BROWSER) if goes_straight else {}
 
-    async def look(self, lease: Lease, response: TextResponse, html: str, *, reads: bool) -> Look:
-        """Whether a page that did not come from the browser needs it. `reads`: if not, its content is wanted."""
+    async def look(self, lease: Lease, response: TextResponse, html: str, *, reads: bool) -> PageLook:
+        """Tell whether a page needs the browser. `reads`: if it does not, its content is wanted."""
         assert response.request is not None
         if self._choice.mode == NEVER or lease.is_stored or not _is_get(lease):
-            return Look()
+            return PageLook()
         raw: Signs | None = response.meta.get(_RAW)
         if RENDERED in response.flags:
             if raw is not None:
                 self._choice.note(lease.task.address, raw, await self._signs(html, response.url, is_rendered=True))
-            return Look()
+            return PageLook()
         if RENDER in response.meta:  # there is no browser
-            return Look()
+            return PageLook()
         content, signs = await self._content_and_signs(lease, html, response.url, reads=reads)
         if not self._choice.wants(lease.task.address, signs):
-            return Look(content=content)
+            return PageLook(content=content)
         # A page does not refer to itself.
         kept = {name: value for name, value in response.meta.items() if name not in _OF_THE_RESPONSE}
         meta = {**kept, **_BY_BROWSER, _RAW: signs, "referrer_policy": "no-referrer"}
-        return Look(response.request.replace(url=response.url, meta=meta, dont_filter=True))
+        return PageLook(response.request.replace(url=response.url, meta=meta, dont_filter=True))
 
     def more_links(self, lease: Lease, response: TextResponse) -> list[Link]:
-        """Those that the body does not show."""
+        """Return the links that the browser has found and the body does not show."""
         if RENDERED not in response.flags and not lease.is_stored:
             return []
         return [Link(url) for url in (response.headers.get(LINKS_HEADER) or b"").decode("latin-1").split()]
 
-    async def note_shell(self, page: Page, response: Response, html: str) -> None:
-        """A page with nothing in it but scripts has not been read: that is an error, and nothing to be classified."""
+    async def refuse_shell(self, page: Page, response: Response, html: str) -> None:
+        """Make a page with nothing in it but scripts one with an error: it is nothing to be classified."""
         assert page.content is not None
         if page.content.cues.get("word_count", 0) > THIN_WORDS or page.error is not None:
             return
@@ -107,7 +111,7 @@ class Rendering:
         return found
 
     async def _signs(self, html: str, url: str, *, is_rendered: bool = False) -> Signs:
-        """None where they cannot be read: what is wrong with the page is said where its content is read."""
+        """Return no signs where they cannot be read: what is wrong with the page is said where its content is read."""
         if not may_have_signs(html, is_rendered=is_rendered):
             return Signs()
         try:

@@ -1,12 +1,12 @@
-"""From a response to the page before its stages, with what the job's ledger knows of it."""
+"""Builds the page of a response, as it enters its stages, with what the job's ledger knows of it."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,16 +14,18 @@ from scrapy import Request
 from scrapy.http import Response, TextResponse
 
 from llmcrawler.changes import CHANGED, GONE, GONE_STATUSES, NEW, UNCHANGED, Version, says_the_same
-from llmcrawler.content import content_hash, main_text
+from llmcrawler.content import PageReader, content_hash, main_text
+from llmcrawler.crawl.context import ArrivingPages
+from llmcrawler.crawl.site_registry import SiteRegistry
+from llmcrawler.engine.request_context import LATENCY, attempts_of, context_of, response_context
+from llmcrawler.engine.response_text import page_text
+from llmcrawler.engine.stored_bodies import body_of, text_of
 from llmcrawler.errors import ContentError, TooCostly
-from llmcrawler.frontier import Lease
+from llmcrawler.extraction import Records
+from llmcrawler.frontier import Frontier, Lease
 from llmcrawler.items import Page, PageContent, PageError, StageRun
-from llmcrawler.middlewares.backoff import PUT_BACKS
-from llmcrawler.middlewares.encodings import page_text
-from llmcrawler.middlewares.stored import STORED_PAGE, body_of, text_of
-from llmcrawler.storage import StoredPage
+from llmcrawler.storage import Ledger, StoredPage
 from llmcrawler.storage.ledger import STAGES, body_hash
-from llmcrawler.wiring import Crawl
 
 NOT_MODIFIED = 304
 # A page that was read takes twenty times the memory of its body until its links are in the frontier. When pages come in
@@ -37,43 +39,53 @@ _LARGE_BYTES = 256 * 2**10
 _KEPT_CHARS = 2_000_000
 
 
-class Arrivals:
-    def __init__(self, crawl: Crawl) -> None:
-        self._crawl = crawl
+@dataclass(eq=False)
+class PageBuilder:
+    """`ledger` is None without a job. `refreshes`: pages are compared with what the last crawl of the job found."""
+
+    reader: PageReader
+    frontier: Frontier
+    sites: SiteRegistry
+    records: Records
+    arriving: ArrivingPages
+    ledger: Ledger | None = None
+    refreshes: bool = False
+
+    def __post_init__(self) -> None:
         self._places = asyncio.Semaphore(_READ_AT_ONCE)
         self._costly_places = asyncio.Semaphore(_COSTLY_AT_ONCE)
         self._large_places = asyncio.Semaphore(_LARGE_AT_ONCE)
 
     @asynccontextmanager
     async def html_of(self, response: TextResponse) -> AsyncIterator[str]:
-        """The text of a page, for who reads it. Few are read at a time, and few large ones are there as text."""
+        """Wait for a place among the pages that are read, and yield the page's text. Large pages have fewer places."""
         if len(response.body) > _LARGE_BYTES:
-            with self._arriving():
+            with self.arriving.one():
                 async with self._large_places:
                     yield await asyncio.to_thread(page_text, response)
             return
         html = page_text(response)
-        places = self._places if self._crawl.reader.is_cheap(html) else self._costly_places
-        with self._arriving():
+        places = self._places if self.reader.is_cheap(html) else self._costly_places
+        with self.arriving.one():
             async with places:
                 yield html
 
     async def page_of(
         self, lease: Lease, response: TextResponse, html: str, content: PageContent | ContentError | None = None
     ) -> Page:
-        """The page, for who looks into its content, which is None where the stages have nothing to do: it cannot be
-        read, or has not changed. With a JOBDIR the body is safe from here on. `content`: where it has been read, or
+        """Return the page. Its content is None where the stages have nothing to do: it cannot be read, or has not
+        changed. With a JOBDIR the body is safe from here on. `content` is given where it has been read in passing, or
         why it could not be.
         """
-        before: StoredPage | None = response.meta.get(STORED_PAGE)
+        before = response_context(response).stored
         is_restored = before is not None and before.body is not None and lease.is_stored
         is_new = before is None or before.body is None
         page = _restored(lease, before) if before is not None and is_restored else lease.task.page()
         if not is_restored:
             add_facts(page, response)
-        _place(page, lease, response)
+        page.status, page.depth, page.referer = response.status, lease.task.depth, lease.task.referer
         if is_new:
-            await self._keep_body(page, response, NEW if self._crawl.options.refresh else None)
+            await self._keep_body(page, response, NEW if self.refreshes else None)
         if content is not None:
             self._take(page, html, content)
         elif before is None or is_new or is_restored:
@@ -82,17 +94,9 @@ class Arrivals:
             page = await self._compared(page, response, html, before)
         return page
 
-    @contextmanager
-    def _arriving(self) -> Iterator[None]:
-        self._crawl.arriving += 1
-        try:
-            yield
-        finally:
-            self._crawl.arriving -= 1
-
     def not_modified(self, lease: Lease, response: Response) -> Page | None:
-        """The page as it was, where the server says so and it was asked."""
-        before: StoredPage | None = response.meta.get(STORED_PAGE)
+        """Return the page as it was before where the server answers that it has not changed; else None."""
+        before = response_context(response).stored
         if response.status != NOT_MODIFIED or before is None or before.line is None:
             return None
         page = lease.task.page()
@@ -100,10 +104,10 @@ class Arrivals:
         return self._unchanged(page, before.line)
 
     def change_of_fault(self, page: Page, request: Request) -> str | None:
-        """Of a page that could not be had."""
-        if not self._crawl.options.refresh or page.error is None:
+        """Return what has changed with a page that could not be fetched, where the crawl looks for changes."""
+        if not self.refreshes or page.error is None:
             return None
-        before: StoredPage | None = request.meta.get(STORED_PAGE)
+        before = context_of(request).stored
         if before is None or before.line is None:
             return NEW
         earlier = before.line.get("error")
@@ -111,23 +115,24 @@ class Arrivals:
             return UNCHANGED
         return GONE if page.status in GONE_STATUSES else None
 
-    async def note_unchanged(self, page: Page) -> None:
-        assert self._crawl.ledger is not None
-        await self._crawl.ledger.note_unchanged(page.id)
+    async def keep_unchanged(self, page: Page) -> None:
+        """Tell the ledger that the body it has is that of this crawl too."""
+        assert self.ledger is not None
+        await self.ledger.note_unchanged(page.id)
 
     async def _compared(self, page: Page, response: TextResponse, html: str, before: StoredPage) -> Page:
-        """A page that is known from before, in a crawl that refreshes."""
+        """Compare a page with what the last crawl has kept of it."""
         assert before.body is not None
         was_fine = before.line is not None and before.line.get("error") is None
         if before.body.digest == await _hash_of(response.body) and was_fine:
             assert before.line is not None
             page = self._unchanged(page, before.line)
-            await self.note_unchanged(page)
+            await self.keep_unchanged(page)
             return page
         await self._read(page, response, html)
         same = page.content is not None and await self._says_the_same(page, before)
         page.change = UNCHANGED if same else CHANGED
-        if before.line is not None and before.line["status"] in GONE_STATUSES:  # who took it out when it was gone
+        if before.line is not None and before.line["status"] in GONE_STATUSES:  # it has come back
             page.change = NEW
         await self._keep_body(page, response, page.change)
         if same and was_fine:
@@ -136,7 +141,7 @@ class Arrivals:
         return page
 
     def _unchanged(self, page: Page, line: dict[str, Any]) -> Page:
-        """The line of before, but for when it was looked at. Its stages have nothing to do."""
+        """Return the page of the last crawl, with the times of this one. Its stages have nothing to do."""
         known = Page.of_line(line)
         known.id = page.id
         known.change = UNCHANGED
@@ -145,33 +150,31 @@ class Arrivals:
         skipped = StageRun("skipped", None, 0, time.time(), 0.0)
         known.stages = {"fetch": fetch, **dict.fromkeys(STAGES[1:], skipped)}
         if known.template is not None:
-            grouper = self._crawl.site_of(known.url).grouper
+            grouper = self.sites.of(known.url).grouper
             known.template = grouper.count_earlier(known.id, known.template)
         return known
 
     async def _says_the_same(self, page: Page, before: StoredPage) -> bool:
         assert page.content is not None
         assert before.body is not None
-        boilerplate = self._crawl.site_of(page.url).boilerplate
+        boilerplate = self.sites.of(page.url).boilerplate
         line = before.line or {}
         if before.body.body is None:  # STORE_BODIES is off: what is left to compare with
             text = await asyncio.to_thread(main_text, page.content.blocks, boilerplate)
             return bool(line.get("content_hash") == await asyncio.to_thread(content_hash, text))
         try:
             html = await asyncio.to_thread(text_of, before.body)
-            old = Version(html, await self._crawl.reader.read(html, before.body.url))
+            old = Version(html, await self.reader.read(html, before.body.url))
         except ContentError:
             return False
-        site, template, page_type = self._crawl.site_of(page.url), line.get("template"), line.get("page_type")
-        learner = (
-            self._crawl.records.learner_of(site.name, site.grouper.resolve(template), page_type) if template else None
-        )
+        site, template, page_type = self.sites.of(page.url), line.get("template"), line.get("page_type")
+        learner = self.records.learner_of(site.name, site.grouper.resolve(template), page_type) if template else None
 
         async def record_of(version: Version) -> dict[str, Any] | None:
             if learner is None:
                 return None
             url = page.final_url or page.url
-            return await self._crawl.records.record_by(learner, version.html, url, version.content.lang)
+            return await self.records.record_by(learner, version.html, url, version.content.lang)
 
         try:
             return await says_the_same(old, Version(page.html or "", page.content), boilerplate, record_of)
@@ -180,14 +183,14 @@ class Arrivals:
 
     async def _keep_body(self, page: Page, response: TextResponse, change: str | None) -> None:
         page.change = change
-        if self._crawl.ledger is None:
+        if self.ledger is None:
             return
         assert page.fetched_at is not None
-        attempts = 1 + response.meta.get("retry_times", 0) + response.meta.get(PUT_BACKS, 0)
+        attempts = attempts_of(response.request)
         seconds = page.latency_seconds or 0.0
         page.stages["fetch"] = StageRun("success", None, attempts, time.time() - seconds, seconds)
         body = replace(body_of(response, page.fetched_at), change=change)
-        await self._crawl.ledger.keep_body(page.id, body, page.stages["fetch"])
+        await self.ledger.keep_body(page.id, body, page.stages["fetch"])
 
     def _take(self, page: Page, html: str, content: PageContent | ContentError) -> None:
         if isinstance(content, ContentError):
@@ -197,17 +200,17 @@ class Arrivals:
         page.html = html if len(html) <= _KEPT_CHARS else None
 
     async def _read(self, page: Page, response: TextResponse, html: str) -> None:
-        await self._crawl.frontier.start(page.id)
+        await self.frontier.start(page.id)
         try:
-            self._take(page, html, await self._crawl.reader.read(html, response.url))
+            self._take(page, html, await self.reader.read(html, response.url))
         except ContentError as error:
             self._take(page, html, error)
-        self._crawl.frontier.survive(page.id)
+        self.frontier.survive(page.id)
 
 
 def add_facts(page: Page, response: Response) -> None:
     page.final_url = response.url if response.url != page.url else None
-    page.latency_seconds = round(response.meta.get("download_latency", 0.0), 4)
+    page.latency_seconds = round(response.meta.get(LATENCY, 0.0), 4)
     page.fetched_at = now()
 
 
@@ -229,7 +232,3 @@ def _restored(lease: Lease, before: StoredPage) -> Page:
     page.fetched_at, page.latency_seconds = before.body.fetched_at, before.body.latency_seconds
     page.change = before.body.change
     return page
-
-
-def _place(page: Page, lease: Lease, response: Response) -> None:
-    page.status, page.depth, page.referer = response.status, lease.task.depth, lease.task.referer

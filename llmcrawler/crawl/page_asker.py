@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from scrapy.crawler import Crawler
 from scrapy.statscollectors import StatsCollector
 
 from llmcrawler.classification import (
@@ -18,38 +17,34 @@ from llmcrawler.classification import (
     site_of,
     tokens_of,
 )
-from llmcrawler.configuration import batch_rules
-from llmcrawler.llm import AnswerStore, Batcher, CachedAsker
+from llmcrawler.llm import AnswerStore, Batcher, BatchRules, CachedAsker
 from llmcrawler.llm.model import Model
 
-# Pages of one site that other workers ask about come a little later and more evenly than those of a single one.
-_CREW_WAIT = 4
 
+class BatchingAsker:
+    """Asks within one event loop, and writes what the model costs into the stats.
 
-class PageAsking:
-    """Made for one event loop. `pressure` says why pages must not wait for their batch any longer, or None."""
+    `reason_to_flush` says why pages must not wait for their batch any longer, or None.
+    """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the parts that it brings together
         self,
-        crawler: Crawler,
         model: Model,
         page_types: PageTypes,
         cache: AnswerStore | None,
-        pressure: Callable[[], str | None],
+        rules: BatchRules,
+        stats: StatsCollector,
+        reason_to_flush: Callable[[], str | None],
     ) -> None:
-        settings = crawler.settings
-        assert crawler.stats is not None
-        self._stats: StatsCollector = crawler.stats
+        self._stats = stats
         self._model = model
         self._page_types = page_types
-        embedded, in_crew = model.is_embedded, bool(settings.get("REDIS_URL"))
-        worker = ClassifyWorker(model.ask, page_types, self._count_shown, small_model=embedded)
         self._batcher: Batcher[PageView, Answer] = Batcher(
-            worker,
-            rules=batch_rules(settings, embedded=embedded, patience=_CREW_WAIT if in_crew else 1),
+            ClassifyWorker(model.ask, page_types, self._count_shown, small_model=model.is_embedded),
+            rules=rules,
             tokens_of=tokens_of,
             group_of=site_of,
-            pressure=pressure,
+            pressure=reason_to_flush,
             on_batch=lambda _report: self._count_usage(),
         )
         self._cache = cache

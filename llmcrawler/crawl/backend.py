@@ -1,0 +1,92 @@
+"""Where a crawl keeps its urls and pages: in memory, in a job directory, or in a Redis that workers share."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scrapy.crawler import Crawler
+
+from llmcrawler.arguments import ExploreOptions
+from llmcrawler.configuration import crew_rules, job_rules, job_wish, memory_frontier
+from llmcrawler.crawl import signals
+from llmcrawler.crawl.safe_lines import SafeLines
+from llmcrawler.engine.compat import close_spider_soon
+from llmcrawler.errors import StorageFailed
+from llmcrawler.frontier import Frontier
+from llmcrawler.job import Job
+
+if TYPE_CHECKING:
+    from llmcrawler.crew import Crew
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlBackend:
+    """At most one of `job` and `session` is given, the latter with `lines`. A url whose worker is silent for
+    `lease_seconds` is queued again.
+    """
+
+    frontier: Frontier
+    lease_seconds: float
+    job: Job | None = None
+    session: Crew | None = None
+    lines: SafeLines | None = None
+
+
+def build_backend(
+    crawler: Crawler, options: ExploreOptions, take_lead: Callable[[str], Awaitable[None]]
+) -> CrawlBackend:
+    """Open what JOBDIR or REDIS_URL name. `take_lead` is awaited with a site that this worker leads from then on.
+
+    Raises ConfigError where that cannot be had.
+    """
+    settings = crawler.settings
+    if settings.get("REDIS_URL") and options.urls:
+        lines = SafeLines(crawler)
+        session = _session(crawler, options, lines, take_lead)
+        return CrawlBackend(session.frontier, settings.getfloat("REDIS_LEASE_SECONDS"), session=session, lines=lines)
+    lease_seconds = settings.getfloat("LEASE_SECONDS")
+    if settings.get("JOBDIR") and options.urls:
+        job = Job(
+            Path(settings["JOBDIR"]),
+            job_wish(settings, crawler.spidercls.name, options),
+            job_rules(settings),
+            on_failure=partial(_end_crawl, crawler),
+            before_close=lambda reason: _send(crawler, signals.job_closing, reason=reason),
+        )
+        return CrawlBackend(job.frontier, lease_seconds, job=job)
+    return CrawlBackend(memory_frontier(settings), lease_seconds)
+
+
+def _session(
+    crawler: Crawler, options: ExploreOptions, lines: SafeLines, take_lead: Callable[[str], Awaitable[None]]
+) -> Crew:
+    from llmcrawler.crew import Crew  # noqa: PLC0415 - redis takes 0.14 s to load
+
+    return Crew(
+        crew_rules(crawler.settings),
+        job_wish(crawler.settings, crawler.spidercls.name, options),
+        options.max_pages,
+        unsafe_of=lines.unsafe,
+        on_kept=lines.set_kept,
+        take_lead=take_lead,
+        on_news=lambda key, events, window: _send(crawler, signals.host_news, key=key, events=events, window=window),
+        on_failure=partial(_end_crawl, crawler),
+    )
+
+
+def _send(crawler: Crawler, signal: object, **arguments: Any) -> None:
+    crawler.signals.send_catch_log(signal, **arguments)
+
+
+def _end_crawl(crawler: Crawler, failure: StorageFailed) -> None:
+    """End the crawl when its backend takes no more."""
+    cure = "make room and run" if crawler.settings.get("JOBDIR") else "run"
+    logger.error("%s. What was written before is kept: %s the same command again", failure, cure)
+    close_spider_soon(crawler, "storage_failed")

@@ -1,0 +1,212 @@
+"""The parts of one crawl, built once from settings and arguments, for its components to take what they need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from scrapy.crawler import Crawler
+from scrapy.robotstxt import RobotParser
+
+from llmcrawler.arguments import ExploreOptions, MapOptions
+from llmcrawler.configuration import bans_of, proxies_of, pursuit_of, record_types_of
+from llmcrawler.crawl.backend import CrawlBackend, build_backend
+from llmcrawler.crawl.engine_state import active_bytes
+from llmcrawler.crawl.goal_progress import GoalProgress
+from llmcrawler.crawl.reachable_hosts import ReachableHosts
+from llmcrawler.crawl.understanding import Understanding, build_understanding
+from llmcrawler.extraction import RecordTypes
+from llmcrawler.frontier import Admission, Frontier, MapAdmission, MapRules, Pursuit
+from llmcrawler.intake import Intake
+from llmcrawler.items import Page
+from llmcrawler.job import Job
+from llmcrawler.learned import Learned
+from llmcrawler.proxies import BanRules, ProxyPool
+from llmcrawler.rendering import RenderChoice
+from llmcrawler.robots import KeptRobots
+from llmcrawler.sampling import SAMPLE_PAGES, Sampler
+from llmcrawler.storage import Ledger
+from llmcrawler.storage.keys import JobConnection
+from llmcrawler.urls import AddressGuard, NameLookup, Scope, TrapGuard
+
+if TYPE_CHECKING:
+    from llmcrawler.crew import Crew
+
+_ATTRIBUTE: Final = "llmcrawler_context"
+
+
+@dataclass(slots=True)
+class ArrivingPages:
+    """Counts the pages that are here and whose links are not in the frontier yet."""
+
+    count: int = 0
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        self.count += 1
+        try:
+            yield
+        finally:
+            self.count -= 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrawlContext:
+    """`goal` is None where the crawl has none; `sampler` where it is not a plan's."""
+
+    options: ExploreOptions
+    admission: Admission
+    hosts: ReachableHosts
+    backend: CrawlBackend
+    understanding: Understanding
+    record_types: RecordTypes
+    intake: Intake
+    rendering: RenderChoice
+    bans: BanRules
+    proxies: ProxyPool | None = None
+    goal: GoalProgress | None = None
+    sampler: Sampler | None = None
+    robots: KeptRobots[RobotParser] = field(default_factory=KeptRobots)
+    arriving_pages: ArrivingPages = field(default_factory=ArrivingPages)
+
+    @property
+    def job(self) -> Job | None:
+        return self.backend.job
+
+    @property
+    def ledger(self) -> Ledger | None:
+        return None if self.job is None else self.job.ledger
+
+    @property
+    def frontier(self) -> Frontier:
+        return self.backend.frontier
+
+    async def close(self) -> None:
+        """Keep what was learned, and end what was started, while feeds are open still."""
+        if self.backend.session is not None:
+            self.backend.session.desk.retire()
+        self.hosts.names.close()
+        await self.understanding.close()
+
+    # -- names that scheduler, middlewares, handlers and the resolver still use ---------------------------------------
+
+    @property
+    def crew(self) -> Crew | None:
+        return self.backend.session
+
+    @property
+    def lease_seconds(self) -> float:
+        return self.backend.lease_seconds
+
+    @property
+    def addresses(self) -> AddressGuard:
+        return self.hosts.addresses
+
+    @property
+    def names(self) -> NameLookup:
+        return self.hosts.names
+
+    @property
+    def checks_names(self) -> bool:
+        return self.hosts.checks_names
+
+    @property
+    def refused_names(self) -> dict[str, str]:
+        return self.hosts.refused_names
+
+    @property
+    def arriving(self) -> int:
+        return self.arriving_pages.count
+
+    @property
+    def pursuit(self) -> Pursuit | None:
+        return None if self.goal is None else self.goal.pursuit
+
+    @property
+    def learned(self) -> Learned:
+        return self.understanding.templates
+
+    def note_proxy(self, address: str) -> None:
+        self.hosts.add_proxy(address)
+
+    def is_proxy(self, host: str) -> bool:
+        return self.hosts.is_proxy(host)
+
+    def note_refused_name(self, name: str, reason: str) -> None:
+        self.hosts.add_refused_name(name, reason)
+
+    def note_end(self, page: Page) -> bool:
+        return self.goal is None or self.goal.end_page(page)
+
+    def relearn(self, connection: JobConnection) -> None:
+        if self.goal is not None:
+            self.goal.relearn(connection)
+
+
+def build_crawl(crawler: Crawler, *, names: NameLookup | None = None) -> CrawlContext:
+    """Build the parts of a crawl from the crawler's settings and the `options` of its spider, for `crawl_of`.
+
+    A spider without any (`scrapy shell` and `scrapy fetch` have one) gets a crawl with no start urls: its requests
+    pass through, politely. Raises ConfigError where a part cannot be had.
+    """
+    settings, options = crawler.settings, getattr(crawler.spider, "options", None)
+    if not isinstance(options, ExploreOptions):
+        options = ExploreOptions(urls=())
+    addresses, proxies = AddressGuard(options.urls), proxies_of(settings)
+    record_types = record_types_of(settings, options)
+    pursuit = pursuit_of(options)
+
+    async def take_lead(site: str) -> None:
+        await context.understanding.sites.take_lead(site)
+
+    backend = build_backend(crawler, options, take_lead)
+    context = CrawlContext(
+        options=options,
+        admission=_admission(options, addresses),
+        hosts=ReachableHosts(
+            addresses, proxies, names, checks_names=bool(options.urls) and settings.getbool("PROXY_CHECK_NAMES")
+        ),
+        backend=backend,
+        understanding=build_understanding(crawler, options, backend, pursuit),
+        record_types=record_types,
+        intake=Intake(settings.getint("SCRAPER_SLOT_MAX_ACTIVE_SIZE"), partial(active_bytes, crawler)),
+        rendering=RenderChoice(options.render),
+        bans=bans_of(settings),
+        proxies=proxies,
+        goal=None if pursuit is None else GoalProgress(pursuit, record_types),
+        sampler=Sampler() if settings.getint(SAMPLE_PAGES) else None,
+    )
+    setattr(crawler, _ATTRIBUTE, context)
+    return context
+
+
+def find_crawl(crawler: Crawler) -> CrawlContext | None:
+    """Return the context of a crawler; None where it has not been built, or not yet."""
+    context: CrawlContext | None = getattr(crawler, _ATTRIBUTE, None)
+    return context
+
+
+def crawl_of(crawler: Crawler) -> CrawlContext:
+    """Return the context of a crawler, for the `from_crawler` of its components."""
+    context = find_crawl(crawler)
+    if context is None:
+        raise RuntimeError("the crawl is not built: EXTENSIONS_BASE lacks llmcrawler.extensions.setup.CrawlSetup")
+    return context
+
+
+def _admission(options: ExploreOptions, addresses: AddressGuard) -> Admission:
+    scope = Scope(
+        options.urls,
+        allow=options.allow,
+        deny=options.deny,
+        max_depth=options.depth,
+        subdomains=isinstance(options, MapOptions) and options.subdomains,
+    )
+    traps = TrapGuard(datetime.now(UTC).date())
+    if isinstance(options, MapOptions):
+        return MapAdmission(scope, traps, MapRules(options.max_urls, options.match, options.depth), addresses)
+    return Admission(scope, traps, addresses)

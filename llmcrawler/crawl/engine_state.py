@@ -1,0 +1,110 @@
+"""What makes waiting pages go on, and a crawl end: one rule over a snapshot of the engine and of the other workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from scrapy.crawler import Crawler
+
+from llmcrawler.engine.compat import is_closing
+
+if TYPE_CHECKING:
+    from llmcrawler.crew import Crew
+    from llmcrawler.fleet.workers import Words
+
+
+class Phase(StrEnum):
+    """What a crawl is at. In `WORKING` pages may wait for company; in each other phase they wait no longer."""
+
+    WORKING = "working"  # more pages are on their way
+    BACKING_OUT = "backing_out"  # waiting pages hold up the downloads, here or at another worker
+    IDLE = "idle"  # nothing is on its way but what waits
+    FINISHED = "finished"  # nothing is left to do, at any worker
+    CLOSING = "closing"  # requests that are left will not be handed out: to wait for them would be for ever
+    STOPPED = "stopped"  # there is no engine that runs
+
+
+@dataclass(frozen=True, slots=True)
+class EngineState:
+    """A snapshot, of a crawl of several workers where `is_shared`.
+
+    `fetching` counts requests in the downloader; `has_pending` is what the scheduler says. `under_way` counts the pages
+    that are being worked on and, where workers share the crawl, the urls that any of them holds. `is_left` says whether
+    any of them holds a url or may still get one; `is_confirmed`, whether that was heard since this one ran dry.
+    `others_held` counts the pages that wait at other workers for their template.
+    """
+
+    is_running: bool = True
+    is_closing: bool = False
+    is_full: bool = False
+    fetching: int = 0
+    has_pending: bool = False
+    under_way: int = 0
+    is_shared: bool = False
+    is_left: bool = True
+    is_confirmed: bool = False
+    others_pressed: bool = False
+    others_work: bool = False
+    others_held: int = 0
+
+
+def phase_of(state: EngineState, waiting: int | None = None) -> Phase:
+    """Of the pages under way so many (`waiting`) wait for just this; None: it does not matter what the others do."""
+    if not state.is_running:
+        return Phase.STOPPED
+    if state.is_closing:
+        return Phase.CLOSING
+    if state.is_shared and state.is_confirmed and not state.is_left:
+        return Phase.FINISHED
+    if state.is_full or state.others_pressed:
+        return Phase.BACKING_OUT
+    if state.fetching or state.has_pending or state.others_work:
+        return Phase.WORKING
+    if waiting is not None and state.under_way > waiting + state.others_held:
+        return Phase.WORKING
+    return Phase.IDLE
+
+
+class EngineWatch:
+    """Takes snapshots of a crawler's engine, and of the other workers where a distributed session is given."""
+
+    def __init__(self, crawler: Crawler, session: Crew | None = None) -> None:
+        self._crawler = crawler
+        self._session = session
+
+    def reason_to_flush(self, waiting: int | None = None) -> str | None:
+        """Say why pages must wait no longer; None where they may. `waiting` as in `phase_of`."""
+        phase = phase_of(self.state(), waiting)
+        return None if phase is Phase.WORKING else phase.value
+
+    def state(self) -> EngineState:
+        engine = self._crawler.engine
+        slot = None if engine is None else engine.scraper.slot
+        if engine is None or slot is None or not engine.running:
+            return EngineState(is_running=False)
+        if is_closing(self._crawler):
+            return EngineState(is_closing=True)
+        scheduler, session = engine.scheduler, self._session
+        others: Sequence[Words] = [] if session is None else session.others()
+        return EngineState(
+            is_full=slot.needs_backout(),
+            fetching=0 if scheduler is None else len(engine.downloader.active),
+            has_pending=scheduler is not None and scheduler.has_pending_requests(),
+            under_way=len(slot.active) + len(slot.queue) if session is None else session.frontier.counts().leased,
+            is_shared=session is not None,
+            others_pressed=any(one.pressed for one in others),
+            others_work=any(one.working for one in others),
+            others_held=sum(one.held for one in others),
+        )
+
+
+def active_bytes(crawler: Crawler) -> int:
+    """Return how many bytes the bodies have whose pages are not through."""
+    try:
+        slot = None if crawler.engine is None else crawler.engine.scraper.slot
+    except RuntimeError:  # the engine is being built
+        return 0
+    return 0 if slot is None else slot.active_size

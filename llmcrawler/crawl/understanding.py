@@ -1,0 +1,212 @@
+"""What a crawl understands pages with, built from settings: the model, classifier, records and templates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from scrapy.crawler import Crawler
+
+from llmcrawler.arguments import ExploreOptions
+from llmcrawler.bounded_processes import BoundedProcesses
+from llmcrawler.classification import LLM, Classifier, Question, Verdict
+from llmcrawler.configuration import (
+    answer_cache_of,
+    batch_rules,
+    model_of,
+    page_types_of,
+    record_types_of,
+    templates_file,
+)
+from llmcrawler.content import PageReader
+from llmcrawler.crawl.backend import CrawlBackend
+from llmcrawler.crawl.engine_state import EngineWatch
+from llmcrawler.crawl.page_asker import BatchingAsker
+from llmcrawler.crawl.site_registry import SiteRegistry
+from llmcrawler.extraction import (
+    FallbackTeacher,
+    KeptRecords,
+    Learner,
+    LessonRules,
+    LLMTeacher,
+    Place,
+    RecordRules,
+    Records,
+    SingleRecords,
+    StructuredTeacher,
+    Teacher,
+)
+from llmcrawler.fleet.purse import SharedPurse
+from llmcrawler.fleet.rate import SharedRate
+from llmcrawler.fleet.sharing import SharedAnswers
+from llmcrawler.frontier import Pursuit
+from llmcrawler.learned import Learned
+from llmcrawler.llm import AnswerStore
+from llmcrawler.llm.model import Model
+from llmcrawler.templates import Changes
+
+# Pages of one site that other workers ask about come a little later and more evenly than those of a single one.
+_SHARED_PATIENCE: Final = 4
+# A tree of lxml takes longer than the text of the page.
+_RECORD_INLINE_CHARS: Final = 100_000
+# Loaded by the processes that make records of costly pages, and learn.
+_RECORD_MODULES: Final = ("llmcrawler.extraction",)
+# What is not taken from the file of learned templates when a stage runs anew, by the first of them.
+_FORGOTTEN: Final[Mapping[str | None, tuple[str, ...]]] = {
+    "fetch": ("grouping",),
+    "content": ("grouping",),
+    "classify": ("grouping",),
+    "record": ("records",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Understanding:
+    """`model`, `asker` and `answers` (its answers so far) are None where no model is asked."""
+
+    reader: PageReader
+    processes: BoundedProcesses
+    model: Model | None
+    asker: BatchingAsker | None
+    answers: AnswerStore | None
+    classifier: Classifier
+    records: Records
+    templates: Learned
+    sites: SiteRegistry
+
+    async def close(self) -> None:
+        await self.records.close()
+        self.reader.close()
+        self.processes.close()
+        await self.templates.close()
+        for part in (self.asker, self.answers, self.model):
+            if part is not None:
+                await part.close()
+
+
+def build_understanding(
+    crawler: Crawler, options: ExploreOptions, backend: CrawlBackend, pursuit: Pursuit | None
+) -> Understanding:
+    settings, stats, session = crawler.settings, crawler.stats, backend.session
+    assert stats is not None
+    watch = EngineWatch(crawler, session)
+    reader, processes = PageReader(settings.getint("CONTENT_INLINE_CHARS")), BoundedProcesses(_RECORD_MODULES)
+    model, answers = _model(crawler, backend)
+    page_types = page_types_of(options)
+    asker = None
+    if model is not None:
+        patience = 1 if session is None else _SHARED_PATIENCE
+        rules = batch_rules(settings, embedded=model.is_embedded, patience=patience)
+        asker = BatchingAsker(model, page_types, answers, rules, stats, watch.reason_to_flush)
+
+    # These know each other: a verdict may part a template, and what is learned of it is kept with it.
+    templates: Learned
+    sites: SiteRegistry
+
+    def split(site: str, template: str, labels: Mapping[str, str]) -> Changes | None:
+        return sites.split(site, template, labels)
+
+    def on_verdict(question: Question, verdict: Verdict) -> None:
+        if pursuit is not None:
+            pursuit.note_verdict(question.url, verdict.page_type)
+        if verdict.decided_by == LLM:
+            templates.note_change()
+
+    def on_learned(_learner: Learner) -> None:
+        templates.note_change()
+
+    classifier = Classifier(page_types, asker, split=split, on_verdict=on_verdict)
+    inline_chars = min(_RECORD_INLINE_CHARS, settings.getint("CONTENT_INLINE_CHARS"))
+    place = Place(inline_chars, processes.run, reader.is_cheap)
+    records = _records(crawler, options, _teacher(crawler, options, model, answers), watch, place, on_learned)
+
+    def page_type_of(site: str, template: str) -> str | None:
+        verdict = classifier.template_verdict(site, template)
+        return verdict[0] if verdict else None
+
+    job = backend.job
+    templates = Learned(
+        templates_file(settings),
+        {
+            "verdicts": classifier,
+            "records": KeptRecords(records, options.wanted, page_type_of, has_model=model is not None),
+        },
+        marks=None if job is None else job.ledger,
+        forgotten=() if job is None else _FORGOTTEN.get(job.forced_from, ()),
+        keep=None if session is None else session.sites.keep,
+    )
+    sites = SiteRegistry(templates, classifier, records, session)
+    return Understanding(reader, processes, model, asker, answers, classifier, records, templates, sites)
+
+
+def _model(crawler: Crawler, backend: CrawlBackend) -> tuple[Model | None, AnswerStore | None]:
+    """Return the model and its answers so far. Workers of one crawl share its rate, its budget and its answers."""
+    settings, session, job = crawler.settings, backend.session, backend.job
+    if session is None:
+        model = model_of(settings)
+        if model is not None and job is not None:
+            model.budget.go_on(job.spent, job.ledger)
+        return model, None if model is None else answer_cache_of(settings)
+    per_minute = (settings.getint(f"LLM_{name}_PER_MINUTE") for name in ("REQUESTS", "TOKENS"))
+    model = model_of(settings, rate=SharedRate(session.link, *per_minute))
+    if model is None:
+        return None, None
+    limits = model.budget.limits
+    model.budget.share(SharedPurse(session.link, limits.max_tokens, limits.max_cost_usd))
+    return model, SharedAnswers(session.link, answer_cache_of(settings))
+
+
+def _lesson_rules(crawler: Crawler) -> LessonRules:
+    settings = crawler.settings
+    return LessonRules(
+        samples=settings.getint("RECORD_SAMPLES"),
+        max_samples=settings.getint("RECORD_MAX_SAMPLES"),
+        budget_tokens=settings.getint("RECORD_SAMPLE_TOKENS"),
+    )
+
+
+def _teacher(crawler: Crawler, options: ExploreOptions, model: Model | None, answers: AnswerStore | None) -> Teacher:
+    by_structured_data = StructuredTeacher(options.wanted)
+    if model is None:
+        return by_structured_data
+    small = model.is_embedded
+    asking = LLMTeacher(
+        model.ask,
+        model.name,
+        requested=options.wanted,
+        cache=answers,
+        pages_a_call=1 if small else _lesson_rules(crawler).max_samples,
+        small_model=small,
+    )
+    return FallbackTeacher(asking, by_structured_data)
+
+
+def _records(  # noqa: PLR0913, PLR0917 - what a crawl decides
+    crawler: Crawler,
+    options: ExploreOptions,
+    teacher: Teacher,
+    watch: EngineWatch,
+    place: Place,
+    on_learned: Callable[[Learner], None],
+) -> Records:
+    settings, stats = crawler.settings, crawler.stats
+    assert stats is not None
+    lesson = _lesson_rules(crawler)
+    singletons = settings.getbool("RECORD_SINGLETONS")
+    return Records(
+        teacher,
+        RecordRules(
+            min_pages=settings.getint("RECORD_MIN_PAGES"),
+            learn_pages=settings.getint("RECORD_LEARN_PAGES"),
+            max_relearned=settings.getint("RECORD_MAX_RELEARNED"),
+            training=lesson,
+        ),
+        record_types=record_types_of(settings, options),
+        pressure=watch.reason_to_flush,
+        requested=options.wanted,
+        on_learned=on_learned,
+        count=lambda name, value: stats.inc_value(f"llmcrawler/records/{name}", value),
+        single=SingleRecords(teacher, lesson.budget_tokens, place) if singletons else None,
+        place=place,
+    )

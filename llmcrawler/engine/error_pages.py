@@ -1,0 +1,25 @@
+"""Feed items of urls that gave no content."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from llmcrawler.engine.request_context import attempts_of
+from llmcrawler.items import Page, PageError
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.http import Response
+
+    from llmcrawler.frontier import Lease
+
+
+def error_page(
+    lease: Lease, kind: str, message: str, response: Response | None = None, request: Request | None = None
+) -> Page:
+    """Return the item of a leased url that ended with an error of stage `fetch`."""
+    tried = request or (response.request if response is not None else None)
+    page = lease.task.page()
+    page.status = response.status if response is not None else None
+    page.error = PageError("fetch", kind, message, attempts_of(tried))
+    return page

@@ -1,0 +1,55 @@
+"""How many urls a crawl may still lease under `max_pages`."""
+
+from __future__ import annotations
+
+from llmcrawler.frontier import Lease
+from llmcrawler.frontier.protocol import Counts
+from llmcrawler.job_resume import Resumed
+
+
+class PageBudget:
+    """Counts leases of this run and of earlier ones. A url that could not be fetched gives its place back, up to
+    `max_pages` times. `repeats` are pages of earlier runs that will be leased again; they are counted already.
+    """
+
+    def __init__(self, max_pages: int) -> None:
+        self.max_pages = max_pages
+        self.repeats = 0
+        self.spent = 0
+        self.refunds = max_pages
+
+    def start(self, counts: Counts) -> None:
+        """Count what the frontier has from earlier runs."""
+        self.refunds = max(0, self.max_pages - counts.dead)
+        self.spent = counts.done + max(0, counts.dead - self.max_pages)
+
+    def resume(self, resumed: Resumed) -> None:
+        """Keep places for the pages that a resumed job goes through again; a finished job leases nothing else."""
+        self.repeats = resumed.stored + resumed.again
+        self.spent += self.repeats
+        if resumed.finished:
+            self.max_pages, self.refunds = self.spent, 0
+        else:
+            self.max_pages = max(self.max_pages, self.spent)
+
+    def left(self) -> int:
+        """Return how many urls may be leased for the first time."""
+        return self.max_pages - self.spent
+
+    def left_among_workers(self, counts: Counts) -> int:
+        """Return the same where several workers share the frontier, by its counts."""
+        return self.max_pages - counts.leased - counts.done - max(0, counts.dead - self.max_pages)
+
+    def spend(self, lease: Lease) -> None:
+        if self.repeats and (lease.is_stored or lease.is_known):
+            self.repeats -= 1
+        else:
+            self.spent += 1
+
+    def refund(self) -> bool:
+        """Give the place of a url back that could not be fetched. Return False when too many were given back."""
+        if self.refunds <= 0:
+            return False
+        self.refunds -= 1
+        self.spent -= 1
+        return True

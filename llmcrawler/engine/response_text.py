@@ -1,0 +1,120 @@
+"""The text of responses, in the encoding that a browser would choose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scrapy.http import HtmlResponse, JsonResponse, Response, TextResponse, XmlResponse
+
+from llmcrawler.content import decode, encoding_of, looks_like_html
+from llmcrawler.engine.compat.components import TextBase
+
+_KEPT_BYTES = 1024 * 1024
+_META_REFRESH_BYTES = 4 * 4096  # Scrapy looks for one in the first 4096 characters
+
+
+class _Decoded(TextBase):
+    """Decodes the first 6,000,000 bytes, in a time proportional to them.
+
+    Scrapy's own class takes any codec of Python's that a page names, and punycode takes minutes for a page.
+    """
+
+    __slots__ = ()
+
+    def decode_text(self) -> str:
+        return decode(self.body, self.encoding)
+
+
+class DecodedText(_Decoded):
+    __slots__ = ()
+
+
+class DecodedHtml(_Decoded, HtmlResponse):
+    __slots__ = ()
+
+
+class DecodedXml(_Decoded, XmlResponse):
+    __slots__ = ()
+
+
+class DecodedJson(_Decoded, JsonResponse):
+    __slots__ = ()
+
+
+_KINDS: dict[type[Response], type[TextResponse]] = {
+    TextResponse: DecodedText,
+    HtmlResponse: DecodedHtml,
+    XmlResponse: DecodedXml,
+    JsonResponse: DecodedJson,
+}
+
+
+def decoded(response: Response) -> Response:
+    """Return the response with the encoding that a browser would choose.
+
+    What has no Content-Type and begins as a web page becomes one: Scrapy takes it for a file where it has a zero byte,
+    as all of UTF-16 has.
+    """
+    if type(response) in (Response, TextResponse) and _has_no_type(response) and looks_like_html(response.body):
+        response = _as(HtmlResponse, response)
+    if not isinstance(response, TextResponse):
+        return response
+    kind = _KINDS.get(type(response))  # a class of the user's own stays
+    return _as(kind or type(response), response, encoding=encoding_of(response.body, content_type_of(response)))
+
+
+def _as(kind: type[Response], response: Response, **fields: Any) -> Response:
+    """Return a copy of another class. `response.replace` would decode the whole body to guess the old encoding."""
+    kept = {name: getattr(response, name) for name in response.attributes if name != "encoding"}
+    return kind(**{**kept, **fields})
+
+
+def content_type_of(response: Response) -> str | None:
+    """Return the Content-Type header, of several the last."""
+    header = response.headers.get("Content-Type")
+    return None if header is None else header.decode("latin-1")
+
+
+def page_text(response: Response) -> str:
+    """Return the text of the first 6,000,000 bytes.
+
+    It is kept with the response, but for large ones: a text may take four times the memory of its body, and the
+    response stays for as long as its page is worked on.
+    """
+    if isinstance(response, _Decoded) and (response.has_decoded_text or len(response.body) <= _KEPT_BYTES):
+        return response.text
+    return decode(response.body, _encoding_of(response))
+
+
+def may_refresh(response: Response) -> bool:
+    """Return whether a page can have a <meta http-equiv=refresh>; to parse for one takes ten times as long.
+
+    An attribute's value may be written with character references, its name may not.
+    """
+    head = response.body[:_META_REFRESH_BYTES].lower()
+    if b"\x00" in head:  # as in UTF-16
+        head = head.replace(b"\x00", b"")
+    return b"http-equiv" in head and (b"refresh" in head or b"&#" in head)
+
+
+def head_of(response: TextResponse) -> TextResponse:
+    """Return the part of a response that can have a <meta http-equiv=refresh>.
+
+    A page in UTF-16 becomes UTF-8: that is the encoding of the queries in its urls (url.spec.whatwg.org).
+    """
+    encoding = _encoding_of(response)
+    head = response.body[:_META_REFRESH_BYTES]
+    if encoding.startswith("utf-16"):
+        head, encoding = decode(head, encoding).encode("utf-8", "replace"), "utf-8"
+    return response.replace(body=head, encoding=encoding)
+
+
+def _encoding_of(response: Response) -> str:
+    if isinstance(response, _Decoded):
+        return response.encoding
+    return encoding_of(response.body, content_type_of(response))
+
+
+def _has_no_type(response: Response) -> bool:
+    essence = (content_type_of(response) or "").partition(";")[0].strip().lower()
+    return "/" not in essence or essence in ("unknown/unknown", "application/unknown", "*/*")

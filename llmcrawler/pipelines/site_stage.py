@@ -1,0 +1,56 @@
+"""A stage that learns over the pages of a site: where workers share a crawl, one of them runs it for all."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from llmcrawler.crawl.site_registry import SiteRegistry
+from llmcrawler.fleet.pages import RESULTS, page_of_json, page_to_json, results_to_json
+from llmcrawler.items import Page, PageError
+from llmcrawler.pipelines.stage import Stage, StageRules
+
+if TYPE_CHECKING:
+    from llmcrawler.crew import Crew
+
+
+class SiteStage(Stage):
+    """Runs here if this worker leads the page's site, else at the one that does. `session` is None in one process."""
+
+    def __init__(self, rules: StageRules, sites: SiteRegistry, session: Crew | None = None) -> None:
+        super().__init__(rules)
+        self._sites = sites
+        self._session = session
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        if session is not None:
+            session.answer(self.name, self._answer)
+
+    @abstractmethod
+    async def run_here(self, page: Page) -> PageError | None:
+        """Do the stage's work, as `run`, with what this process knows of the site."""
+
+    async def run(self, page: Page) -> PageError | None:
+        """Raise WorkGivenBack when this worker leaves while it waits for the other."""
+        if self._session is None:
+            return await self.run_here(page)
+        site, with_html = self._sites.of(page.url).name, self.name == "record"
+        leads, answer = await self._session.desk.ask(site, self.name, lambda: page_to_json(page, with_html=with_html))
+        if leads:
+            return await self._run_alone(page)
+        for name in RESULTS:
+            setattr(page, name, answer[name])
+        return PageError(**answer["error"]) if answer["error"] else None
+
+    async def _run_alone(self, page: Page) -> PageError | None:
+        """A page whose lease was lost may come from two workers; what waits for a template is known by its url."""
+        lock = self._locks.setdefault(page.id, asyncio.Lock())
+        async with lock:
+            return await self.run_here(page)
+
+    async def _answer(self, body: Any) -> dict[str, Any]:
+        page = page_of_json(body)
+        error = await self._run_alone(page)
+        return results_to_json(page, None if error is None else asdict(error))

@@ -1,0 +1,90 @@
+"""What makes waiting pages go on, and a crawl of several workers end."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from llmcrawler.crawl.engine_state import EngineState, EngineWatch, Phase, phase_of
+
+DRY = {"is_shared": True, "is_left": False, "is_confirmed": True}  # a worker that has heard that all urls are done
+
+
+@pytest.mark.parametrize(
+    ("state", "waiting", "phase"),
+    [
+        ({}, None, Phase.IDLE),
+        ({}, 0, Phase.IDLE),
+        ({"fetching": 1}, None, Phase.WORKING),
+        ({"has_pending": True}, None, Phase.WORKING),
+        ({"is_full": True, "fetching": 9, "has_pending": True}, None, Phase.BACKING_OUT),
+        # Pages that wait for just this are company for each other, and not for those that are worked on.
+        ({"under_way": 3}, None, Phase.IDLE),
+        ({"under_way": 3}, 2, Phase.WORKING),
+        ({"under_way": 3}, 3, Phase.IDLE),
+        ({"under_way": 3, "is_full": True}, 2, Phase.BACKING_OUT),
+        # Requests that are left will not be handed out: what they would bring is not waited for.
+        ({"is_closing": True, "has_pending": True, "fetching": 2}, None, Phase.CLOSING),
+        ({"is_running": False, "is_closing": True, "is_full": True}, 5, Phase.STOPPED),
+        # Other workers.
+        ({"is_shared": True, "others_work": True}, None, Phase.WORKING),
+        ({"is_shared": True, "others_pressed": True, "others_work": True}, None, Phase.BACKING_OUT),
+        ({"is_shared": True, "under_way": 5, "others_held": 3}, 1, Phase.WORKING),
+        ({"is_shared": True, "under_way": 5, "others_held": 3}, 2, Phase.IDLE),
+        (DRY, None, Phase.FINISHED),
+        (DRY, 0, Phase.FINISHED),
+        ({**DRY, "is_left": True}, None, Phase.IDLE),
+        ({**DRY, "is_confirmed": False}, None, Phase.IDLE),
+        ({**DRY, "is_shared": False}, None, Phase.IDLE),  # Scrapy itself ends a crawl of one process
+        ({**DRY, "others_pressed": True}, None, Phase.FINISHED),
+        ({**DRY, "is_closing": True}, None, Phase.CLOSING),
+    ],
+)
+def test_the_phase_of_a_crawl(state: dict[str, Any], waiting: int | None, phase: Phase) -> None:
+    assert phase_of(EngineState(**state), waiting) is phase
+
+
+def engine(**changes: Any) -> SimpleNamespace:
+    slot = SimpleNamespace(needs_backout=lambda: False, active=[object()], queue=[])
+    parts = {
+        "running": True,
+        "_slot": SimpleNamespace(closing=None),
+        "scraper": SimpleNamespace(slot=slot),
+        "scheduler": SimpleNamespace(has_pending_requests=lambda: False),
+        "downloader": SimpleNamespace(active=set()),
+    }
+    return SimpleNamespace(**{**parts, **changes})
+
+
+@pytest.mark.parametrize(
+    ("now", "waiting", "reason"),
+    [
+        (engine(), None, "idle"),
+        (engine(), 0, None),
+        (engine(), 1, "idle"),
+        (engine(downloader=SimpleNamespace(active={1})), None, None),
+        (engine(scheduler=SimpleNamespace(has_pending_requests=lambda: True)), 1, None),
+        (engine(scheduler=None), None, "idle"),
+        (engine(_slot=None), None, "closing"),
+        (engine(_slot=SimpleNamespace(closing=object())), None, "closing"),
+        (engine(running=False), None, "stopped"),
+        (engine(scraper=SimpleNamespace(slot=None)), None, "stopped"),
+        (None, None, "stopped"),
+    ],
+)
+def test_a_snapshot_of_the_engine_says_why_pages_wait_no_longer(now: Any, waiting: int | None, reason: str) -> None:
+    assert EngineWatch(SimpleNamespace(engine=now)).reason_to_flush(waiting) == reason  # type: ignore[arg-type]
+
+
+def test_pages_that_wait_at_other_workers_are_not_waited_for() -> None:
+    others = [SimpleNamespace(pressed=None, working=0, held=2), SimpleNamespace(pressed=None, working=0, held=1)]
+    counts = SimpleNamespace(leased=4)
+    session: Any = SimpleNamespace(others=lambda: others, frontier=SimpleNamespace(counts=lambda: counts))
+    watch = EngineWatch(SimpleNamespace(engine=engine()), session)  # type: ignore[arg-type]
+    assert [watch.reason_to_flush(waiting) for waiting in (0, 1)] == [None, "idle"]
+    others[0].working = 1
+    assert watch.reason_to_flush(1) is None
+    others[1].pressed = "backing_out"
+    assert watch.reason_to_flush(1) == "backing_out"
