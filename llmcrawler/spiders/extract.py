@@ -29,7 +29,7 @@ class ExtractSpider(ExploreSpider):
     options: ExtractOptions
 
     async def _queue_given(self) -> None:
-        tasks = iter(self.options.tasks())
+        tasks = iter(self.options.selected())
         while some := [_task(listed) for listed in islice(tasks, _TASKS_AT_ONCE)]:
             await self._room()
             if self._is_closing():

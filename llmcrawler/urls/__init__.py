@@ -9,7 +9,7 @@ from llmcrawler.urls.routes import normalise_with_route, route_of, routed_path
 from llmcrawler.urls.scope import Scope
 from llmcrawler.urls.sitemaps import Listed, Sitemap, parse_packed_sitemap, parse_sitemap
 from llmcrawler.urls.sites import origin_of, relative_url, site_name
-from llmcrawler.urls.tasks import ListedTask, TaskList
+from llmcrawler.urls.tasks import ListedTask, TaskList, open_list, read_url
 from llmcrawler.urls.traps import TrapGuard, TrapLimits
 from llmcrawler.urls.turns import in_turns
 
@@ -30,11 +30,13 @@ __all__ = [
     "is_private_host",
     "normalise",
     "normalise_with_route",
+    "open_list",
     "origin_of",
     "parse_llms_txt",
     "parse_packed_sitemap",
     "parse_sitemap",
     "place_of",
+    "read_url",
     "relative_url",
     "route_of",
     "routed_path",
