@@ -20,7 +20,7 @@ class ShopSpider(ExploreSpider):
 
 
 def test_a_subclass_has_the_arguments_that_it_declares_and_others_that_are_no_slips():
-    options = ShopSpider.read_options({"url": "a.example", "max_page": "1", "depths": "2", "colour": "red", "_job": "1"})
+    options = ShopSpider.read_options({"url": "a.example", "max_page": "1", "depths": "2", "colour": "red"})
     assert options.urls == ("https://a.example/",)
     with pytest.raises(ConfigError, match="did you mean max_records"):
         ShopSpider.read_options({"url": "a.example", "max_record": "1"})
