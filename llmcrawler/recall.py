@@ -48,6 +48,11 @@ class Recall:
         learner = self._learner(html, url)
         return described_selectors(learner.extractors) if learner else []
 
+    def page_type(self, html: str, url: str) -> str | None:
+        """Return the page's type by the verdicts of earlier crawls; None where it is unlike all templates."""
+        template = self.template(html, url)
+        return self._site(url).verdicts.page_type(url, template) if template else None
+
     def _learner(self, html: str, url: str) -> Learner | None:
         site, template = self._site(url), self.template(html, url)
         known = [one for one in site.learners if one.key.template == template and one.variants]
