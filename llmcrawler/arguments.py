@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from difflib import get_close_matches
 from hashlib import blake2b, file_digest
 from pathlib import Path
@@ -102,6 +102,7 @@ class ExploreOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
     is_list: ClassVar[bool] = False  # what is fetched is what the user listed, and that alone
+    own: ClassVar[Set[str] | None] = None  # what a subclass of the spider declares; it may have others, but no slips
     refused: ClassVar[Mapping[str, str]] = {}  # arguments that the spider does not have: why not
 
     url: Urls = Field(default=(), description="where to start; several with commas")
@@ -129,17 +130,16 @@ class ExploreOptions(BaseModel):
         return {name: one for name, one in named.items() if name not in cls.refused}
 
     @classmethod
-    def of(cls, arguments: Mapping[str, object], own: Collection[str] | None = None) -> Self:
-        """Read the arguments of a spider. `own`: what a subclass of the spider declares; it may have others too, unless
-        they look like a slip. Names that start with "_" are Scrapyd's.
+    def of(cls, arguments: Mapping[str, object]) -> Self:
+        """Read the arguments of a spider. Names that start with "_" are Scrapyd's.
 
         Raises ConfigError for an unknown argument, with the near one, and for a wrong value.
         """
         known = cls.arguments()
         given = {name: value for name, value in arguments.items() if value is not None and value != ""}
-        for name in sorted(given.keys() - known.keys() - set(own or ())):
+        for name in sorted(given.keys() - known.keys() - (cls.own or set())):
             if not name.startswith("_"):
-                cls._refuse(name, given[name], is_subclass=own is not None)
+                cls._refuse(name, given[name])
         try:
             options = cls.model_validate({name: value for name, value in given.items() if name in known})
         except ValidationError as invalid:
@@ -151,11 +151,11 @@ class ExploreOptions(BaseModel):
         return options
 
     @classmethod
-    def _refuse(cls, name: str, value: object, *, is_subclass: bool) -> None:
+    def _refuse(cls, name: str, value: object) -> None:
         if name in cls.refused:
             raise ConfigError(f"{name}={value!r}: {cls.refused[name]}")
         near = get_close_matches(name, cls.arguments(), n=1, cutoff=0.75)
-        if near or not is_subclass:
+        if near or cls.own is None:
             meant = f"did you mean {near[0]}? " if near else ""
             raise ConfigError(f"no argument {name!r}: {meant}there are {', '.join(cls.arguments())}")
 

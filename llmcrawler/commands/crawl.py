@@ -116,11 +116,12 @@ def _refused(busy: JobBusy) -> ExitStatus:
 
 
 def _check(spider_class: type[Spider], opts: argparse.Namespace, settings: BaseSettings) -> None:
-    read_options = getattr(spider_class, "read_options", None)
+    options = getattr(spider_class, "Options", None)
     try:
         errors_share(settings)
-        if read_options is not None:  # it is None for a spider of the user's own
-            check(settings, read_options(opts.spargs), spider_class.name)
+        if options is None:  # a spider of the user's own
+            return
+        check(settings, options.of(opts.spargs), spider_class.name)
     except JobBusy:
         raise
     except ConfigError as error:

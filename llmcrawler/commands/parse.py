@@ -43,14 +43,14 @@ class Command(ParseCommand):
         if not opts.spider and spidercls_for_request(loader, Request(url)) is None:
             opts.spider = _DEFAULT_SPIDER
         super().set_spidercls(url, opts)
-        read_options = getattr(self.spidercls, "read_options", None)
-        self._is_leasing = read_options is not None
-        if read_options is None:  # a spider of the user's own
+        options = getattr(self.spidercls, "Options", None)
+        self._is_leasing = options is not None
+        if options is None:  # a spider of the user's own
             return
         opts.spargs = {**opts.spargs, "url": url, "urls": "", "depth": "0"}
         _keep_out_of_the_job(self.settings)
         try:
-            check(self.settings, read_options(opts.spargs), getattr(self.spidercls, "name", ""))
+            check(self.settings, options.of(opts.spargs), getattr(self.spidercls, "name", ""))
         except ConfigError as error:
             raise UsageError(str(error), print_help=False) from error
 

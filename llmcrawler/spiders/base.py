@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Any, ClassVar, Self
 
 from scrapy import Request, Spider, signals
@@ -25,7 +25,6 @@ from llmcrawler.urls import Sitemap
 from llmcrawler.wiring import Crawl, crawl_of
 
 logger = logging.getLogger(__name__)
-_OURS = "llmcrawler."
 
 
 # Not an ABC: Scrapy's feeds read every attribute of a spider, and not all of those that an ABC has can be read.
@@ -40,25 +39,21 @@ class FrontierSpider(Spider):
     options: ExploreOptions
     _lists: SiteLists
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Allow the arguments that a spider of somebody else's declares: parameters of __init__, attributes."""
+        super().__init_subclass__(**kwargs)
+        if not cls.__module__.startswith("llmcrawler."):
+            parameters = inspect.signature(cls.__init__).parameters
+            own = {*(cls.Options.own or ()), *parameters, *vars(cls), *inspect.get_annotations(cls)}
+            cls.Options = type("Options", (cls.Options,), {"own": frozenset(own), "__module__": cls.__module__})
+
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
-        spider.options = cls.read_options(kwargs)
+        spider.options = cls.Options.of(kwargs)
         spider._lists = SiteLists(crawler, spider._take_list, spider._wants_lists, cls.LIST_LIMITS)
         crawler.signals.connect(spider.robots_parsed, signals.robots_parsed)
         return spider
-
-    @classmethod
-    def read_options(cls, arguments: Mapping[str, object]) -> ExploreOptions:
-        """Read the spider's arguments. Those that a subclass of somebody else's declares are its own: parameters of its
-        __init__, and attributes of the class. Raises ConfigError.
-        """
-        others = [
-            one for one in cls.__mro__ if issubclass(one, FrontierSpider) and not one.__module__.startswith(_OURS)
-        ]
-        own = {name for one in others for name in (*vars(one), *inspect.get_annotations(one))}
-        own |= {name for one in others if "__init__" in vars(one) for name in inspect.signature(one).parameters}
-        return cls.Options.of(arguments, own if others else None)
 
     @property
     def crawl(self) -> Crawl:

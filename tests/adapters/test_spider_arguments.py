@@ -20,12 +20,12 @@ class ShopSpider(ExploreSpider):
 
 
 def test_a_subclass_has_the_arguments_that_it_declares_and_others_that_are_no_slips():
-    options = ShopSpider.read_options({"url": "a.example", "max_page": "1", "depths": "2", "colour": "red"})
+    options = ShopSpider.Options.of({"url": "a.example", "max_page": "1", "depths": "2", "colour": "red"})
     assert options.urls == ("https://a.example/",)
     with pytest.raises(ConfigError, match="did you mean max_records"):
-        ShopSpider.read_options({"url": "a.example", "max_record": "1"})
+        ShopSpider.Options.of({"url": "a.example", "max_record": "1"})
 
 
 def test_our_own_spiders_have_no_arguments_but_those_that_they_name():
     with pytest.raises(ConfigError, match="no argument 'colour'"):
-        ExploreSpider.read_options({"url": "a.example", "colour": "red"})
+        ExploreSpider.Options.of({"url": "a.example", "colour": "red"})

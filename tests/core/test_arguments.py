@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -100,10 +101,13 @@ def test_an_unknown_argument_is_refused_with_the_near_one(options, arguments, na
 
 
 def test_a_subclass_has_arguments_of_its_own_that_are_no_slips():
-    options = ExploreOptions.of({"url": "https://a.example", "urls_of": "x", "colour": "red"}, own={"urls_of"})
+    class ShopOptions(ExploreOptions):
+        own: ClassVar[frozenset[str]] = frozenset({"urls_of"})
+
+    options = ShopOptions.of({"url": "https://a.example", "urls_of": "x", "colour": "red"})
     assert options.urls == ("https://a.example/",)
     with pytest.raises(ConfigError, match="did you mean max_pages"):
-        ExploreOptions.of({"url": "https://a.example", "max_page": "5"}, own={"colour"})
+        ShopOptions.of({"url": "https://a.example", "max_page": "5"})
 
 
 @pytest.mark.parametrize("options", [ExploreOptions, ExtractOptions, MapOptions])
