@@ -137,13 +137,13 @@ def model_of(settings: BaseSettings) -> Model | None:
         choice,
         limits,
         price,
-        budget=Budget(_budget_limits(settings, price, choice.model)),
+        budget=Budget(budget_limits(settings, price, choice.model)),
         embedded_file=settings.get("LLM_EMBEDDED_MODEL") or "",
         on_progress=FetchProgress("the embedded model"),
     )
 
 
-def _budget_limits(settings: BaseSettings, price: Price | None, model: str) -> BudgetLimits:
+def budget_limits(settings: BaseSettings, price: Price | None, model: str) -> BudgetLimits:
     max_tokens, max_cost_usd = (number(settings, name, 0) for name in ("LLM_MAX_TOKENS", "LLM_MAX_COST_USD"))
     if max_cost_usd and price is None:
         raise ConfigError(
