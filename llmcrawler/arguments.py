@@ -29,9 +29,9 @@ from pydantic.fields import FieldInfo
 
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import Wanted, load_schema, wanted_fields
-from llmcrawler.proxies import parse_country
 from llmcrawler.rendering import NEVER
-from llmcrawler.urls import ListedTask, TaskList, normalise_with_route, open_list, read_url
+from llmcrawler.task_lists import ListedTask, TaskList, open_list, read_url
+from llmcrawler.urls import normalise_with_route
 
 NO_LIMIT: Final = sys.maxsize  # of max_pages
 
@@ -271,7 +271,7 @@ def _task_list(given: Mapping[str, Any]) -> TaskList:
             else "no list: say what to fetch with -a urls=FILE (txt, csv or jsonl; - for standard input) or "
             "-a tasks=FILE.json"
         )
-    return open_list(names[0], str(given[names[0]]), parse_country)
+    return open_list(names[0], str(given[names[0]]))
 
 
 def _complaint(invalid: ValidationError) -> str:

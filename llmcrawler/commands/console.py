@@ -109,6 +109,7 @@ def _parser(name: str, settings: Settings) -> argparse.ArgumentParser:
         conflict_handler="resolve",
         description=_SPIDERS.get(name) or command.long_desc(),
         allow_abbrev=False,
+        epilog=_task_fields() if name == "extract" else None,
     )
     if options is not None:
         group = parser.add_argument_group("Arguments" if name in _SPIDERS else "Arguments of the crawl")
@@ -116,6 +117,13 @@ def _parser(name: str, settings: Settings) -> argparse.ArgumentParser:
             _add(group, argument, field)
     command.add_options(parser)
     return parser
+
+
+def _task_fields() -> str:
+    from llmcrawler.task_lists import TaskRequest  # noqa: PLC0415 - see _run
+
+    fields = (f"{one.alias or name} ({one.description})" for name, one in TaskRequest.model_fields.items())
+    return f"Each task is an object of: {', '.join(fields)}"
 
 
 def _options_of(name: str) -> type[ExploreOptions] | None:

@@ -14,7 +14,7 @@ from llmcrawler.arguments import ExtractOptions
 from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.items import Link
 from llmcrawler.spiders.explore import ExploreSpider
-from llmcrawler.urls import ListedTask
+from llmcrawler.task_lists import ListedTask
 
 _TASKS_AT_ONCE = 500
 # Without a JOBDIR the queue is in memory, and the rest of a long list stays in its file until there is room.

@@ -1,4 +1,4 @@
-"""What can be told from urls alone: one spelling, shape, scope, traps, private addresses, and lists of them."""
+"""What can be told from urls alone: one spelling, shape, scope, traps, private addresses, sitemaps."""
 
 from llmcrawler.urls.addresses import AddressGuard, is_private_address, is_private_host, place_of
 from llmcrawler.urls.llms_txt import parse_llms_txt
@@ -9,7 +9,6 @@ from llmcrawler.urls.routes import normalise_with_route, route_of, routed_path
 from llmcrawler.urls.scope import Scope
 from llmcrawler.urls.sitemaps import Listed, Sitemap, parse_packed_sitemap, parse_sitemap
 from llmcrawler.urls.sites import origin_of, relative_url, site_name
-from llmcrawler.urls.tasks import ListedTask, TaskList, open_list, read_url
 from llmcrawler.urls.traps import TrapGuard, TrapLimits
 from llmcrawler.urls.turns import in_turns
 
@@ -17,11 +16,9 @@ __all__ = [
     "MAX_URL_LENGTH",
     "AddressGuard",
     "Listed",
-    "ListedTask",
     "NameLookup",
     "Scope",
     "Sitemap",
-    "TaskList",
     "TrapGuard",
     "TrapLimits",
     "dedup_key",
@@ -30,13 +27,11 @@ __all__ = [
     "is_private_host",
     "normalise",
     "normalise_with_route",
-    "open_list",
     "origin_of",
     "parse_llms_txt",
     "parse_packed_sitemap",
     "parse_sitemap",
     "place_of",
-    "read_url",
     "relative_url",
     "route_of",
     "routed_path",

@@ -114,7 +114,8 @@ def test_ctrl_c_ends_a_crawl_as_with_scrapy(tmp_path):
     [
         ([], ["llmcrawler COMMAND --help", "requeue"]),
         (["explore", "--help"], ["--max-pages N", "stop after so many pages (500)", "-o FILE", "-s NAME=VALUE"]),
-        (["extract", "-h"], ["--tasks FILE", "--keys"]),
+        (["extract", "-h"], ["--tasks FILE", "--keys", "post_payload (a form"]),
+        (["--version"], ["llmcrawler 0."]),
         (["plan", "--help"], ["--sample N", "--max-pages N"]),
         (["status", "--help"], ["llmcrawler status [options] <jobdir>", "--json"]),
     ],

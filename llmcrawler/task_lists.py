@@ -16,11 +16,18 @@ from pathlib import Path
 from typing import IO, Annotated, Any, TextIO
 from urllib.parse import urlencode
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from llmcrawler.errors import ConfigError
-from llmcrawler.urls.normalise import normalise, without_login
-from llmcrawler.urls.routes import normalise_with_route
+from llmcrawler.urls import normalise, normalise_with_route, without_login
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
@@ -44,13 +51,12 @@ class TaskList:
     """A list of what to fetch, read one entry at a time. `argument` is the user's name for it, for messages; `kind` is
     txt, csv, jsonl or tasks.
 
-    Iterating raises ConfigError with the line or the key of what is wrong. `check_country` raises it for a country.
+    Iterating raises ConfigError with the line or the key of what is wrong.
     """
 
     path: Path
     argument: str
     kind: str
-    check_country: Callable[[str], object]
 
     def __iter__(self) -> Iterator[ListedTask]:
         place = ""
@@ -116,23 +122,19 @@ class TaskList:
         if not isinstance(value, dict):
             raise ValueError(f"it is no object with a url: {_shown(value)}")
         try:
-            task = Task.model_validate(value)
-            if task.country is not None:
-                self.check_country(task.country)
+            task = TaskRequest.model_validate(value)
         except ValidationError as invalid:
             raise ValueError(_complaint(invalid)) from invalid
-        except ConfigError as error:
-            raise ValueError(f"country: {error}") from error
         return ListedTask(read_url(task.url), json.dumps({"key": key, **task.request()}, ensure_ascii=False))
 
 
-def open_list(name: str, file: str, check_country: Callable[[str], object]) -> TaskList:
+def open_list(name: str, file: str) -> TaskList:
     """Find the list that the argument `name` (urls or tasks) gives; "-" is standard input. Raises ConfigError."""
     path = Path(_standard_input().name if file == "-" else file)
     if not path.is_file():
         raise ConfigError(f"{name}={file}: no such file")
     kind = _guessed_kind(path) if file == "-" else _KINDS.get(path.suffix.lower(), "txt")
-    return TaskList(path, f"{name}={file}", name if name == "tasks" else kind, check_country)
+    return TaskList(path, f"{name}={file}", name if name == "tasks" else kind)
 
 
 @cache
@@ -167,9 +169,10 @@ def _plain_text(given: Any, info: ValidationInfo) -> Any:
 
 
 Pairs = Annotated[dict[str, str], BeforeValidator(_plain_text)]
+Country = Annotated[str, Field(pattern=r"^\s*([A-Za-z]{2}|\*)\s*$")]
 
 
-class Task(BaseModel):
+class TaskRequest(BaseModel):
     """A request of a task list. What is null is as if it were not there."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
@@ -180,7 +183,7 @@ class Task(BaseModel):
     json_body: Any = Field(default=None, alias="json", description="a JSON body")
     headers: Pairs = Field(default={}, description="names and values")
     cookies: Pairs = Field(default={}, description="names and values, of this task alone")
-    country: str | None = Field(default=None, description="two letters, such as DE, of the proxies that may be used")
+    country: Country | None = Field(default=None, description="two letters, such as DE, or *: of its proxies")
     timeout: Annotated[float, Field(gt=0, lt=1e6)] | None = Field(default=None, description="seconds for one try")
     meta: Any = Field(default=None, description="any JSON: it stands on the task's line of the feed")
 
@@ -213,7 +216,7 @@ _COMPLAINTS = {
     "post_payload": "is no object of a form's fields, nor a string",
     "headers": "is no object of names and values",
     "cookies": "is no object of names and values",
-    "country": "is no country: write two letters, such as DE",
+    "country": "is no country: write two letters, such as DE, or * for any",
     "timeout": "is no number of seconds",
 }
 
@@ -222,7 +225,7 @@ def _complaint(invalid: ValidationError) -> str:
     error = invalid.errors()[0]
     field = str(error["loc"][0]) if error["loc"] else ""
     if error["type"] == "extra_forbidden":
-        known = sorted(one.alias or name for name, one in Task.model_fields.items())
+        known = sorted(one.alias or name for name, one in TaskRequest.model_fields.items())
         return f"no field {field!r}; there are: {', '.join(known)}"
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])
