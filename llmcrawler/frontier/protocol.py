@@ -18,7 +18,7 @@ FIRST: Final = -1  # a group with this rank, and urls with it in any group, go o
 class UrlTask:
     """A url to fetch. `url` is normalised: it is the identity. Within its `group` a lower `rank` goes out earlier.
 
-    `payload` is what else makes up the request (see ListedTask); most have none. One url may be asked for with several:
+    `payload` is what else makes up the request (urls/tasks.py); most have none. One url may be asked for with several:
     those have a fragment that stands for the payload. `address` is the url without it. `found`: of a map.
     """
 
