@@ -1,20 +1,38 @@
-"""A Scrapy project that explores a site and tells what each of its pages is."""
+"""A Scrapy project that explores a site and tells what each of its pages is; and its parts for programs without Scrapy.
+
+>>> import llmcrawler
+>>> llmcrawler.read_page("<title>Tea</title><p>Green tea.", "https://a.example").title
+'Tea'
+>>> llmcrawler.Extractor.load("shop.json").record(html, url).page_type  # a TEMPLATES_FILE
+'product'
+>>> urls = llmcrawler.read_status("job")  # a JOBDIR as a pandas DataFrame
+>>> urls[urls.url == url].page_type.tolist()
+['product']
+>>> llmcrawler.status_summary("job")["spider"]
+'explore'
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from llmcrawler.public import Extractor, PageRecord, ReadPage, read_page
     from llmcrawler.storage.dataframe import read_status, status_summary
 
 __version__ = "0.1.0"
-__all__ = ["read_status", "status_summary"]
+__all__ = ["Extractor", "PageRecord", "ReadPage", "read_page", "read_status", "status_summary"]
+
+_PLACES = {"read_status": "llmcrawler.storage.dataframe", "status_summary": "llmcrawler.storage.dataframe"}
 
 
 def __getattr__(name: str) -> Any:
-    """Scrapy imports this for every setting that names a class of ours, so it costs nothing until it is asked for."""
+    """Load what is asked for: Scrapy imports this package for every setting that names a class of it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from llmcrawler.storage import dataframe  # noqa: PLC0415 - see above
+    return getattr(import_module(_PLACES.get(name, "llmcrawler.public")), name)
 
-    return getattr(dataframe, name)
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,4 +1,4 @@
-"""What is wrong with settings and arguments, before the first request."""
+"""Checks settings and arguments before the first request."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from llmcrawler import learned
 from llmcrawler.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.classification import SiteVerdicts
 from llmcrawler.configuration import (
-    at_least,
     bans_of,
     crew_rules,
     job_wish,
     load_validator,
     model_of,
+    number,
     page_types_of,
     progress_mode,
     proxies_of,
@@ -31,30 +31,26 @@ from llmcrawler.monitoring import check_monitoring
 from llmcrawler.storage.folder import JOB_FILE
 from llmcrawler.urls import Scope
 
-# What the file of learned templates has to hold for the parts of `Crawl.learned`.
+# How the parts of a site in the file of learned templates are read.
 _READERS: dict[str, learned.Reader] = {
     "verdicts": lambda _site, value, origin: SiteVerdicts.from_json(value, origin),
     "records": read_learners,
 }
 
-_MINIMA: Mapping[str, float] = {
-    **dict.fromkeys(("LLM_BATCH_PAGES", "LLM_CONCURRENCY", "LLM_MAX_ATTEMPTS", "CONTENT_INLINE_CHARS"), 1),
-    **dict.fromkeys(("LLM_BATCH_TOKENS", "LLM_BATCH_WAIT_SECONDS", "LLM_BATCH_PATIENT_SECONDS"), 0),
-    **dict.fromkeys(("RECORD_MIN_PAGES", "RECORD_LEARN_PAGES", "RECORD_SAMPLES", "RECORD_MAX_SAMPLES"), 1),
-    **dict.fromkeys(("CONCURRENT_REQUESTS_PER_DOMAIN", "THROTTLE_BREAKER_FAILURES", "LEASE_SECONDS", "MAX_LEASES"), 1),
-    **dict.fromkeys(("DOWNLOAD_DELAY", "THROTTLE_PUT_BACKS", "THROTTLE_BREAKER_REST_SECONDS"), 0),
-    **dict.fromkeys(("THROTTLE_BREAKER_PROBES", "JOBDIR_SYNC_SECONDS", "STAGE_TIMEOUT_SECONDS"), 0),
-    **dict.fromkeys(("RENDER_WAIT_SECONDS", "RENDER_SCROLLS", "RENDER_CLICKS"), 0),
-    "RENDER_CONTEXT_PAGES": 1,
-    "LLM_TIMEOUT_SECONDS": 0,
-    "REDIS_LEASE_SECONDS": 3,
-    "RECORD_MAX_RELEARNED": 0,
-    "RECORD_SAMPLE_TOKENS": 200,
+_MINIMA: Mapping[float, str] = {
+    0: """DOWNLOAD_DELAY JOBDIR_SYNC_SECONDS STAGE_TIMEOUT_SECONDS RECORD_MAX_RELEARNED LLM_TIMEOUT_SECONDS
+        LLM_BATCH_TOKENS LLM_BATCH_WAIT_SECONDS LLM_BATCH_PATIENT_SECONDS RENDER_WAIT_SECONDS RENDER_SCROLLS
+        RENDER_CLICKS THROTTLE_PUT_BACKS THROTTLE_BREAKER_REST_SECONDS THROTTLE_BREAKER_PROBES""",
+    1: """CONCURRENT_REQUESTS_PER_DOMAIN THROTTLE_BREAKER_FAILURES LEASE_SECONDS MAX_LEASES LLM_BATCH_PAGES
+        LLM_CONCURRENCY LLM_MAX_ATTEMPTS CONTENT_INLINE_CHARS RENDER_CONTEXT_PAGES RECORD_MIN_PAGES
+        RECORD_LEARN_PAGES RECORD_SAMPLES RECORD_MAX_SAMPLES""",
+    3: "REDIS_LEASE_SECONDS",
+    200: "RECORD_SAMPLE_TOKENS",
 }
 
 
 def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
-    """Raises ConfigError for a setting or an argument that a crawl could not be built from."""
+    """Raise ConfigError for a setting or an argument that a crawl could not be built from."""
     Scope(options.urls, allow=options.allow, deny=options.deny, max_depth=options.depth)
     _check_goal(options)
     model_of(settings)
@@ -67,8 +63,9 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     load_validator(settings)
     progress_mode(settings)
     check_monitoring(settings)
-    for name, minimum in _MINIMA.items():
-        at_least(settings, name, minimum)
+    for minimum, names in _MINIMA.items():
+        for name in names.split():
+            number(settings, name, minimum)
     _check_feeds(settings)
     wish = job_wish(settings, spider, options)
     if settings.get("REDIS_URL"):
@@ -103,13 +100,11 @@ def _check_crew(settings: BaseSettings, wish: Wish, options: ExploreOptions) -> 
 
 
 def _check_goal(options: ExploreOptions) -> None:
-    """Raises ConfigError for a page type that no page will ever have."""
-    known = page_types_of(options)
-    unknown = [name for name in options.goal if name not in known.names]
+    """Refuse a page type that no page will ever have."""
+    known = page_types_of(options).names
+    unknown = next((name for name in options.goal if name not in known), None)
     if unknown:
-        raise ConfigError(
-            f"goal={','.join(options.goal)}: no page type {unknown[0]!r}; there are: {', '.join(known.names)}"
-        )
+        raise ConfigError(f"goal={','.join(options.goal)}: no page type {unknown!r}; there are: {', '.join(known)}")
 
 
 def _check_feeds(settings: BaseSettings) -> None:

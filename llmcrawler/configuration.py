@@ -1,4 +1,4 @@
-"""From settings and arguments to values and parts. A wrong one is a ConfigError that names it."""
+"""Builds values and parts of a crawl from its settings and arguments. A ConfigError names the one that is wrong."""
 
 from __future__ import annotations
 
@@ -14,15 +14,9 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
 from llmcrawler.arguments import ExploreOptions
-from llmcrawler.classification import (
-    DEFAULT_PAGE_TYPES,
-    PageTypes,
-    load_page_types,
-)
+from llmcrawler.classification import DEFAULT_PAGE_TYPES, PageTypes, load_page_types
 from llmcrawler.errors import ConfigError
-from llmcrawler.extraction import (
-    RecordTypes,
-)
+from llmcrawler.extraction import RecordTypes
 from llmcrawler.frontier import Goal, MemoryFrontier, Pursuit
 from llmcrawler.items import Page
 from llmcrawler.job_spec import CrewRules, JobRules, Wish
@@ -46,6 +40,27 @@ from llmcrawler.storage import TemplatesFile
 from llmcrawler.storage.ledger import STAGES
 
 _PROGRESS_MODES = ("auto", "live", "log", "off")
+OFF = ("", "false", "0", "none", "off")  # how a setting says that something is not wanted
+
+
+def number(settings: BaseSettings, name: str, minimum: float, maximum: float = math.inf) -> float:
+    """Return a setting as a finite number from `minimum` to `maximum`."""
+    try:
+        value = float(settings[name])
+    except (TypeError, ValueError):
+        raise ConfigError(f"{name}={settings[name]!r} is not a number") from None
+    if not minimum <= value <= maximum or math.isinf(value):
+        bounds = f"at least {minimum:g}" if math.isinf(maximum) else f"from {minimum:g} to {maximum:g}"
+        raise ConfigError(f"{name}={settings[name]!r} is out of range: {bounds}")
+    return value
+
+
+def load_named(name: str, path: str) -> Any:
+    """Import what a setting names by its path."""
+    try:
+        return load_object(path)
+    except (ImportError, NameError, ValueError, TypeError) as error:
+        raise ConfigError(f"{name}={path!r} is no path of a function: {error}") from error
 
 
 def crew_rules(settings: BaseSettings) -> CrewRules:
@@ -65,53 +80,33 @@ def progress_mode(settings: BaseSettings) -> str:
 
 
 def errors_share(settings: BaseSettings) -> float:
-    at_least(settings, "CRAWL_MAX_ERRORS_SHARE", 0)
-    share = settings.getfloat("CRAWL_MAX_ERRORS_SHARE")
-    if not share <= 1:
-        raise ConfigError(f"CRAWL_MAX_ERRORS_SHARE={settings['CRAWL_MAX_ERRORS_SHARE']!r}: a share is from 0 to 1")
-    return share
+    """Return the share of pages with errors, in 0..1, above which the crawl's exit status says so."""
+    return number(settings, "CRAWL_MAX_ERRORS_SHARE", 0, 1)
 
 
 def load_stages(settings: BaseSettings) -> dict[str, Callable[[Page], Awaitable[Any]]]:
-    """The user's own stages by name, in their order."""
+    """Return the user's own stages by name, in their order."""
     stages: dict[str, Callable[[Page], Awaitable[Any]]] = {}
     for path in settings.getlist("PAGE_STAGES"):
-        try:
-            function = load_object(path)
-        except (ImportError, NameError, ValueError, TypeError) as error:
-            raise ConfigError(f"PAGE_STAGES: {path!r} is no path of a function: {error}") from error
+        function = load_named("PAGE_STAGES", path)
         if not asyncio.iscoroutinefunction(function):
             raise ConfigError(f"PAGE_STAGES: {path!r} is no async function (async def f(page): ...)")
-        if function.__name__ in stages or function.__name__ in STAGES:
-            raise ConfigError(
-                f"PAGE_STAGES: there is a stage named {function.__name__!r} already: give it another name"
-            )
-        stages[function.__name__] = function
+        name = function.__name__
+        if name in stages or name in STAGES:
+            raise ConfigError(f"PAGE_STAGES: there is a stage named {name!r} already: give it another name")
+        stages[name] = function
     return stages
 
 
 def load_validator(settings: BaseSettings) -> Callable[[Any], Any] | None:
-    """The function that VALIDATE_RESPONSE names."""
+    """Return the function that VALIDATE_RESPONSE names."""
     path = settings.get("VALIDATE_RESPONSE")
     if not path:
         return None
-    try:
-        validator: Callable[[Any], Any] = load_object(path)
-    except (ImportError, NameError, ValueError, TypeError) as error:
-        raise ConfigError(f"VALIDATE_RESPONSE={path!r} is no path of a function: {error}") from error
+    validator: Callable[[Any], Any] = load_named("VALIDATE_RESPONSE", path)
     if not callable(validator):
         raise ConfigError(f"VALIDATE_RESPONSE={path!r} is a {type(validator).__name__}, and no function")
     return validator
-
-
-def at_least(settings: BaseSettings, name: str, minimum: float) -> None:
-    """Raises ConfigError for a number that is too small, or none."""
-    try:
-        value = float(settings[name])
-    except (TypeError, ValueError):
-        raise ConfigError(f"{name}={settings[name]!r} is not a number") from None
-    if not minimum <= value < math.inf:
-        raise ConfigError(f"{name}={settings[name]!r} is out of range: at least {minimum:g}")
 
 
 def page_types_of(options: ExploreOptions) -> PageTypes:
@@ -125,7 +120,10 @@ def pursuit_of(options: ExploreOptions) -> Pursuit | None:
 
 
 def model_of(settings: BaseSettings, *, rate: CallRate | None = None) -> Model | None:
-    """`rate` is what several workers share; None: the model has one of its own."""
+    """Return the model that the settings and the environment name; None for LLM_PROVIDER=none.
+
+    `rate` is what several workers share; None: the model has one of its own.
+    """
     choice = resolve_provider(settings, os.environ)
     if choice.kind == "none":
         return None
@@ -150,20 +148,18 @@ def model_of(settings: BaseSettings, *, rate: CallRate | None = None) -> Model |
 
 
 def budget_limits(settings: BaseSettings, price: Price | None, model: str) -> BudgetLimits:
-    for name in ("LLM_MAX_TOKENS", "LLM_MAX_COST_USD"):
-        at_least(settings, name, 0)
-    max_cost_usd = settings.getfloat("LLM_MAX_COST_USD")
+    max_tokens, max_cost_usd = (number(settings, name, 0) for name in ("LLM_MAX_TOKENS", "LLM_MAX_COST_USD"))
     if max_cost_usd and price is None:
         raise ConfigError(
             f"LLM_MAX_COST_USD={max_cost_usd:g}: the price of {model or 'the model that the server lists'} is not "
             "known; set LLM_PRICE_INPUT and LLM_PRICE_OUTPUT (US dollars per million tokens), or LLM_MAX_TOKENS instead"
         )
-    return BudgetLimits(int(settings.getfloat("LLM_MAX_TOKENS")), max_cost_usd, price)
+    return BudgetLimits(int(max_tokens), max_cost_usd, price)
 
 
 def batch_rules(settings: BaseSettings, *, embedded: bool, patience: float = 1.0) -> BatchRules:
-    """Of the batches in which pages are asked about. The embedded model takes one question at a time. `patience`: so
-    many times as long is waited for a batch to be full.
+    """Return the rules of the batches in which pages are asked about. The embedded model takes one question at a time.
+    `patience` multiplies the time that is waited for a batch to be full.
     """
     return BatchRules(
         max_questions=1 if embedded else settings.getint("LLM_BATCH_PAGES"),
@@ -175,7 +171,7 @@ def batch_rules(settings: BaseSettings, *, embedded: bool, patience: float = 1.0
 
 
 def templates_file(settings: BaseSettings) -> TemplatesFile | None:
-    """Where a crawl keeps what it learns, if anywhere."""
+    """Return where a crawl keeps what it learns, if anywhere."""
     where, job = str(settings.get("TEMPLATES_FILE") or ""), str(settings.get("JOBDIR") or "")
     if "://" in where:
         raise ConfigError(f"TEMPLATES_FILE={where}: it is a file on this machine, not a url")
@@ -188,13 +184,11 @@ def proxies_of(settings: BaseSettings) -> ProxyPool | None:
     provider = resolve_proxies(settings, os.environ)
     if provider is None:
         return None
-    for name, minimum in (("PROXY_MAX_FAULTS", 1), ("PROXY_MAX_SWITCHES", 1), ("PROXY_REST_SECONDS", 0)):
-        at_least(settings, name, minimum)
-    at_least(settings, "PROXY_TRIAL_SECONDS", 0)
+    number(settings, "PROXY_TRIAL_SECONDS", 0)
     rules = PoolRules(
-        max_faults=settings.getint("PROXY_MAX_FAULTS"),
-        cooldown_seconds=settings.getfloat("PROXY_REST_SECONDS"),
-        max_switches=settings.getint("PROXY_MAX_SWITCHES"),
+        max_faults=int(number(settings, "PROXY_MAX_FAULTS", 1)),
+        cooldown_seconds=number(settings, "PROXY_REST_SECONDS", 0),
+        max_switches=int(number(settings, "PROXY_MAX_SWITCHES", 1)),
         sticky=settings.getbool("PROXY_STICKY"),
         countries=read_countries(settings),
     )
@@ -202,6 +196,7 @@ def proxies_of(settings: BaseSettings) -> ProxyPool | None:
 
 
 def bans_of(settings: BaseSettings) -> BanRules:
+    """Return what of a response says that its proxy is banned."""
     statuses = settings.getlist("PROXY_BAN_STATUSES")
     try:
         codes = frozenset(int(status) for status in statuses)
@@ -214,11 +209,10 @@ def bans_of(settings: BaseSettings) -> BanRules:
 
 def answer_cache_of(settings: BaseSettings) -> AnswerCache | None:
     where = str(settings.get("LLM_CACHE", ""))
-    if where.lower() in ("", "false", "0", "none", "off"):
+    if where.lower() in OFF:
         return None
-    if where.lower() in ("true", "1", "on"):
-        return AnswerCache(default_cache_folder() / "answers.sqlite")
-    return AnswerCache(Path(where))
+    is_default = where.lower() in ("true", "1", "on")
+    return AnswerCache(default_cache_folder() / "answers.sqlite" if is_default else Path(where))
 
 
 def job_wish(settings: BaseSettings, spider: str, options: ExploreOptions) -> Wish:
@@ -228,16 +222,15 @@ def job_wish(settings: BaseSettings, spider: str, options: ExploreOptions) -> Wi
         raise ConfigError(
             f"force={','.join(options.force)}: no stage {min(unknown)!r}; there are: {', '.join(known)}, all"
         )
-    stages = known[1:] if "all" in options.force else tuple(name for name in known if name in options.force)
     return Wish(
         spider,
         options.identity(),
-        stages,
+        known[1:] if "all" in options.force else tuple(name for name in known if name in options.force),
         options.refresh,
         any_arguments=settings.getbool("JOBDIR_FORCE"),
         retries=options.is_list,
         keys=options.keys,
-        feeds=tuple(str(uri) for uri in settings.getdict("FEEDS")),
+        feeds=tuple(map(str, settings.getdict("FEEDS"))),
     )
 
 
@@ -255,6 +248,7 @@ def memory_frontier(settings: BaseSettings) -> MemoryFrontier:
 
 
 def record_types_of(settings: BaseSettings, options: ExploreOptions) -> RecordTypes:
+    """Return the page types that have records: those of the user's schema, else RECORD_PAGE_TYPES."""
     if options.wanted is not None and options.wanted.page_types:
         return RecordTypes(False, options.wanted.page_types)
     return RecordTypes.of(str(settings.get("RECORD_PAGE_TYPES") or ""))

@@ -5,9 +5,9 @@ CrawlerError
 │   └── JobBusy            stop at start, and come again later: another crawl has the JOBDIR
 ├── NoProxy                stop: no proxy could be had, or none is left
 ├── StorageFailed          stop: the job's file cannot be written any more; what was written stays
-├── WorkGivenBack          drop the page: another worker has it, for this one leaves
+├── WorkGivenBack          drop the page: this worker leaves, and another one gets it
 ├── ProtocolFault          give up on this url: what came is no HTTP, or its address cannot be asked for
-├── NotThePage             fetch it again, otherwise: what came is not the page that was asked for
+├── NotThePage             fetch it again through another proxy: what came is not the page that was asked for
 ├── BrowserMissing         go on without a browser: pages come as the server sends them
 ├── ContentError           go on without this page's content: record the error
 ├── TooCostly              go on without this page's record: record the error
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 
 class CrawlerError(Exception):
-    """Root of the tree."""
+    """The root of the tree."""
 
 
 class ConfigError(CrawlerError):
@@ -34,7 +34,7 @@ class JobBusy(ConfigError):
 
 
 class NoProxy(CrawlerError):
-    """A request wants a proxy and there is none; `is_final` when there is none for any other request either."""
+    """No proxy can be had for a request; `is_final` when there is none for any other request either."""
 
     def __init__(self, message: str, *, is_final: bool = True) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class StorageFailed(CrawlerError):
 
 
 class WorkGivenBack(CrawlerError):
-    """This worker of a fleet is leaving; the page's url is in the queue again."""
+    """This worker of a shared crawl is leaving; the page's url is in the queue again."""
 
 
 class ProtocolFault(CrawlerError):
@@ -66,13 +66,13 @@ class ContentError(CrawlerError):
 
 
 class TooCostly(CrawlerError):
-    """A page would take more work than any page is worth; the message says what of it."""
+    """A page would take more work than any page is worth; the message says which part of it."""
 
     kind = "too_costly"
 
 
 class LLMError(CrawlerError):
-    """No usable answer of the model. `kind` is what the line of a page says that had to do without."""
+    """The model gave no usable answer. `kind` stands in the error of a page's line that had to do without one."""
 
     kind = "llm_failed"
 
@@ -84,9 +84,7 @@ class LLMUnavailable(LLMError):
 
 
 class BudgetSpent(LLMUnavailable):
-    """What is left of the crawl's budget is not enough for this call. A smaller one, or one whose answer is known, may
-    still do.
-    """
+    """The rest of the crawl's budget is not enough for this call. A smaller one, or a cached answer, may still do."""
 
     kind = "budget"
 

@@ -1,4 +1,4 @@
-"""The values that travel between the layers: what the feed shows, and what a page was read into."""
+"""Values that travel between the layers: the items of the feed, and what a page was read into."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class PageError:
-    """Why a page has no (full) result. `stage` is fetch, content, classify or record."""
+    """The reason that a page has no (full) result. `stage` is fetch, content, classify or record."""
 
     stage: str
     kind: str
@@ -18,8 +18,8 @@ class PageError:
 
 @dataclass(frozen=True, slots=True)
 class StageRun:
-    """How a page fared in one stage: success, failed or skipped; running, where it may take the process down. `started`
-    is in seconds since 1970.
+    """A page's run through one stage. `status` is success, failed or skipped, or running where it may take the process
+    down; `started` is in seconds since 1970.
     """
 
     status: str
@@ -44,8 +44,8 @@ class Link:
 class TextBlock:
     """A piece of a page's text in document order.
 
-    `score` is the page's own evidence that the block is main content, in 0..1. `key` is a hash of
-    the folded text, the same on every page of a site that shows the block: what repeats is boilerplate.
+    `score` is the page's own evidence that the block is main content, in 0..1. `key` is a hash of the folded text, the
+    same on every page of a site that shows the block: what repeats is boilerplate.
     """
 
     markdown: str
@@ -56,7 +56,7 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True)
 class PageContent:
-    """All that one parse of a page yields. It is picklable, so very large pages can be read elsewhere."""
+    """Everything that one parse of a page yields. It can be pickled: costly pages are read in another process."""
 
     title: str = ""
     lang: str = ""
@@ -70,7 +70,7 @@ class PageContent:
 
 @dataclass
 class Page:
-    """One line of the feed: every url that was tried gives exactly one."""
+    """A page line of the feed: every url that was tried gives exactly one."""
 
     url: str
     kind: str = "page"
@@ -97,19 +97,19 @@ class Page:
 
     @classmethod
     def of_line(cls, line: dict[str, Any]) -> Page:
-        """The page that `as_line` was called of."""
+        """Return the page that `as_line` gave this of."""
         error = line.get("error")
         return cls(**{**line, "error": PageError(**error) if error else None})
 
     def as_line(self) -> dict[str, Any]:
-        """Its fields, as JSON has them."""
+        """Return the fields as plain JSON."""
         line = {name: getattr(self, name) for name in _PAGE_FIELDS}
         return {**line, "error": None if self.error is None else asdict(self.error)}
 
     def __post_init__(self) -> None:
-        # Not a field, so no exporter sees it: what the stages pass on to each other.
+        # What the stages pass on to each other: no fields, so that no exporter sees them.
         self.content: PageContent | None = None
-        self.id = self.url  # that of its task in the frontier and the ledger
+        self.id = self.url  # of its task in the frontier and the ledger
         self.html: str | None = None
         self.stages: dict[str, StageRun] = {}
 
@@ -117,19 +117,19 @@ class Page:
 _PAGE_FIELDS = tuple(one.name for one in fields(Page))
 
 
-SOURCES: Final = ("start", "sitemap", "feed", "llms.txt", "link")  # of a url, what says most about it first
+SOURCES: Final = ("start", "sitemap", "feed", "llms.txt", "link")  # of a url; the one that says most about it first
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where a url of a map comes from (one of SOURCES), and what is said of it there."""
+    """The place where a url of a map was found (one of SOURCES), and what is said of the url there."""
 
     source: str
     lastmod: str | None = None
     title: str | None = None
 
     def merged(self, other: Found) -> Found:
-        """Of two places that name the same url; what was found first has the first word."""
+        """Combine two places that name the same url; what the first one says goes before."""
         return Found(
             min(self.source, other.source, key=SOURCES.index), self.lastmod or other.lastmod, self.title or other.title
         )
@@ -137,7 +137,7 @@ class Found:
 
 @dataclass
 class Url:
-    """A line of a map: a url of the site. `status`, and `error` where it failed, only if it was fetched."""
+    """A url line of a map. `status`, and `error` where it failed, are there only if the url was fetched."""
 
     url: str
     kind: str = "url"
@@ -156,7 +156,7 @@ class Url:
         return cls(**{**line, "error": PageError(**error) if error else None})
 
     def as_line(self) -> dict[str, Any]:
-        """Its fields, as JSON has them."""
+        """Return the fields as plain JSON."""
         line = {name: getattr(self, name) for name in _URL_FIELDS}
         return {**line, "error": None if self.error is None else asdict(self.error)}
 
@@ -174,18 +174,18 @@ class Url:
 
 
 _URL_FIELDS = tuple(one.name for one in fields(Url))
-Line = Page | Url  # what a leased url leads to
+Line = Page | Url  # the item that a leased url leads to
 
 
 def line_of(line: dict[str, Any]) -> Line:
-    """The item that `as_line` was called of."""
+    """Return the item that `as_line` gave this of."""
     return Url.of_line(line) if line.get("kind") == "url" else Page.of_line(line)
 
 
 @dataclass
 class Template:
-    """A group of pages that one template of the site made, and what is known of it. `aliases` are ids that were merged
-    into this one after page lines with them had been written.
+    """A template line of the feed: a group of pages that one template of the site made. `aliases` are ids that were
+    merged into this one after page lines with them had been written.
     """
 
     template: str

@@ -1,4 +1,4 @@
-"""Where metrics and traces go: their settings, checked before the first request. The libraries are extras."""
+"""Settings of metrics, traces and the watchdog, checked before the first request. The libraries are extras."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EXPORTERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class MetricsPlace:
-    """`port` 0: no endpoint; `textfile` None: no file."""
+    """The endpoint and the file that metrics go to. `port` 0: no endpoint; `textfile` None: no file."""
 
     port: int
     host: str
@@ -33,7 +33,7 @@ class MetricsPlace:
 
 
 def check_monitoring(settings: BaseSettings) -> None:
-    """Raises ConfigError for what is off, missing, or in use."""
+    """Raise ConfigError for a wrong setting, a library that is missing, or a port that is in use."""
     place = metrics_place(settings)
     if place is not None:
         _need("prometheus_client", "METRICS_PORT and METRICS_TEXTFILE", "prometheus-client")
@@ -46,6 +46,7 @@ def check_monitoring(settings: BaseSettings) -> None:
 
 
 def metrics_place(settings: BaseSettings) -> MetricsPlace | None:
+    """Return where metrics go; None where nobody wants them."""
     given, file = settings.get("METRICS_PORT") or 0, str(settings.get("METRICS_TEXTFILE") or "")
     try:
         port = int(given)
@@ -59,7 +60,7 @@ def metrics_place(settings: BaseSettings) -> MetricsPlace | None:
 
 
 def span_exporter(settings: BaseSettings) -> Callable[[], Any] | None:
-    """What makes an OpenTelemetry SpanExporter; None where there are to be no traces."""
+    """Return what makes an OpenTelemetry SpanExporter; None where there are to be no traces."""
     wanted = str(settings.get("TRACES") or "")
     if not wanted or wanted.lower() in ("false", "0", "none", "off"):
         return None
@@ -76,7 +77,7 @@ def span_exporter(settings: BaseSettings) -> Callable[[], Any] | None:
 
 
 def hold_limit_seconds(settings: BaseSettings) -> float:
-    """How long a turn of the event loop may last before the watchdog speaks of it; 0: there is no watchdog."""
+    """Return how long a turn of the event loop may last before the watchdog logs it; 0: there is no watchdog."""
     given = settings.get("LOOP_WATCHDOG_MS") or 0
     try:
         milliseconds = float(given)
@@ -88,7 +89,7 @@ def hold_limit_seconds(settings: BaseSettings) -> float:
 
 
 def crawl_name(settings: BaseSettings, options: ExploreOptions) -> str:
-    """What tells this crawl's figures from another's, tonight's as yesterday's: its JOBDIR, else where it starts."""
+    """Return the label of the crawl's figures, the same every night: the name of its JOBDIR, else its first host."""
     job = settings.get("JOBDIR")
     if job:
         return Path(job).absolute().name
@@ -96,7 +97,7 @@ def crawl_name(settings: BaseSettings, options: ExploreOptions) -> str:
 
 
 def runs_since(stages: Mapping[str, StageRun], started: float) -> dict[str, StageRun]:
-    """A page that goes on has those of earlier runs of its crawl too."""
+    """Return the stages that ran since `started`: a page of a resumed crawl has those of earlier runs too."""
     return {name: run for name, run in stages.items() if run.status != "skipped" and run.started >= started}
 
 

@@ -7,23 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from llmcrawler.classification import SiteVerdicts
 from llmcrawler.content import read_page
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import Learner, described_selectors, extract_best, read_learners
+from llmcrawler.items import PageContent
 from llmcrawler.learned import damaged, find_site
 from llmcrawler.storage import TemplatesFile
 from llmcrawler.templates import TemplateGrouper
 from llmcrawler.urls import origin_of, site_name
 
+_MAX_LOOKS = 2_000
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class _Site:
     grouping: Any
     verdicts: SiteVerdicts
     learners: Sequence[Learner]
+    grouper: TemplateGrouper | None = None
+    known: frozenset[str] = frozenset()
+    looks: int = 0
 
 
 class Recall:
@@ -36,29 +43,48 @@ class Recall:
         self._file = file
         self._stored = file.load()
         self._sites: dict[str, _Site] = {}
+        self._look = lru_cache(maxsize=1)(self._look_at)  # several things are asked of one page
 
     def template(self, html: str, url: str) -> str | None:
         """Return the template that the page would get in a crawl; None where it is unlike all that are known."""
-        grouper = TemplateGrouper.from_json(self._site(url).grouping, origin_of(url))
-        known = {group.template for group in grouper.learned_groups()}
-        assigned = grouper.assign(url, read_page(html, url).features).template
-        return assigned if assigned in known else None
+        return self._look(html, url)[1]
 
     def record(self, html: str, url: str) -> dict[str, Any] | None:
         """Return the page's record; None where its template has none, or the page has none of its fields."""
         learner = self._learner(html, url)
-        return extract_best(learner.variants, html, url, read_page(html, url).lang) if learner else None
+        return extract_best(learner.variants, html, url, self._look(html, url)[0].lang) if learner else None
 
     def selectors(self, html: str, url: str) -> list[dict[str, Any]]:
         """Return the selectors of the page's template, as the feed and `scrapy templates` show them."""
         learner = self._learner(html, url)
         return described_selectors(learner.extractors) if learner else []
 
+    def page_type(self, html: str, url: str) -> str | None:
+        """Return the page's type by the verdicts of earlier crawls; None where it is unlike all templates."""
+        template = self._look(html, url)[1]
+        return self._site(url).verdicts.page_type(url, template) if template else None
+
     def _learner(self, html: str, url: str) -> Learner | None:
-        site, template = self._site(url), self.template(html, url)
+        site, template = self._site(url), self._look(html, url)[1]
         known = [one for one in site.learners if one.key.template == template and one.variants]
         page_type = site.verdicts.page_type(url, template) if template else None
         return next(iter([*(one for one in known if one.key.page_type == page_type), *known]), None)
+
+    def _look_at(self, html: str, url: str) -> tuple[PageContent, str | None]:
+        """Read a page and find its template. The grouper remembers pages, so it is renewed after some thousand of them,
+        and after one that is unlike all others.
+        """
+        site, content = self._site(url), read_page(html, url)
+        if site.grouper is None or site.looks >= _MAX_LOOKS:
+            site.looks = 0
+            site.grouper = TemplateGrouper.from_json(site.grouping, origin_of(url))
+            site.known = frozenset(group.template for group in site.grouper.learned_groups())
+        site.looks += 1
+        template = site.grouper.assign(url, content.features).template
+        if template in site.known:
+            return content, template
+        site.grouper = None
+        return content, None
 
     def _site(self, url: str) -> _Site:
         name = site_name(url)

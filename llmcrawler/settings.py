@@ -18,11 +18,11 @@ AUTOTHROTTLE_ENABLED = True  # adapt to latency and refusals within the limits a
 AUTOTHROTTLE_START_DELAY = 0.2  # seconds; the first second has three requests at most in any case
 AUTOTHROTTLE_MAX_DELAY = 60.0  # the longest gap, robots.txt's Crawl-delay included
 # AUTOTHROTTLE_TARGET_CONCURRENCY: where it is set, no more than that in flight per host on average
-THROTTLE_PUT_BACKS = 8  # times that a page is put back for 429 or 503 before it is an error line
-THROTTLE_BREAKER_FAILURES = 5  # in a row; then the host rests and is looked at from time to time
-THROTTLE_BREAKER_REST_SECONDS = 5.0  # its first rest, which doubles with each look that fails
-THROTTLE_BREAKER_PROBES = 3  # looks that failed before the host is given up, when nothing else is left to do
-THROTTLE_MAX_REST_SECONDS = 600.0  # a host that asks for a longer rest is given up when nothing else is left to do
+THROTTLE_PUT_BACKS = 8  # times that a page is queued again for 429 or 503 before it is an error line
+THROTTLE_BREAKER_FAILURES = 5  # in a row; then the host has a cooldown, and is probed from time to time
+THROTTLE_BREAKER_REST_SECONDS = 5.0  # its first cooldown, which doubles with each probe that fails
+THROTTLE_BREAKER_PROBES = 3  # failed probes before the host is given up, when nothing else is left to do
+THROTTLE_MAX_REST_SECONDS = 600.0  # a host that asks for a longer pause is given up when nothing else is left to do
 COOKIES_ENABLED = True
 HTTPCACHE_ENABLED = False
 
@@ -52,7 +52,7 @@ PROXY_BAN_STATUSES = [403, 407]  # answers that may mean that the proxy is banne
 PROXY_BAN_MARKS: list[str] = []  # texts of pages that are a ban, beside the usual captcha pages
 PROXY_MAX_SWITCHES = 10  # proxies that a page is asked through before it is believed to be as it is
 PROXY_MAX_FAULTS = 3  # faults in a row after which a proxy that has worked is dropped; a new one has one
-PROXY_REST_SECONDS = 10.0  # the rest after a fault, twice as long after each further one
+PROXY_REST_SECONDS = 10.0  # the cooldown after a fault, twice as long after each further one
 PROXY_TRIAL_SECONDS = 10.0  # DOWNLOAD_TIMEOUT for a proxy that has not worked yet; 0: no other
 PROXY_CHECK_NAMES = True  # look names up here before a proxy does, and refuse private addresses
 VALIDATE_RESPONSE = ""  # path of a function that gets a page's response and may raise llmcrawler.errors.NotThePage

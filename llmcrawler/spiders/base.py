@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from abc import abstractmethod
 from collections.abc import AsyncIterator
@@ -38,6 +39,14 @@ class FrontierSpider(Spider):
     LIST_LIMITS: ClassVar[ListLimits] = ListLimits()
 
     options: ExploreOptions
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Allow the arguments that a spider of somebody else's declares: parameters of __init__, attributes."""
+        super().__init_subclass__(**kwargs)
+        if not cls.__module__.startswith("llmcrawler."):
+            parameters = inspect.signature(cls.__init__).parameters
+            own = {*(cls.Options.own or ()), *parameters, *vars(cls), *inspect.get_annotations(cls)}
+            cls.Options = type("Options", (cls.Options,), {"own": frozenset(own), "__module__": cls.__module__})
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:

@@ -15,7 +15,7 @@ from llmcrawler.engine.compat import is_closing
 from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.items import Link
 from llmcrawler.spiders.explore import ExploreSpider
-from llmcrawler.urls import ListedTask
+from llmcrawler.task_lists import ListedTask
 
 _TASKS_AT_ONCE = 500
 # Without a JOBDIR the queue is in memory, and the rest of a long list stays in its file until there is room.
@@ -30,7 +30,7 @@ class ExtractSpider(ExploreSpider):
     options: ExtractOptions
 
     async def _queue_given(self) -> None:
-        tasks = iter(self.options.tasks())
+        tasks = iter(self.options.selected())
         while some := [_task(listed) for listed in islice(tasks, _TASKS_AT_ONCE)]:
             await self._room()
             if is_closing(self.crawler):

@@ -1,4 +1,4 @@
-"""What can be told from urls alone: one spelling, shape, scope, traps, private addresses, and lists of them."""
+"""What can be told from urls alone: one spelling, shape, scope, traps, private addresses, sitemaps."""
 
 from llmcrawler.urls.addresses import AddressGuard, is_private_address, is_private_host, place_of
 from llmcrawler.urls.listed import Listed, Sitemap
@@ -9,7 +9,6 @@ from llmcrawler.urls.parts import normalise_with_route, origin_of, relative_url,
 from llmcrawler.urls.pattern import url_pattern
 from llmcrawler.urls.scope import Scope
 from llmcrawler.urls.sitemaps import parse_packed_sitemap, parse_sitemap
-from llmcrawler.urls.tasks import ListedTask, TaskList
 from llmcrawler.urls.traps import TrapGuard
 from llmcrawler.urls.turns import in_turns
 from llmcrawler.urls.url_refusals import UrlRefusal, UrlRefusalKind
@@ -18,11 +17,9 @@ __all__ = [
     "MAX_URL_LENGTH",
     "AddressGuard",
     "Listed",
-    "ListedTask",
     "NameLookup",
     "Scope",
     "Sitemap",
-    "TaskList",
     "TrapGuard",
     "UrlRefusal",
     "UrlRefusalKind",

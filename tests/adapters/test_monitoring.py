@@ -44,6 +44,6 @@ def test_a_library_that_is_missing_is_named_with_the_command_that_brings_it(monk
 
 
 def test_figures_of_one_schedule_have_one_name():
-    options = ExploreOptions(("https://shop.example/a", "https://other.example/"))
+    options = ExploreOptions(urls=("https://shop.example/a", "https://other.example/"))
     assert crawl_name(BaseSettings({"JOBDIR": "jobs/shop/"}), options) == "shop"
     assert crawl_name(BaseSettings(), options) == "shop.example"

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -8,7 +9,7 @@ from llmcrawler.errors import ConfigError
 
 def test_defaults():
     options = ExploreOptions.of({"url": "https://example.com"})
-    assert options == ExploreOptions(urls=("https://example.com/",), max_pages=500, depth=None)
+    assert options == ExploreOptions(url=("https://example.com/",), max_pages=500, depth=None)
 
 
 def test_several_urls_and_a_file_of_urls(tmp_path: Path):
@@ -61,7 +62,7 @@ def test_of_a_long_list_one_url_of_each_host_is_kept_and_the_rest_is_read_when_i
     listed.write_text("".join(f"https://{n % 3}.example/{n}\n" for n in range(30)))
     options = ExtractOptions.of({"urls": str(listed)})
     assert options.urls == ("https://0.example/0", "https://1.example/1", "https://2.example/2")
-    assert len(list(options.tasks())) == 30
+    assert len(list(options.selected())) == 30
 
 
 def test_a_map_has_arguments_of_its_own():
@@ -81,3 +82,40 @@ def test_a_wrong_argument_of_a_map_is_named_with_its_value(name, value):
     with pytest.raises(ConfigError) as raised:
         MapOptions.of({"url": "https://example.com", name: value})
     assert name in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "arguments", "named"),
+    [
+        (ExploreOptions, {"max_page": "5"}, "no argument 'max_page': did you mean max_pages?"),
+        (ExploreOptions, {"colour": "red"}, "no argument 'colour': there are url, urls, max_pages,"),
+        (MapOptions, {"max_url": "5"}, "did you mean max_urls?"),
+        (MapOptions, {"render": "always"}, "render='always': a map needs no browser"),
+        (ExtractOptions, {"max_pages": "5"}, "max_pages='5': what is fetched is what the list names"),
+    ],
+)
+def test_an_unknown_argument_is_refused_with_the_near_one(options, arguments, named):
+    with pytest.raises(ConfigError) as raised:
+        options.of({"url": "https://example.com", **arguments} if options is not ExtractOptions else arguments)
+    assert named in str(raised.value)
+
+
+def test_a_subclass_has_arguments_of_its_own_that_are_no_slips():
+    class ShopOptions(ExploreOptions):
+        own: ClassVar[frozenset[str]] = frozenset({"urls_of"})
+
+    options = ShopOptions.of({"url": "https://a.example", "urls_of": "x", "colour": "red"})
+    assert options.urls == ("https://a.example/",)
+    with pytest.raises(ConfigError, match="did you mean max_pages"):
+        ShopOptions.of({"url": "https://a.example", "max_page": "5"})
+
+
+@pytest.mark.parametrize("options", [ExploreOptions, ExtractOptions, MapOptions])
+def test_every_argument_has_a_description_for_help_texts(options):
+    assert all(one.description for one in options.arguments().values())
+    assert ("url" in options.arguments()) is (options is not ExtractOptions)
+
+
+def test_values_of_python_are_taken_as_they_are():
+    options = ExploreOptions.of({"url": "https://a.example", "max_pages": 7, "depth": 0, "refresh": True})
+    assert (options.max_pages, options.depth, options.refresh) == (7, 0, True)

@@ -6,14 +6,13 @@ from pathlib import Path
 import pytest
 
 from llmcrawler.errors import ConfigError
-from llmcrawler.proxies import parse_country
-from llmcrawler.urls import ListedTask, TaskList
+from llmcrawler.task_lists import ListedTask, TaskList
 
 
 def listed(tmp_path: Path, kind: str, text: str | bytes) -> list[ListedTask]:
     path = tmp_path / "list"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return list(TaskList(path, "urls=list", kind, parse_country))
+    return list(TaskList(path, "urls=list", kind))
 
 
 def tasks(tmp_path: Path, **given: object) -> list[tuple[str, dict[str, object]]]:
@@ -87,7 +86,7 @@ def test_a_form_a_json_body_and_a_string_are_posted(tmp_path):
         ("tasks", '{"a": {"url": "a.example", "cookies": {"s": "1; t=2"}}}', "cookies: s is"),
         ("tasks", '{"a": {"url": "a.example", "timeout": "5"}}', "timeout='5'"),
         ("tasks", '{"a": {"url": "a.example", "timeout": 0}}', "timeout=0"),
-        ("tasks", '{"a": {"url": "a.example", "country": "Germany"}}', "task 'a': country: 'Germany'"),
+        ("tasks", '{"a": {"url": "a.example", "country": "Germany"}}', "task 'a': country='Germany' is no country"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line_or_key(tmp_path, kind, text, named):
@@ -99,5 +98,5 @@ def test_what_is_wrong_is_said_with_its_line_or_key(tmp_path, kind, text, named)
 def test_a_long_list_is_read_one_entry_at_a_time(tmp_path):
     path = tmp_path / "list"
     path.write_text("https://a.example/1\nnot a url\n")
-    entries = iter(TaskList(path, "urls=list", "txt", parse_country))
+    entries = iter(TaskList(path, "urls=list", "txt"))
     assert next(entries) == ListedTask("https://a.example/1")

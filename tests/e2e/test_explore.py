@@ -308,6 +308,7 @@ def test_answers_are_kept_for_the_next_crawl(tmp_path, site):
     [
         ({"max_pages": "many"}, {}, "max_pages='many'"),
         ({"allow": "("}, {}, "allow='('"),
+        ({"max_page": 5}, {}, "no argument 'max_page': did you mean max_pages?"),
         ({"page_types": "no-such-file.json"}, {}, "page_types=no-such-file.json"),
         ({"url": ""}, {}, "-a url="),
         ({}, {"LLM_PROVIDER": "gpt"}, "LLM_PROVIDER"),

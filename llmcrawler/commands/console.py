@@ -1,0 +1,196 @@
+"""`llmcrawler COMMAND ...`: the spiders and commands of this project without a scrapy.cfg.
+
+Inside of a Scrapy project that project's settings hold, elsewhere those of llmcrawler.settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+    from scrapy.settings import Settings
+
+    from llmcrawler.arguments import ExploreOptions
+
+_SPIDERS: Final = {
+    "explore": "Follow links and sitemaps: a page type, a record and a text for each page",
+    "extract": "The same for a list of urls or requests, and no links",
+    "map": "List a site's urls, most of them without fetching the page",
+}
+_COMMANDS: Final = {
+    "plan": "Tell what a crawl would take: pages, time, LLM calls, money",
+    "status": "Tell how far the crawl of a JOBDIR is",
+    "requeue": "Bring failed pages of a JOBDIR back to its queue",
+    "report": "Show a crawl as one HTML page",
+    "templates": "Show the templates that crawls have learned",
+    "parse": "Fetch one page and show what comes out",
+    "shell": "Look at a page interactively, with the learned templates",
+    "proxies": "Check which proxies work",
+}
+_ALL: Final = {**_SPIDERS, **_COMMANDS}
+_OPTION_NAMES: Final = {"force": "force-stages"}  # --force is `scrapy crawl`'s own
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run one command and exit with its status: that of `scrapy crawl` for a spider, 2 for wrong usage."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    if not given or given[0] in ("-h", "--help", "help"):
+        sys.stdout.write(_help())
+        return
+    if given[0] == "--version":
+        from llmcrawler import __version__  # noqa: PLC0415 - the package's, which is not needed for anything else
+
+        sys.stdout.write(f"llmcrawler {__version__}\n")
+        return
+    name, *rest = given
+    if name not in _ALL:
+        near = get_close_matches(name, _ALL, n=1)
+        meant = f"did you mean {near[0]}? " if near else ""
+        sys.stderr.write(f"llmcrawler: no command {name!r}: {meant}there are {', '.join(_ALL)}\n")
+        raise SystemExit(2)
+    _run(name, rest)
+
+
+def _run(name: str, rest: list[str]) -> None:
+    # Loaded here: Scrapy takes half a second, and imports this module for a list of its commands.
+    from scrapy.cmdline import execute  # noqa: PLC0415
+
+    settings = _settings()
+    parser = _parser(name, settings)
+    if "-h" in rest or "--help" in rest:
+        parser.print_help()
+        return
+    if name in _SPIDERS or name == "plan":
+        opts = _parse(parser, name, rest)
+        starts = vars(opts).pop("url", [])
+        if name == "plan":
+            rest = [name, *starts, *_as_options(opts)]
+        else:
+            opts.spargs += [f"url={','.join(starts)}"] if starts else []
+            rest = ["crawl", name, *_as_options(opts)]
+    else:
+        rest = [name, *rest]
+    execute(["llmcrawler", *rest], settings)
+
+
+def _settings() -> Settings:
+    """Return the settings of the project around, else ours; our commands in either case."""
+    from scrapy.utils.conf import init_env  # noqa: PLC0415 - see _run
+    from scrapy.utils.project import ENVVAR, get_project_settings  # noqa: PLC0415
+
+    init_env(os.environ.get("SCRAPY_PROJECT", "default"))
+    os.environ.setdefault(ENVVAR, "llmcrawler.settings")
+    settings = get_project_settings()
+    settings.set("COMMANDS_MODULE", "llmcrawler.commands", priority="cmdline")
+    return settings
+
+
+def _parser(name: str, settings: Settings) -> argparse.ArgumentParser:
+    from scrapy.cmdline import ScrapyArgumentParser  # noqa: PLC0415 - see _run
+    from scrapy.commands import ScrapyHelpFormatter  # noqa: PLC0415
+
+    command = import_module(f"llmcrawler.commands.{'crawl' if name in _SPIDERS else name}").Command()
+    command.settings = settings
+    options = _options_of(name)
+    syntax = command.syntax()
+    if options is not None:
+        syntax = "[options] URL ..." if "url" in options.arguments() else "[options]"
+    parser = ScrapyArgumentParser(
+        prog=f"llmcrawler {name}",
+        usage=f"llmcrawler {name} {syntax}",
+        formatter_class=ScrapyHelpFormatter,
+        conflict_handler="resolve",
+        description=_SPIDERS.get(name) or command.long_desc(),
+        allow_abbrev=False,
+        epilog=_task_fields() if name == "extract" else None,
+    )
+    if options is not None:
+        group = parser.add_argument_group("Arguments" if name in _SPIDERS else "Arguments of the crawl")
+        for argument, field in options.arguments().items():
+            _add(group, argument, field)
+    command.add_options(parser)
+    return parser
+
+
+def _task_fields() -> str:
+    from llmcrawler.task_lists import TaskRequest  # noqa: PLC0415 - see _run
+
+    fields = (f"{one.alias or name} ({one.description})" for name, one in TaskRequest.model_fields.items())
+    return f"Each task is an object of: {', '.join(fields)}"
+
+
+def _options_of(name: str) -> type[ExploreOptions] | None:
+    from llmcrawler.arguments import ExploreOptions, ExtractOptions, MapOptions  # noqa: PLC0415 - see _run
+
+    return {"explore": ExploreOptions, "plan": ExploreOptions, "extract": ExtractOptions, "map": MapOptions}.get(name)
+
+
+def _add(group: Any, name: str, field: FieldInfo) -> None:
+    """Add an argument of a spider as an option that appends to what `-a` gives."""
+    told = f"{field.description}{_default(field.default)}"
+    if name == "url":
+        group.add_argument("url", nargs="*", metavar="URL", help=told)
+        return
+    option = f"--{_OPTION_NAMES.get(name, name).replace('_', '-')}"
+    given: dict[str, Any] = {"dest": "spargs", "action": "append", "default": [], "help": told.replace("%", "%%")}
+    if field.annotation is bool:
+        group.add_argument(option, **{**given, "action": "append_const", "const": f"{name}=1"})
+    else:
+        group.add_argument(option, **given, type=lambda value: f"{name}={value}", metavar=_metavar(name, field))
+
+
+def _default(value: object) -> str:
+    return f" ({value})" if value and value is not True and isinstance(value, (int, str)) else ""
+
+
+def _metavar(name: str, field: FieldInfo) -> str:
+    if "FILE" in str(field.description):
+        return "FILE"
+    if "int" in str(field.annotation):
+        return "N"
+    return "RE" if name in ("allow", "deny", "match") else name.upper()
+
+
+def _parse(parser: argparse.ArgumentParser, name: str, rest: list[str]) -> argparse.Namespace:
+    opts, others = parser.parse_known_args(rest)
+    for other in others:
+        options = _options_of(name)
+        known = [f"--{_OPTION_NAMES.get(one, one).replace('_', '-')}" for one in options.arguments()] if options else []
+        near = get_close_matches(other.partition("=")[0], known, n=1)
+        parser.error(f"no option {other!r}" + (f": did you mean {near[0]}?" if near else ""))
+    return opts
+
+
+def _as_options(opts: argparse.Namespace) -> list[str]:
+    """Return parsed options as Scrapy's command line has them: their long form, `-a` for arguments of spiders."""
+    options = []
+    for name, value in vars(opts).items():
+        option = "--" + name.replace("_", "-")
+        if value is True:
+            options.append(option)
+        elif name == "spargs":
+            options += [part for one in value for part in ("-a", one)]
+        elif value is not None and value is not False:
+            options += [f"{option}={one}" for one in (value if isinstance(value, list) else [value])]
+    return options
+
+
+def _help() -> str:
+    return "\n".join(
+        [
+            "Explore a site politely, tell what each page is, and take its record",
+            "",
+            "  llmcrawler explore https://example.com -o pages.jsonl --max-pages 40",
+            "",
+            "Commands (llmcrawler COMMAND --help tells their options):",
+            *(f"  {name:<10} {told}" for name, told in _ALL.items()),
+            "",
+        ]
+    )

@@ -1,0 +1,277 @@
+"""Lists of what to fetch: files of urls, and files of requests with keys. They are read one entry at a time."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import IO, Annotated, Any, TextIO
+from urllib.parse import urlencode
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+
+from llmcrawler.errors import ConfigError
+from llmcrawler.urls import normalise, normalise_with_route, without_login
+
+_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_MAX_SHOWN = 100
+_KINDS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".jl": "jsonl"}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTask:
+    """A url to fetch, normalised. `payload` is what else makes up the request, None for a plain GET without a key: a
+    JSON object of key, method, body, headers, cookies, country, timeout (seconds) and meta, as far as they are given.
+    """
+
+    url: str
+    payload: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskList:
+    """A list of what to fetch, read one entry at a time. `argument` is the user's name for it, for messages; `kind` is
+    txt, csv, jsonl or tasks.
+
+    Iterating raises ConfigError with the line or the key of what is wrong.
+    """
+
+    path: Path
+    argument: str
+    kind: str
+
+    def __iter__(self) -> Iterator[ListedTask]:
+        place = ""
+        try:
+            for where, entry in self._entries():
+                place = where
+                task = self._read(entry)
+                if task is not None:
+                    yield task
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{self.argument}: after {place or 'the start'}: it is not UTF-8: {error}") from error
+        except csv.Error as error:
+            raise ConfigError(f"{self.argument}: after {place or 'the start'}: it is no CSV: {error}") from error
+        except (OSError, RecursionError) as error:
+            raise ConfigError(f"{self.argument}: cannot be read: {error}") from error
+        except ValueError as error:
+            raise ConfigError(f"{self.argument}: {place}: {error}") from error
+
+    def _entries(self) -> Iterator[tuple[str, Any]]:
+        """Yield each entry and the place where it stands."""
+        if self.kind == "tasks":
+            for key, value in _load_tasks(self.path, self.argument).items():
+                yield f"task {key!r}", (key, value)
+            return
+        with self.path.open(encoding="utf-8-sig", newline="" if self.kind == "csv" else None) as file:
+            for number, text in self._cells(file) if self.kind == "csv" else enumerate(file, 1):
+                yield f"line {number}", text.strip()
+
+    def _read(self, entry: Any) -> ListedTask | None:
+        """Read an entry: None where there is nothing to fetch. Raises ValueError for a wrong one."""
+        if self.kind == "tasks":
+            return self._task(*entry)
+        if not entry or (self.kind == "txt" and entry.startswith("#")):
+            return None
+        if self.kind != "jsonl":
+            return ListedTask(read_url(entry, normalise_with_route))
+        try:
+            row = json.loads(entry)
+        except ValueError as error:
+            raise ValueError(f"it is no JSON: {error}") from error
+        if isinstance(row, dict) and row.get("kind") == "template":
+            return None  # the list is the feed of another crawl
+        return ListedTask(read_url(row.get("url") if isinstance(row, dict) else row, normalise_with_route))
+
+    def _cells(self, file: TextIO) -> Iterator[tuple[int, str]]:
+        """Yield the cells of the column of urls, with their line numbers."""
+        head = file.readline().lower()
+        file.seek(0)
+        # Spreadsheets put between cells what their country's numbers leave free.
+        mark = next((mark for mark in ",;\t" if "url" in [name.strip('" \r\n') for name in head.split(mark)]), ",")
+        rows = csv.reader(file, strict=True, delimiter=mark)
+        names = [name.strip().lower() for name in next(rows, [])]
+        if "url" not in names:
+            there = ", ".join(names) or "none"
+            raise ConfigError(f"{self.argument}: line 1: there is no column url; there are: {there[:_MAX_SHOWN]}")
+        column = names.index("url")
+        for row in rows:
+            yield rows.line_num, row[column] if column < len(row) else ""
+
+    def _task(self, key: str, value: Any) -> ListedTask:
+        if not key.strip():
+            raise ValueError("a key must not be empty")
+        if not isinstance(value, dict):
+            raise ValueError(f"it is no object with a url: {_shown(value)}")
+        try:
+            task = TaskRequest.model_validate(value)
+        except ValidationError as invalid:
+            raise ValueError(_complaint(invalid)) from invalid
+        return ListedTask(read_url(task.url), json.dumps({"key": key, **task.request()}, ensure_ascii=False))
+
+
+def open_list(name: str, file: str) -> TaskList:
+    """Find the list that the argument `name` (urls or tasks) gives; "-" is standard input. Raises ConfigError."""
+    path = Path(_standard_input().name if file == "-" else file)
+    if not path.is_file():
+        raise ConfigError(f"{name}={file}: no such file")
+    kind = _guessed_kind(path) if file == "-" else _KINDS.get(path.suffix.lower(), "txt")
+    return TaskList(path, f"{name}={file}", name if name == "tasks" else kind)
+
+
+@cache
+def _standard_input() -> IO[bytes]:
+    """Copy standard input to a file that lasts as long as this process: the list is gone through several times."""
+    copy = tempfile.NamedTemporaryFile(prefix="llmcrawler-", suffix=".urls")  # noqa: SIM115 - see above
+    shutil.copyfileobj(sys.stdin.buffer, copy)
+    copy.flush()
+    return copy
+
+
+def _guessed_kind(path: Path) -> str:
+    """Tell from its first line what kind of list a file without a name holds."""
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        first = next((line.strip() for line in file if line.strip()), "")
+    if first.startswith(("{", '"')) and first.endswith(("}", '"')):
+        return "jsonl"
+    return "csv" if "url" in [name.strip(' "').lower() for name in first.split(",")] else "txt"
+
+
+def _plain_text(given: Any, info: ValidationInfo) -> Any:
+    """Check headers or cookies. A line break would begin another one; a semicolon would cut a cookie off."""
+    if not isinstance(given, dict):
+        return given
+    for name, value in given.items():
+        if not _TOKEN.fullmatch(name):
+            raise ValueError(f"{info.field_name}: {_shown(name)} is no name of one")
+        is_cut = info.field_name == "cookies" and ";" in str(value)
+        if not isinstance(value, (str, int, float)) or _CONTROL.search(str(value)) or is_cut:
+            raise ValueError(f"{info.field_name}: {name} is {_shown(value)}, and no plain text")
+    return {name: str(value) for name, value in given.items()}
+
+
+Pairs = Annotated[dict[str, str], BeforeValidator(_plain_text)]
+Country = Annotated[str, Field(pattern=r"^\s*([A-Za-z]{2}|\*)\s*$")]
+
+
+class TaskRequest(BaseModel):
+    """A request of a task list. What is null is as if it were not there."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    url: Any = Field(default=None, description="what to fetch; https where it has no scheme")
+    method: Annotated[str, Field(pattern="^[A-Za-z]+$")] = Field(default="", description="GET, or POST with a body")
+    post_payload: str | dict[str, Any] | None = Field(default=None, description="a form's fields, or the body itself")
+    json_body: Any = Field(default=None, alias="json", description="a JSON body")
+    headers: Pairs = Field(default={}, description="names and values")
+    cookies: Pairs = Field(default={}, description="names and values, of this task alone")
+    country: Country | None = Field(default=None, description="two letters, such as DE, or *: of its proxies")
+    timeout: Annotated[float, Field(gt=0, lt=1e6)] | None = Field(default=None, description="seconds for one try")
+    meta: Any = Field(default=None, description="any JSON: it stands on the task's line of the feed")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _given(cls, task: dict[str, Any]) -> dict[str, Any]:
+        given = {name: value for name, value in task.items() if value is not None}
+        if "json" in given and "post_payload" in given:
+            raise ValueError("post_payload and json are two bodies: give one of them")
+        return given
+
+    def request(self) -> dict[str, Any]:
+        """Return what makes up the request beside its url, as the payload of a ListedTask has it."""
+        body, kind, headers = self.post_payload, _FORM, self.headers
+        if isinstance(body, dict):
+            body = urlencode({name: _form_value(one) for name, one in body.items()}, doseq=True)
+        if self.json_body is not None:
+            body, kind = json.dumps(self.json_body, ensure_ascii=False), "application/json"
+        if body is not None and "content-type" not in map(str.lower, headers):
+            headers = {**headers, "Content-Type": kind}
+        method = (self.method or ("GET" if body is None else "POST")).upper()
+        others = self.model_dump(include={"cookies", "country", "timeout", "meta"})
+        made = {"method": method, "body": body, "headers": headers, **others}
+        return {name: value for name, value in made.items() if value not in (None, {}, "")}
+
+
+_FORM = "application/x-www-form-urlencoded"
+_COMPLAINTS = {
+    "method": "is no HTTP method",
+    "post_payload": "is no object of a form's fields, nor a string",
+    "headers": "is no object of names and values",
+    "cookies": "is no object of names and values",
+    "country": "is no country: write two letters, such as DE, or * for any",
+    "timeout": "is no number of seconds",
+}
+
+
+def _complaint(invalid: ValidationError) -> str:
+    error = invalid.errors()[0]
+    field = str(error["loc"][0]) if error["loc"] else ""
+    if error["type"] == "extra_forbidden":
+        known = sorted(one.alias or name for name, one in TaskRequest.model_fields.items())
+        return f"no field {field!r}; there are: {', '.join(known)}"
+    if error["type"] == "value_error":
+        return str(error["ctx"]["error"])
+    return f"{field}={_shown(error['input'])} {_COMPLAINTS[field]}"
+
+
+def _load_tasks(path: Path, argument: str) -> dict[str, Any]:
+    try:
+        tasks = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_Object)
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise ConfigError(f"{argument}: it is no JSON: {error}") from error
+    if not isinstance(tasks, _Object):
+        raise ConfigError(f"{argument}: it is no JSON object of tasks by their keys")
+    if tasks.repeated:
+        raise ConfigError(f"{argument}: task {tasks.repeated[0]!r}: there are two of this key")
+    return tasks
+
+
+class _Object(dict[str, Any]):
+    """A JSON object, and the names that stand in it twice: of those the first would be lost without a word."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.repeated = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
+
+
+def read_url(given: Any, spell: Callable[[str], str | None] = normalise) -> str:
+    """Return the normalised url of a text that may lack its scheme. Raises ValueError where there is none."""
+    if given is None or given == "":
+        raise ValueError("there is no url")
+    text = given.strip() if isinstance(given, str) else ""
+    url = spell(text if _SCHEME.match(text) else f"https://{text}") if text else None
+    if url is None:
+        shown = without_login(given.strip()) if isinstance(given, str) else given
+        raise ValueError(f"url={_shown(shown)} is not an http or https url")
+    return url
+
+
+def _form_value(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_form_value(one) for one in value]
+    if isinstance(value, (dict, bool)):
+        return json.dumps(value, ensure_ascii=False)
+    return "" if value is None else value
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."

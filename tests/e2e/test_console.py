@@ -1,0 +1,187 @@
+"""The console command, run where there is no checkout and no scrapy.cfg, and from a wheel that is installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import site as sites
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmcrawler.reporting import ExitStatus
+from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, environment
+from tests.servers.mock_site import MockSite
+
+SETTINGS = [part for name, value in FAST.items() for part in ("-s", f"{name}={value}")]
+MODULE = [sys.executable, "-m", "llmcrawler"]
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[MockSite]:
+    with MockSite().in_thread() as site:
+        yield site
+
+
+def run(
+    folder: Path, *arguments: object, program: Sequence[str] = MODULE, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    given = {**environment(), "PYTHONPATH": str(ROOT) if program is MODULE else "", **variables}
+    return subprocess.run(
+        [*program, *map(str, arguments)],
+        cwd=folder,
+        env={name: value for name, value in given.items() if name != "SCRAPY_SETTINGS_MODULE" or name in variables},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+
+
+def pages(feed: Path) -> list[dict[str, Any]]:
+    return [line for line in map(json.loads, feed.read_text().splitlines()) if line["kind"] == "page"]
+
+
+def test_a_site_is_explored_without_a_project(tmp_path, site):
+    explored = run(tmp_path, "explore", site.url(), "-o", "pages.jsonl", "--max-pages", 5, "--depth=2", *SETTINGS)
+    assert explored.returncode == 0, explored.stderr
+    assert len(pages(tmp_path / "pages.jsonl")) == 5
+    assert not (tmp_path / ".scrapy").exists()
+
+
+def test_a_job_can_be_looked_at_as_with_scrapy(tmp_path, site):
+    job = tmp_path / "job"
+    url = site.url("/about/")
+    explored = run(tmp_path, "explore", url, "-a", "depth=0", "-s", f"JOBDIR={job}", *SETTINGS)
+    assert explored.returncode == 0, explored.stderr
+    status = run(tmp_path, "status", "--json", job)
+    assert json.loads(status.stdout)["urls"]
+    assert run(tmp_path, "report", job, "-o", "report.html").returncode == 0
+    assert "about" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert run(tmp_path, "requeue", job, "--dead").stdout == "nothing to bring back\n"
+
+
+def test_a_list_is_extracted_and_a_site_mapped(tmp_path, site):
+    (tmp_path / "urls.txt").write_text(f"{site.url('/about/')}\n{site.url('/terms/')}\n")
+    extracted = run(tmp_path, "extract", "--urls", "urls.txt", "-O", "pages.jsonl", "--fields", "title", *SETTINGS)
+    assert (extracted.returncode, len(pages(tmp_path / "pages.jsonl"))) == (0, 2), extracted.stderr
+    mapped = run(tmp_path, "map", site.url(), "-O", "urls.jsonl", "--max-urls", 7, "--subdomains", *SETTINGS)
+    assert mapped.returncode == 0, mapped.stderr
+    assert len((tmp_path / "urls.jsonl").read_text().splitlines()) in (7, 8)
+
+
+def test_the_settings_of_a_project_around_are_used(tmp_path, site):
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = shop.settings\n")
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop/__init__.py").touch()
+    own = "from llmcrawler.settings import *\nUSER_AGENT = 'shop/1'\nCONTENT_IN_FEED = False\nCOMMANDS_MODULE = ''\n"
+    (tmp_path / "shop/settings.py").write_text(own)
+    explored = run(tmp_path / "shop", "explore", site.url("/about/"), "--depth", 0, "-O", "-:jsonlines", *SETTINGS)
+    assert explored.returncode == 0, explored.stderr
+    assert json.loads(explored.stdout.splitlines()[0])["text"] is None
+
+
+def test_ctrl_c_ends_a_crawl_as_with_scrapy(tmp_path):
+    with MockSite(latency_seconds=0.3).in_thread() as slow:
+        crawl = subprocess.Popen(
+            [*MODULE, "explore", slow.url(), "-O", "pages.jsonl", *SETTINGS],
+            cwd=tmp_path,
+            env={**environment(), "PYTHONPATH": str(ROOT)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert crawl.stderr is not None
+        while "Spider opened" not in crawl.stderr.readline():
+            pass
+        while slow.stats()["requests"] < 8:
+            os.sched_yield()
+        crawl.send_signal(signal.SIGINT)
+        log = crawl.communicate(timeout=TIMEOUT_SECONDS)[1]
+    assert crawl.returncode == ExitStatus.INTERRUPTED
+    assert "Traceback" not in log
+    assert pages(tmp_path / "pages.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], ["llmcrawler COMMAND --help", "requeue"]),
+        (["explore", "--help"], ["--max-pages N", "stop after so many pages (500)", "-o FILE", "-s NAME=VALUE"]),
+        (["extract", "-h"], ["--tasks FILE", "--keys", "post_payload (a form"]),
+        (["--version"], ["llmcrawler 0."]),
+        (["plan", "--help"], ["--sample N", "--max-pages N"]),
+        (["status", "--help"], ["llmcrawler status [options] <jobdir>", "--json"]),
+    ],
+)
+def test_help_shows_what_there_is(tmp_path, arguments, said):
+    helped = run(tmp_path, *arguments)
+    assert helped.returncode == 0, helped.stderr
+    assert all(one in helped.stdout for one in said)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["explor", "https://a.example"], "no command 'explor': did you mean explore?"),
+        (["explore", "https://a.example", "--max-page", "5"], "no option '--max-page': did you mean --max-pages?"),
+        (["explore", "https://a.example", "-a", "max_page=5"], "did you mean max_pages?"),
+        (["explore", "https://a.example", "--max-pages", "many"], "max_pages='many' is not a whole number"),
+        (["extract"], "no list: say what to fetch"),
+        (["status", "no-such-job"], "no-such-job"),
+    ],
+)
+def test_wrong_usage_is_named_with_what_was_meant(tmp_path, arguments, said):
+    refused = run(tmp_path, *arguments)
+    assert refused.returncode == 2
+    assert said in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the programs of an environment with this project's wheel, and beside it what it requires."""
+    pytest.importorskip("setuptools", minversion="77", reason="tests/requirements.txt installs it")
+    folder = tmp_path_factory.mktemp("installed")
+    source = folder / "source"
+    kept = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "llmcrawler", source / "llmcrawler", ignore=kept)
+    (source / "tests").mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE", "requirements.txt", "tests/requirements.txt"):
+        shutil.copy(ROOT / name, source / name)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-index"]
+    subprocess.run(
+        [*pip, "--no-build-isolation", "--no-deps", "-w", str(folder), str(source)], check=True, capture_output=True
+    )
+    (wheel,) = folder.glob("*.whl")
+    venv.create(folder / "venv", with_pip=False, symlinks=True)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    packages = folder / "venv/lib" / version / "site-packages"
+    (packages / "around.pth").write_text("".join(f"{path}\n" for path in sites.getsitepackages()))
+    pip = [sys.executable, "-m", "pip", "--python", str(folder / "venv/bin/python"), "install", "--no-index"]
+    subprocess.run([*pip, "--no-deps", "--ignore-installed", str(wheel)], check=True, capture_output=True)
+    return folder / "venv/bin"
+
+
+def test_a_wheel_brings_the_command_and_the_spiders(tmp_path, site, installed):
+    where = [str(installed / "python"), "-c", "import llmcrawler; print(llmcrawler.__file__)"]
+    assert str(installed.parent) in run(tmp_path, program=where).stdout
+    explored = run(
+        tmp_path,
+        *("explore", site.url(), "-o", "pages.jsonl", "--max-pages", 3, *SETTINGS),
+        program=[str(installed / "llmcrawler")],
+    )
+    assert (explored.returncode, len(pages(tmp_path / "pages.jsonl"))) == (0, 3), explored.stderr
+    crawled = run(
+        tmp_path,
+        *("crawl", "explore", "-a", f"url={site.url()}", "-a", "max_pages=2", "-O", "two.jsonl", *SETTINGS),
+        program=[str(installed / "python"), "-m", "scrapy"],
+        SCRAPY_SETTINGS_MODULE="llmcrawler.settings",
+    )
+    assert (crawled.returncode, len(pages(tmp_path / "two.jsonl"))) == (0, 2), crawled.stderr

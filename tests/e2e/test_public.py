@@ -1,0 +1,90 @@
+"""The Python interface: what `import llmcrawler` gives to programs without Scrapy."""
+
+from __future__ import annotations
+
+import doctest
+import subprocess
+import sys
+
+import pytest
+
+import llmcrawler
+from llmcrawler import public
+from llmcrawler.errors import ConfigError
+from tests.e2e.crawling import ROOT, explore
+from tests.e2e.test_explore import LABELS, llm_settings
+from tests.e2e.test_templates_file import answering
+from tests.servers import mock_pages
+from tests.servers.fake_llm import FakeLLM, label_by_url
+from tests.servers.mock_site import MockSite
+
+
+def loaded_after(statement: str) -> set[str]:
+    code = f"import sys; {statement}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in done.stdout.split()}
+
+
+def test_the_package_is_light_to_import():
+    assert not loaded_after("import llmcrawler") & {"scrapy", "twisted", "numpy", "pydantic", "lxml", "pandas"}
+
+
+@pytest.mark.parametrize("name", llmcrawler.__all__)
+def test_no_public_name_needs_scrapy(name):
+    assert not loaded_after(f"import llmcrawler; llmcrawler.{name}") & {"scrapy", "twisted"}
+    assert getattr(llmcrawler, name).__doc__
+    assert name in dir(llmcrawler)
+
+
+def test_other_names_are_not_there():
+    with pytest.raises(AttributeError, match="no attribute 'read_pages'"):
+        llmcrawler.read_pages  # noqa: B018 - it is the access that raises
+
+
+def test_a_page_is_read_from_bytes_by_the_header_or_by_what_it_says():
+    body = "<title>Grüner Tee</title><p>Süß".encode("latin-1")
+    assert llmcrawler.read_page(body, "https://a.example").title == "Grüner Tee"
+    page = llmcrawler.read_page("<p>é".encode("cp1251", "replace"), "https://a.example", content_type="text/html")
+    assert page.url == "https://a.example"
+
+
+def test_structured_data_stands_on_the_page():
+    html = '<script type="application/ld+json">{"@type": "Product", "name": "Tea"}</script><p>Tea'
+    assert llmcrawler.read_page(html, "https://a.example").structured_data == ({"@type": "Product", "name": "Tea"},)
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """The folder of a crawl of a shop, the html of a product, its url, and its line in the feed."""
+    folder = tmp_path_factory.mktemp("shop")
+    label = answering(label_by_url(LABELS, "homepage"))
+    with MockSite().in_thread() as site, FakeLLM(label).in_thread() as llm:
+        settings = llm_settings(llm) | {"TEMPLATES_FILE": folder / "shop.json", "JOBDIR": folder / "job"}
+        explored = explore(folder, site.url(), settings)
+    path = mock_pages.product_path(7)
+    assert explored.page(path)["page_type"] == "product"
+    return folder, dict(mock_pages.shop_pages())[path], site.url(path), explored.page(path)
+
+
+def test_an_extractor_gives_what_the_crawl_gave(shop):
+    folder, html, url, line = shop
+    extractor = llmcrawler.Extractor.load(folder / "shop.json")
+    assert extractor.record(html, url) == (line["page_type"], line["record"])
+    assert extractor.record(html.encode(), url).record == line["record"]
+    assert extractor.record("<p>Something else", url.replace("product", "no-such")) == (None, None)
+    with pytest.raises(ConfigError, match=r"has no templates of other\.example"):
+        extractor.record(html, "https://other.example/")
+
+
+def test_a_wrong_file_of_templates_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"templates\.json: no such file"):
+        llmcrawler.Extractor.load(tmp_path)
+
+
+@pytest.mark.parametrize("module", [llmcrawler, public], ids=lambda one: one.__name__)
+def test_the_examples_of_the_documentation_run(module, shop, monkeypatch):
+    folder, html, url, _line = shop
+    monkeypatch.chdir(folder)
+    tried = doctest.testmod(module, extraglobs={"html": html, "url": url})
+    assert tried.failed == 0
+    assert tried.attempted
