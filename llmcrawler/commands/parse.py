@@ -4,39 +4,46 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from scrapy import Request
 from scrapy.commands.parse import Command as ParseCommand
-from scrapy.exceptions import UsageError
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.spider import spidercls_for_request
 from twisted.internet.defer import Deferred
 
-from llmcrawler import json_log
-from llmcrawler.checking import check
-from llmcrawler.errors import ConfigError
-from llmcrawler.frontier import Lease, UrlTask
-from llmcrawler.items import Page
-from llmcrawler.scheduler import LEASE
-from llmcrawler.urls import Scope
-from llmcrawler.wiring import crawl_of
+from llmcrawler.commands import Described, config_errors_as_usage
+
+if TYPE_CHECKING:
+    from llmcrawler.items import Page
 
 _DEFAULT_SPIDER = "explore"
 
 
-class Command(ParseCommand):
+class Command(Described, ParseCommand):
     """With --pipelines the items are shown as in the feed. The file of learned templates is read and not changed."""
 
+    usage = "[options] <url>"
+    summary = "Show what a spider makes of one page"
+    details = (
+        "Fetch one page and show the item and the links that a spider (explore, if none is named) makes of it; no link"
+        " is followed. With --pipelines the item is shown as in the feed. A JOBDIR is read for what it has learned, and"
+        " left as it is."
+    )
+
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        from llmcrawler import json_log
+
         super().process_options(args, opts)
         assert self.settings is not None
         json_log.install(self.settings)
 
     def set_spidercls(self, url: str, opts: argparse.Namespace) -> None:
+        from llmcrawler.checking import check
+
         assert self.crawler_process is not None
         assert self.settings is not None
         loader = self.crawler_process.spider_loader
@@ -49,12 +56,15 @@ class Command(ParseCommand):
             return
         opts.spargs = {**opts.spargs, "url": url, "urls": "", "depth": "0"}
         _keep_out_of_the_job(self.settings)
-        try:
+        with config_errors_as_usage():
             check(self.settings, options.of(opts.spargs), getattr(self.spidercls, "name", ""))
-        except ConfigError as error:
-            raise UsageError(str(error), print_help=False) from error
 
     def run_callback(self, response: Response, callback: Any, cb_kwargs: dict[str, Any] | None = None) -> Deferred[Any]:
+        from llmcrawler.frontier import Lease, UrlTask
+        from llmcrawler.items import Page
+        from llmcrawler.scheduler import LEASE
+        from llmcrawler.wiring import crawl_of
+
         if not self._is_leasing:
             return super().run_callback(response, callback, cb_kwargs)
         crawl_of(self.pcrawler).learned.keep_nothing()
@@ -97,6 +107,8 @@ def _keep_out_of_the_job(settings: BaseSettings) -> None:
 
 def _links(page: Page) -> list[Request]:
     """What a crawl that starts here would find, as far as it is on the site."""
+    from llmcrawler.urls import Scope
+
     scope = Scope((page.url,))
     links = page.content.links if page.content is not None else ()
     return [Request(link.url) for link in links if scope.reason_to_refuse(link.url, page.depth + 1) is None]

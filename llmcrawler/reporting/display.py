@@ -15,8 +15,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from llmcrawler.reporting.plain_text import plain
 from llmcrawler.reporting.progress import Report
+from llmcrawler.reporting.text import plain
 
 
 def panel(report: Report, title: str) -> RenderableType:

@@ -100,5 +100,5 @@ def ending_of(stats: Mapping[str, Any], max_errors_share: float) -> Iterator[Met
     if finished is not None:
         when = "Unix time of its end"
         yield Metric("finished_timestamp_seconds", "gauge", when, samples=[((), finished.timestamp())])
-        status = float(judge(stats, max_errors_share).status)
+        status = float(judge(stats, max_errors_share)[0])
         yield Metric("exit_status", "gauge", "0: it finished; README tells the others", samples=[((), status)])

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from llmcrawler.reporting import Flow, HostThrottle, Progress, read_figures
 from llmcrawler.reporting.display import panel
-from llmcrawler.reporting.words import duration
+from llmcrawler.reporting.text import duration
 
 STATS: dict[str, Any] = {
     "llmcrawler/pages": 100,

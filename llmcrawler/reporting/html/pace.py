@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from llmcrawler.reporting.text import percent
 from llmcrawler.reporting.timeline import Bucket, Timeline
-from llmcrawler.reporting.words import percent
 from llmcrawler.storage.runs import Run
 
 _CHART_POINTS = ("pages", "answers", "refused", "errors")

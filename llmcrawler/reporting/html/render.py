@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
-from llmcrawler.reporting.plain_text import plain
-from llmcrawler.reporting.words import duration, money, percent
+from llmcrawler.reporting.text import duration, money, percent, plain
 
 _ASSETS = "llmcrawler.reporting.html.assets"
 # Only these scripts run, and nothing is fetched. The library sets styles of elements.
