@@ -10,7 +10,6 @@ from llmcrawler.reporting.text import percent
 from llmcrawler.reporting.timeline import Bucket, Timeline
 from llmcrawler.storage.runs import Run
 
-_CHART_POINTS = ("pages", "answers", "refused", "errors")
 # What would change it, by the name of a limit (limits.py).
 _CURES: Mapping[str, str] = {
     "gap between starts": (
