@@ -5,6 +5,7 @@ Scrapy imports all of these modules whenever any command runs, so each imports w
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from scrapy.exceptions import UsageError
+from scrapy.settings import Settings
 
 from llmcrawler.errors import ConfigError
 
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
 
 
 class Described:
-    """Has what --help shows as three texts. A mixin, since Scrapy takes any ScrapyCommand in here for a command."""
+    """Gives a command the three texts of its --help. It is a mixin, since Scrapy takes any ScrapyCommand in here for a
+    command of its own.
+    """
 
     usage: ClassVar[str]
     summary: ClassVar[str]
@@ -36,8 +40,21 @@ class Described:
         return self.details
 
 
+class WithJsonLog(Described):
+    """Lets a command that fetches pages log as LOG_FORMAT says."""
+
+    settings: Settings | None
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        from llmcrawler import json_log
+
+        super().process_options(args, opts)  # type: ignore[misc]
+        assert self.settings is not None
+        json_log.install(self.settings)
+
+
 class Offline(Described):
-    """For a command that starts no crawl: it logs nothing, and its output is what it prints."""
+    """Sets up a command that starts no crawl: it logs nothing, and its output is what it prints."""
 
     requires_crawler_process = False
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}

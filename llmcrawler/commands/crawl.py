@@ -14,7 +14,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
-from llmcrawler.commands import Described, config_errors_as_usage
+from llmcrawler.commands import WithJsonLog, config_errors_as_usage
 from llmcrawler.errors import ConfigError, JobBusy
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Command(Described, CrawlCommand):
-    """Its exit statuses are those of ExitStatus."""
+class Command(WithJsonLog, CrawlCommand):
+    """Checks the settings and the arguments, runs one spider and exits with an ExitStatus."""
 
     usage = "[options] <spider>"
     summary = "Run a spider"
@@ -42,12 +42,9 @@ class Command(Described, CrawlCommand):
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler import json_log
-
         super().process_options(args, opts)
-        assert self.settings is not None
-        json_log.install(self.settings)
         if opts.force:
+            assert self.settings is not None
             self.settings.set("JOBDIR_FORCE", True, priority="cmdline")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -85,8 +82,9 @@ class _ErrorCount(logging.Handler):
 
 
 def _collect_less_often() -> None:
-    """Every page makes thousands of short-lived objects, and each collection looks through all of them and through what
-    was imported: a tenth of the crawl's CPU time with Python's default of 700 objects, for no memory in return.
+    """Let Python collect garbage less often: every page makes thousands of short-lived objects, and each collection
+    looks through all of them and through what was imported: a tenth of the crawl's CPU time with Python's default of
+    700 objects, for no memory in return.
     """
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -105,7 +103,9 @@ def _exit_status(crawler: Crawler, logged_errors: int) -> ExitStatus:
 
 
 def _failed_start(crawling: object) -> ExitStatus:
-    """Two crawls that start in the same moment have both seen that the JOBDIR is free."""
+    """Log why the crawl could not be started, and return its exit status. It may be that the JOBDIR is in use, as two
+    crawls that start in the same moment have both seen that it was free.
+    """
     from llmcrawler.reporting import ExitStatus
 
     error = crawling.exception() if isinstance(crawling, asyncio.Task) and crawling.done() else None

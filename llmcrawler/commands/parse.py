@@ -15,7 +15,7 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.spider import spidercls_for_request
 from twisted.internet.defer import Deferred
 
-from llmcrawler.commands import Described, config_errors_as_usage
+from llmcrawler.commands import WithJsonLog, config_errors_as_usage
 
 if TYPE_CHECKING:
     from llmcrawler.items import Page
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _DEFAULT_SPIDER = "explore"
 
 
-class Command(Described, ParseCommand):
-    """With --pipelines the items are shown as in the feed. The file of learned templates is read and not changed."""
+class Command(WithJsonLog, ParseCommand):
+    """Shows one page as a spider of this project sees it; for other spiders it is Scrapy's own command."""
 
     usage = "[options] <url>"
     summary = "Show what a spider makes of one page"
@@ -33,13 +33,6 @@ class Command(Described, ParseCommand):
         " is followed. With --pipelines the item is shown as in the feed. A JOBDIR is read for what it has learned, and"
         " left as it is."
     )
-
-    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler import json_log
-
-        super().process_options(args, opts)
-        assert self.settings is not None
-        json_log.install(self.settings)
 
     def set_spidercls(self, url: str, opts: argparse.Namespace) -> None:
         from llmcrawler.checking import check
@@ -80,7 +73,9 @@ class Command(Described, ParseCommand):
         return parsed.addCallback(list).addCallback(with_links)
 
     def scraped_data(self, args: Any) -> Any:
-        """Scrapy starts the pipelines and does not wait for them; ours wait for the model, and change the item."""
+        """Run the pipelines to their end before the items are shown. Scrapy does not wait for them; ours wait for the
+        model, and change the item.
+        """
         items, requests, opts, depth, spider, callback = args
         if not self._is_leasing or not opts.pipelines:
             return super().scraped_data(args)
@@ -98,7 +93,7 @@ class Command(Described, ParseCommand):
 
 
 def _keep_out_of_the_job(settings: BaseSettings) -> None:
-    """What a crawl has learned is looked at; its urls are no business of a look at one page."""
+    """Read what the crawl of a JOBDIR has learned, and leave its urls alone."""
     job = settings.get("JOBDIR")
     if job and not settings.get("TEMPLATES_FILE"):
         settings.set("TEMPLATES_FILE", str(Path(job) / "templates.json"), priority="cmdline")
@@ -106,7 +101,7 @@ def _keep_out_of_the_job(settings: BaseSettings) -> None:
 
 
 def _links(page: Page) -> list[Request]:
-    """What a crawl that starts here would find, as far as it is on the site."""
+    """Return the links of a page that a crawl which starts there would follow."""
     from llmcrawler.urls import Scope
 
     scope = Scope((page.url,))

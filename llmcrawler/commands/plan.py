@@ -1,4 +1,4 @@
-"""`scrapy plan URL`: what a crawl would come to, from a few pages of the site and without a call of the model."""
+"""`scrapy plan URL`: estimates a crawl from a few pages of the site, without a call of the model."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _terms(settings: BaseSettings, options: ExploreOptions) -> Terms:
         min_pages=settings.getint("RECORD_MIN_PAGES"),
         samples=settings.getint("RECORD_SAMPLES"),
         max_samples=settings.getint("RECORD_MAX_SAMPLES"),
-        pages_a_lesson_call=1 if small else settings.getint("RECORD_MAX_SAMPLES"),
+        pages_a_training_call=1 if small else settings.getint("RECORD_MAX_SAMPLES"),
     )
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 class Command(Offline, ScrapyCommand):
     """Exit status: 0 when one works at least, 1 when none does, 2 wrong usage."""
 
-    requires_project = True
     usage = "[options] check <url>"
     summary = "Tell which of the proxies of the settings work"
     details = "Fetch a url through each proxy that PROXIES, PROXIES_FILE or PROXY_PROVIDER gives, and print a table."
@@ -70,7 +69,7 @@ async def _check(settings: BaseSettings, url: str, opts: argparse.Namespace) -> 
 
 
 def as_table(checks: Sequence[ProxyCheck]) -> str:
-    """One line a proxy, in the order given, and a sum."""
+    """Return one line a proxy, in the order given, and a sum."""
     width = max((len(check.proxy.address) for check in checks), default=0)
     lines = [
         f"{check.proxy.address:<{width}}  {check.proxy.country:<2}  {check.seconds:6.2f} s  {check.error or 'works'}"

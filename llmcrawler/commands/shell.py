@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy.commands.shell import Command as ShellCommand
 from scrapy.http import TextResponse
 
-from llmcrawler.commands import Described, config_errors_as_usage
+from llmcrawler.commands import WithJsonLog, config_errors_as_usage
 
 if TYPE_CHECKING:
     from llmcrawler.recall import Recall
@@ -22,8 +22,8 @@ _HELP = """\
 """
 
 
-class Command(Described, ShellCommand):
-    """Where TEMPLATES_FILE (or a JOBDIR) has templates, the shell has `record`, `selectors` and `template`."""
+class Command(WithJsonLog, ShellCommand):
+    """Adds `record`, `selectors` and `template` to Scrapy's shell where TEMPLATES_FILE, or a JOBDIR, has templates."""
 
     usage = "[options] [url|file]"
     summary = "Look at a page interactively"
@@ -33,13 +33,6 @@ class Command(Described, ShellCommand):
     )
 
     _recall: Recall | None = None
-
-    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler import json_log
-
-        super().process_options(args, opts)
-        assert self.settings is not None
-        json_log.install(self.settings)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler.configuration import templates_file

@@ -51,7 +51,7 @@ def play(
 
 
 class _PlayedCrawl:
-    """Pages are numbers, in the order in which they arrive. `batches` are those that went to the model."""
+    """A crawl in counted time. Pages are numbers, in the order in which they arrive; `batches` went to the model."""
 
     def __init__(self, arrivals: Sequence[PageArrival | None], call_seconds: float, rules: BatchRules) -> None:
         self.batches: list[list[int]] = []
@@ -100,7 +100,9 @@ class _PlayedCrawl:
             self._answers.append((self._now + self._call_seconds, self.batches[-1]))
 
     def _take_answers(self, batch: list[int]) -> None:
-        """The model is taken to be right, and each template to hold one kind of page; doubts would cost extra."""
+        """Give a batch its answers. The model is taken to be right, and each template to hold one kind of page; doubts
+        would cost extra.
+        """
         asked = [self._samples[cast("PageArrival", self._arrivals[number]).template] for number in batch]
         for number, samples in zip(batch, asked, strict=True):
             samples.note_answer(str(number), "the type")

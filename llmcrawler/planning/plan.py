@@ -1,4 +1,4 @@
-"""What a crawl will come to: pages, time, calls of the model, tokens and money, each as a range."""
+"""Estimates a crawl: pages, time, calls of the model, tokens and money, each as a range."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _TIME = Range(1.0, 1.0, 1.3)
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How the crawl will be done. `gap_seconds` from start to start and `concurrency` are of one host. Without
-    `batches` there is no model. The tokens are those of a call without its pages; `thought_tokens`, of one answer.
-    `weak_types` are what the rules of thumb call a page that they know no better name for.
+    """The terms on which the crawl is done. `gap_seconds` from start to start and `concurrency` are of one host.
+    Without `batches` there is no model. The tokens are those of a call without its pages; `thought_tokens`, of one
+    answer. `weak_types` are what the rules of thumb call a page that they know no better name for.
     """
 
     max_pages: int
@@ -61,7 +61,7 @@ class Terms:
     min_pages: int = 5
     samples: int = 3
     max_samples: int = 7
-    pages_a_lesson_call: int = 7
+    pages_a_training_call: int = 7
 
 
 def make_plan(url: str, sample: SiteSample, terms: Terms) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def with_items(sample: SiteSample, weak_types: Collection[str]) -> SiteSample:
 
 
 class _Scenario:
-    """What a crawl comes to if each kind of url has its low, likely or high size (`at` 0, 1, 2): `figures` by name,
+    """The crawl if each kind of url has its low, likely or high size (`at` 0, 1, 2): `figures` by name,
     pages also by ("template", name) and ("type", name).
     """
 
@@ -184,8 +184,8 @@ class _Scenario:
 
     @property
     def _pace_seconds(self) -> float:
-        """Little's law: no faster than the gap, than the requests in flight allow at this latency, and than the
-        machine.
+        """Seconds from page to page, by Little's law: no faster than the gap, than the requests in flight allow at this
+        latency, and than the machine.
         """
         latency = statistics.median([page.latency_seconds for page in self._fetched] or [0.0])
         return max(self._terms.gap_seconds, latency / max(1, self._terms.concurrency), _PAGE_SECONDS)
@@ -217,13 +217,13 @@ class _Scenario:
         draws = [play(self._arrivals(rng), self._pace_seconds, terms.call_seconds, batches) for _ in range(_DRAWS)]
         asked = sorted(draws)[_DRAWS // 2]
         more = terms.max_samples - terms.samples
-        once = math.ceil(terms.samples / terms.pages_a_lesson_call)
-        whole = once + math.ceil(more / min(_MORE_SAMPLES, terms.pages_a_lesson_call))
+        once = math.ceil(terms.samples / terms.pages_a_training_call)
+        whole = once + math.ceil(more / min(_MORE_SAMPLES, terms.pages_a_training_call))
         kinds = [name for name, page_type in self._type_of.items() if page_type in terms.record_types]
         learned = sum(figures["template", name] >= terms.min_pages for name in kinds)
         induce = learned * (once, (once + whole) / 2, whole * _LEARNED_AGAIN)[at]
         figures |= {"classify": asked.calls, "induce": induce, "calls": asked.calls + induce}
-        is_one_by_one = terms.pages_a_lesson_call == 1
+        is_one_by_one = terms.pages_a_training_call == 1
         shown = induce * (1 if is_one_by_one else terms.max_samples / (1 + math.ceil(more / _MORE_SAMPLES)))
         block_tokens = statistics.fmean([page.block_tokens for page in self._fetched if page.block_tokens] or [0])
         prompt: float = asked.calls * terms.classify_tokens + asked.tokens
@@ -235,11 +235,11 @@ class _Scenario:
             figures["cost_usd"] = terms.price.cost_usd(round(prompt * _TOKENS[at]), round(answer * _TOKENS[at]), 0)
 
     def _arrivals(self, rng: Random) -> list[PageArrival | None]:
-        """First the sample as it came, then in an order in which the frontier may hand pages out: by priority, those
-        of one priority in any order.
+        """Return the sample as it came, then pages in an order in which the frontier may hand them out: by priority,
+        those of one priority in any order.
 
-        New kinds of page become rarer in proportion to the pages that came (Good, 1953): their number in the later
-        half of the sample, times its length, over a page's place, is the chance that it is one.
+        New kinds of page become rarer in proportion to the pages that came (Good, 1953): their number in the later half
+        of the sample, times its length, over a page's place, is the chance that it is one.
         """
         late = self._fetched[len(self._fetched) // 2 :]
         unsettled = len(self._fetched) * sum(not page.is_settled for page in late) / max(1, len(late))

@@ -17,10 +17,10 @@ _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{1,4}$")
 
 @dataclass(frozen=True, slots=True)
 class SampledPage:
-    """`pattern` is the stratum of its url (strata_of), `links` are the urls of the site that it leads to. `error` is
-    None for a page that came. `item_type` is its likeliest type if it is about one thing. `is_sure`: structured data
-    says its type, so that no model is asked. `is_settled`: its template could speak for it. `shown_tokens`: what the
-    model would be shown to tell its type; `block_tokens`: to learn its fields.
+    """What one page showed. `pattern` is the stratum of its url (strata_of), `links` are the urls of the site that it
+    leads to. `error` is None for a page that came. `item_type` is its likeliest type if it is about one thing.
+    `is_sure`: structured data says its type, so that no model is asked. `is_settled`: its template could speak for it.
+    `shown_tokens`: what the model would be shown to tell its type; `block_tokens`: to learn its fields.
     """
 
     url: str
@@ -39,8 +39,8 @@ class SampledPage:
 
 @dataclass(frozen=True, slots=True)
 class SiteSample:
-    """`pages` in the order in which they came. `known` is every url of the site that was heard of, with its stratum:
-    from links, and from sitemaps (`listed`).
+    """What all pages showed. `pages` are in the order in which they came. `known` is every url of the site that was
+    heard of, with its stratum: from links, and from sitemaps (`listed`).
     """
 
     pages: Sequence[SampledPage]
@@ -85,7 +85,7 @@ def strata_of(patterns: Iterable[str], templates: Iterable[tuple[str, str]]) -> 
 
 
 def _blanked(pattern: str, last: str | None = None) -> str:
-    """The shape with "*" for each part of the path but the last, which is `last` where that is given."""
+    """Return the shape with "*" for each part of the path but the last, which is `last` where that is given."""
     path, mark, query = pattern.partition("?")
     head, _, own = path.removesuffix("/").rpartition("/")
     above = "/".join("*" * bool(part) for part in head.split("/"))
@@ -94,7 +94,7 @@ def _blanked(pattern: str, last: str | None = None) -> str:
 
 
 def _depth(pattern: str) -> str:
-    """The shape with "*" for each part of the path, but for the extension of the last."""
+    """Return the shape with "*" for each part of the path, but for the extension of the last."""
     own = pattern.partition("?")[0].removesuffix("/").rpartition("/")[2]
     extension = _EXTENSION.search(own)
     return _blanked(pattern, "*" * bool(own) + (extension[0] if extension else ""))

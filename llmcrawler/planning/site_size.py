@@ -47,7 +47,7 @@ class Range(NamedTuple):
     high: float
 
     def rounded(self, digits: int = 0) -> dict[str, float]:
-        """As JSON; a count rounds outward, so that the range still holds it."""
+        """Return it as JSON; counts (no digits) are rounded outward, so that the range still holds them."""
         if digits:
             return {name: round(value, digits) for name, value in self._asdict().items()}
         return {"low": math.floor(self.low), "likely": math.floor(self.likely + 0.5), "high": math.ceil(self.high)}
@@ -137,7 +137,7 @@ def _open_series(sample: SiteSample, known: Mapping[str, int]) -> dict[str, int]
 
 
 def _discoveries(sample: SiteSample, series: Mapping[str, int]) -> dict[tuple[str, str], _Discovery]:
-    """Without what an open series adds to itself, whose rest is guessed."""
+    """Count what the pages of each stratum showed of each other, without what an open series adds to itself."""
     linked_from: defaultdict[str, list[tuple[str, bool]]] = defaultdict(list)
     sampled, came = Counter(page.pattern for page in sample.pages), Counter[str]()
     for page in sample.pages:

@@ -28,7 +28,9 @@ _GOOD_REASONS = {
 
 
 class ExitStatus(IntEnum):
-    """Where several apply, the lowest is given. 2 is for wrong usage in all of Scrapy's commands."""
+    """The exit status of scrapy crawl. Where several apply, the lowest is given. 2 is for wrong usage in all of
+    Scrapy's commands.
+    """
 
     FINISHED = 0
     ERROR = 1

@@ -20,7 +20,9 @@ _PRIVATE = ("llmcrawler/proxies/",)
 
 
 def _of(stat: str, default: Any = 0) -> Any:
-    """A field that is read from this stat; or from all below it, by the rest of their names, where it ends with "/"."""
+    """Make a field that is read from this stat; or from all below it, by the rest of their names, where it ends with
+    "/".
+    """
     if stat.endswith("/"):
         return field(default_factory=Counter, metadata={"stat": stat})
     return field(default=default, metadata={"stat": stat})
@@ -28,7 +30,9 @@ def _of(stat: str, default: Any = 0) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class BudgetFigures:
-    """Limits of 0 are none. What is spent counts over all runs of a job; `cost_usd` None: the price is not known."""
+    """Limits and spending of the LLM's budget. Limits of 0 are none. Spending counts over all runs of a job; `cost_usd`
+    None: the price is not known.
+    """
 
     max_tokens: int = _of("llmcrawler/llm/budget_max_tokens")
     max_cost_usd: float = _of("llmcrawler/llm/budget_max_cost_usd")
@@ -39,7 +43,7 @@ class BudgetFigures:
 
 @dataclass(frozen=True, slots=True)
 class LLMFigures:
-    """`cost_usd` is None where the model's price is not known."""
+    """What was asked of the model in this run. `cost_usd` is None where its price is not known."""
 
     calls: int = _of("llmcrawler/llm/calls")
     calls_by_task: Counter[str] = _of("llmcrawler/llm/calls/")
@@ -58,7 +62,8 @@ class LLMFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """`errors` counts "stage/kind"; `queued` and `leased` are urls; `requests` are those that went out, repeats too.
+    """What a crawl has come to. `errors` counts "stage/kind"; `queued` and `leased` are urls; `requests` are those that
+    went out, repeats too.
 
     `sources` counts the urls of a map, which are no pages; `map_end` says why it looked through no more pages.
     """

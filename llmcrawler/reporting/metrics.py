@@ -12,7 +12,7 @@ from llmcrawler.reporting.exit_status import judge
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """`samples` are label values, in the order of `labels`, with their value."""
+    """A metric with its values. `samples` are label values, in the order of `labels`, with their value."""
 
     name: str
     kind: str  # counter or gauge

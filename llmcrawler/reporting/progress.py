@@ -32,7 +32,7 @@ class Report:
 
     @property
     def pages_left(self) -> int | None:
-        """Up to the cap, or the urls that are known where those are fewer; None when neither is known."""
+        """Pages up to the cap, or the urls that are known where those are fewer; None when neither is known."""
         known = self.figures.queued + self.figures.leased
         if self.figures.max_pages is None:
             return known or None
@@ -52,13 +52,13 @@ class Report:
         return figures.queued + figures.leased >= figures.max_pages - figures.counted_pages
 
     def as_line(self) -> str:
-        """One line, whatever the pages hold."""
+        """Return it as one line of printable characters, whatever the pages hold."""
         parts = [text for name, text in self.as_rows() if name in ("pages", "queue", "left")]
         parts += [f"{name}: {text}" for name, text in self.as_rows() if name not in ("pages", "queue", "left")]
         return plain(" | ".join(parts))
 
     def as_rows(self) -> list[tuple[str, str]]:
-        """(name, text) of what there is to say, most important first."""
+        """Return (name, text) of what there is to say, most important first."""
         figures = self.figures
         rows = [
             ("urls", f"{figures.sources.total():,} ({counts(figures.sources, _SHOWN)})" if figures.sources else ""),
@@ -154,7 +154,7 @@ class Progress:
         )
 
     def _window(self, now: float) -> tuple[float, int, int]:
-        """The youngest sample that is older than the window, else the oldest there is."""
+        """Return the youngest sample that is older than the window, else the oldest there is."""
         while len(self._samples) > 1 and self._samples[1][0] <= now - self._window_seconds:
             self._samples.popleft()
         return self._samples[0]

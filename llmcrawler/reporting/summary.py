@@ -171,7 +171,7 @@ def _llm(figures: Figures) -> list[str]:
 
 
 def _budget(figures: Figures, tally: Tally) -> list[str]:
-    """What was bought, and what for lack of it was not."""
+    """Say what the budget bought, and how many pages had to do without."""
     budget = figures.llm.budget
     if budget is None:
         return []
@@ -205,7 +205,7 @@ def _errors(figures: Figures, tally: Tally) -> list[str]:
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int]) -> list[str]:
-    """Aligned columns; the last one takes the room that is left, no other more than a third of the line."""
+    """Return rows in aligned columns; the last takes the room that is left, no other more than a third of the line."""
     if not rows:
         return []
     shown = [[plain(cell, WIDTH // 3) for cell in row[:-1]] + [row[-1]] for row in rows[:_ROWS]]

@@ -20,7 +20,7 @@ def stdout_console() -> Console:
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
-    """A column that is empty is left out; one whose header starts with ">" is set right."""
+    """Return a table. A column that is empty is left out; one whose header starts with ">" is set right."""
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     filled = [at for at in range(len(headers)) if any(str(row[at]) for row in rows)]
     for at in filled:

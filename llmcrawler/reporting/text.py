@@ -11,7 +11,7 @@ _ELLIPSIS = "…"
 
 
 def plain(text: object, width: int | None = None) -> str:
-    """One line of printable characters, cut to `width` terminal cells.
+    """Return one line of printable characters, cut to `width` terminal cells.
 
     Control characters would move the cursor, set colours or the title, or write the clipboard; format characters
     would turn the direction of the line or hide a part of it.
@@ -23,7 +23,7 @@ def plain(text: object, width: int | None = None) -> str:
 
 
 def column(text: object, width: int, *, right: bool = False) -> str:
-    """The text padded, or cut, to exactly `width` terminal cells."""
+    """Return the text padded, or cut, to exactly `width` terminal cells."""
     line = plain(text, width)
     padding = " " * (width - cell_len(line))
     return padding + line if right else line + padding
@@ -39,7 +39,7 @@ def _printable(character: str) -> str:
 
 
 def counts(counter: Counter[str], shown: int) -> str:
-    """The most frequent names with their counts; equal counts by name, so that a display does not flicker."""
+    """Return the most frequent names with their counts; equal counts by name, so that a display does not flicker."""
     ordered = sorted(counter.items(), key=lambda pair: (-pair[1], pair[0]))
     parts = [f"{name} {count:,}" for name, count in ordered[:shown]]
     if len(ordered) > shown:

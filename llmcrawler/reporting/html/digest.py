@@ -92,7 +92,7 @@ class Digest:
 
     @property
     def noun(self) -> str:
-        """The word for what the items are."""
+        """Name what the items are."""
         return "urls" if self.is_map else "pages"
 
     def add_all(self, items: Iterable[FeedItem]) -> None:

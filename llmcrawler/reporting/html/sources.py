@@ -34,9 +34,9 @@ _CURE = "With -s JOBDIR=FOLDER a crawl keeps these, and scrapy report FOLDER sho
 
 @dataclass(slots=True)
 class ReportSource:
-    """`items` are those of pages, as in a feed, to be gone through once; `templates` are items of templates with their
-    `site`, complete when `items` is at its end. `status` and `runs` are a job's. `gaps` says what is missing, and why;
-    `cure` what to do about it.
+    """A job or a feed. `items` are those of pages, as in a feed, to be gone through once; `templates` are items of
+    templates with their `site`, complete when `items` is at its end. `status` and `runs` are a job's. `gaps` says what
+    is missing, and why; `cure` what to do about it.
     """
 
     name: str
@@ -53,7 +53,7 @@ class ReportSource:
 
 
 def open_source(path: Path, now: float) -> AbstractContextManager[ReportSource]:
-    """Raise ConfigError, also while its items are read, where it is neither a job nor a feed of ours."""
+    """Open a JOBDIR or a feed. Raises ConfigError, also while its items are read, where it is none of ours."""
     if path.is_dir():
         return job_source(path, now)
     if not path.exists():

@@ -17,7 +17,7 @@ _SELECTOR_CHARS = 500
 
 @dataclass(frozen=True, slots=True)
 class SelectorView:
-    """`coverage` and `agreement` are shares; None: not known."""
+    """A learned selector. `coverage` and `agreement` are shares; None: not known."""
 
     language: str
     text: str
@@ -27,7 +27,7 @@ class SelectorView:
 
 @dataclass(frozen=True, slots=True)
 class FieldView:
-    """`filled` is the share of the template's records that have a value, `example` one of them."""
+    """A field of records. `filled` is the share of the template's records that have a value, `example` one of them."""
 
     name: str
     type: str
@@ -38,7 +38,9 @@ class FieldView:
 
 @dataclass(frozen=True, slots=True)
 class TemplateView:
-    """`tokens` is an estimate, see Costs.of_template; `share` is the template's share of all pages."""
+    """A template as the report shows it. `tokens` is an estimate, see Costs.of_template; `share` is the template's
+    share of all pages.
+    """
 
     group: TemplatePages
     name: str

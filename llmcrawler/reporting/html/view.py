@@ -27,7 +27,7 @@ _CHANGES = ("new", "changed", "gone", "unchanged")
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """`figures` are those of the run; `delta_pages` is against the run before, None for the first."""
+    """A run of the job. `figures` are its own; `delta_pages` is against the run before, None for the first."""
 
     run: Run
     figures: Figures
@@ -115,7 +115,7 @@ def _errors(digest: Digest) -> list[tuple[str, str, ErrorKind]]:
 
 
 def _runs(runs: Sequence[Run]) -> list[RunView]:
-    """Newest first."""
+    """Return a view of each run, newest first."""
     views: list[RunView] = []
     for run in runs:
         stats = run.figures.get("stats", {})
