@@ -50,7 +50,7 @@ class Sampler:
         features: frozenset[str] = frozenset(),
     ) -> None:
         self._addresses.update({page.url, final_url or page.url})
-        self._seen.append(_Seen(replace(page, place=len(self._seen)), grouper, features))
+        self._seen.append(_Seen(page, grouper, features))
 
     def sample(self) -> SiteSample:
         """Return the sample when the last page has come, with the templates as they are grouped now."""
@@ -64,8 +64,7 @@ class Sampler:
             key for key, task in self._tasks.items() if task.referer is not None and task.referer not in self._addresses
         }
         pages = [replace(page, pattern=strata[page.pattern]) for page in pages]
-        depths = {key: task.depth for key, task in self._tasks.items()}
-        return SiteSample(pages, known, frozenset(listed), depths)
+        return SiteSample(pages, known, frozenset(listed))
 
     def _grouped(self, one: _Seen) -> SampledPage:
         template = one.grouper.match(one.page.url, one.features) if one.grouper is not None else None

@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.stdout.write(_help())
         return
     if given[0] == "--version":
-        from llmcrawler import __version__  # noqa: PLC0415 - the package's, which is not needed for anything else
+        from llmcrawler import __version__
 
         sys.stdout.write(f"llmcrawler {__version__}\n")
         return
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _run(name: str, rest: list[str]) -> None:
     # Loaded here: Scrapy takes half a second, and imports this module for a list of its commands.
-    from scrapy.cmdline import execute  # noqa: PLC0415
+    from scrapy.cmdline import execute
 
     settings = _settings()
     parser = _parser(name, settings)
@@ -82,8 +82,8 @@ def _run(name: str, rest: list[str]) -> None:
 
 def _settings() -> Settings:
     """Return the settings of the project around, else ours; our commands in either case."""
-    from scrapy.utils.conf import init_env  # noqa: PLC0415 - see _run
-    from scrapy.utils.project import ENVVAR, get_project_settings  # noqa: PLC0415
+    from scrapy.utils.conf import init_env
+    from scrapy.utils.project import ENVVAR, get_project_settings
 
     init_env(os.environ.get("SCRAPY_PROJECT", "default"))
     os.environ.setdefault(ENVVAR, "llmcrawler.settings")
@@ -93,8 +93,8 @@ def _settings() -> Settings:
 
 
 def _parser(name: str, settings: Settings) -> argparse.ArgumentParser:
-    from scrapy.cmdline import ScrapyArgumentParser  # noqa: PLC0415 - see _run
-    from scrapy.commands import ScrapyHelpFormatter  # noqa: PLC0415
+    from scrapy.cmdline import ScrapyArgumentParser
+    from scrapy.commands import ScrapyHelpFormatter
 
     command = import_module(f"llmcrawler.commands.{'crawl' if name in _SPIDERS else name}").Command()
     command.settings = settings
@@ -120,14 +120,14 @@ def _parser(name: str, settings: Settings) -> argparse.ArgumentParser:
 
 
 def _task_fields() -> str:
-    from llmcrawler.task_lists import TaskRequest  # noqa: PLC0415 - see _run
+    from llmcrawler.task_lists import TaskRequest
 
     fields = (f"{one.alias or name} ({one.description})" for name, one in TaskRequest.model_fields.items())
     return f"Each task is an object of: {', '.join(fields)}"
 
 
 def _options_of(name: str) -> type[ExploreOptions] | None:
-    from llmcrawler.arguments import ExploreOptions, ExtractOptions, MapOptions  # noqa: PLC0415 - see _run
+    from llmcrawler.arguments import ExploreOptions, ExtractOptions, MapOptions
 
     return {"explore": ExploreOptions, "plan": ExploreOptions, "extract": ExtractOptions, "map": MapOptions}.get(name)
 

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import gc
 import logging
-from typing import Self
+from typing import TYPE_CHECKING
 
 from scrapy import Spider
 from scrapy.commands.crawl import Command as CrawlCommand
@@ -14,18 +14,26 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
-from llmcrawler import json_log
-from llmcrawler.checking import check
-from llmcrawler.configuration import errors_share
-from llmcrawler.engine.compat.components import create_crawler
+from llmcrawler.commands import WithJsonLog, config_errors_as_usage
 from llmcrawler.errors import ConfigError, JobBusy
-from llmcrawler.reporting import ExitStatus, judge
+
+if TYPE_CHECKING:
+    from llmcrawler.reporting import ExitStatus
 
 logger = logging.getLogger(__name__)
 
 
-class Command(CrawlCommand):
-    """Its exit statuses are those of ExitStatus."""
+class Command(WithJsonLog, CrawlCommand):
+    """Checks the settings and the arguments, runs one spider and exits with an ExitStatus."""
+
+    usage = "[options] <spider>"
+    summary = "Run a spider"
+    details = (
+        "Run a spider, such as explore: scrapy crawl explore -a url=https://example.com -O pages.jsonl. -a gives"
+        " its arguments, -s changes settings; with -s JOBDIR=FOLDER the crawl can be stopped and gone on with. Exit"
+        " status: 0 finished, 1 errors of the crawler itself, 2 wrong usage, 3 stopped before its end, 4 no start url"
+        " could be fetched, 5 the LLM's budget was reached, 6 too many pages with errors, 7 the JOBDIR is in use."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -35,29 +43,31 @@ class Command(CrawlCommand):
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
-        assert self.settings is not None
-        json_log.install(self.settings)
         if opts.force:
+            assert self.settings is not None
             self.settings.set("JOBDIR_FORCE", True, priority="cmdline")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        assert self.settings is not None
         assert self.crawler_process is not None
         if len(args) != 1:
             raise UsageError("name one spider: scrapy crawl [options] <spider>")
         spiders = self.crawler_process.spider_loader
         if args[0] not in spiders.list():
             raise UsageError(f"no spider {args[0]!r}; there are: {', '.join(sorted(spiders.list()))}", print_help=False)
+        from llmcrawler.engine.compat.components import create_crawler
+
         crawler = create_crawler(self, args[0])
         try:
             _check(spiders.load(args[0]), opts, crawler.settings)  # a spider's own settings are among these
-        except JobBusy as busy:
-            self.exitcode = _refused(busy)
+        except UsageError as error:
+            if not isinstance(error.__cause__, JobBusy):
+                raise
+            self.exitcode = _refused(error.__cause__)
             return
-        with _ErrorCount() as errors:
-            crawling = self.crawler_process.crawl(crawler, **opts.spargs)
-            _collect_less_often()
-            self.crawler_process.start()
+        logging.root.addHandler(errors := _ErrorCount(logging.ERROR))
+        crawling = self.crawler_process.crawl(crawler, **opts.spargs)
+        _collect_less_often()
+        self.crawler_process.start()
         failed = self.crawler_process.bootstrap_failed
         self.exitcode = _failed_start(crawling) if failed else _exit_status(crawler, errors.count)
 
@@ -67,40 +77,39 @@ class _ErrorCount(logging.Handler):
     is opened and from when it is closed on, nor of any where LOG_LEVEL hides them.
     """
 
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.count = 0
+    count = 0
 
     def emit(self, _record: logging.LogRecord) -> None:
         self.count += 1
 
-    def __enter__(self) -> Self:
-        logging.root.addHandler(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        logging.root.removeHandler(self)
-
 
 def _collect_less_often() -> None:
-    """Every page makes thousands of short-lived objects, and each collection looks through all of them and through what
-    was imported: a tenth of the crawl's CPU time with Python's default of 700 objects, for no memory in return.
+    """Let Python collect garbage less often: every page makes thousands of short-lived objects, and each collection
+    looks through all of them and through what was imported: a tenth of the crawl's CPU time with Python's default of
+    700 objects, for no memory in return.
     """
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
 
 
 def _exit_status(crawler: Crawler, logged_errors: int) -> ExitStatus:
+    from llmcrawler.configuration import errors_share
+    from llmcrawler.reporting import ExitStatus, judge
+
     assert crawler.stats is not None
     stats = {**crawler.stats.get_stats(), "log_count/ERROR": logged_errors}
-    verdict = judge(stats, errors_share(crawler.settings))
-    level = logging.INFO if verdict.status is ExitStatus.FINISHED else logging.WARNING
-    logger.log(level, "Exit status %(exit_status)d: %(why)s", {"exit_status": int(verdict.status), "why": verdict.why})
-    return verdict.status
+    status, why = judge(stats, errors_share(crawler.settings))
+    level = logging.INFO if status is ExitStatus.FINISHED else logging.WARNING
+    logger.log(level, "Exit status %(exit_status)d: %(why)s", {"exit_status": int(status), "why": why})
+    return status
 
 
 def _failed_start(crawling: object) -> ExitStatus:
-    """Two crawls that start in the same moment have both seen that the JOBDIR is free."""
+    """Log why the crawl could not be started, and return its exit status. It may be that the JOBDIR is in use, as two
+    crawls that start in the same moment have both seen that it was free.
+    """
+    from llmcrawler.reporting import ExitStatus
+
     error = crawling.exception() if isinstance(crawling, asyncio.Task) and crawling.done() else None
     if isinstance(error, JobBusy):
         return _refused(error)
@@ -112,18 +121,19 @@ def _failed_start(crawling: object) -> ExitStatus:
 
 
 def _refused(busy: JobBusy) -> ExitStatus:
+    from llmcrawler.reporting import ExitStatus
+
     logger.error("%s", busy)
     return ExitStatus.BUSY
 
 
 def _check(spider_class: type[Spider], opts: argparse.Namespace, settings: BaseSettings) -> None:
-    options = getattr(spider_class, "Options", None)
-    try:
+    """Raise a usage error, whose cause is a JobBusy where another crawl has the JOBDIR."""
+    from llmcrawler.checking import check
+    from llmcrawler.configuration import errors_share
+
+    options = getattr(spider_class, "Options", None)  # a spider of the user's own has none
+    with config_errors_as_usage():
         errors_share(settings)
-        if options is None:  # a spider of the user's own
-            return
-        check(settings, options.of(opts.spargs), spider_class.name)
-    except JobBusy:
-        raise
-    except ConfigError as error:
-        raise UsageError(str(error), print_help=False) from error
+        if options is not None:
+            check(settings, options.of(opts.spargs), spider_class.name)

@@ -4,40 +4,39 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from scrapy import Request
 from scrapy.commands.parse import Command as ParseCommand
-from scrapy.exceptions import UsageError
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
 from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.spider import spidercls_for_request
 from twisted.internet.defer import Deferred
 
-from llmcrawler import json_log
-from llmcrawler.checking import check
-from llmcrawler.crawl.context import crawl_of
-from llmcrawler.engine.compat.components import PARSE_DEPTH
-from llmcrawler.engine.request_context import update_context
-from llmcrawler.errors import ConfigError
-from llmcrawler.frontier import Lease, UrlTask
-from llmcrawler.items import Page
-from llmcrawler.urls import Scope
+from llmcrawler.commands import WithJsonLog, config_errors_as_usage
+
+if TYPE_CHECKING:
+    from llmcrawler.items import Page
 
 _DEFAULT_SPIDER = "explore"
 
 
-class Command(ParseCommand):
-    """With --pipelines the items are shown as in the feed. The file of learned templates is read and not changed."""
+class Command(WithJsonLog, ParseCommand):
+    """Shows one page as a spider of this project sees it; for other spiders it is Scrapy's own command."""
 
-    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        super().process_options(args, opts)
-        assert self.settings is not None
-        json_log.install(self.settings)
+    usage = "[options] <url>"
+    summary = "Show what a spider makes of one page"
+    details = (
+        "Fetch one page and show the item and the links that a spider (explore, if none is named) makes of it; no link"
+        " is followed. With --pipelines the item is shown as in the feed. A JOBDIR is read for what it has learned, and"
+        " left as it is."
+    )
 
     def set_spidercls(self, url: str, opts: argparse.Namespace) -> None:
+        from llmcrawler.checking import check
+
         assert self.crawler_process is not None
         assert self.settings is not None
         loader = self.crawler_process.spider_loader
@@ -50,12 +49,16 @@ class Command(ParseCommand):
             return
         opts.spargs = {**opts.spargs, "url": url, "urls": "", "depth": "0"}
         _keep_out_of_the_job(self.settings)
-        try:
+        with config_errors_as_usage():
             check(self.settings, options.of(opts.spargs), getattr(self.spidercls, "name", ""))
-        except ConfigError as error:
-            raise UsageError(str(error), print_help=False) from error
 
     def run_callback(self, response: Response, callback: Any, cb_kwargs: dict[str, Any] | None = None) -> Deferred[Any]:
+        from llmcrawler.crawl.context import crawl_of
+        from llmcrawler.engine.compat.components import PARSE_DEPTH
+        from llmcrawler.engine.request_context import update_context
+        from llmcrawler.frontier import Lease, UrlTask
+        from llmcrawler.items import Page
+
         if not self._is_leasing:
             return super().run_callback(response, callback, cb_kwargs)
         crawl_of(self.pcrawler).understanding.templates.keep_nothing()
@@ -73,7 +76,9 @@ class Command(ParseCommand):
         return parsed.addCallback(list).addCallback(with_links)
 
     def scraped_data(self, args: Any) -> Any:
-        """Scrapy starts the pipelines and does not wait for them; ours wait for the model, and change the item."""
+        """Run the pipelines to their end before the items are shown. Scrapy does not wait for them; ours wait for the
+        model, and change the item.
+        """
         items, requests, opts, depth, spider, callback = args
         if not self._is_leasing or not opts.pipelines:
             return super().scraped_data(args)
@@ -91,7 +96,7 @@ class Command(ParseCommand):
 
 
 def _keep_out_of_the_job(settings: BaseSettings) -> None:
-    """What a crawl has learned is looked at; its urls are no business of a look at one page."""
+    """Read what the crawl of a JOBDIR has learned, and leave its urls alone."""
     job = settings.get("JOBDIR")
     if job and not settings.get("TEMPLATES_FILE"):
         settings.set("TEMPLATES_FILE", str(Path(job) / "templates.json"), priority="cmdline")
@@ -99,7 +104,9 @@ def _keep_out_of_the_job(settings: BaseSettings) -> None:
 
 
 def _links(page: Page) -> list[Request]:
-    """What a crawl that starts here would find, as far as it is on the site."""
+    """Return the links of a page that a crawl which starts there would follow."""
+    from llmcrawler.urls import Scope
+
     scope = Scope((page.url,))
     links = page.content.links if page.content is not None else ()
     return [Request(link.url) for link in links if scope.reason_to_refuse(link.url, page.depth + 1) is None]

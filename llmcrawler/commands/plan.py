@@ -1,34 +1,24 @@
-"""`scrapy plan URL`: what a crawl would come to, from a few pages of the site and without a call of the model."""
+"""`scrapy plan URL`: estimates a crawl from a few pages of the site, without a call of the model."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scrapy.commands import BaseRunSpiderCommand
 from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
-from llmcrawler.arguments import ExploreOptions
-from llmcrawler.checking import check
-from llmcrawler.classification import call_tokens
-from llmcrawler.configuration import batch_rules, model_of, page_types_of, record_types_of
-from llmcrawler.crawl.context import find_crawl
-from llmcrawler.errors import ConfigError
-from llmcrawler.extensions.progress import read_hosts
-from llmcrawler.extraction import lesson_tokens
-from llmcrawler.job import keep_plan
-from llmcrawler.llm import resolve_provider
-from llmcrawler.planning import THOUGHT_TOKENS, Terms, make_plan
-from llmcrawler.reporting.plan_table import plan_tables
-from llmcrawler.reporting.table import stdout_console
-from llmcrawler.sampling import SAMPLE_PAGES, Sampler
+from llmcrawler.commands import Described, config_errors_as_usage, show
+
+if TYPE_CHECKING:
+    from llmcrawler.arguments import ExploreOptions
+    from llmcrawler.planning import Terms
 
 _SPIDER = "explore"
 _EMBEDDED_NAME = "embedded"
@@ -52,20 +42,15 @@ _LOOK_ONLY: dict[str, Any] = {
 }
 
 
-class Command(BaseRunSpiderCommand):
+class Command(Described, BaseRunSpiderCommand):
     """Exit status: 0, 1 when no page could be fetched, 2 wrong usage."""
 
-    def syntax(self) -> str:
-        return "[options] <url>"
-
-    def short_desc(self) -> str:
-        return "Tell what a crawl would take: pages, time, LLM calls, money"
-
-    def long_desc(self) -> str:
-        return (
-            "Fetch a few pages of a site, as politely as a crawl, and tell what a crawl of it would come to. No model"
-            " is asked. -a and -s are those of the crawl; with -s JOBDIR=... the plan is kept there, for scrapy status."
-        )
+    usage = "[options] <url>"
+    summary = "Tell what a crawl would take: pages, time, LLM calls, money"
+    details = (
+        "Fetch a few pages of a site, as politely as a crawl, and tell what a crawl of it would come to. No model is"
+        " asked. -a and -s are those of the crawl; with -s JOBDIR=FOLDER the plan is kept there, for scrapy status."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -73,6 +58,8 @@ class Command(BaseRunSpiderCommand):
         parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        from llmcrawler.sampling import SAMPLE_PAGES
+
         super().process_options(args, opts)
         assert self.settings is not None
         if len(args) != 1:
@@ -85,6 +72,12 @@ class Command(BaseRunSpiderCommand):
             self.settings.set("LOG_LEVEL", "ERROR", priority="cmdline")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        from llmcrawler.crawl.context import find_crawl
+        from llmcrawler.job import keep_plan
+        from llmcrawler.planning import make_plan
+        from llmcrawler.reporting.plan_tables import plan_tables
+        from llmcrawler.sampling import Sampler
+
         assert self.crawler_process is not None
         crawler = self.crawler_process.create_crawler(_SPIDER)
         self.crawler_process.crawl(crawler, **{**opts.spargs, "url": args[0]})
@@ -97,28 +90,30 @@ class Command(BaseRunSpiderCommand):
             sys.stderr.write(f"No page of {args[0]} could be fetched: {errors}\n")
             self.exitcode = 1
             return
-        plan = make_plan(self._options.urls[0], sample, _with_gap(self._terms, crawler)).to_json()
+        plan = make_plan(self._options.urls[0], sample, _with_gap(self._terms, crawler))
         if self._jobdir is not None:
             keep_plan(self._jobdir, plan)
-        if opts.json:
-            sys.stdout.write(json.dumps(plan, indent=2, ensure_ascii=False) + "\n")
-            return
-        console = stdout_console()
-        for part in plan_tables(plan):
-            console.print(part)
+        show(plan, plan_tables(plan), as_json=opts.json)
 
 
 def _read(settings: BaseSettings, arguments: dict[str, Any]) -> tuple[ExploreOptions, Path | None, Terms]:
-    try:
+    from llmcrawler.arguments import ExploreOptions
+    from llmcrawler.checking import check
+
+    with config_errors_as_usage():
         options = ExploreOptions.of(arguments)
         check(settings, options, _SPIDER)
         terms = _terms(settings, options)
-    except ConfigError as error:
-        raise UsageError(str(error), print_help=False) from error
     return options, Path(settings["JOBDIR"]) if settings.get("JOBDIR") else None, terms
 
 
 def _terms(settings: BaseSettings, options: ExploreOptions) -> Terms:
+    from llmcrawler.classification import call_tokens
+    from llmcrawler.configuration import batch_rules, model_of, page_types_of, record_types_of
+    from llmcrawler.extraction import lesson_tokens
+    from llmcrawler.llm import resolve_provider
+    from llmcrawler.planning import THOUGHT_TOKENS, Terms
+
     model = model_of(settings)
     terms = Terms(
         max_pages=options.max_pages,
@@ -143,10 +138,12 @@ def _terms(settings: BaseSettings, options: ExploreOptions) -> Terms:
         min_pages=settings.getint("RECORD_MIN_PAGES"),
         samples=settings.getint("RECORD_SAMPLES"),
         max_samples=settings.getint("RECORD_MAX_SAMPLES"),
-        pages_a_lesson_call=1 if small else settings.getint("RECORD_MAX_SAMPLES"),
+        pages_a_training_call=1 if small else settings.getint("RECORD_MAX_SAMPLES"),
     )
 
 
 def _with_gap(terms: Terms, crawler: Crawler) -> Terms:
-    """A Crawl-delay in robots.txt is known by now."""
+    """Return the terms with a Crawl-delay in robots.txt, which is known by now."""
+    from llmcrawler.extensions.progress import read_hosts
+
     return replace(terms, gap_seconds=max([terms.gap_seconds, *(host.gap_seconds for host in read_hosts(crawler))]))

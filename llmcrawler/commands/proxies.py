@@ -7,32 +7,25 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
+from llmcrawler.commands import Offline, config_errors_as_usage
 from llmcrawler.errors import ConfigError, NoProxy
-from llmcrawler.proxies import ProxyCheck, check_proxies, resolve_proxies
-from llmcrawler.urls import normalise
+
+if TYPE_CHECKING:
+    from llmcrawler.proxies import ProxyCheck
 
 
-class Command(ScrapyCommand):
+class Command(Offline, ScrapyCommand):
     """Exit status: 0 when one works at least, 1 when none does, 2 wrong usage."""
 
-    requires_project = True
-    requires_crawler_process = False
-    default_settings: ClassVar[dict[str, object]] = {"LOG_ENABLED": False}
-
-    def syntax(self) -> str:
-        return "check <url>"
-
-    def short_desc(self) -> str:
-        return "Tell which of the proxies of the settings work"
-
-    def long_desc(self) -> str:
-        return "Fetch a url through each proxy that PROXIES, PROXIES_FILE or PROXY_PROVIDER gives, and print a table"
+    usage = "[options] check <url>"
+    summary = "Tell which of the proxies of the settings work"
+    details = "Fetch a url through each proxy that PROXIES, PROXIES_FILE or PROXY_PROVIDER gives, and print a table."
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -41,6 +34,8 @@ class Command(ScrapyCommand):
         parser.add_argument("--at-once", type=int, default=50, metavar="N", help="proxies tried at a time (50)")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        from llmcrawler.urls import normalise
+
         assert self.settings is not None
         url = normalise(args[1]) if len(args) == 2 else None
         if url is None or args[0] != "check":
@@ -48,9 +43,8 @@ class Command(ScrapyCommand):
         if opts.timeout <= 0 or opts.attempts < 1 or opts.at_once < 1:
             raise UsageError("--timeout, --attempts and --at-once are more than 0", print_help=False)
         try:
-            checks = asyncio.run(_check(self.settings, url, opts))
-        except ConfigError as error:
-            raise UsageError(str(error), print_help=False) from error
+            with config_errors_as_usage():
+                checks = asyncio.run(_check(self.settings, url, opts))
         except NoProxy as error:
             sys.stderr.write(f"{error}\n")
             self.exitcode = 1
@@ -60,6 +54,8 @@ class Command(ScrapyCommand):
 
 
 async def _check(settings: BaseSettings, url: str, opts: argparse.Namespace) -> list[ProxyCheck]:
+    from llmcrawler.proxies import check_proxies, resolve_proxies
+
     provider = resolve_proxies(settings, os.environ)
     if provider is None:
         raise ConfigError("there are no proxies: set PROXIES, PROXIES_FILE or PROXY_PROVIDER")
@@ -73,7 +69,7 @@ async def _check(settings: BaseSettings, url: str, opts: argparse.Namespace) -> 
 
 
 def as_table(checks: Sequence[ProxyCheck]) -> str:
-    """One line a proxy, in the order given, and a sum."""
+    """Return one line a proxy, in the order given, and a sum."""
     width = max((len(check.proxy.address) for check in checks), default=0)
     lines = [
         f"{check.proxy.address:<{width}}  {check.proxy.country:<2}  {check.seconds:6.2f} s  {check.error or 'works'}"

@@ -6,36 +6,24 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from typing import Any, ClassVar
 
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from llmcrawler import __version__
-from llmcrawler.errors import ConfigError
-from llmcrawler.reporting import plain
+from llmcrawler.commands import Offline, config_errors_as_usage
 
 _MAX_LISTED = 20_000  # pages: some 4 MB
 
 
-class Command(ScrapyCommand):
+class Command(Offline, ScrapyCommand):
     """Exit status: 0, 1 when the report cannot be written, 2 when there is no such job or feed, or none of ours."""
 
-    requires_crawler_process = False
-    default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
-
-    def syntax(self) -> str:
-        return "[options] <jobdir|feed.jsonl>"
-
-    def short_desc(self) -> str:
-        return "Show a crawl as one HTML page"
-
-    def long_desc(self) -> str:
-        return (
-            "Show the crawl of a JOBDIR, or of a feed in JSON Lines, as one HTML page: the site's structure, its "
-            "templates and their fields, pace, cost, errors, changes, and a list of the pages to filter. It needs no "
-            "network."
-        )
+    usage = "[options] <jobdir|feed.jsonl>"
+    summary = "Show a crawl as one HTML page"
+    details = (
+        "Show the crawl of a JOBDIR, or of a feed in JSON Lines, as one HTML page: the site's structure, its templates"
+        " and their fields, pace, cost, errors, changes, and a list of the pages to filter. It needs no network."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -51,17 +39,16 @@ class Command(ScrapyCommand):
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        from llmcrawler import __version__
+        from llmcrawler.reporting import plain
+        from llmcrawler.reporting.html import make_report
+
         if len(args) != 1 or opts.pages < 0:
             raise UsageError(
                 "name one folder or feed: scrapy report [-o FILE] [--pages N] JOBDIR|FEED", print_help=False
             )
-        # Loaded here: each start of scrapy imports all of its commands.
-        from llmcrawler.reporting.html.report import make_report  # noqa: PLC0415
-
-        try:
+        with config_errors_as_usage():
             page, count = make_report(Path(args[0]), opts.pages, __version__, time.time())
-        except ConfigError as error:
-            raise UsageError(str(error), print_help=False) from error
         try:
             Path(opts.output).write_bytes(page)
         except OSError as error:

@@ -6,33 +6,26 @@ import argparse
 import shlex
 import sys
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING
 
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from llmcrawler.errors import ConfigError
-from llmcrawler.reporting import plain
-from llmcrawler.storage.requeue import Choice, Requeued, requeue
+from llmcrawler.commands import Offline, config_errors_as_usage
+
+if TYPE_CHECKING:
+    from llmcrawler.storage.requeue import Requeued
 
 
-class Command(ScrapyCommand):
+class Command(Offline, ScrapyCommand):
     """Exit status: 0, 1 when a url that was named is not in the job, 2 wrong usage, or no job."""
 
-    requires_crawler_process = False
-    default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
-
-    def syntax(self) -> str:
-        return "[options] <jobdir> [url ...]"
-
-    def short_desc(self) -> str:
-        return "Bring failed pages of a JOBDIR back to its queue"
-
-    def long_desc(self) -> str:
-        return (
-            "Bring pages of a JOBDIR back to its queue, those that fit all that is given. Dead letters are fetched"
-            ' again; other pages run again from the stage on that failed. In urls and kinds "*" stands for anything.'
-        )
+    usage = "[options] <jobdir> [url ...]"
+    summary = "Bring failed pages of a JOBDIR back to its queue"
+    details = (
+        "Bring pages of a JOBDIR back to its queue, those that fit all that is given. Dead letters are fetched again;"
+        ' other pages run again from the stage on that failed. In urls and kinds "*" stands for anything.'
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -49,6 +42,9 @@ class Command(ScrapyCommand):
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        from llmcrawler.reporting import plain
+        from llmcrawler.storage.requeue import Choice, requeue
+
         if not args:
             raise UsageError("name a folder: scrapy requeue [options] JOBDIR [URL ...]", print_help=False)
         choice = Choice(
@@ -59,10 +55,8 @@ class Command(ScrapyCommand):
             urls=tuple(args[1:]),
             is_forced=opts.force,
         )
-        try:
+        with config_errors_as_usage():
             result = requeue(Path(args[0]), choice)
-        except ConfigError as error:
-            raise UsageError(str(error), print_help=False) from error
         sys.stdout.write("".join(f"{plain(line)}\n" for line in _lines(result, args[0])))
         sys.stderr.write("".join(f"{plain(url)}: not in the job\n" for url in result.unknown))
         self.exitcode = 1 if result.unknown else 0

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scrapy.commands.shell import Command as ShellCommand
-from scrapy.exceptions import UsageError
 from scrapy.http import TextResponse
 
-from llmcrawler import json_log
-from llmcrawler.configuration import templates_file
-from llmcrawler.engine.response_text import page_text
-from llmcrawler.errors import ConfigError
-from llmcrawler.recall import Recall
+from llmcrawler.commands import WithJsonLog, config_errors_as_usage
+
+if TYPE_CHECKING:
+    from llmcrawler.recall import Recall
 
 _HELP = """\
 [s] Learned templates ({path}):
@@ -24,23 +22,26 @@ _HELP = """\
 """
 
 
-class Command(ShellCommand):
-    """Where TEMPLATES_FILE (or a JOBDIR) has templates, the shell has `record`, `selectors` and `template`."""
+class Command(WithJsonLog, ShellCommand):
+    """Adds `record`, `selectors` and `template` to Scrapy's shell where TEMPLATES_FILE, or a JOBDIR, has templates."""
+
+    usage = "[options] [url|file]"
+    summary = "Look at a page interactively"
+    details = (
+        "Fetch a page, or read it from a file, and look at it in an interactive console. Where TEMPLATES_FILE or a"
+        " JOBDIR has templates, record() gives what they extract from it, selectors() and template() by what."
+    )
 
     _recall: Recall | None = None
 
-    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        super().process_options(args, opts)
-        assert self.settings is not None
-        json_log.install(self.settings)
-
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        from llmcrawler.configuration import templates_file
+        from llmcrawler.recall import Recall
+
         assert self.settings is not None
-        try:
+        with config_errors_as_usage():
             file = templates_file(self.settings)
             self._recall = Recall(file) if file is not None else None
-        except ConfigError as error:
-            raise UsageError(str(error), print_help=False) from error
         if file is not None and not opts.code:
             sys.stdout.write(_HELP.format(path=file.path))
         super().run(args, opts)
@@ -51,8 +52,10 @@ class Command(ShellCommand):
 
 
 def _functions(recall: Recall, variables: dict[str, Any]) -> dict[str, Any]:
+    """Return the functions that the shell has; each takes a response, or takes the one that the shell has now."""
+    from llmcrawler.engine.response_text import page_text
+
     def page(response: Any) -> tuple[str, str]:
-        """Html and url; without a response, of the one that the shell has now."""
         chosen = variables.get("response") if response is None else response
         if not isinstance(chosen, TextResponse):
             raise TypeError("there is no response with a text: fetch(url) one")

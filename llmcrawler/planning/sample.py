@@ -1,18 +1,26 @@
-"""What a few fetched pages showed of a site."""
+"""What a few fetched pages showed of a site, and the kinds of urls that its pages are sorted into."""
 
 from __future__ import annotations
 
+import re
+import statistics
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+# Fewer urls than this say nothing of how many there are.
+_ENOUGH = 3
+# A shape of which so many pages were fetched speaks for itself.
+_WELL_KNOWN = 5
+_EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{1,4}$")
 
 
 @dataclass(frozen=True, slots=True)
 class SampledPage:
-    """`pattern` is the shape of its url (strata.py), `links` are the urls of the site that it leads to. `error` is None
-    for a page that came. `item_type` is its likeliest type if it is about one thing. `is_sure`: structured data says
-    its type, so that no model is asked. `is_settled`: its template could speak for it. `shown_tokens`: what the model
-    would be shown to tell its type; `block_tokens`: to learn its fields. `place`: how many came before it.
+    """What one page showed. `pattern` is the stratum of its url (strata_of), `links` are the urls of the site that it
+    leads to. `error` is None for a page that came. `item_type` is its likeliest type if it is about one thing.
+    `is_sure`: structured data says its type, so that no model is asked. `is_settled`: its template could speak for it.
+    `shown_tokens`: what the model would be shown to tell its type; `block_tokens`: to learn its fields.
     """
 
     url: str
@@ -27,30 +35,66 @@ class SampledPage:
     shown_tokens: int = 0
     block_tokens: int = 0
     latency_seconds: float = 0.0
-    place: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class SiteSample:
-    """`pages` in the order in which they came. `known` is every url of the site that was heard of, with its pattern:
-    from links, and from sitemaps (`listed`). `depths`: how many links lead there, as far as that is known. `is_whole`:
-    all of them were fetched.
+    """What all pages showed. `pages` are in the order in which they came. `known` is every url of the site that was
+    heard of, with its stratum: from links, and from sitemaps (`listed`).
     """
 
     pages: Sequence[SampledPage]
     known: Mapping[str, str]
     listed: frozenset[str] = frozenset()
-    depths: Mapping[str, int] = field(default_factory=dict)
-    by_pattern: Mapping[str, Sequence[SampledPage]] = field(init=False)
-    known_counts: Mapping[str, int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        by_pattern: defaultdict[str, list[SampledPage]] = defaultdict(list)
-        for page in self.pages:
-            by_pattern[page.pattern].append(page)
-        object.__setattr__(self, "by_pattern", dict(by_pattern))
-        object.__setattr__(self, "known_counts", Counter(self.known.values()))
 
     @property
     def is_whole(self) -> bool:
+        """Whether all urls that are known were fetched."""
         return len(self.known) <= len(self.pages)
+
+
+def strata_of(patterns: Iterable[str], templates: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the stratum of each pattern, which has the name of its most frequent pattern. `patterns` has one for each
+    url that is known, `templates` (pattern, template) of those that were fetched.
+
+    Where the parts of a path are plain words, as in documentation, each url has a shape of its own: a shape that hardly
+    any other url has is taken for those of its depth and last part. Of the shapes of which few pages were fetched,
+    those of one depth whose pages have one template are a stratum; with them go those of which nothing was fetched.
+    """
+    counts = Counter(patterns)
+    shapes = {name: name if count >= _ENOUGH else _blanked(name) for name, count in counts.items()}
+    sizes: Counter[str] = Counter()
+    for name, count in counts.items():
+        sizes[shapes[name]] += count
+    fetched: defaultdict[str, list[str]] = defaultdict(list)
+    for pattern, template in templates:
+        fetched[shapes.get(pattern, pattern)].append(template)
+    groups: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for shape in sizes:
+        of = sorted(fetched[shape])
+        is_well_known = len(of) >= _WELL_KNOWN
+        groups[_depth(shape), statistics.mode(of) if of else "", shape * is_well_known].append(shape)
+    strata: dict[str, str] = {}
+    for (depth, template, _shape), members in groups.items():
+        known = [key for key in groups if key[0] == depth and key[1]]
+        home = members
+        if known and not template:
+            home = groups[max(known, key=lambda key: (not key[2], sum(sizes[name] for name in groups[key])))]
+        strata |= dict.fromkeys(members, max(sorted(home), key=sizes.__getitem__))
+    return {pattern: strata[shape] for pattern, shape in shapes.items()}
+
+
+def _blanked(pattern: str, last: str | None = None) -> str:
+    """Return the shape with "*" for each part of the path but the last, which is `last` where that is given."""
+    path, mark, query = pattern.partition("?")
+    head, _, own = path.removesuffix("/").rpartition("/")
+    above = "/".join("*" * bool(part) for part in head.split("/"))
+    end = "/" * (path.endswith("/") and bool(own))
+    return f"{above}/{own if last is None else last}{end}{mark}{query}"
+
+
+def _depth(pattern: str) -> str:
+    """Return the shape with "*" for each part of the path, but for the extension of the last."""
+    own = pattern.partition("?")[0].removesuffix("/").rpartition("/")[2]
+    extension = _EXTENSION.search(own)
+    return _blanked(pattern, "*" * bool(own) + (extension[0] if extension else ""))

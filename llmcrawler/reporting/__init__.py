@@ -3,16 +3,15 @@
 `display`, the live one, is imported only where it is shown, as rich's console is slow to load.
 """
 
-from llmcrawler.reporting.beside import Actual
 from llmcrawler.reporting.exit_status import BUDGET_REACHED, ExitStatus, count_line, judge
-from llmcrawler.reporting.fetching import FetchProgress
 from llmcrawler.reporting.figures import Figures, LLMFigures, read_figures
 from llmcrawler.reporting.limits import Flow, HostThrottle, Limit, binding_limit
 from llmcrawler.reporting.metrics import Metric, ending_of, metrics_of
-from llmcrawler.reporting.plain_text import plain
-from llmcrawler.reporting.progress import Progress, Report
+from llmcrawler.reporting.plan_tables import Actual
+from llmcrawler.reporting.progress import FetchProgress, Progress, Report
 from llmcrawler.reporting.summary import Ending, summary
 from llmcrawler.reporting.tally import Tally
+from llmcrawler.reporting.text import plain
 
 __all__ = [
     "BUDGET_REACHED",

@@ -15,12 +15,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from llmcrawler.reporting.plain_text import plain
 from llmcrawler.reporting.progress import Report
+from llmcrawler.reporting.text import plain
 
 
 def panel(report: Report, title: str) -> RenderableType:
-    """All text goes in as Text: what a page says is never read as rich's markup."""
+    """Draw a report. All text goes in as Text: what a page says is never read as rich's markup."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="ellipsis", no_wrap=True, ratio=1)

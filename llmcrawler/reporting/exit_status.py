@@ -1,9 +1,8 @@
-"""What a crawl's exit status is, from its stats: a schedule goes by it."""
+"""The exit status of a crawl, from its stats: a schedule goes by it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
@@ -29,7 +28,9 @@ _GOOD_REASONS = {
 
 
 class ExitStatus(IntEnum):
-    """Where several apply, the lowest is given. 2 is for wrong usage in all of Scrapy's commands."""
+    """The exit status of scrapy crawl. Where several apply, the lowest is given. 2 is for wrong usage in all of
+    Scrapy's commands.
+    """
 
     FINISHED = 0
     ERROR = 1
@@ -41,14 +42,8 @@ class ExitStatus(IntEnum):
     BUSY = 7
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    status: ExitStatus
-    why: str
-
-
 def count_line(count: Callable[[str], None], depth: int, error: PageError | None) -> None:
-    """Have a line of the feed count, of an earlier run of the job too. `count` adds one to a stat."""
+    """Count an item of the feed, of an earlier run of the job too. `count` adds one to a stat."""
     count(_LINES)
     if error is not None:
         count(_FAILED_LINES)
@@ -60,23 +55,25 @@ def count_line(count: Callable[[str], None], depth: int, error: PageError | None
             count(_FAILED_START_LINES)
 
 
-def judge(stats: Mapping[str, Any], max_errors_share: float, reason: str | None = None) -> Verdict:
-    """`reason` to close the spider is Scrapy's, where the stats do not hold it yet."""
+def judge(stats: Mapping[str, Any], max_errors_share: float, reason: str | None = None) -> tuple[ExitStatus, str]:
+    """Return the exit status, and why it is that, in words. `reason` to close the spider is Scrapy's, where the stats
+    do not hold it yet.
+    """
     reason = reason or stats.get("finish_reason")
     lines, failed = stats.get(_LINES, 0), stats.get(_FAILED_LINES, 0)
     starts = stats.get(_START_LINES, 0)
     if any(value and name.startswith(_FAILED_FEEDS) for name, value in stats.items()):
-        return Verdict(ExitStatus.ERROR, "a feed could not be written, see the log")
+        return ExitStatus.ERROR, "a feed could not be written, see the log"
     # A failed page is a line of the feed and no error of the log.
     if stats.get("llmcrawler/internal_errors") or stats.get("log_count/ERROR") or stats.get("log_count/CRITICAL"):
-        return Verdict(ExitStatus.ERROR, "there were errors beside those of pages, see the log")
+        return ExitStatus.ERROR, "there were errors beside those of pages, see the log"
     if reason not in _GOOD_REASONS:
-        return Verdict(ExitStatus.INTERRUPTED, f"stopped before its end ({reason or 'killed'})")
+        return ExitStatus.INTERRUPTED, f"stopped before its end ({reason or 'killed'})"
     if starts and stats.get(_FAILED_START_LINES, 0) == starts:
-        return Verdict(ExitStatus.UNREACHABLE, "nothing came from the start urls")
+        return ExitStatus.UNREACHABLE, "nothing came from the start urls"
     if stats.get(BUDGET_REACHED) or stats.get(_WITHOUT_LLM):  # in this run, or in an earlier one of the job
-        return Verdict(ExitStatus.BUDGET, "the budget of the LLM was reached")
+        return ExitStatus.BUDGET, "the budget of the LLM was reached"
     if lines and failed / lines > max_errors_share:
         what = f"{failed:,} of {lines:,} pages have errors, {failed / lines:.1%}"
-        return Verdict(ExitStatus.ERRORS_SHARE, f"{what}: more than CRAWL_MAX_ERRORS_SHARE={max_errors_share:g}")
-    return Verdict(ExitStatus.FINISHED, "finished")
+        return ExitStatus.ERRORS_SHARE, f"{what}: more than CRAWL_MAX_ERRORS_SHARE={max_errors_share:g}"
+    return ExitStatus.FINISHED, "finished"

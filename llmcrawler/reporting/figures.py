@@ -1,10 +1,11 @@
 """The figures of a crawl, read from the flat stats that its components keep."""
 
+# ruff: noqa: RUF009 - _of makes a field of a dataclass
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 Stats = Mapping[str, Any]
@@ -18,29 +19,40 @@ _LASTING = (
 _PRIVATE = ("llmcrawler/proxies/",)
 
 
+def _of(stat: str, default: Any = 0) -> Any:
+    """Make a field that is read from this stat; or from all below it, by the rest of their names, where it ends with
+    "/".
+    """
+    if stat.endswith("/"):
+        return field(default_factory=Counter, metadata={"stat": stat})
+    return field(default=default, metadata={"stat": stat})
+
+
 @dataclass(frozen=True, slots=True)
 class BudgetFigures:
-    """Limits of 0 are none. What is spent counts over all runs of a job; `cost_usd` None: the price is not known."""
+    """Limits and spending of the LLM's budget. Limits of 0 are none. Spending counts over all runs of a job; `cost_usd`
+    None: the price is not known.
+    """
 
-    max_tokens: int
-    max_cost_usd: float
-    tokens: int
-    cost_usd: float | None
-    is_reached: bool
+    max_tokens: int = _of("llmcrawler/llm/budget_max_tokens")
+    max_cost_usd: float = _of("llmcrawler/llm/budget_max_cost_usd")
+    tokens: int = _of("llmcrawler/llm/budget_tokens")
+    cost_usd: float | None = _of("llmcrawler/llm/budget_cost_usd", None)
+    is_reached: bool = _of("llmcrawler/llm/budget_reached", default=False)
 
 
 @dataclass(frozen=True, slots=True)
 class LLMFigures:
-    """`cost_usd` is None where the model's price is not known."""
+    """What was asked of the model in this run. `cost_usd` is None where its price is not known."""
 
-    calls: int
-    calls_by_task: Counter[str]
-    pages_shown: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost_usd: float | None
-    cached_answers: int
-    faults: Counter[str]
+    calls: int = _of("llmcrawler/llm/calls")
+    calls_by_task: Counter[str] = _of("llmcrawler/llm/calls/")
+    pages_shown: int = _of("llmcrawler/llm/pages_shown")
+    prompt_tokens: int = _of("llmcrawler/llm/prompt_tokens")
+    completion_tokens: int = _of("llmcrawler/llm/completion_tokens")
+    cost_usd: float | None = _of("llmcrawler/llm/cost_usd", None)
+    cached_answers: int = _of("llmcrawler/llm/cached_answers")
+    faults: Counter[str] = _of("llmcrawler/llm/faults/")
     budget: BudgetFigures | None = None
 
     @property
@@ -50,86 +62,54 @@ class LLMFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """`errors` counts "stage/kind"; `queued` and `leased` are urls; `requests` are those that went out, repeats too.
+    """What a crawl has come to. `errors` counts "stage/kind"; `queued` and `leased` are urls; `requests` are those that
+    went out, repeats too.
 
-    `sources` counts the urls of a map, whose lines are no pages; `map_end` says why it looked through no more pages.
+    `sources` counts the urls of a map, which are no pages; `map_end` says why it looked through no more pages.
     """
 
-    pages: int
-    max_pages: int | None
-    queued: int
-    leased: int
-    dead: int
-    requests: int
-    templates: int
-    statuses: Counter[str]
-    page_types: Counter[str]
-    decided_by: Counter[str]
-    errors: Counter[str]
     llm: LLMFigures
-    sources: Counter[str] = field(default_factory=Counter)
-    map_end: str = ""
+    pages: int = _of("llmcrawler/pages")
+    max_pages: int | None = _of("llmcrawler/max_pages", None)
+    queued: int = _of("llmcrawler/frontier/queued")
+    leased: int = _of("llmcrawler/frontier/leased")
+    requests: int = _of("downloader/request_count")
+    templates: int = _of("llmcrawler/templates")
+    statuses: Counter[str] = _of("downloader/response_status_count/")
+    page_types: Counter[str] = _of("llmcrawler/page_types/")
+    decided_by: Counter[str] = _of("llmcrawler/decided_by/")
+    errors: Counter[str] = _of("llmcrawler/errors/")
+    sources: Counter[str] = _of("llmcrawler/urls/")
+    map_end: str = _of("llmcrawler/map_end", "")
 
     @property
     def counted_pages(self) -> int:
-        """Those that count towards max_pages: a page that could not be fetched does not."""
+        """The pages that count towards max_pages: one that could not be fetched does not."""
         return self.pages - sum(count for kind, count in self.errors.items() if kind.startswith("fetch/"))
 
 
 def read_figures(stats: Stats) -> Figures:
-    """What is not in the stats (yet) counts as none."""
-    return Figures(
-        pages=_count(stats, "llmcrawler/pages"),
-        max_pages=stats.get("llmcrawler/max_pages"),
-        queued=_count(stats, "llmcrawler/frontier/queued"),
-        leased=_count(stats, "llmcrawler/frontier/leased"),
-        dead=_count(stats, "llmcrawler/frontier/dead"),
-        requests=_count(stats, "downloader/request_count"),
-        templates=_count(stats, "llmcrawler/templates"),
-        statuses=_counts_below(stats, "downloader/response_status_count/"),
-        page_types=_counts_below(stats, "llmcrawler/page_types/"),
-        decided_by=_counts_below(stats, "llmcrawler/decided_by/"),
-        errors=_counts_below(stats, "llmcrawler/errors/"),
-        llm=LLMFigures(
-            calls=_count(stats, "llmcrawler/llm/calls"),
-            calls_by_task=_counts_below(stats, "llmcrawler/llm/calls/"),
-            pages_shown=_count(stats, "llmcrawler/llm/pages_shown"),
-            prompt_tokens=_count(stats, "llmcrawler/llm/prompt_tokens"),
-            completion_tokens=_count(stats, "llmcrawler/llm/completion_tokens"),
-            cost_usd=stats.get("llmcrawler/llm/cost_usd"),
-            cached_answers=_count(stats, "llmcrawler/llm/cached_answers"),
-            faults=_counts_below(stats, "llmcrawler/llm/faults/"),
-            budget=_budget(stats),
-        ),
-        sources=_counts_below(stats, "llmcrawler/urls/"),
-        map_end=str(stats.get("llmcrawler/map_end", "")),
-    )
+    """Return the figures; what is not in the stats (yet) counts as none."""
+    budget = BudgetFigures(**_values(BudgetFigures, stats)) if "llmcrawler/llm/budget_tokens" in stats else None
+    return Figures(llm=LLMFigures(**_values(LLMFigures, stats), budget=budget), **_values(Figures, stats))
+
+
+def _values(figures: Any, stats: Stats) -> dict[str, Any]:
+    read = {one.name: one.metadata["stat"] for one in fields(figures) if "stat" in one.metadata}
+    values: dict[str, Any] = {name: stats[stat] for name, stat in read.items() if stat in stats}
+    for name, prefix in read.items():
+        if prefix.endswith("/"):
+            below = {key.removeprefix(prefix): int(value) for key, value in stats.items() if key.startswith(prefix)}
+            values[name] = Counter(below)
+    return values
 
 
 def lasting_stats(stats: Stats) -> dict[str, int | float]:
-    """Those that are worth keeping after a run. Proxies are about who crawls, and what is kept may be handed on."""
+    """Return the stats that are worth keeping after a run. Proxies are about who crawls, and what is kept may be handed
+    on.
+    """
     return {
         name: value
         for name, value in stats.items()
         if name.startswith(_LASTING) and not name.startswith(_PRIVATE) and isinstance(value, int | float)
     }
-
-
-def _budget(stats: Stats) -> BudgetFigures | None:
-    if "llmcrawler/llm/budget_tokens" not in stats:
-        return None
-    return BudgetFigures(
-        max_tokens=_count(stats, "llmcrawler/llm/budget_max_tokens"),
-        max_cost_usd=float(stats.get("llmcrawler/llm/budget_max_cost_usd", 0)),
-        tokens=_count(stats, "llmcrawler/llm/budget_tokens"),
-        cost_usd=stats.get("llmcrawler/llm/budget_cost_usd"),
-        is_reached=bool(stats.get("llmcrawler/llm/budget_reached")),
-    )
-
-
-def _count(stats: Stats, key: str) -> int:
-    return int(stats.get(key, 0))
-
-
-def _counts_below(stats: Stats, prefix: str) -> Counter[str]:
-    return Counter({key.removeprefix(prefix): int(value) for key, value in stats.items() if key.startswith(prefix)})

@@ -12,7 +12,8 @@ _BINDS_FROM = 0.8
 
 @dataclass(frozen=True, slots=True)
 class HostThrottle:
-    """What is allowed to one host now, and what is used: `waiting` requests could start but for the throttle.
+    """The throttle of one host: what is allowed now, and what is used: `waiting` requests could start but for the
+    throttle.
 
     `rest_seconds` is what is left of a rest that the host asked for or needs. Latencies are None before an answer.
     """
@@ -31,7 +32,7 @@ class HostThrottle:
 
     @property
     def limit(self) -> str:
-        """What binds this host, by Little's law: L = lambda * W."""
+        """Name what binds this host, by Little's law: L = lambda * W."""
         if self.rest_seconds > 0:
             return "rests"
         used, latency = self.throughput, self.latency_p50 or 0.001
@@ -65,14 +66,14 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """`name` groups a crawl's samples; `words` give the figures of this one."""
+    """What holds the crawl back. `name` groups a crawl's samples; `words` give the figures of this one."""
 
     name: str
     words: str
 
 
 def binding_limit(flow: Flow, starts_per_second: float, latency_seconds: float | None, queued: int) -> Limit | None:
-    """None while there is nothing to judge by."""
+    """Return what holds the crawl back; None while there is nothing to judge by."""
     if flow.backing_out:
         return Limit("pages in process", "pages in process: downloads wait until pages are read or classified")
     if flow.resting and not flow.busy:

@@ -1,16 +1,20 @@
-"""How far a crawl is, how fast, and what holds it back: as a line for the log, as rows for a display."""
+"""How far a crawl or a download is, how fast, and what holds it back: as a line for the log, as rows for a display."""
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Lock
 
 from llmcrawler.reporting.figures import Figures, Stats, read_figures
 from llmcrawler.reporting.limits import Flow, HostThrottle, Limit, binding_limit
-from llmcrawler.reporting.plain_text import plain
-from llmcrawler.reporting.words import counts, duration, money, percent
+from llmcrawler.reporting.text import counts, duration, money, percent, plain
 
+logger = logging.getLogger(__name__)
+
+_BAR_CHARS = 20
 _SHOWN = 6  # page types, errors, hosts: the most frequent ones
 
 
@@ -28,7 +32,7 @@ class Report:
 
     @property
     def pages_left(self) -> int | None:
-        """Up to the cap, or the urls that are known where those are fewer; None when neither is known."""
+        """Pages up to the cap, or the urls that are known where those are fewer; None when neither is known."""
         known = self.figures.queued + self.figures.leased
         if self.figures.max_pages is None:
             return known or None
@@ -48,13 +52,13 @@ class Report:
         return figures.queued + figures.leased >= figures.max_pages - figures.counted_pages
 
     def as_line(self) -> str:
-        """One line, whatever the pages hold."""
+        """Return it as one line of printable characters, whatever the pages hold."""
         parts = [text for name, text in self.as_rows() if name in ("pages", "queue", "left")]
         parts += [f"{name}: {text}" for name, text in self.as_rows() if name not in ("pages", "queue", "left")]
         return plain(" | ".join(parts))
 
     def as_rows(self) -> list[tuple[str, str]]:
-        """(name, text) of what there is to say, most important first."""
+        """Return (name, text) of what there is to say, most important first."""
         figures = self.figures
         rows = [
             ("urls", f"{figures.sources.total():,} ({counts(figures.sources, _SHOWN)})" if figures.sources else ""),
@@ -150,7 +154,33 @@ class Progress:
         )
 
     def _window(self, now: float) -> tuple[float, int, int]:
-        """The youngest sample that is older than the window, else the oldest there is."""
+        """Return the youngest sample that is older than the window, else the oldest there is."""
         while len(self._samples) > 1 and self._samples[1][0] <= now - self._window_seconds:
             self._samples.popleft()
         return self._samples[0]
+
+
+class FetchProgress:
+    """Logs how far a long download is, at every twentieth of the way: the display is the crawl's, which goes on beside
+    it. To be called with (bytes done, bytes total) from any thread.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._told = -1
+        self._lock = Lock()
+
+    def __call__(self, bytes_done: int, bytes_total: int) -> None:
+        step = _BAR_CHARS * bytes_done // max(1, bytes_total)
+        with self._lock:
+            if step <= self._told:
+                return
+            self._told = step
+        bar = ("#" * step).ljust(_BAR_CHARS, ".")
+        logger.info(
+            "Fetching %s [%s] %d%% of %.2f GB",
+            self._what,
+            bar,
+            100 * bytes_done // max(1, bytes_total),
+            bytes_total / 1e9,
+        )

@@ -10,12 +10,11 @@ from typing import Any
 from rich.cells import cell_len
 
 from llmcrawler.items import Template
-from llmcrawler.reporting.beside import Actual, beside
 from llmcrawler.reporting.figures import Figures
 from llmcrawler.reporting.limits import HostThrottle
-from llmcrawler.reporting.plain_text import column, plain
+from llmcrawler.reporting.plan_tables import Actual, plan_rows
 from llmcrawler.reporting.tally import Tally, TemplateTally
-from llmcrawler.reporting.words import counts, duration, money, percent
+from llmcrawler.reporting.text import column, counts, duration, money, percent, plain
 
 WIDTH = 100
 _ROWS = 20  # templates, page types, kinds of errors
@@ -172,7 +171,7 @@ def _llm(figures: Figures) -> list[str]:
 
 
 def _budget(figures: Figures, tally: Tally) -> list[str]:
-    """What was bought, and what for lack of it was not."""
+    """Say what the budget bought, and how many pages had to do without."""
     budget = figures.llm.budget
     if budget is None:
         return []
@@ -194,7 +193,9 @@ def _budget(figures: Figures, tally: Tally) -> list[str]:
 def _plan(ending: Ending) -> list[str]:
     if ending.plan is None or ending.actual is None:
         return []
-    return _table(["Plan", "planned", "actual"], [list(row) for row in beside(ending.plan, ending.actual)], left=(0,))
+    return _table(
+        ["Plan", "planned", "actual"], [list(row) for row in plan_rows(ending.plan, ending.actual)], left=(0,)
+    )
 
 
 def _errors(figures: Figures, tally: Tally) -> list[str]:
@@ -204,7 +205,7 @@ def _errors(figures: Figures, tally: Tally) -> list[str]:
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int]) -> list[str]:
-    """Aligned columns; the last one takes the room that is left, no other more than a third of the line."""
+    """Return rows in aligned columns; the last takes the room that is left, no other more than a third of the line."""
     if not rows:
         return []
     shown = [[plain(cell, WIDTH // 3) for cell in row[:-1]] + [row[-1]] for row in rows[:_ROWS]]

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from llmcrawler.reporting.plain_text import plain
+from llmcrawler.reporting.text import plain
 
 _UNBOUND = 100_000  # columns: what is piped is cut or folded nowhere
 
@@ -20,7 +20,7 @@ def stdout_console() -> Console:
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
-    """A column that is empty is left out; one whose header starts with ">" is set right."""
+    """Return a table. A column that is empty is left out; one whose header starts with ">" is set right."""
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     filled = [at for at in range(len(headers)) if any(str(row[at]) for row in rows)]
     for at in filled:
@@ -35,3 +35,8 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
     for row in rows:
         shown.add_row(*(Text(plain(row[at])) for at in filled))
     return shown
+
+
+def more(count: int, shown: int) -> list[Text]:
+    """Return the line below a table that shows the first `shown` rows of `count`; none where these are all."""
+    return [Text(f"... and {count - shown:,} more", style="dim")] if count > shown else []

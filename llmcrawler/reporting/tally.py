@@ -1,4 +1,4 @@
-"""What a summary needs and stats do not hold, kept as the pages come: bounded, however long the crawl."""
+"""Counts of pages that a summary needs and stats do not hold: bounded, however long the crawl."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TemplateTally:
 
     @property
     def agreement(self) -> float | None:
-        """The share of the pages with a type that have the most frequent one."""
+        """Share of the pages with a type that have the most frequent one."""
         total = self.page_types.total()
         return max(self.page_types.values()) / total if total else None
 
@@ -31,7 +31,9 @@ class TemplateTally:
 
 
 class Tally:
-    """`types` counts (page type, decided by); `examples` holds one page for each "stage/kind" of error."""
+    """Counts pages as they come. `types` counts (page type, decided by); `examples` holds one page for each
+    "stage/kind" of error.
+    """
 
     def __init__(self) -> None:
         self.types: Counter[tuple[str, str]] = Counter()
@@ -42,11 +44,11 @@ class Tally:
 
     @property
     def latency_seconds(self) -> float | None:
-        """The mean over the last pages that came; None before the first."""
+        """Mean latency of the last pages; None before the first."""
         return sum(self._latencies) / len(self._latencies) if self._latencies else None
 
     def add_url(self, url: Url) -> None:
-        """Of a map; what was not fetched has nothing to add."""
+        """Count a url of a map; one that was not fetched has no latency and no error."""
         if url.latency_seconds:
             self._latencies.append(url.latency_seconds)
         if url.error is not None:
@@ -63,7 +65,7 @@ class Tally:
             self._add_to_template(page, self.by_template.setdefault(page.template, TemplateTally()))
 
     def add_template(self, template: Template) -> None:
-        """The last word on a template counts: it comes again when it changes."""
+        """Keep a template, instead of what it was before: it comes again when it changes."""
         if _has_room(self.templates, template.template):
             self.templates[template.template] = template
 

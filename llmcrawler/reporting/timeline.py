@@ -47,7 +47,7 @@ class Bucket:
         self.limits[limit] = self.limits.get(limit, 0.0) + seconds
 
     def latency(self, share: float) -> float | None:
-        """The quantile of the answers' latencies, in seconds; None without answers."""
+        """Return a quantile of the answers' latencies, in seconds; None without answers."""
         left = share * self.latencies.total()
         for number, count in sorted(self.latencies.items()):
             left -= count
@@ -77,7 +77,7 @@ def bin_of(seconds: float) -> int:
 
 
 class Timeline:
-    """Moments are seconds since the start of the run. A crawl of a day takes as much room as one of ten minutes."""
+    """A run in buckets. Moments are seconds since its start. A day takes as much room as ten minutes."""
 
     def __init__(self, width_seconds: float = 1.0, max_buckets: int = MAX_BUCKETS) -> None:
         self.width_seconds = width_seconds
@@ -85,7 +85,7 @@ class Timeline:
         self._max_buckets = max_buckets
 
     def at(self, moment: float) -> Bucket:
-        """The bucket of a moment, to be counted in."""
+        """Return the bucket of a moment, to be counted in."""
         while (number := int(max(0.0, moment) / self.width_seconds)) >= self._max_buckets:
             self._halve()
         while len(self.buckets) <= number:
@@ -106,7 +106,7 @@ class Timeline:
         bucket.errors += has_error
 
     def add_sample(self, moment: float, report: Report, seconds: float) -> None:
-        """`report` holds for the `seconds` before this moment."""
+        """Count a sample, `report`, that holds for the `seconds` before this moment."""
         bucket = self.at(moment)
         bucket.samples += 1
         bucket.in_flight_sum += report.flow.in_flight
@@ -150,7 +150,9 @@ class Timeline:
 
 
 def timeline_of(timed: Iterable[tuple[float, float | None, bool]]) -> tuple[float, Timeline]:
-    """From pages alone: (moment of its answer, latency, is an error) in any order. With the moment of the start."""
+    """Return the moment of the start and the timeline, from pages alone: (moment of its answer, latency, is an error)
+    in any order.
+    """
     ordered = sorted(timed, key=lambda one: one[0])
     timeline, start = Timeline(), min((moment - (latency or 0.0) for moment, latency, _ in ordered), default=0.0)
     for moment, latency, is_error in ordered:

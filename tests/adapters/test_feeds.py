@@ -87,7 +87,7 @@ class Crawled:
 
     @property
     def status(self) -> ExitStatus:
-        return judge({**self.crawler.stats.get_stats(), "finish_reason": "finished"}, 1.0).status
+        return judge({**self.crawler.stats.get_stats(), "finish_reason": "finished"}, 1.0)[0]
 
 
 def told(caplog) -> list[str]:

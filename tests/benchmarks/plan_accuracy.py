@@ -22,7 +22,7 @@ from itertools import count
 from llmcrawler.frontier import Admission, UrlTask
 from llmcrawler.llm.waiting import BatchRules
 from llmcrawler.planning import SampledPage, Terms, make_plan
-from llmcrawler.planning.calls import Arrival, play
+from llmcrawler.planning.model_calls import PageArrival, play
 from llmcrawler.sampling import Draw, Sampler
 from llmcrawler.urls import Scope, TrapGuard, url_pattern
 from tests.benchmarks.plan_sites import Site, sites
@@ -114,11 +114,11 @@ def measure(site: Site, sample_pages: int, *, with_sitemap: bool) -> Row:
     plan = make_plan(ORIGIN + "/", sample, TERMS)
     whole = crawl(site, TERMS.max_pages, with_sitemap=with_sitemap, is_sample=False).sample()
     pages = [page for page in whole.pages if page.error is None]
-    asked = play([Arrival(page.template, page.shown_tokens) for page in pages], TERMS.gap_seconds, 1.5, RULES)
-    size, (shape, _, number) = plan.site_pages, site.name.rpartition(" ")
+    asked = play([PageArrival(page.template, page.shown_tokens) for page in pages], TERMS.gap_seconds, 1.5, RULES)
+    size, (shape, _, number) = plan["site_pages"], site.name.rpartition(" ")
     name = f"{shape}{', sitemap' * with_sitemap} {number}"
-    calls = plan.classify_calls.likely, float(asked.calls)
-    return Row(name, len(sample.known), len(pages), size.low, size.likely, size.high, *calls)
+    calls = plan["llm"]["calls_by_task"]["classify"]["likely"], float(asked.calls)
+    return Row(name, len(sample.known), len(pages), size["low"], size["likely"], size["high"], *calls)
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from random import Random
 from typing import Any
 
 from llmcrawler import __version__
-from llmcrawler.reporting.html.report import make_report
+from llmcrawler.reporting.html import make_report
 from tests.e2e.browsing import BROWSER, looking_at
 
 _TYPES = ("product", "article", "listing", "forum_thread", "profile", "documentation", "faq", "event", "other")

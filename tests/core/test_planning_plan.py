@@ -6,32 +6,32 @@ import pytest
 
 from llmcrawler.llm import BatchRules, Price
 from llmcrawler.planning import SampledPage, SiteSample, Terms, make_plan
-from llmcrawler.planning.calls import Arrival, Asked, play
-from llmcrawler.planning.structure import with_items
+from llmcrawler.planning.model_calls import ExpectedCalls, PageArrival, play
+from llmcrawler.planning.plan import with_items
 
 RULES = BatchRules(max_questions=20, max_tokens=12_000, wait_seconds=2.0, patient_seconds=15.0)
 
 
-def pages(count: int, template: str = "t", tokens: int = 100) -> list[Arrival | None]:
-    return [Arrival(template, tokens)] * count
+def pages(count: int, template: str = "t", tokens: int = 100) -> list[PageArrival | None]:
+    return [PageArrival(template, tokens)] * count
 
 
 @pytest.mark.parametrize(
     ("arrivals", "pace_seconds", "asked"),
     [
-        ([], 0.2, Asked(0, 0, 0)),
-        ([None] * 50, 0.2, Asked(0, 0, 0)),
+        ([], 0.2, ExpectedCalls(0, 0, 0)),
+        ([None] * 50, 0.2, ExpectedCalls(0, 0, 0)),
         # One template: its members 1, 4, 16 and 64 are shown, and more since many wait for its first verdict.
-        (pages(64), 0.2, Asked(3, 7, 700)),
-        (pages(64), 0.0, Asked(1, 4, 400)),
-        ([Arrival(f"t{n}", 100) for n in range(60)], 0.0, Asked(3, 60, 6000)),
-        ([Arrival("t", 100, is_settled=False)] * 40, 0.0, Asked(2, 40, 4000)),
+        (pages(64), 0.2, ExpectedCalls(3, 7, 700)),
+        (pages(64), 0.0, ExpectedCalls(1, 4, 400)),
+        ([PageArrival(f"t{n}", 100) for n in range(60)], 0.0, ExpectedCalls(3, 60, 6000)),
+        ([PageArrival("t", 100, is_settled=False)] * 40, 0.0, ExpectedCalls(2, 40, 4000)),
         # Full by tokens.
-        ([Arrival(f"t{n}", 5_000) for n in range(4)], 0.0, Asked(2, 4, 20_000)),
+        ([PageArrival(f"t{n}", 5_000) for n in range(4)], 0.0, ExpectedCalls(2, 4, 20_000)),
     ],
 )
 def test_calls_follow_from_the_rules_of_sampling_and_batching(
-    arrivals: list[Arrival | None], pace_seconds: float, asked: Asked
+    arrivals: list[PageArrival | None], pace_seconds: float, asked: ExpectedCalls
 ) -> None:
     assert play(arrivals, pace_seconds, 1.0, RULES) == asked
 
@@ -73,7 +73,7 @@ def test_what_lists_lead_to_is_an_item() -> None:
 
 
 def test_a_plan_has_pages_types_time_calls_and_cost() -> None:
-    plan = make_plan("http://shop.example/", a_shop(), TERMS).to_json()
+    plan = make_plan("http://shop.example/", a_shop(), TERMS)
     assert plan["pages"] == {"low": 105, "likely": 105, "high": 105}
     assert {name: count["likely"] for name, count in plan["page_types"].items()} == {"product": 100, "listing": 5}
     assert plan["seconds"]["low"] == pytest.approx(105 * 0.2 + 3, abs=1)
@@ -85,7 +85,7 @@ def test_a_plan_has_pages_types_time_calls_and_cost() -> None:
 
 
 def test_a_cap_on_pages_takes_of_all_kinds() -> None:
-    plan = make_plan("/", a_shop(), Terms(max_pages=20, gap_seconds=1.0, concurrency=5)).to_json()
+    plan = make_plan("/", a_shop(), Terms(max_pages=20, gap_seconds=1.0, concurrency=5))
     assert plan["site_pages"]["likely"] == 105
     assert plan["pages"]["likely"] == 20
     assert [one["pages"]["likely"] for one in plan["templates"]] == [15, 5]
@@ -99,12 +99,12 @@ def test_a_cap_on_pages_takes_of_all_kinds() -> None:
 
 
 def test_pages_that_fail_are_errors_and_no_pages() -> None:
-    plan = make_plan("/", a_shop(error="http_404"), TERMS).to_json()
+    plan = make_plan("/", a_shop(error="http_404"), TERMS)
     assert plan["pages"]["likely"] == 5
     assert plan["errors"]["likely"] == 100
 
 
 def test_without_a_price_there_is_no_cost() -> None:
-    plan = make_plan("/", a_shop(), Terms(500, 0.2, 5, model="m", batches=RULES)).to_json()
+    plan = make_plan("/", a_shop(), Terms(500, 0.2, 5, model="m", batches=RULES))
     assert plan["llm"]["cost_usd"] is None
     assert any("LLM_PRICE_INPUT" in note for note in plan["notes"])

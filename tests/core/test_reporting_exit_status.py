@@ -41,8 +41,8 @@ def stats_of(lines, **stats):
     ],
 )
 def test_the_lowest_status_that_applies_is_given(lines, stats, share, status):
-    assert judge(stats_of(lines, **stats), share).status is status
+    assert judge(stats_of(lines, **stats), share)[0] is status
 
 
 def test_a_person_reads_why():
-    assert judge(stats_of(FINE), 0.1).why == "1 of 4 pages have errors, 25.0%: more than CRAWL_MAX_ERRORS_SHARE=0.1"
+    assert judge(stats_of(FINE), 0.1)[1] == "1 of 4 pages have errors, 25.0%: more than CRAWL_MAX_ERRORS_SHARE=0.1"

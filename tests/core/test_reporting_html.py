@@ -16,12 +16,11 @@ from llmcrawler.errors import ConfigError
 from llmcrawler.reporting.figures import lasting_stats
 from llmcrawler.reporting.html.costs import costs_of
 from llmcrawler.reporting.html.digest import UNKNOWN, Digest
-from llmcrawler.reporting.html.from_feed import feed_material
-from llmcrawler.reporting.html.from_job import job_material
-from llmcrawler.reporting.html.lessons import template_views
 from llmcrawler.reporting.html.pace import chart_data, chart_rows, pace_of
 from llmcrawler.reporting.html.render import embedded_json, render, web_link
+from llmcrawler.reporting.html.sources import feed_source, job_source
 from llmcrawler.reporting.html.structure import by_folder, by_type, depth_table
+from llmcrawler.reporting.html.template_views import template_views
 from llmcrawler.reporting.html.view import build
 from llmcrawler.reporting.timeline import Timeline
 from llmcrawler.storage import SiteState, TemplatesFile
@@ -96,7 +95,7 @@ def feed(tmp_path, lines, name="feed.jsonl"):
 
 
 def report_of_feed(path, max_listed=100):
-    with feed_material(path) as material:
+    with feed_source(path) as material:
         view = build(material, max_listed)
     return view, render(view, "1.0", 0.0).decode()
 
@@ -250,7 +249,7 @@ def test_a_job_is_shown_with_its_runs_and_what_was_learned(tmp_path):
     write_run(connection, run_of(STATS, 2))
     connection.close()
     TemplatesFile(folder / "templates.json").save({"a.example": SiteState([TEMPLATE], {})})
-    with job_material(folder, 0.0) as material:
+    with job_source(folder, 0.0) as material:
         view = build(material, 100)
     assert view["digest"].pages == 7
     assert [(one.run.number, one.delta_pages, one.changes["new"]) for one in view["runs"]] == [(2, -1, 1), (1, None, 0)]
@@ -266,11 +265,11 @@ def test_what_was_learned_is_read_where_the_last_run_kept_it(tmp_path):
     write_run(connection, replace(run, figures={"settings": {"TEMPLATES_FILE": str(tmp_path / "shop.json")}}))
     connection.close()
     TemplatesFile(tmp_path / "shop.json").save({"a.example": SiteState([TEMPLATE], {})})
-    with job_material(folder, 0.0) as material:
+    with job_source(folder, 0.0) as material:
         assert [one["template"] for one in material.templates] == ["t1"]
         assert material.gaps == []
     (tmp_path / "shop.json").write_text("no json")
-    with job_material(folder, 0.0) as material:
+    with job_source(folder, 0.0) as material:
         assert "TEMPLATES_FILE=" in material.gaps[0]
 
 
@@ -288,12 +287,12 @@ def test_what_is_kept_of_the_stats_can_be_written_and_has_no_proxies():
 
 def test_a_job_without_runs_or_templates_says_so(tmp_path):
     folder = asyncio.run(make_job(tmp_path / "job"))
-    with job_material(folder, 0.0) as material:
+    with job_source(folder, 0.0) as material:
         view = build(material, 100)
     html = render(view, "1.0", 0.0).decode()
     assert "has not written yet how it went" in html
     assert "No file of learned templates" in html
-    with pytest.raises(ConfigError, match="no such file"), job_material(tmp_path, 0.0):
+    with pytest.raises(ConfigError, match="no such file"), job_source(tmp_path, 0.0):
         pass
 
 

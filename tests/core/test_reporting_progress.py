@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import io
+import logging
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from llmcrawler.reporting import Flow, HostThrottle, Progress, read_figures
+from llmcrawler.reporting import FetchProgress, Flow, HostThrottle, Progress, read_figures
 from llmcrawler.reporting.display import panel
-from llmcrawler.reporting.words import duration
+from llmcrawler.reporting.text import duration
 
 STATS: dict[str, Any] = {
     "llmcrawler/pages": 100,
@@ -138,3 +139,18 @@ def test_a_cost_is_shown_where_it_is_known() -> None:
 )
 def test_durations_are_written_as_people_say_them(seconds: float, words: str) -> None:
     assert duration(seconds) == words
+
+
+def test_a_download_says_how_far_it_is_at_every_twentieth(caplog):
+    caplog.set_level(logging.INFO)
+    progress = FetchProgress("the model")
+    for done in range(0, 1001, 10):
+        progress(done, 1000)
+    assert len(caplog.messages) == 21
+    assert caplog.messages[0] == "Fetching the model [....................] 0% of 0.00 GB"
+    assert caplog.messages[10] == "Fetching the model [##########..........] 50% of 0.00 GB"
+
+
+def test_an_unknown_size_does_no_harm(caplog):
+    FetchProgress("the model")(0, 0)
+    assert len(caplog.messages) <= 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from llmcrawler.reporting.plain_text import column, plain
+from llmcrawler.reporting.text import column, plain
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from llmcrawler.reporting.figures import LLMFigures, read_figures
+from llmcrawler.reporting.figures import read_figures
 from llmcrawler.storage.runs import Run
 
 _PREFIX = "llmcrawler/llm/"
@@ -18,7 +18,7 @@ TASKS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class TaskCost:
-    """Over all runs. `cost_usd` None: the price is not known."""
+    """One task over all runs. `cost_usd` None: the price is not known."""
 
     task: str
     calls: int
@@ -33,66 +33,50 @@ class TaskCost:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
+    """All tasks over all runs, and sums. `faults` counts calls that failed."""
+
     tasks: tuple[TaskCost, ...]
-    runs: tuple[LLMFigures, ...]
-
-    @property
-    def calls(self) -> int:
-        return sum(task.calls for task in self.tasks)
-
-    @property
-    def tokens(self) -> int:
-        return sum(task.tokens for task in self.tasks)
-
-    @property
-    def cost_usd(self) -> float | None:
-        costs = [task.cost_usd for task in self.tasks]
-        return None if None in costs else sum(cost for cost in costs if cost is not None)
-
-    @property
-    def cached_answers(self) -> int:
-        return sum(run.cached_answers for run in self.runs)
-
-    @property
-    def pages_shown(self) -> int:
-        return sum(run.pages_shown for run in self.runs)
-
-    @property
-    def faults(self) -> int:
-        return sum(run.faults.total() for run in self.runs)
+    calls: int
+    tokens: int
+    cost_usd: float | None
+    cached_answers: int
+    pages_shown: int
+    faults: int
 
     def of_template(self, asked_pages: int, learn_calls: int, all_asked: int, all_learn_calls: int) -> float | None:
-        """The template's part of the tokens: of classifying by the pages that were asked about, of learning by calls.
-        A call has pages of several templates, so there is no other measure.
+        """Estimate a template's part of the tokens: of classifying by the pages that were asked about, of learning by
+        calls. A call has pages of several templates, so there is no other measure.
         """
-        shares = {
-            "classify": asked_pages / all_asked if all_asked else 0.0,
-            "induce": learn_calls / all_learn_calls if all_learn_calls else 0.0,
-        }
-        tokens = [task.tokens * shares.get(task.task, 0.0) for task in self.tasks]
-        return sum(tokens) if self.tasks else None
+        parts = {"classify": asked_pages / max(1, all_asked), "induce": learn_calls / max(1, all_learn_calls)}
+        return sum(task.tokens * parts.get(task.task, 0.0) for task in self.tasks) if self.tasks else None
 
 
 def costs_of(runs: Sequence[Run]) -> Costs:
     stats = [run.figures.get("stats", {}) for run in runs]
-    names = {key.removeprefix(f"{_PREFIX}calls/") for one in stats for key in one if key.startswith(f"{_PREFIX}calls/")}
+    calls = f"{_PREFIX}calls/"
+    names = {key.removeprefix(calls) for one in stats for key in one if key.startswith(calls)}
+    tasks = tuple(_task(name, [one for one in stats if calls + name in one]) for name in sorted(names))
+    llm = [read_figures(one).llm for one in stats]
     return Costs(
-        tasks=tuple(_task(name, stats) for name in sorted(names)),
-        runs=tuple(read_figures(one).llm for one in stats),
+        tasks=tasks,
+        calls=sum(task.calls for task in tasks),
+        tokens=sum(task.tokens for task in tasks),
+        cost_usd=_sum_if_known(task.cost_usd for task in tasks),
+        cached_answers=sum(run.cached_answers for run in llm),
+        pages_shown=sum(run.pages_shown for run in llm),
+        faults=sum(run.faults.total() for run in llm),
     )
 
 
 def _task(name: str, stats: Sequence[Mapping[str, Any]]) -> TaskCost:
-    asked = [one for one in stats if f"{_PREFIX}calls/{name}" in one]
-    costs = [one.get(f"{_PREFIX}cost_usd/{name}") for one in asked]
-    return TaskCost(
-        task=name,
-        calls=_sum(asked, f"calls/{name}"),
-        prompt_tokens=_sum(asked, f"prompt_tokens/{name}"),
-        completion_tokens=_sum(asked, f"completion_tokens/{name}"),
-        cost_usd=None if None in costs else float(sum(cost for cost in costs if cost is not None)),
+    calls, prompt, completion = (
+        sum(int(one.get(f"{_PREFIX}{kind}/{name}", 0)) for one in stats)
+        for kind in ("calls", "prompt_tokens", "completion_tokens")
     )
+    cost = _sum_if_known(one.get(f"{_PREFIX}cost_usd/{name}") for one in stats)
+    return TaskCost(name, calls, prompt, completion, cost)
 
 
-def _sum(stats: Sequence[Mapping[str, Any]], name: str) -> int:
-    return sum(int(one.get(_PREFIX + name, 0)) for one in stats)
+def _sum_if_known(costs: Iterable[float | None]) -> float | None:
+    known = list(costs)
+    return None if None in known else float(sum(cost for cost in known if cost is not None))

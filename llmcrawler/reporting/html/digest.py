@@ -1,4 +1,4 @@
-"""What a report says of a crawl's pages, folded as their lines come: bounded, but for one row for each listed page."""
+"""What a report says of a crawl's pages, counted as their items come: bounded, but for one row a listed page."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from llmcrawler.reporting.html.material import Line
-from llmcrawler.reporting.html.rows import PageRows, Place
-from llmcrawler.reporting.plain_text import plain
+from llmcrawler.reporting.html.page_rows import PageRows
+from llmcrawler.reporting.html.sources import FeedItem
+from llmcrawler.reporting.text import plain
 from llmcrawler.urls import origin_of, site_name, url_pattern
 
 UNKNOWN = "(none)"  # the page type, or the template, of a page that has none
@@ -28,16 +28,16 @@ Folders = tuple[str, ...]  # that a page lies in, from the top down
 
 
 @dataclass(slots=True)
-class Group:
-    """The pages of one template. `filled` counts records by the fields that have a value, `shapes` the patterns of some
-    urls.
+class TemplatePages:
+    """The pages of one template. `asked` counts those that the model judged, `filled` records by the fields that have a
+    value, `shapes` the patterns of some urls.
     """
 
     site: str
     template: str
     types: Counter[str] = field(default_factory=Counter)
     errors: int = 0
-    asked: int = 0  # pages of which the model was asked
+    asked: int = 0
     records: int = 0
     filled: Counter[str] = field(default_factory=Counter)
     values: dict[str, str] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Group:
         return max(self.types, key=lambda name: (self.types[name], name)) if self.types else UNKNOWN
 
     def name(self, pattern: str, *, with_site: bool) -> str:
-        """For people: `pattern` where the template's is known, else the shape of most of its urls."""
+        """Return a name for people: `pattern` where the template's is known, else the shape of most of its urls."""
         shape = max(self.shapes, key=lambda one: (self.shapes[one], one), default="")
         name = "no template" if self.template == UNKNOWN else pattern or f"{self.template} {shape}"
         return f"{name} · {self.site}" if with_site else name
@@ -66,14 +66,16 @@ class ErrorKind:
 
 
 class Digest:
-    """`timed` has (seconds since 1970, latency, is an error) of the pages, for who has no other timeline."""
+    """Counts of pages. `timed` has (Unix time, latency in seconds, is an error) of each, if `with_times`: a feed has no
+    other timeline.
+    """
 
     def __init__(self, max_listed: int, *, with_times: bool = False) -> None:
         self.rows = PageRows(max_listed)
         self.pages = 0
-        self.mapped = 0  # lines of a map among them: urls, most of which nobody has fetched
+        self.mapped = 0  # items of a map among them: urls, most of which nobody has fetched
         self.failed = 0
-        self.groups: dict[tuple[str, str], Group] = {}
+        self.groups: dict[tuple[str, str], TemplatePages] = {}
         self.depths: Counter[tuple[int, str]] = Counter()
         self.ways: Counter[tuple[str, str]] = Counter()  # page type, decided by
         self.paths: Counter[tuple[str, Folders, str]] = Counter()  # site, folders, page type
@@ -90,35 +92,37 @@ class Digest:
 
     @property
     def noun(self) -> str:
-        """What the lines are."""
+        """Name what the items are."""
         return "urls" if self.is_map else "pages"
 
-    def add_all(self, lines: Iterable[Line]) -> None:
-        for line in lines:
-            self.add(line)
+    def add_all(self, items: Iterable[FeedItem]) -> None:
+        for item in items:
+            self.add(item)
 
-    def add(self, line: Line) -> None:
-        url, error = str(line.get("url")), line.get("error")
+    def add(self, item: FeedItem) -> None:
+        url, error = str(item.get("url")), item.get("error")
         origin, site, path = _split(url)
-        page_type = _text(line.get("page_type")) or UNKNOWN
-        depth = line.get("depth")
+        page_type = _text(item.get("page_type")) or UNKNOWN
+        depth = item.get("depth")
         self.pages += 1
-        self.mapped += line.get("kind") == "url"
+        self.mapped += item.get("kind") == "url"
         self.failed += error is not None
         self.sites[self._room(self.sites, site, "…")] += 1
         self.depths[depth if isinstance(depth, int) else 0, page_type] += 1
-        if line.get("decided_by"):
-            self.ways[page_type, _text(line["decided_by"])] += 1
+        if item.get("decided_by"):
+            self.ways[page_type, _text(item["decided_by"])] += 1
         self._add_path(site, _folders(path), page_type)
-        group = self._add_to_group(line, url, site, page_type)
+        group = self._add_to_group(item, url, site, page_type)
         kind = self._add_error(url, error) if isinstance(error, dict) else ""
-        self._add_change(line, url)
+        self._add_change(item, url)
         if self._with_times:
-            self._add_time(line)
-        self.rows.add(line, Place(origin, site, page_type, group, kind))
+            self._add_time(item)
+        self.rows.add(item, (origin, site, page_type, group, kind))
 
     def _add_path(self, site: str, folders: Folders, page_type: str) -> None:
-        """Where there is no room for all folders of a large site, those further down count as what they are in."""
+        """Count a page for its folders; where there is no room for all of a large site, those further down count as
+        what they are in.
+        """
         for level in range(len(folders), -1, -1):
             key = (site, folders[:level], page_type)
             if key in self.paths or len(self.paths) < _MAX_KEYS * (_PATH_LEVELS + 1 - level):
@@ -126,17 +130,17 @@ class Digest:
                 return
         self.paths["…", (), page_type] += 1
 
-    def _add_to_group(self, line: Line, url: str, site: str, page_type: str) -> str:
-        key = self._room(self.groups, (site, _text(line.get("template")) or UNKNOWN), ("", "…"))
-        group = self.groups.setdefault(key, Group(*key))
+    def _add_to_group(self, item: FeedItem, url: str, site: str, page_type: str) -> str:
+        key = self._room(self.groups, (site, _text(item.get("template")) or UNKNOWN), ("", "…"))
+        group = self.groups.setdefault(key, TemplatePages(*key))
         group.types[page_type] += 1
-        group.errors += line.get("error") is not None
-        group.asked += line.get("decided_by") == "llm"
+        group.errors += item.get("error") is not None
+        group.asked += item.get("decided_by") == "llm"
         if len(group.examples) < _EXAMPLES:
             group.examples.append(url)
         if group.pages <= _SHAPED:
             group.shapes[plain(url_pattern(url))[:_TEXT_CHARS]] += 1
-        record = line.get("record")
+        record = item.get("record")
         if isinstance(record, dict):
             group.records += 1
             for name, value in list(record.items())[:_MAX_FIELDS]:
@@ -154,32 +158,32 @@ class Digest:
             kind.examples.append((url, plain(error.get("message") or "")[:_TEXT_CHARS]))
         return "/".join(key)
 
-    def _add_change(self, line: Line, url: str) -> None:
-        if not line.get("change"):
+    def _add_change(self, item: FeedItem, url: str) -> None:
+        if not item.get("change"):
             return
-        change = _text(line["change"])
+        change = _text(item["change"])
         self.changes[change] += 1
         some = self.changed.setdefault(change, [])
         if change != "unchanged" and len(some) < _MAX_CHANGED:
-            some.append((url, plain(line.get("title") or "")[:_TEXT_CHARS]))
+            some.append((url, plain(item.get("title") or "")[:_TEXT_CHARS]))
 
-    def _add_time(self, line: Line) -> None:
+    def _add_time(self, item: FeedItem) -> None:
         try:
-            moment = datetime.fromisoformat(str(line.get("fetched_at"))).timestamp()
+            moment = datetime.fromisoformat(str(item.get("fetched_at"))).timestamp()
         except (ValueError, OverflowError):
             return
-        latency = line.get("latency_seconds")
+        latency = item.get("latency_seconds")
         self.timed.append(
-            (moment, latency if isinstance(latency, int | float) else None, line.get("error") is not None)
+            (moment, latency if isinstance(latency, int | float) else None, item.get("error") is not None)
         )
 
     def _room(self, kept: Any, key: Any, rest: Any) -> Any:
-        """The key, or where all that is beyond the bound is counted."""
+        """Return the key, or `rest` for all that is beyond the bound."""
         return key if key in kept or len(kept) < _MAX_KEYS else rest
 
 
 def _split(url: str) -> tuple[str, str, str]:
-    """Origin, site and path; a feed may have been written by anyone."""
+    """Return origin, site and path; a feed may have been written by anyone, so they may be empty."""
     try:
         return origin_of(url), site_name(url), urlsplit(url).path
     except ValueError:

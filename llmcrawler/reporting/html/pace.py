@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from llmcrawler.reporting.text import percent
 from llmcrawler.reporting.timeline import Bucket, Timeline
-from llmcrawler.reporting.words import percent
 from llmcrawler.storage.runs import Run
 
-_CHART_POINTS = ("pages", "answers", "refused", "errors")
 # What would change it, by the name of a limit (limits.py).
 _CURES: Mapping[str, str] = {
     "gap between starts": (
@@ -34,8 +33,8 @@ _CURES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Of one run. `limits` are (name, seconds, share of the time), the longest first; `words` is Little's law in
-    figures, `cure` what would change the first of them.
+    """The pace of one run. `limits` are (name, seconds, share of the time), the longest first; `words` is Little's law
+    in figures, `cure` what would change the first of them.
     """
 
     seconds: float
@@ -84,7 +83,7 @@ _SETTINGS = ("DOWNLOAD_DELAY", "CONCURRENT_REQUESTS_PER_DOMAIN", "CONCURRENT_REQ
 
 
 def chart_data(timeline: Timeline, start: float, seconds: float, *, is_whole: bool) -> dict[str, Any]:
-    """Columns over `at`, seconds since the start of the run. `is_whole` False: there are pages only."""
+    """Return columns over `at`, seconds since the start of the run. `is_whole` False: there are pages only."""
     width = timeline.width_seconds
     lengths = [max(min(width, seconds - number * width), 0.25 * width) for number in range(len(timeline.buckets))]
     buckets = timeline.buckets
@@ -106,7 +105,7 @@ def chart_data(timeline: Timeline, start: float, seconds: float, *, is_whole: bo
 
 
 def chart_rows(data: Mapping[str, Any], most: int = 24) -> list[dict[str, Any]]:
-    """The same for a table, with fewer rows: sums of counts, means of the others."""
+    """Return the same for a table, with fewer rows: sums of counts, means of the others."""
     columns = data["columns"]
     count = len(columns["at"])
     step = max(1, -(-count // most))
@@ -129,7 +128,7 @@ def _folded(name: str, values: list[Any]) -> Any:
 
 
 def last_busy(runs: list[Run]) -> Run | None:
-    """The newest run that asked the site for anything, else the newest."""
+    """Return the newest run that asked the site for anything, else the newest."""
     for run in reversed(runs):
         if Timeline.of_json(run.timeline).total().answers:
             return run

@@ -1,4 +1,6 @@
-"""Fills the page. What strangers have written is text in it: escaped, and kept from doing harm by a policy, too."""
+"""Fills the page of a report. What strangers have written is text in it: escaped, and kept from doing harm by a policy,
+too.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,7 @@ from urllib.parse import urlsplit
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
-from llmcrawler.reporting.plain_text import plain
-from llmcrawler.reporting.words import duration, money, percent
+from llmcrawler.reporting.text import duration, money, percent, plain
 
 _ASSETS = "llmcrawler.reporting.html.assets"
 # Only these scripts run, and nothing is fetched. The library sets styles of elements.
@@ -24,7 +25,7 @@ _SCRIPTS = ("echarts.min.js", "report.js")
 
 
 def render(view: dict[str, Any], version: str, now: float) -> bytes:
-    """The whole page, in UTF-8."""
+    """Return the whole page, in UTF-8."""
     scripts = [_asset(name) for name in _SCRIPTS]
     hashes = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts)
     page = (
@@ -43,7 +44,7 @@ def render(view: dict[str, Any], version: str, now: float) -> bytes:
 
 
 def embedded_json(value: Any) -> Markup:
-    """JSON that may stand in a <script>: nothing in it ends the script or starts a comment."""
+    """Return JSON that may stand in a <script>: nothing in it ends the script or starts a comment."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -51,7 +52,7 @@ def embedded_json(value: Any) -> Markup:
 
 
 def web_link(url: object) -> str:
-    """The url where it is one of the web, else nothing: javascript: and its like are never a link."""
+    """Return the url where it is one of the web, else "": javascript: and its like are never a link."""
     try:
         parts = urlsplit(str(url))
     except ValueError:

@@ -14,7 +14,7 @@ _NEARLY_ALL = 0.95
 
 
 def page_types(digest: Digest) -> list[tuple[str, int]]:
-    """Most pages first; those without a type last."""
+    """Return the page types with their pages, most pages first; those without a type last."""
     counts: Counter[str] = Counter()
     for (_depth, page_type), pages in digest.depths.items():
         counts[page_type] += pages
@@ -22,7 +22,7 @@ def page_types(digest: Digest) -> list[tuple[str, int]]:
 
 
 def by_type(digest: Digest, patterns: Mapping[tuple[str, str], str]) -> list[dict[str, Any]]:
-    """A box for each page type, in it one for each template."""
+    """Return a box for each page type, in it one for each template."""
     boxes: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for (site, template), group in digest.groups.items():
         label = group.name(patterns.get((site, template), ""), with_site=len(digest.sites) > 1)
@@ -34,8 +34,9 @@ def by_type(digest: Digest, patterns: Mapping[tuple[str, str], str]) -> list[dic
 
 
 def by_folder(digest: Digest) -> list[dict[str, Any]]:
-    """A box for each folder (for each site, where there are several), in it one for each folder below that has more
-    than a few pages; other pages stand by their type. A box has the colour of the type that most of its pages have.
+    """Return a box for each folder (for each site, where there are several), in it one for each folder below that has
+    more than a few pages; other pages stand by their type. A box has the colour of the type that most of its pages
+    have.
     """
     folders: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     shared = _shared(digest) if len(digest.sites) == 1 else ()
@@ -47,7 +48,7 @@ def by_folder(digest: Digest) -> list[dict[str, Any]]:
 
 
 def _shared(digest: Digest) -> tuple[str, ...]:
-    """Folders that nearly all pages lie in, as /en/: they would be one box around all others."""
+    """Return the folders that nearly all pages lie in, as /en/: they would be one box around all others."""
     shared: tuple[str, ...] = ()
     while True:
         counts: Counter[tuple[str, ...]] = Counter()
@@ -90,7 +91,7 @@ def _together(boxes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def depth_table(digest: Digest, types: list[str]) -> list[tuple[int, list[int], int]]:
-    """(depth, pages by type, all pages), from the start on."""
+    """Return (depth, pages by type, all pages), from the start on."""
     depths = sorted({depth for depth, _type in digest.depths})
     return [
         (depth, [digest.depths[depth, name] for name in types], sum(digest.depths[depth, name] for name in types))

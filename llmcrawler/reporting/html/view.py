@@ -1,21 +1,22 @@
-"""From material to what the page shows: figures, tables, and the data of its charts."""
+"""What the page of a report shows: figures, tables, findings, and the data of its charts."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from llmcrawler.reporting.beside import of_job
 from llmcrawler.reporting.figures import Figures, read_figures
-from llmcrawler.reporting.html.costs import TASKS, costs_of
+from llmcrawler.reporting.html.costs import TASKS, Costs, costs_of
 from llmcrawler.reporting.html.digest import UNKNOWN, Digest, ErrorKind
-from llmcrawler.reporting.html.findings import findings
-from llmcrawler.reporting.html.lessons import patterns_of, template_views
-from llmcrawler.reporting.html.material import Material
 from llmcrawler.reporting.html.pace import Pace, chart_data, chart_rows, last_busy, pace_of
+from llmcrawler.reporting.html.sources import ReportSource
 from llmcrawler.reporting.html.structure import by_folder, by_type, depth_table, page_types
+from llmcrawler.reporting.html.template_views import template_views
 from llmcrawler.reporting.limits import HostThrottle
+from llmcrawler.reporting.plan_tables import job_plan_rows
+from llmcrawler.reporting.text import counts, duration, percent, plain
 from llmcrawler.reporting.timeline import Timeline, timeline_of
 from llmcrawler.storage.runs import Run
 
@@ -26,7 +27,7 @@ _CHANGES = ("new", "changed", "gone", "unchanged")
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """`figures` are those of the run; `delta_pages` is against the run before, None for the first."""
+    """A run of the job. `figures` are its own; `delta_pages` is against the run before, None for the first."""
 
     run: Run
     figures: Figures
@@ -34,20 +35,23 @@ class RunView:
     delta_pages: int | None
 
 
-def build(material: Material, max_listed: int) -> dict[str, Any]:
-    """What the template `report.html` is filled with; `data` of it goes to its script."""
-    digest = Digest(max_listed, with_times=not material.is_job)
-    digest.add_all(material.lines)
-    costs = costs_of(material.runs)
+def build(source: ReportSource, max_listed: int) -> dict[str, Any]:
+    """Return what the template `report.html` is filled with; its `data` goes to the page's script."""
+    digest = Digest(max_listed, with_times=not source.is_job)
+    digest.add_all(source.items)
+    costs = costs_of(source.runs)
     types = [name for name, _count in page_types(digest)]
-    templates = template_views(digest, material.templates, costs)
-    pace, chart = _pace(material, digest)
-    patterns = patterns_of(material.templates)
+    templates = template_views(digest, source.templates, costs)
+    pace, chart = _pace(source, digest)
+    patterns = {
+        (str(one.get("site") or ""), str(one.get("template"))): plain(one.get("url_pattern") or "")
+        for one in source.templates
+    }
     depths = depth_table(digest, types)
-    site = _title(digest, material.name)
+    site = _title(digest, source.name)
     return {
         "title": site,
-        "material": material,
+        "source": source,
         "digest": digest,
         "types": page_types(digest),
         "templates": templates[:_MAX_TEMPLATES],
@@ -56,15 +60,15 @@ def build(material: Material, max_listed: int) -> dict[str, Any]:
         "tasks": TASKS,
         "pace": pace,
         "chart_rows": chart_rows(chart),
-        "has_whole_timeline": material.is_job and bool(material.runs),
+        "has_whole_timeline": source.is_job and bool(source.runs),
         "depths": depths,
         "folders": [box for box in by_folder(digest) if box["name"].endswith("/")],
         "errors": _errors(digest),
         "changes": [(name, digest.changes[name]) for name in _CHANGES if digest.changes[name]],
-        "runs": _runs(material.runs),
-        "hosts": _hosts(material),
-        "planned": [] if material.status is None else of_job(material.status, costs.calls, costs.tokens),
-        "findings": findings(material, digest, len(templates), pace, costs),
+        "runs": _runs(source.runs),
+        "hosts": _hosts(source),
+        "planned": [] if source.status is None else job_plan_rows(source.status, costs.calls, costs.tokens),
+        "findings": _findings(source, digest, len(templates), pace, costs),
         "unknown": UNKNOWN,
         "data": {
             "unknown": UNKNOWN,
@@ -87,8 +91,8 @@ def _title(digest: Digest, name: str) -> str:
     return (", ".join(sites) + (f" and {more} more" if more > 0 else "")) or name
 
 
-def _pace(material: Material, digest: Digest) -> tuple[Pace, dict[str, Any]]:
-    run = last_busy(list(material.runs))
+def _pace(source: ReportSource, digest: Digest) -> tuple[Pace, dict[str, Any]]:
+    run = last_busy(list(source.runs))
     if run is not None:
         timeline, seconds = Timeline.of_json(run.timeline), max(0.0, run.ended - run.started)
         settings = run.figures.get("settings", {})
@@ -98,8 +102,8 @@ def _pace(material: Material, digest: Digest) -> tuple[Pace, dict[str, Any]]:
     return pace_of(timeline, seconds, {}), chart_data(timeline, start, seconds, is_whole=False)
 
 
-def _hosts(material: Material) -> list[HostThrottle]:
-    run = last_busy(list(material.runs))
+def _hosts(source: ReportSource) -> list[HostThrottle]:
+    run = last_busy(list(source.runs))
     names = {one.name for one in fields(HostThrottle)}
     hosts = run.figures.get("hosts", []) if run is not None else []
     return [HostThrottle(**{name: value for name, value in one.items() if name in names}) for one in hosts]
@@ -111,7 +115,7 @@ def _errors(digest: Digest) -> list[tuple[str, str, ErrorKind]]:
 
 
 def _runs(runs: Sequence[Run]) -> list[RunView]:
-    """Newest first."""
+    """Return a view of each run, newest first."""
     views: list[RunView] = []
     for run in runs:
         stats = run.figures.get("stats", {})
@@ -120,3 +124,49 @@ def _runs(runs: Sequence[Run]) -> list[RunView]:
         delta = figures.pages - views[-1].figures.pages if views else None
         views.append(RunView(run, figures, changes, delta))
     return views[::-1][:_MAX_RUNS]
+
+
+def _findings(source: ReportSource, digest: Digest, templates: int, pace: Pace, costs: Costs) -> list[str]:
+    """Return the report in a few sentences, what matters most first."""
+    queued = source.status.urls.get("queued") if source.status is not None else 0
+    candidates = [
+        _what(digest, templates),
+        _errors_in_words(digest),
+        _pace_in_words(pace, digest.noun),
+        _model(digest, costs),
+        f"{queued:,} more urls are known and wait in the queue." if queued else "",
+        f"Since the last time: {counts(digest.changes, 4)}." if digest.changes else "",
+    ]
+    return [one for one in candidates if one]
+
+
+def _what(digest: Digest, templates: int) -> str:
+    types = Counter({name: count for name, count in page_types(digest) if name != UNKNOWN})
+    words = f"{digest.pages:,} {digest.noun}"
+    if templates:
+        words += f" from {templates:,} templates"
+    if types:
+        words += f", of {len(types)} page types: {counts(types, 4)}"
+    return f"{words}."
+
+
+def _errors_in_words(digest: Digest) -> str:
+    if not digest.errors:
+        return ""
+    (stage, kind), worst = max(digest.errors.items(), key=lambda pair: pair[1].pages)
+    share = percent(digest.failed / digest.pages)
+    return f"{digest.failed:,} of them have an error ({share}); most often {stage}/{kind}, {worst.pages:,} times."
+
+
+def _pace_in_words(pace: Pace, noun: str) -> str:
+    if not pace.seconds or not pace.total.pages:
+        return ""
+    rate = f"{pace.total.pages:,} {noun} in {duration(pace.seconds)}, {pace.pages_per_second:.1f} a second"
+    return f"{rate}; {pace.bound}." if pace.bound else f"{rate}."
+
+
+def _model(digest: Digest, costs: Costs) -> str:
+    if not costs.calls:
+        return ""
+    pages = digest.pages / costs.calls
+    return f"The model was asked {costs.calls:,} times: one call for {pages:.0f} pages, {costs.tokens:,} tokens in all."

@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmcrawler.reporting.html.costs import Costs
-from llmcrawler.reporting.html.digest import UNKNOWN, Digest, Group
-from llmcrawler.reporting.plain_text import plain
+from llmcrawler.reporting.html.digest import UNKNOWN, Digest, TemplatePages
+from llmcrawler.reporting.templates_table import selector_text
+from llmcrawler.reporting.text import plain
 
-_LANGUAGES = ("css", "xpath", "json-ld")
 _SELECTOR_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Selector:
+class SelectorView:
+    """A learned selector. `coverage` and `agreement` are shares; None: not known."""
+
     language: str
     text: str
     coverage: float | None
@@ -25,20 +27,22 @@ class Selector:
 
 @dataclass(frozen=True, slots=True)
 class FieldView:
-    """`filled` is the share of the template's records that have a value, `example` one of them."""
+    """A field of records. `filled` is the share of the template's records that have a value, `example` one of them."""
 
     name: str
     type: str
-    selectors: tuple[Selector, ...]
+    selectors: tuple[SelectorView, ...]
     filled: float | None
     example: str
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateView:
-    """`tokens` is an estimate, see Costs.of_template."""
+    """A template as the report shows it. `tokens` is an estimate, see Costs.of_template; `share` is the template's
+    share of all pages.
+    """
 
-    group: Group
+    group: TemplatePages
     name: str
     fields: tuple[FieldView, ...]
     schema: str
@@ -48,7 +52,7 @@ class TemplateView:
 
 
 def template_views(digest: Digest, learned: Sequence[Mapping[str, Any]], costs: Costs) -> list[TemplateView]:
-    """Most pages first; pages without a template are no template."""
+    """Return a view of each template, most pages first; pages without a template are no template."""
     known = {(str(one.get("site") or ""), str(one.get("template"))): one for one in learned}
     asked = sum(group.asked for group in digest.groups.values())
     calls = sum(_calls(one) for one in known.values())
@@ -71,48 +75,33 @@ def template_views(digest: Digest, learned: Sequence[Mapping[str, Any]], costs: 
     return sorted(views, key=lambda view: (-view.group.pages, view.group.site, view.group.template))
 
 
-def patterns_of(learned: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
-    return {
-        (str(one.get("site") or ""), str(one.get("template"))): plain(one.get("url_pattern") or "") for one in learned
-    }
-
-
 def _calls(entry: Mapping[str, Any]) -> int:
     return int(entry.get("llm_calls") or 0)
 
 
-def _fields(selectors: Sequence[Mapping[str, Any]], group: Group) -> tuple[FieldView, ...]:
-    """The learned fields in their order, then what else the records have."""
+def _fields(selectors: Sequence[Mapping[str, Any]], group: TemplatePages) -> tuple[FieldView, ...]:
+    """Return the learned fields in their order, then what else the records have."""
     by_name: dict[str, list[Mapping[str, Any]]] = {}
     for one in selectors:
         by_name.setdefault(str(one.get("field")), []).append(one)
-    names = [*by_name, *(name for name in group.filled if name not in by_name)]
-    return tuple(_field(name, by_name.get(name, []), group) for name in names)
-
-
-def _field(name: str, selectors: Sequence[Mapping[str, Any]], group: Group) -> FieldView:
-    return FieldView(
-        name=plain(name),
-        type=plain(selectors[0].get("type") or "") if selectors else "",
-        selectors=tuple(map(_selector, selectors)),
-        filled=group.filled[name] / group.records if group.records else None,
-        example=group.values.get(name, ""),
+    by_name |= {name: [] for name in group.filled if name not in by_name}
+    return tuple(
+        FieldView(
+            name=plain(name),
+            type=plain(some[0].get("type") or "") if some else "",
+            selectors=tuple(map(_selector, some)),
+            filled=group.filled[name] / group.records if group.records else None,
+            example=group.values.get(name, ""),
+        )
+        for name, some in by_name.items()
     )
 
 
-def _selector(one: Mapping[str, Any]) -> Selector:
-    language = next((name for name in _LANGUAGES if name in one), "")
-    parts = [str(one.get(language, ""))]
-    if one.get("attribute"):
-        parts.append(f"@{one['attribute']}")
-    if one.get("pattern"):
-        parts.append(f"~ {one['pattern']}")
-    text = plain("  ".join(parts))[:_SELECTOR_CHARS]
-    return Selector(language, text, _share(one.get("coverage")), _share(one.get("agreement")))
-
-
-def _share(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+def _selector(one: Mapping[str, Any]) -> SelectorView:
+    language, text = selector_text(one)
+    shares = (one.get("coverage"), one.get("agreement"))
+    coverage, agreement = (float(share) if isinstance(share, int | float) else None for share in shares)
+    return SelectorView(language, plain(text)[:_SELECTOR_CHARS], coverage, agreement)
 
 
 def _schema(schema: Any) -> str:

@@ -1,0 +1,146 @@
+"""What a report is made of: a JOBDIR, also while its crawl runs, or a feed (JSON Lines, also compressed with gzip)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from llmcrawler.errors import ConfigError
+from llmcrawler.storage import TemplatesFile
+from llmcrawler.storage.keys import JobConnection
+from llmcrawler.storage.ledger import read_lines
+from llmcrawler.storage.runs import Run, read_runs
+from llmcrawler.storage.status import JobStatus, job_status, reading
+from llmcrawler.urls import site_name
+
+FeedItem = Mapping[str, Any]
+
+_ITEMS_AT_ONCE = 200
+_KINDS = ("page", "url")  # items of a crawl, and of a map
+
+_GAPS = (
+    "Requests in flight, 429 and 503 answers, and what bounded the crawl: a feed has only the pages that came of it.",
+    "Tokens and cost of the model: a feed has only the calls for learning a template.",
+    "What waits in the queue, and earlier runs.",
+)
+_CURE = "With -s JOBDIR=FOLDER a crawl keeps these, and scrapy report FOLDER shows them."
+
+
+@dataclass(slots=True)
+class ReportSource:
+    """A job or a feed. `items` are those of pages, as in a feed, to be gone through once; `templates` are items of
+    templates with their `site`, complete when `items` is at its end. `status` and `runs` are a job's. `gaps` says what
+    is missing, and why; `cure` what to do about it.
+    """
+
+    name: str
+    items: Iterable[FeedItem]
+    templates: list[dict[str, Any]]
+    status: JobStatus | None = None
+    runs: Sequence[Run] = ()
+    gaps: list[str] = field(default_factory=list)
+    cure: str = ""
+
+    @property
+    def is_job(self) -> bool:
+        return self.status is not None
+
+
+def open_source(path: Path, now: float) -> AbstractContextManager[ReportSource]:
+    """Open a JOBDIR or a feed. Raises ConfigError, also while its items are read, where it is none of ours."""
+    if path.is_dir():
+        return job_source(path, now)
+    if not path.exists():
+        raise ConfigError(f"{path}: there is no such folder or file")
+    return feed_source(path)
+
+
+@contextmanager
+def job_source(folder: Path, now: float) -> Iterator[ReportSource]:
+    status = job_status(folder, now)
+    with reading(folder) as connection:
+        runs = read_runs(connection)
+        # Nothing is learned of a map's urls.
+        is_map = any(item.get("kind") == "url" for _seq, item in read_lines(connection, 0, 2**62, 1))
+        templates, gaps = ([], []) if is_map else _templates(folder, runs)
+        if not runs:
+            gaps.append("The crawl has not written yet how it went over time; it does so every 5 seconds.")
+        yield ReportSource(str(folder), _job_items(connection), templates, status, runs, gaps)
+
+
+def _job_items(connection: JobConnection) -> Iterator[FeedItem]:
+    last = 0
+    while some := read_lines(connection, last, 2**62, _ITEMS_AT_ONCE):
+        last = some[-1][0]
+        yield from (item for _seq, item in some)
+
+
+def _templates(folder: Path, runs: list[Run]) -> tuple[list[dict[str, Any]], list[str]]:
+    named = runs[-1].figures.get("settings", {}).get("TEMPLATES_FILE") if runs else None
+    path = Path(named).expanduser() if named else folder / "templates.json"
+    try:
+        sites = TemplatesFile(path, "TEMPLATES_FILE" if named else "JOBDIR").load()
+    except ConfigError as error:
+        return [], [f"What was learned of the templates cannot be read: {error}."]
+    if not sites:
+        return [], [f"No file of learned templates ({path.name}): there are no schemas and selectors to show."]
+    return [{**one, "site": site} for site, stored in sites.items() for one in stored.templates], []
+
+
+@contextmanager
+def feed_source(path: Path) -> Iterator[ReportSource]:
+    try:
+        with _open(path) as file:
+            templates: list[dict[str, Any]] = []
+            yield ReportSource(path.name, _feed_items(file, path, templates), templates, gaps=[*_GAPS], cure=_CURE)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: is damaged, or no feed in JSON Lines ({error})") from error
+
+
+def _open(path: Path) -> IO[str]:
+    with path.open("rb") as file:
+        is_packed = file.read(2) == b"\x1f\x8b"
+    if is_packed:
+        return gzip.open(path, "rt", encoding="utf-8-sig")
+    return path.open(encoding="utf-8-sig")
+
+
+def _feed_items(file: IO[str], path: Path, templates: list[dict[str, Any]]) -> Iterator[FeedItem]:
+    newest: dict[tuple[str, str], dict[str, Any]] = {}
+    found = 0
+    for number, text in enumerate(file, start=1):
+        if not text.strip():
+            continue
+        try:
+            item = _feed_item(text, path, number)
+        except ConfigError:
+            if found and not text.endswith("\n"):  # the crawl is writing it, or was ended there
+                break
+            raise
+        if item.get("kind") == "template" and isinstance(item.get("template"), str):
+            site = next((site_name(url) for url in item.get("examples") or ()), "")
+            newest[site, item["template"]] = {**item, "site": site}  # it comes again when it changes
+        elif item.get("kind") in _KINDS and isinstance(item.get("url"), str):
+            found += 1
+            yield item
+    if not found and not newest:
+        raise ConfigError(f"{path}: there is no page in it; a report is made of a JOBDIR, or of a feed in JSON Lines")
+    templates.extend(newest.values())
+
+
+def _feed_item(text: str, path: Path, number: int) -> dict[str, Any]:
+    try:
+        item = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: line {number} is no JSON ({error}); a report needs a feed in JSON Lines") from error
+    if not isinstance(item, dict):
+        raise ConfigError(f"{path}: line {number} is no line of a feed")
+    return item

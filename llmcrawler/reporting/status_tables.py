@@ -1,0 +1,147 @@
+"""The status of a job, and of a session of several workers, as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from llmcrawler.reporting.plan_tables import job_plan_rows
+from llmcrawler.reporting.table import more, table
+from llmcrawler.reporting.text import duration, plain
+from llmcrawler.storage.status import JobStatus, StageCounts
+
+if TYPE_CHECKING:
+    from llmcrawler.fleet.status import CrewStatus
+
+_ROWS = 10
+_STATUSES = ("success", "failed", "skipped")
+_SHOWN_WIDTH = 200  # of what strangers have written
+
+
+def job_status_tables(status: JobStatus, now: float) -> Iterator[RenderableType]:
+    """Yield what the crawl is doing, then how far it is, then what went wrong. `now` is in Unix time."""
+    state = {"running": "a crawl is running", "finished": "finished", "interrupted": "not at its end"}[status.state]
+    reason = "" if status.reason in (None, "finished") else f" ({status.reason})"
+    yield Text(plain(f"{status.jobdir}: {state}{reason}"), style="bold")
+    yield from (Text(plain(line)) for line in _facts(status, now))
+    leased = "in flight" if status.state == "running" else "in flight when the crawl ended"
+    names = {"done": "done", "dead": "dead letters", "leased": leased, "queued": "queued", "seen": "redirects' targets"}
+    yield from _part(("urls", ">"), [(names[state], f"{status.urls[state]:,}") for state in names])
+    yield from _part(("plan", ">planned", ">so far"), job_plan_rows(status))
+    yield from _part(*_stages(status.stages))
+    errors = [
+        (one.stage, one.kind, f"{one.pages:,}", plain(one.message, _SHOWN_WIDTH), plain(one.url, _SHOWN_WIDTH))
+        for one in status.errors
+    ]
+    yield from _part(("errors in", "kind", ">pages", "for example", "at"), errors, len(errors))
+    types = [(name, f"{count:,}") for name, count in status.page_types.items()]
+    yield from _part(("page type", ">pages"), types, len(types))
+    hosts = [(one.host, *_numbers(one.queued, one.leased, one.done, one.dead)) for one in status.hosts]
+    yield from _part(("host", ">queued", ">in flight", ">done", ">dead"), hosts, status.host_count)
+
+
+def session_status_tables(status: CrewStatus, now: float) -> Iterator[RenderableType]:
+    """Yield what the crawl is doing, who works on it, how far it is, then what went wrong. `now` is in Unix time."""
+    yield Text(plain(f"{status.crawl_id} in {status.url}: {status.state}"), style="bold")
+    yield Text(_arguments(status.spider, status.arguments))
+    filtered = {"bloom": "a Bloom filter", "set": "sets of hashes"}[status.told_apart_by]
+    memory = f"{status.memory_bytes / 1e6:,.0f} MB in the whole Redis, urls told apart by {filtered}"
+    yield Text(f"started {duration(max(0.0, now - status.started))} ago; {memory}")
+    workers = [
+        (
+            one.words.worker,
+            one.state,
+            f"{one.words.pages:,}",
+            f"{one.words.pages_a_minute:,.0f}" if one.state == "here" else "",
+            *_numbers(one.leases, one.words.in_flight, one.words.llm_calls),
+            ", ".join(one.leads),
+        )
+        for one in status.workers
+    ]
+    yield Text("")
+    yield table(("worker", "", ">pages", ">a minute", ">leases", ">in flight", ">LLM calls", "leads"), workers)
+    urls = {"done": "done", "dead": "dead letters", "leased": "leased", "queued": "queued"}
+    rows = [(text, f"{status.urls[name]:,}") for name, text in urls.items()]
+    yield from _part(("urls", ">"), [*rows, ("leases expired", f"{status.expired:,}")])
+    hosts = [
+        (
+            one.host,
+            *_numbers(one.queued, one.done, one.dead, one.in_flight),
+            "" if one.window is None else f"{one.window:.3g}",
+            f"{one.rest_seconds:g} s" if one.rest_seconds else "",
+        )
+        for one in status.hosts
+    ]
+    columns = ("host", ">queued", ">done", ">dead", ">in flight", ">of", ">cooldown")
+    yield from _part(columns, hosts, status.host_count)
+    errors = [(name, f"{count:,}") for name, count in status.errors.items()]
+    yield from _part(("error", ">pages"), errors[:_ROWS])
+    yield from _part(("latest dead letters", ""), status.dead_letters[:_ROWS])
+
+
+def _part(headers: Sequence[str], rows: Sequence[Sequence[Any]], count: int = 0) -> Iterator[RenderableType]:
+    """Yield an empty line and a table; nothing without rows. Of `count` rows (0: all that are given) the first stand
+    in it.
+    """
+    if rows:
+        yield Text("")
+        yield table(headers, rows[:_ROWS] if count else rows)
+        yield from more(count, _ROWS)
+
+
+def _facts(status: JobStatus, now: float) -> Iterator[str]:
+    if status.spider is not None:
+        yield _arguments(status.spider, status.arguments)
+    if status.run_started is not None:
+        rate = status.rate
+        pages = f"{rate.pages:,} pages in {duration(rate.seconds)}"
+        yield f"run {status.runs}, started {_moment(status.run_started)}: {pages}"
+        if rate.pages_per_minute is not None:
+            yield f"{rate.pages_per_minute:,} pages a minute, {rate.pages_per_minute_lately:,} in the last minute"
+    if status.last_line is not None:
+        yield f"last line {_moment(status.last_line)}, {duration(max(0.0, now - status.last_line))} ago"
+    yield "on disk " + ", ".join(f"{name} {_bytes(size)}" for name, size in status.files.items() if size)
+
+
+def _stages(stages: Mapping[str, StageCounts]) -> tuple[Sequence[str], list[tuple[str, ...]]]:
+    others = sorted({name for counts in stages.values() for name in counts.statuses} - {*_STATUSES})
+    names = (*_STATUSES, *others)
+    rows = [
+        (stage, *_numbers(*(counts.statuses.get(name, 0) for name in names)), _mean_seconds(counts))
+        for stage, counts in stages.items()
+    ]
+    return ("stage", *(f">{name}" for name in names), ">mean time"), rows
+
+
+def _mean_seconds(counts: StageCounts) -> str:
+    runs = counts.statuses.get("success", 0) + counts.statuses.get("failed", 0)
+    return f"{counts.seconds / runs:.3f} s" if runs else ""
+
+
+def _arguments(spider: str | None, arguments: Mapping[str, Any]) -> str:
+    given = (
+        f"{name}={','.join(map(str, value)) if isinstance(value, list) else value}"
+        for name, value in arguments.items()
+        if value not in (None, [])
+    )
+    return plain(f"spider {spider}  {', '.join(given)}", _SHOWN_WIDTH)
+
+
+def _numbers(*numbers: int) -> tuple[str, ...]:
+    return tuple(f"{number:,}" for number in numbers)
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _bytes(size: float) -> str:
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "bytes" or size >= 10 else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"

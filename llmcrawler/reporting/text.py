@@ -1,0 +1,72 @@
+"""Text for people: figures in words, and what strangers have written made fit for a terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+
+from rich.cells import cell_len, set_cell_size
+
+_ELLIPSIS = "…"
+
+
+def plain(text: object, width: int | None = None) -> str:
+    """Return one line of printable characters, cut to `width` terminal cells.
+
+    Control characters would move the cursor, set colours or the title, or write the clipboard; format characters
+    would turn the direction of the line or hide a part of it.
+    """
+    line = "".join(_printable(character) for character in str(text))
+    if width is None or cell_len(line) <= width:
+        return line
+    return set_cell_size(line, width - 1).rstrip() + _ELLIPSIS if width > 0 else ""
+
+
+def column(text: object, width: int, *, right: bool = False) -> str:
+    """Return the text padded, or cut, to exactly `width` terminal cells."""
+    line = plain(text, width)
+    padding = " " * (width - cell_len(line))
+    return padding + line if right else line + padding
+
+
+def _printable(character: str) -> str:
+    if character.isascii():
+        return character if character.isprintable() else (" " if character in "\t\n\r" else "\N{REPLACEMENT CHARACTER}")
+    category = unicodedata.category(character)
+    if category == "Cf":
+        return ""
+    return "\N{REPLACEMENT CHARACTER}" if category[0] == "C" or category in ("Zl", "Zp") else character
+
+
+def counts(counter: Counter[str], shown: int) -> str:
+    """Return the most frequent names with their counts; equal counts by name, so that a display does not flicker."""
+    ordered = sorted(counter.items(), key=lambda pair: (-pair[1], pair[0]))
+    parts = [f"{name} {count:,}" for name, count in ordered[:shown]]
+    if len(ordered) > shown:
+        parts.append(f"{len(ordered) - shown} more")
+    return ", ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    if seconds < 59.5:  # more would be rounded to 60
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def money(cost_usd: float | None) -> str:
+    return "cost unknown" if cost_usd is None else f"${cost_usd:.4f}"
+
+
+def percent(share: float) -> str:
+    return f"{share:.0%}"
+
+
+def count(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+def dollars(amount: float) -> str:
+    return f"${amount:.4f}" if amount < 1 else f"${amount:,.2f}"

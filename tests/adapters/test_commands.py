@@ -1,0 +1,53 @@
+"""What `scrapy` loads to list this project's commands, and what each says of itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from inspect import isclass
+from pathlib import Path
+
+import pytest
+from scrapy.commands import ScrapyCommand
+from scrapy.utils.misc import walk_modules_iter
+
+LISTED = """
+import json, sys
+import scrapy.cmdline
+from scrapy.utils.misc import walk_modules_iter
+from scrapy.utils.project import get_project_settings
+
+before = {*sys.modules}
+list(walk_modules_iter(get_project_settings()["COMMANDS_MODULE"]))
+print(json.dumps(sorted({*sys.modules} - before)))
+"""
+
+
+def commands() -> list[type[ScrapyCommand]]:
+    """As Scrapy finds them."""
+    return [
+        one
+        for module in walk_modules_iter("llmcrawler.commands")
+        for one in vars(module).values()
+        if isclass(one) and issubclass(one, ScrapyCommand) and one.__module__ == module.__name__
+    ]
+
+
+def test_to_list_the_commands_loads_nothing_that_they_work_with() -> None:
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", LISTED], cwd=root, capture_output=True, text=True, check=True)
+    loaded = json.loads(done.stdout)
+    ours = [name for name in loaded if name.partition(".")[0] == "llmcrawler"]
+    allowed = ("llmcrawler.commands", "llmcrawler.errors", "llmcrawler.settings")
+    assert [name for name in ours if name != "llmcrawler" and not name.startswith(allowed)] == []
+    assert not {"numpy", "openai", "redis", "rich", "aiohttp", "jinja2"} & {name.partition(".")[0] for name in loaded}
+
+
+@pytest.mark.parametrize("command", commands(), ids=lambda one: one.__module__)
+def test_every_command_says_what_it_takes_and_does(command: type[ScrapyCommand]) -> None:
+    texts = [command().syntax(), command().short_desc(), command().long_desc()]
+    assert all(texts)
+    assert "<" in texts[0] or "[url" in texts[0], "it names its arguments"
+    assert not texts[1].endswith("."), "a line of the list of commands"
+    assert len(texts[2]) > len(texts[1])
