@@ -61,7 +61,7 @@ class Crew:
         self.rules = rules
         self.worker = new_worker_name()
         self.link = RedisLink(
-            rules.url, rules.crawl_id, self.worker, pardon_seconds=rules.lease_seconds, on_failure=self._fail
+            rules.url, rules.crawl_id, self.worker, grace_seconds=rules.lease_seconds, on_failure=self._fail
         )
         self._on_failure = on_failure
         self.frontier = RedisFrontier(

@@ -88,7 +88,7 @@ class Job:
             rows = connection.execute(
                 "SELECT url FROM urls WHERE referer IS NOT NULL AND state != ? ORDER BY id", (State.SEEN,)
             )
-            admission.recall(url for (url,) in rows)
+            admission.restore(url for (url,) in rows)
             relearn(connection)
 
         await self._database.run(read)

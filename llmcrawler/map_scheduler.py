@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from scrapy import signals
 
 from llmcrawler.engine.compat import is_closing, settle_scraper, wake_engine
-from llmcrawler.frontier import LISTED_ONLY_RANK, TEST_RANK, Lease, MapAdmission, UrlTask
+from llmcrawler.frontier import LISTED_ONLY_PRIORITY, TEST_PRIORITY, Lease, MapAdmission, UrlTask
 from llmcrawler.items import PageError, Url
 from llmcrawler.scheduler import FrontierScheduler
 from llmcrawler.storage import Outcome
@@ -99,17 +99,17 @@ class MapScheduler(FrontierScheduler):
 
     def _has_better(self) -> bool:
         """Return whether pages that no list has are on their way: they may lead to more of their kind."""
-        return any(lease.task.rank < TEST_RANK for lease in self._leases.values())
+        return any(lease.task.priority < TEST_PRIORITY for lease in self._leases.values())
 
     def _take(self, leases: Iterable[Lease]) -> None:
         wanted = list(leases)
-        super()._take(lease for lease in wanted if lease.task.rank < TEST_RANK)
-        tests = tuple(lease for lease in wanted if TEST_RANK <= lease.task.rank < LISTED_ONLY_RANK)
+        super()._take(lease for lease in wanted if lease.task.priority < TEST_PRIORITY)
+        tests = tuple(lease for lease in wanted if TEST_PRIORITY <= lease.task.priority < LISTED_ONLY_PRIORITY)
         if self._has_better():
             self._early, self._only_tests_wait = tests, bool(tests)
         else:
             super()._take(tests)
-        self._aside = tuple(lease for lease in wanted if lease.task.rank >= LISTED_ONLY_RANK)
+        self._aside = tuple(lease for lease in wanted if lease.task.priority >= LISTED_ONLY_PRIORITY)
         if self._aside:
             self._refill.set()  # they leave room for others
 

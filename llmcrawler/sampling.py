@@ -81,9 +81,9 @@ class Draw:
         self._counts: Counter[str] = Counter()
 
     def __call__(self, task: UrlTask) -> UrlTask:
-        if task.rank <= FIRST:  # the user's own
+        if task.priority <= FIRST:  # the user's own
             return task
         pattern = url_pattern(task.url)
         self._counts[pattern] += 1
         place = zlib.crc32(task.url.encode()) % self._counts[pattern]
-        return replace(task, rank=place.bit_length())
+        return replace(task, priority=place.bit_length())

@@ -222,7 +222,7 @@ class FrontierScheduler(LeaseKeeper):
     async def _set_priorities(self) -> None:
         if self._pursuit is not None:
             with suppress(StorageFailed):
-                await self.frontier.prefer(self._pursuit.goal.changed_ranks())
+                await self.frontier.set_priorities(self._pursuit.scorer.changed_priorities())
 
     def _leasable(self) -> int:
         """Return how many more leases may be had, those of earlier runs' pages included."""

@@ -73,7 +73,7 @@ class RedisLink:
         crawl_id: str,
         worker: str,
         *,
-        pardon_seconds: float = 30.0,
+        grace_seconds: float = 30.0,
         on_failure: Callable[[StorageFailed], None] = lambda _failure: None,
     ) -> None:
         self.url = url
@@ -82,7 +82,7 @@ class RedisLink:
         self.prefix = key_prefix(crawl_id)
         self.identity = ""  # of the crawl, when it is known
         self.client = self.new_client(TIMEOUT_SECONDS)
-        self._grace_seconds = pardon_seconds
+        self._grace_seconds = grace_seconds
         self._on_failure = on_failure
         self._digests: dict[str, str] = {}
         self._return: asyncio.Task[None] | None = None

@@ -81,7 +81,7 @@ class Admission:
                     self.refused[reason.kind] += 1
         return tasks
 
-    def recall(self, urls: Iterable[str]) -> None:
+    def restore(self, urls: Iterable[str]) -> None:
         """Count links that earlier runs of the crawl have admitted, for the priorities and caps of those to come."""
         for url in urls:
             self._reason_to_refuse(url, 0)

@@ -37,8 +37,8 @@ class Pursuit:
     priorities may have changed.
     """
 
-    def __init__(self, goal: Goal, *, max_records: int | None, clock: Callable[[], float]) -> None:
-        self.goal = goal
+    def __init__(self, scorer: Goal, *, max_records: int | None, clock: Callable[[], float]) -> None:
+        self.scorer = scorer
         self.records = 0
         self.news = asyncio.Event()  # set when `reach` or the ranks may have changed; whoever waits for it clears it
         self._max_records = max_records
@@ -55,27 +55,27 @@ class Pursuit:
         return bool(self._held)
 
     def note_lease(self, task: UrlTask) -> None:
-        self._held[task.url] = _PageUnderWay(task.group, self.goal.index_of(task.group), self._clock())
+        self._held[task.url] = _PageUnderWay(task.group, self.scorer.value_of(task.group), self._clock())
 
     def note_links(self, url: str, found: Iterable[UrlTask]) -> None:
         """Note the links that were new on the page."""
         held = self._held.get(url)
         if held is not None:
             held.is_read = True
-            self.goal.note_links(held.group, [task.group for task in found])
+            self.scorer.note_links(held.group, [task.group for task in found])
             self.news.set()
 
     def note_verdict(self, url: str, page_type: str | None) -> None:
         held = self._held.get(url)
         if held is not None and not held.is_judged:
-            held.is_judged, held.is_wanted = True, page_type in self.goal.page_types
-            self.goal.note_verdict(held.group, page_type)
+            held.is_judged, held.is_wanted = True, page_type in self.scorer.page_types
+            self.scorer.note_verdict(held.group, page_type)
             self.news.set()
 
     def note_end(self, url: str, page_type: str | None, *, has_record: bool) -> None:
         self.note_verdict(url, page_type)
         self._held.pop(url, None)
-        self.records += has_record and page_type in self.goal.page_types
+        self.records += has_record and page_type in self.scorer.page_types
         self.news.set()
 
     def note_return(self, url: str) -> None:

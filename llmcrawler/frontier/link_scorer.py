@@ -72,7 +72,7 @@ class Goal:
         """Return the `group_of` that Admission.admit takes, for links by the url that they were given with."""
         return lambda given, url: self.group_of(url, links[given])
 
-    def recall(self, group: str) -> None:
+    def restore(self, group: str) -> None:
         """Restore a group of an earlier run."""
         if group and group not in self._known:
             self._known[group] = self._table.restore(group)
@@ -93,7 +93,7 @@ class Goal:
             tried.judged += 1
             tried.wanted += page_type in self.page_types
 
-    def changed_ranks(self) -> dict[str, int]:
+    def changed_priorities(self) -> dict[str, int]:
         """Return the groups whose priority is another than at the last call: new ones, and at times all."""
         if self._news >= self._due:
             # Soon at first; later the averages move slowly, and the table is long.
@@ -106,12 +106,12 @@ class Goal:
         self._priorities.update(changed)
         return changed
 
-    def rank_of(self, group: str) -> int:
+    def priority_of(self, group: str) -> int:
         return self._priorities.get(group, 0)
 
-    def index_of(self, group: str) -> float:
+    def value_of(self, group: str) -> float:
         """Return the value of fetching a url of the group: 1 for a wanted page, 0 for a dead end."""
-        return 1 - self.rank_of(group) / LEVELS
+        return 1 - self.priority_of(group) / LEVELS
 
     def _all_priorities(self, only: Collection[str] | None = None) -> dict[str, int]:
         everyone = self._offspring(self._tallies[_ALL], {})

@@ -23,9 +23,9 @@ from llmcrawler.urls import (
 
 # Priorities. Pages that no list has come breadth first, and within a depth new shapes of urls first. Pages that a list
 # has only test the lists, and come after all others; urls that are not read at all come last.
-_RANKS_OF_DEPTH = 64
-TEST_RANK = 1_000_000
-LISTED_ONLY_RANK = 2_000_000
+_PRIORITIES_OF_DEPTH = 64
+TEST_PRIORITY = 1_000_000
+LISTED_ONLY_PRIORITY = 2_000_000
 _AT_ONCE = 500
 
 Add = Callable[[Sequence[UrlTask]], Awaitable[int]]  # a frontier's `add`
@@ -93,9 +93,9 @@ class MapAdmission(Admission):
                 self._unlisted.discard(key)
                 task = self._task(url, 1, address)
                 is_page = reason is None and self._rules.max_depth != 1
-                rank = TEST_RANK + task.rank if is_page else LISTED_ONLY_RANK
+                priority = TEST_PRIORITY + task.priority if is_page else LISTED_ONLY_PRIORITY
                 found = Found(source, entry.lastmod or None, entry.title or None)
-                tasks.append(replace(task, rank=rank, found=found))
+                tasks.append(replace(task, priority=priority, found=found))
         return tasks
 
     def _reason_to_refuse_listed(self, url: str, address: str) -> UrlRefusal | None:
@@ -104,14 +104,17 @@ class MapAdmission(Admission):
     def of_page(self, links: Iterable[str], depth: int, referer: str) -> list[UrlTask]:
         """Return tasks for a page's links, also for those that do not match but may lead to ones that do."""
         found = Found("link")
-        return [replace(task, rank=self._rank_of_link(task), found=found) for task in self.admit(links, depth, referer)]
+        return [
+            replace(task, priority=self._priority_of_link(task), found=found)
+            for task in self.admit(links, depth, referer)
+        ]
 
-    def _rank_of_link(self, task: UrlTask) -> int:
+    def _priority_of_link(self, task: UrlTask) -> int:
         if self._rules.max_depth is not None and task.depth >= self._rules.max_depth:
-            return LISTED_ONLY_RANK
+            return LISTED_ONLY_PRIORITY
         if hash(dedup_key(task.url)) in self._listed:
-            return TEST_RANK + task.rank
-        return 1 + task.depth * _RANKS_OF_DEPTH + task.rank
+            return TEST_PRIORITY + task.priority
+        return 1 + task.depth * _PRIORITIES_OF_DEPTH + task.priority
 
     def of_start(self, urls: Iterable[str]) -> list[UrlTask]:
         return [replace(task, found=Found("start")) for task in self.given(urls)]
@@ -122,7 +125,7 @@ class MapAdmission(Admission):
         self._unlisted |= keys
         if keys:
             self._barren = 0
-        elif page.rank >= TEST_RANK:
+        elif page.priority >= TEST_PRIORITY:
             self._barren += 1
 
     async def add(self, tasks: Sequence[UrlTask], add: Add) -> int:
@@ -143,7 +146,7 @@ class MapAdmission(Admission):
                 await add(ways)
         return count
 
-    def recall(self, urls: Iterable[str]) -> None:
+    def restore(self, urls: Iterable[str]) -> None:
         def counted(urls: Iterable[str]) -> Iterable[str]:
             for url in urls:
                 self.scope.widen(url)  # it was in scope then: a start url had led there
@@ -151,4 +154,4 @@ class MapAdmission(Admission):
                 self._unlisted.add(hash(dedup_key(url)))
                 yield url
 
-        super().recall(counted(urls))
+        super().restore(counted(urls))

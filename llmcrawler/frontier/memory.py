@@ -45,7 +45,7 @@ class MemoryFrontier:
             key = url_key(task.url)
             if key not in self._seen:
                 self._seen.add(key)
-                self._push((task.rank, next(self._arrival), task))
+                self._push((task.priority, next(self._arrival), task))
                 new += 1
                 if task.found is not None:
                     self._found[key] = task.found
@@ -53,7 +53,7 @@ class MemoryFrontier:
                 self._found[key] = known.merged(task.found)
         return new
 
-    async def prefer(self, priorities: Mapping[str, int]) -> None:
+    async def set_priorities(self, priorities: Mapping[str, int]) -> None:
         self._priorities.update(priorities)
 
     async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None = None) -> list[Lease]:
@@ -78,7 +78,7 @@ class MemoryFrontier:
         if url in self._leased:
             self._attempts[url] = self._attempts.get(url, 0) + 1
 
-    def survive(self, url: str) -> None:
+    def mark_survived(self, url: str) -> None:
         if url in self._leased:
             self._attempts.pop(url, None)
 
@@ -103,7 +103,7 @@ class MemoryFrontier:
             self._push(leased[0])
         return leased is not None
 
-    async def claim(self, url: str, by: str) -> bool:
+    async def reserve_target(self, url: str, by: str) -> bool:
         key = url_key(url)
         if key not in self._seen:
             self._seen.add(key)

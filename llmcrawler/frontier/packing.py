@@ -21,7 +21,7 @@ def pack(task: UrlTask) -> str:
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
-def unpack(text: str, host: str, group: str, rank: int) -> UrlTask:
+def unpack(text: str, host: str, group: str, priority: int) -> UrlTask:
     given: list[Any] = json.loads(text)
     url, depth, referer, payload, found = [*given, *_DEFAULTS[len(given) :]]
     return UrlTask(
@@ -29,7 +29,7 @@ def unpack(text: str, host: str, group: str, rank: int) -> UrlTask:
         host,
         depth,
         None if referer is None else _long(referer, host),
-        rank,
+        priority,
         group,
         payload,
         None if found is None else Found(*found),

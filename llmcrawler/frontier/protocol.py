@@ -16,7 +16,7 @@ FIRST: Final = -1  # groups of this priority, and urls of it in any group, go ou
 
 @dataclass(frozen=True, slots=True)
 class UrlTask:
-    """A url to fetch. `url` is normalised and identifies the task. Within its `group` lower `rank`s go out first.
+    """A url to fetch. `url` is normalised and identifies the task. Within its `group` lower priorities go out first.
 
     `payload` is the rest of the request as JSON (urls/tasks.py); most tasks have none. One url may be asked for with
     several payloads: then `url` ends in a fragment that stands for the payload, and `address` is the url without it.
@@ -27,7 +27,7 @@ class UrlTask:
     host: str
     depth: int = 0
     referer: str | None = None
-    rank: int = 0
+    priority: int = 0
     group: str = ""
     payload: str | None = None
     found: Found | None = None
@@ -103,7 +103,7 @@ class Frontier(Protocol):
         """
         ...
 
-    async def prefer(self, ranks: Mapping[str, int]) -> None:
+    async def set_priorities(self, priorities: Mapping[str, int]) -> None:
         """Set the priorities of groups, for the urls that are queued and those to come. A group that was never named
         has the priority 0, like the group "".
         """
@@ -117,9 +117,9 @@ class Frontier(Protocol):
         ...
 
     async def start(self, url: str) -> None:
-        """Count an attempt at a leased url, as what comes now may take the process down. `survive` undoes it."""
+        """Count an attempt at a leased url, as what comes now may take the process down. `mark_survived` undoes it."""
 
-    def survive(self, url: str) -> None:
+    def mark_survived(self, url: str) -> None:
         """Mark a leased url as survived: it did not take the process down. Returns before this is written."""
 
     async def renew(self, urls: Iterable[str]) -> None:
@@ -135,7 +135,7 @@ class Frontier(Protocol):
         """Put a url back into the queue, at its old place. Returns False when it was not leased."""
         ...
 
-    async def claim(self, url: str, by: str) -> bool:
+    async def reserve_target(self, url: str, by: str) -> bool:
         """Reserve a redirect's target: mark it as seen without queueing it, as `by` is redirected to it. Returns False
         when it has a line of its own, or is the target of another url.
         """

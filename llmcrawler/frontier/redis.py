@@ -117,7 +117,7 @@ class RedisFrontier:
         if lost:
             logger.warning("Redis has lost what was last written to it: the urls that were queued are queued again")
 
-    async def prefer(self, priorities: Mapping[str, int]) -> None:
+    async def set_priorities(self, priorities: Mapping[str, int]) -> None:
         if priorities:
             await self.link.run(scripts.SET_PRIORITIES, *(part for pair in priorities.items() for part in pair))
 
@@ -146,7 +146,7 @@ class RedisFrontier:
         if url in self._held:
             await self.link.run(scripts.START, self.link.worker, self._held[url], 1)
 
-    def survive(self, url: str) -> None:
+    def mark_survived(self, url: str) -> None:
         if url in self._held:
             self.link.post(self.link.run(scripts.START, self.link.worker, self._held[url], 0), self._posted)
 
@@ -180,7 +180,7 @@ class RedisFrontier:
         self._note(counts)
         return bool(was_held)
 
-    async def claim(self, url: str, by: str) -> bool:
+    async def reserve_target(self, url: str, by: str) -> bool:
         return bool(await self.link.run(scripts.RESERVE, *_bucket_and_key(url), url_key(by)))
 
     def counts(self) -> Counts:
@@ -233,7 +233,7 @@ _FILTERS: Final = {"bloom": f"a Bloom filter ({_BLOOM_ERROR:.2%} taken for known
 
 
 def _parts(task: UrlTask) -> tuple[str | int, ...]:
-    return (*_bucket_and_key(task.url), f"{task.host}\n{task.group}", task.rank, pack(task))
+    return (*_bucket_and_key(task.url), f"{task.host}\n{task.group}", task.priority, pack(task))
 
 
 def _bucket_and_key(url: str) -> tuple[int, int]:

@@ -18,18 +18,18 @@ def relearn(connection: JobConnection, pursuit: Pursuit, is_record: Callable[[Ma
     """Teach the link scorer from the pages of earlier runs. `is_record` tells whether the line of a wanted page counts
     as a record. Pages that run again are left out: they will be counted then.
     """
-    goal = pursuit.goal
+    scorer = pursuit.scorer
     for (name,) in connection.execute("SELECT name FROM groups ORDER BY id"):
-        goal.recall(name)
+        scorer.restore(name)
     verdicts = connection.execute(
         "SELECT g.name, p.page_type FROM pages p JOIN urls u ON u.id = p.url"  # noqa: S608 - a constant is put in
         f' JOIN groups g ON g.id = u."group" WHERE {_FETCHED} ORDER BY p.seq'
     )
     for group, page_type in verdicts:
-        goal.note_verdict(group, page_type)
+        scorer.note_verdict(group, page_type)
     for group, found in _links(connection):
-        goal.note_links(group, found)
-    pursuit.records = sum(map(is_record, _wanted_lines(connection, goal.page_types)))
+        scorer.note_links(group, found)
+    pursuit.records = sum(map(is_record, _wanted_lines(connection, scorer.page_types)))
 
 
 def _links(connection: JobConnection) -> Iterator[tuple[str, list[str]]]:

@@ -68,7 +68,7 @@ class SqliteFrontier:
         given = list(tasks)
         return await self._database.run(lambda connection: self._add(connection, given)) if given else 0
 
-    async def prefer(self, priorities: Mapping[str, int]) -> None:
+    async def set_priorities(self, priorities: Mapping[str, int]) -> None:
         given = dict(priorities)
         if given:
             await self._database.run(lambda connection: self._set_priorities(connection, given))
@@ -81,7 +81,7 @@ class SqliteFrontier:
         query = "UPDATE urls SET attempts = attempts + 1 WHERE id = ?"
         await self._database.run(lambda connection: connection.execute(query, (id_of(connection, url),)))
 
-    def survive(self, url: str) -> None:
+    def mark_survived(self, url: str) -> None:
         query = "UPDATE urls SET attempts = 0 WHERE id = ?"
         self._database.post(lambda connection: connection.execute(query, (id_of(connection, url),)))
 
@@ -95,7 +95,7 @@ class SqliteFrontier:
     async def release(self, url: str) -> bool:
         return await self._database.run(lambda connection: self._release(connection, url))
 
-    async def claim(self, url: str, by: str) -> bool:
+    async def reserve_target(self, url: str, by: str) -> bool:
         return await self._database.run(lambda connection: self._reserve(connection, url, by))
 
     def counts(self) -> Counts:
@@ -136,8 +136,8 @@ class SqliteFrontier:
             new[key] = number
             host, referer = self._hosts.number(connection, task.host), self._referer_id(connection, task.referer)
             group = self._groups.number(connection, task.group)
-            rows.append((number, task.url, host, task.depth, referer, task.rank, group))
-            self._note_head((host, group), (task.rank, _FIRST_ID))
+            rows.append((number, task.url, host, task.depth, referer, task.priority, group))
+            self._note_head((host, group), (task.priority, _FIRST_ID))
             if task.payload is not None:
                 payloads.append((number, task.details().get("key"), task.payload))
         connection.executemany(_INSERT, rows)

@@ -64,7 +64,10 @@ class _InsideTheCrawl(RedirectHooks):
             raise RequestRefused(RefusalKind.REDIRECT_OFFSITE, message, target)
         if self._crawl.options.is_list:  # every entry of a list is wanted for itself
             return result
-        if not await self._crawl.frontier.claim(target, lease.url) and target not in result.meta["redirect_urls"]:
+        if (
+            not await self._crawl.frontier.reserve_target(target, lease.url)
+            and target not in result.meta["redirect_urls"]
+        ):
             message = f"redirects to {target}, which has a line of its own"
             raise RequestRefused(RefusalKind.REDIRECT_SEEN, message, target)
         return result

@@ -107,7 +107,7 @@ class BrowserPages:
             found = await self._reader.apply(read_page_and_signs, html, url, url=url)
         except ContentError as error:
             found = error, Signs()
-        self._frontier.survive(lease.url)
+        self._frontier.mark_survived(lease.url)
         return found
 
     async def _signs(self, html: str, url: str, *, is_rendered: bool = False) -> Signs:

@@ -109,7 +109,7 @@ class ExploreSpider(FrontierSpider):
             if turn:
                 await asyncio.sleep(0)
             some = {link.url: link for link in part}
-            group_of = ungrouped if pursuit is None else pursuit.goal.grouping(some)
+            group_of = ungrouped if pursuit is None else pursuit.scorer.grouping(some)
             tasks = self.crawl.admission.admit(some, depth, referer, group_of)
             if pursuit is not None:
                 found += tasks

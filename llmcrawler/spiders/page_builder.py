@@ -205,7 +205,7 @@ class PageBuilder:
             self._take(page, html, await self.reader.read(html, response.url))
         except ContentError as error:
             self._take(page, html, error)
-        self.frontier.survive(page.id)
+        self.frontier.mark_survived(page.id)
 
 
 def add_facts(page: Page, response: Response) -> None:

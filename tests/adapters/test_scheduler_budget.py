@@ -32,7 +32,7 @@ class Scheduler(FrontierScheduler):
             crew=None,
             job=job,
             options=SimpleNamespace(max_pages=MAX_PAGES),
-            admission=SimpleNamespace(recall=list, scope=SimpleNamespace(widen=print)),
+            admission=SimpleNamespace(restore=list, scope=SimpleNamespace(widen=print)),
             relearn=lambda _connection: None,
             lease_seconds=3600.0,
             learned=SimpleNamespace(note_progress=lambda: None),
@@ -63,7 +63,7 @@ class Scheduler(FrontierScheduler):
 
 
 class Site:
-    """Pages lead to more, some of which rank better than what is known; some cannot be had."""
+    """Pages lead to more, some of which priority better than what is known; some cannot be had."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -73,7 +73,7 @@ class Site:
         self.number += count
         numbers = range(self.number - count, self.number)
         return [
-            UrlTask(f"http://{host}/{number}", host, rank=self.random.choice((0, 1, 5)))
+            UrlTask(f"http://{host}/{number}", host, priority=self.random.choice((0, 1, 5)))
             for number in numbers
             for host in [self.random.choice(HOSTS)]
         ]

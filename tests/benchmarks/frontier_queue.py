@@ -146,7 +146,7 @@ class Timed:
                 f"host-{number % self.hosts}.example",
                 depth=2,
                 referer=f"http://host-{number // 1000 % self.hosts}.example/thing/no-{number // 1000}",
-                rank=(number % 1_000_003).bit_length(),
+                priority=(number % 1_000_003).bit_length(),
             )
             for number in range(start, start + count)
         ]

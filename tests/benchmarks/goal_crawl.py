@@ -69,7 +69,7 @@ class Crawl:
     async def _lease(self, limit: int) -> list[Lease]:
         if self.pursuit is None:
             return await self.frontier.lease(limit, {}, 10**6)
-        await self.frontier.prefer(self.pursuit.goal.changed_ranks())
+        await self.frontier.set_priorities(self.pursuit.scorer.changed_priorities())
         leases = await self.frontier.lease(limit, {}, 10**6, self.pursuit.reach())
         for lease in leases:
             self.pursuit.note_lease(lease.task)
@@ -81,14 +81,14 @@ class Crawl:
         links = {link.url: link for link in page.links}
         pursuit = self.pursuit
         if pursuit is not None:
-            goal = pursuit.goal
+            goal = pursuit.scorer
             tasks = self.admission.admit(links, lease.task.depth + 1, lease.url, goal.grouping(links))
             pursuit.note_links(lease.url, tasks)
-            await self.frontier.prefer(goal.changed_ranks())
+            await self.frontier.set_priorities(goal.changed_priorities())
         else:
             tasks = self.admission.admit(links, lease.task.depth + 1, lease.url)
         if self.order == "breadth-first":
-            tasks = [replace(task, rank=0) for task in tasks]
+            tasks = [replace(task, priority=0) for task in tasks]
         await self.frontier.add(tasks)
         self._unjudged.append((len(self.fetched), lease.url))
 

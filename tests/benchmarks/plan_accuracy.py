@@ -77,7 +77,7 @@ def crawl(site: Site, most: int, *, with_sitemap: bool, is_sample: bool) -> Samp
         seen.update(dict.fromkeys(task.url for task in new))
         sampler.add_urls(new)
         for task in map(draw, new) if is_sample else new:
-            heapq.heappush(queue, (task.rank, next(arrival), task))
+            heapq.heappush(queue, (task.priority, next(arrival), task))
 
     add(admission.given([ORIGIN + "/"]))
     if with_sitemap:

@@ -67,8 +67,8 @@ QUEUED = "https://c.example/queued"
 TARGET = "https://a.example/target"
 
 
-def task(url: str, rank: int = 0) -> UrlTask:
-    return UrlTask(url, urlsplit(url).netloc, depth=1, rank=rank)
+def task(url: str, priority: int = 0) -> UrlTask:
+    return UrlTask(url, urlsplit(url).netloc, depth=1, priority=priority)
 
 
 async def with_frontier(folder: Path, work: Callable[[SqliteFrontier, Ledger], Any]) -> Any:
@@ -92,8 +92,8 @@ async def make_job(folder: Path, pages: tuple[Made, ...] = PAGES, **values: Any)
                 await ledger.keep_body(page.url, StoredBody(page.url, 200, (), b"<p>text</p>", "2026-01-01", 0.1))
             await frontier.start(page.url)
             await frontier.ack(page.url, page.outcome())
-        await frontier.claim(TARGET, pages[0].url)
-        await frontier.add([task(QUEUED, rank=5)])
+        await frontier.reserve_target(TARGET, pages[0].url)
+        await frontier.add([task(QUEUED, priority=5)])
 
     await with_frontier(folder, crawl)
     connection = open_job_file(folder / JOB_FILE)

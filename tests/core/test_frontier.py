@@ -77,12 +77,12 @@ async def frontier(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock)
         await close()
 
 
-def task(path: str, host: str = "a.example", rank: int = 0) -> UrlTask:
-    return UrlTask(f"https://{host}{path}", host, rank=rank)
+def task(path: str, host: str = "a.example", priority: int = 0) -> UrlTask:
+    return UrlTask(f"https://{host}{path}", host, priority=priority)
 
 
-def grouped(path: str, group: str, rank: int = 0) -> UrlTask:
-    return UrlTask(f"https://a.example{path}", "a.example", rank=rank, group=group)
+def grouped(path: str, group: str, priority: int = 0) -> UrlTask:
+    return UrlTask(f"https://a.example{path}", "a.example", priority=priority, group=group)
 
 
 async def leased_paths(frontier: Frontier, limit: int = MANY, per_host: int = MANY) -> list[str]:
@@ -97,8 +97,8 @@ async def test_a_url_is_queued_once_for_the_whole_crawl(frontier):
     assert frontier.counts() == Counts(queued=0, leased=1, done=1)
 
 
-async def test_lower_ranks_come_first_and_equal_ranks_in_order_of_arrival(frontier):
-    await frontier.add([task("/late", rank=3), task("/b", rank=1), task("/a", rank=1), task("/first")])
+async def test_lower_priorities_come_first_and_equal_ones_in_order_of_arrival(frontier):
+    await frontier.add([task("/late", priority=3), task("/b", priority=1), task("/a", priority=1), task("/first")])
     assert await leased_paths(frontier) == ["/first", "/b", "/a", "/late"]
 
 
@@ -109,19 +109,19 @@ async def test_no_more_than_the_limit_is_leased(frontier):
 
 
 async def test_a_host_that_is_busy_leaves_room_for_the_others(frontier):
-    await frontier.add([*(task(f"/{n}") for n in range(10)), task("/other", host="b.example", rank=9)])
+    await frontier.add([*(task(f"/{n}") for n in range(10)), task("/other", host="b.example", priority=9)])
     leases = await frontier.lease(MANY, {"a.example": 3}, per_host=5)
     assert [lease.task.host for lease in leases] == ["a.example", "a.example", "b.example"]
 
 
-@pytest.mark.parametrize(("deeds", "attempts"), [(["start"], 2), ([], 1), (["start", "survive"], 1)])
+@pytest.mark.parametrize(("deeds", "attempts"), [(["start"], 2), ([], 1), (["start", "mark_survived"], 1)])
 async def test_a_released_url_comes_back_at_its_old_place_and_counts_its_starts(frontier, deeds, attempts):
     await frontier.add([task("/1"), task("/2")])
     (first,) = await frontier.lease(1, {}, MANY)
     if "start" in deeds:
         await frontier.start(first.url)
-    if "survive" in deeds:
-        frontier.survive(first.url)
+    if "mark_survived" in deeds:
+        frontier.mark_survived(first.url)
     assert await frontier.release(first.url)
     (again,) = await frontier.lease(1, {}, MANY)
     assert (again.task, again.attempts) == (first.task, attempts)
@@ -171,13 +171,13 @@ async def test_parameters_in_another_order_are_the_same_url(frontier):
     assert await frontier.add([task("/?a=1&b=2"), task("/?b=2&a=1")]) == 1
 
 
-async def test_hosts_take_turns_by_rank_and_their_urls_keep_their_order(frontier):
+async def test_hosts_take_turns_by_priority_and_their_urls_keep_their_order(frontier):
     hosts = [f"{n}.example" for n in range(7)]
-    await frontier.add(task(f"/{n}", host=host, rank=n) for n in range(5) for host in hosts)
+    await frontier.add(task(f"/{n}", host=host, priority=n) for n in range(5) for host in hosts)
     leases = await frontier.lease(20, {}, per_host=4)
-    assert [lease.task.rank for lease in leases] == [0] * 7 + [1] * 7 + [2] * 6
+    assert [lease.task.priority for lease in leases] == [0] * 7 + [1] * 7 + [2] * 6
     rest = await frontier.lease(MANY, {}, per_host=4)
-    assert [lease.task.rank for lease in rest] == [2] + [3] * 7 + [4] * 7
+    assert [lease.task.priority for lease in rest] == [2] + [3] * 7 + [4] * 7
 
 
 async def test_only_leased_urls_can_be_acknowledged_or_released(frontier):
@@ -190,16 +190,16 @@ async def test_only_leased_urls_can_be_acknowledged_or_released(frontier):
     assert not await frontier.release(lease.url)
 
 
-async def test_a_claimed_url_is_never_queued(frontier):
-    assert await frontier.claim("https://a.example/target", "https://a.example/from")
-    assert await frontier.claim("https://a.example/target", "https://a.example/from")  # fetched again
-    assert not await frontier.claim("https://a.example/target", "https://a.example/other")
+async def test_a_reserved_url_is_never_queued(frontier):
+    assert await frontier.reserve_target("https://a.example/target", "https://a.example/from")
+    assert await frontier.reserve_target("https://a.example/target", "https://a.example/from")  # fetched again
+    assert not await frontier.reserve_target("https://a.example/target", "https://a.example/other")
     assert await frontier.add([task("/target")]) == 0
 
 
-async def test_a_queued_url_cannot_be_claimed(frontier):
+async def test_a_queued_url_cannot_be_reserved(frontier):
     await frontier.add([task("/1")])
-    assert not await frontier.claim("https://a.example/1", "https://a.example/from")
+    assert not await frontier.reserve_target("https://a.example/1", "https://a.example/from")
 
 
 async def reopened(tmp_path: Path, clock: Clock) -> SqliteFrontier:
@@ -210,7 +210,9 @@ async def reopened(tmp_path: Path, clock: Clock) -> SqliteFrontier:
 
 async def test_what_was_leased_when_the_process_ended_is_free_at_once_and_all_else_is_as_it_was(tmp_path, clock):
     first = await reopened(tmp_path, clock)
-    await first.add([task("/done"), task("/held"), task("/queued", rank=2), task("/other", host="b.example", rank=3)])
+    await first.add(
+        [task("/done"), task("/held"), task("/queued", priority=2), task("/other", host="b.example", priority=3)]
+    )
     leases = await first.lease(2, {}, MANY)
     assert await first.ack(
         leases[0].url, Outcome({"url": leases[0].url}, {"fetch": StageRun("success", None, 1, 1.0, 0.5)})
@@ -238,25 +240,27 @@ async def test_a_url_that_ended_the_process_too_often_is_dead_with_its_reason(tm
     await last.close()
 
 
-async def test_groups_go_out_by_their_ranks_and_their_queued_urls_follow_when_these_change(frontier):
-    await frontier.prefer({"good": 1, "bad": 5})
-    await frontier.add([grouped("/b1", "bad"), grouped("/b2", "bad"), grouped("/g1", "good", rank=9), task("/start")])
+async def test_groups_go_out_by_their_priorities_and_their_queued_urls_follow_when_these_change(frontier):
+    await frontier.set_priorities({"good": 1, "bad": 5})
+    await frontier.add(
+        [grouped("/b1", "bad"), grouped("/b2", "bad"), grouped("/g1", "good", priority=9), task("/start")]
+    )
     assert await leased_paths(frontier, limit=2) == ["/start", "/g1"]
-    await frontier.prefer({"bad": 2, "good": 7})
+    await frontier.set_priorities({"bad": 2, "good": 7})
     await frontier.add([grouped("/g2", "good"), grouped("/b3", "bad")])
     assert await leased_paths(frontier) == ["/b1", "/b2", "/b3", "/g2"]
 
 
 async def test_no_url_of_a_worse_group_than_asked_for_goes_out(frontier):
-    await frontier.prefer({"good": 1, "bad": 5})
+    await frontier.set_priorities({"good": 1, "bad": 5})
     await frontier.add([grouped("/b", "bad"), grouped("/g", "good")])
     assert [lease.task.group for lease in await frontier.lease(MANY, {}, MANY, worst=4)] == ["good"]
     assert [lease.task.group for lease in await frontier.lease(MANY, {}, MANY, worst=5)] == ["bad"]
 
 
 async def test_a_url_that_comes_before_all_others_does_so_in_any_group(frontier):
-    await frontier.prefer({"good": 1, "bad": 5})
-    await frontier.add([grouped("/g", "good"), grouped("/again", "bad", rank=FIRST)])
+    await frontier.set_priorities({"good": 1, "bad": 5})
+    await frontier.add([grouped("/g", "good"), grouped("/again", "bad", priority=FIRST)])
     assert [lease.url for lease in await frontier.lease(MANY, {}, MANY, worst=4)] == [
         "https://a.example/again",
         "https://a.example/g",
@@ -264,16 +268,16 @@ async def test_a_url_that_comes_before_all_others_does_so_in_any_group(frontier)
 
 
 async def test_groups_of_a_host_share_its_room_and_a_released_url_comes_back_into_its_group(frontier):
-    await frontier.prefer({f"g{n}": n for n in range(5)})
+    await frontier.set_priorities({f"g{n}": n for n in range(5)})
     await frontier.add(grouped(f"/{n}-{m}", f"g{n}") for n in range(5) for m in range(3))
     assert await leased_paths(frontier, per_host=4) == ["/0-0", "/0-1", "/0-2", "/1-0"]
     assert await frontier.release("https://a.example/0-1")
     assert await leased_paths(frontier, per_host=4) == ["/0-1", "/1-1", "/1-2", "/2-0"]
 
 
-async def test_groups_and_their_ranks_outlive_the_process(tmp_path, clock):
+async def test_groups_and_their_priorities_outlive_the_process(tmp_path, clock):
     first = await reopened(tmp_path, clock)
-    await first.prefer({"good": 1, "bad": 5})
+    await first.set_priorities({"good": 1, "bad": 5})
     await first.add([grouped("/b", "bad"), grouped("/g", "good")])
     await first.close()
     second = await reopened(tmp_path, clock)
@@ -398,8 +402,8 @@ async def test_urls_are_known_wherever_their_keys_are(tmp_path, clock, monkeypat
     assert await leased_paths(second) == [f"/{n}" for n in range(41)]
     assert await second.ack("https://a.example/3")
     assert await second.ack("https://a.example/40")
-    assert not await second.claim("https://a.example/3", "https://a.example/from")
-    assert await second.claim("https://a.example/new", "https://a.example/from")
+    assert not await second.reserve_target("https://a.example/3", "https://a.example/from")
+    assert await second.reserve_target("https://a.example/new", "https://a.example/from")
     await first.close()
     await second.close()
 

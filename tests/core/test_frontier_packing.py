@@ -17,4 +17,4 @@ from llmcrawler.frontier.packing import pack, unpack
     ],
 )
 def test_a_packed_task_is_the_same_again(task):
-    assert unpack(pack(task), task.host, task.group, task.rank) == task
+    assert unpack(pack(task), task.host, task.group, task.priority) == task

@@ -66,8 +66,8 @@ def test_while_nothing_wanted_is_known_what_led_to_new_kinds_of_links_comes_befo
             goal.note_links(pages[0], [])
             goal.note_verdict(pages[0], "article")
     fresh = goal.group_of(f"{HOST}/pots/a-page-1", Link("", "", "h2 < article"))
-    goal.changed_ranks()
-    assert goal.rank_of(fresh) <= goal.rank_of(menu) < goal.rank_of(pages[0])
+    goal.changed_priorities()
+    assert goal.priority_of(fresh) <= goal.priority_of(menu) < goal.priority_of(pages[0])
 
 
 def test_the_number_of_kinds_is_bounded():
@@ -107,8 +107,8 @@ def test_kinds_that_were_wanted_or_lead_there_come_first_and_dead_ends_last():
         goal.note_verdict(listing, "listing")
         goal.note_links(listing, [product] * 20)
     unseen = group(goal, "/somewhere/else.html")
-    ranks = goal.changed_ranks()
-    assert ranks[product] <= ranks[listing] < ranks[unseen] < ranks[review]
+    priorities = goal.changed_priorities()
+    assert priorities[product] <= priorities[listing] < priorities[unseen] < priorities[review]
 
 
 def test_a_list_without_anything_new_loses_its_rank():
@@ -117,14 +117,14 @@ def test_a_list_without_anything_new_loses_its_rank():
     goal.note_verdict(product, "product")
     goal.note_verdict(listing, "listing")
     goal.note_links(listing, [product] * 20)
-    fresh = goal.changed_ranks()[listing]
+    fresh = goal.changed_priorities()[listing]
     for _ in range(40):
         goal.note_verdict(product, "product")
         goal.note_links(product, [])
         goal.note_verdict(listing, "listing")
         goal.note_links(listing, [])
-    goal.changed_ranks()
-    assert goal.rank_of(listing) > fresh + LEVELS // 5
+    goal.changed_priorities()
+    assert goal.priority_of(listing) > fresh + LEVELS // 5
 
 
 def test_where_urls_say_nothing_the_place_does():
@@ -133,8 +133,8 @@ def test_where_urls_say_nothing_the_place_does():
     for n in range(6):
         goal.note_verdict(group(goal, f"/?id={n}", card), "product")
         goal.note_verdict(group(goal, f"/?id={n}0", footer), "about")
-    ranks = goal.changed_ranks()
-    assert ranks[group(goal, "/?id=77", card)] < ranks[group(goal, "/?id=78", footer)]
+    priorities = goal.changed_priorities()
+    assert priorities[group(goal, "/?id=77", card)] < priorities[group(goal, "/?id=78", footer)]
 
 
 def test_a_kind_never_seen_borrows_from_its_place_and_its_region():
@@ -142,19 +142,19 @@ def test_a_kind_never_seen_borrows_from_its_place_and_its_region():
     for n in range(6):
         goal.note_verdict(group(goal, f"/shop/lamp-{n}", "h3 < main"), "product")
         goal.note_verdict(group(goal, f"/blog/post-{n}.html", "p < main"), "article")
-    goal.changed_ranks()
+    goal.changed_priorities()
     alike, unlike = group(goal, "/deals/lamp-9", "h3 < main"), group(goal, "/essays/one.html", "p < main")
-    ranks = goal.changed_ranks()
-    assert ranks[alike] < ranks[unlike]
+    priorities = goal.changed_priorities()
+    assert priorities[alike] < priorities[unlike]
 
 
 def test_only_ranks_that_changed_are_told():
     goal = Goal(["product"])
     first = group(goal, "/a/1")
-    assert set(goal.changed_ranks()) == {first}
+    assert set(goal.changed_priorities()) == {first}
     second = group(goal, "/b/c")
-    assert set(goal.changed_ranks()) == {second}
-    assert goal.changed_ranks() == {}
+    assert set(goal.changed_priorities()) == {second}
+    assert goal.changed_priorities() == {}
 
 
 class Ahead:
@@ -171,7 +171,7 @@ class Ahead:
             self.goal.note_links(self.product, [])
             self.goal.note_links(self.dull, [])
         self.unseen = group(self.goal, "/new/thing.html")
-        self.goal.changed_ranks()
+        self.goal.changed_priorities()
 
     def lease(self, name: str, group: str, *, read: bool) -> None:
         self.pursuit.note_lease(UrlTask(name, "a.example", group=group))
@@ -180,7 +180,7 @@ class Ahead:
 
     def reaches(self, group: str) -> bool:
         worst = self.pursuit.reach()
-        return worst is None or self.goal.rank_of(group) <= worst
+        return worst is None or self.goal.priority_of(group) <= worst
 
 
 def test_nothing_holds_a_crawl_back_that_has_nothing_on_its_way():

@@ -18,10 +18,10 @@ async def test_a_crawl_that_goes_on_knows_what_the_earlier_runs_have_learned(tmp
 
     async def add(paths: list[str], referer: str) -> list[UrlTask]:
         tasks = [
-            UrlTask(HOST + path, "a.example", 1, referer, 0, first.goal.group_of(HOST + path, Link("")))
+            UrlTask(HOST + path, "a.example", 1, referer, 0, first.scorer.group_of(HOST + path, Link("")))
             for path in paths
         ]
-        await frontier.prefer(first.goal.changed_ranks())
+        await frontier.set_priorities(first.scorer.changed_priorities())
         await frontier.add(tasks)
         return tasks
 
@@ -41,12 +41,12 @@ async def test_a_crawl_that_goes_on_knows_what_the_earlier_runs_have_learned(tmp
             "record": {"n": 1} if "=1" in lease.url else None,
         }
         await frontier.ack(lease.url, Outcome(line, {}))
-    first.goal.changed_ranks()
+    first.scorer.changed_priorities()
 
     second = Pursuit(Goal(["product"]), max_records=None, clock=lambda: 0.0)
     await database.run(lambda connection: relearn(connection, second, lambda line: line["record"] is not None))
-    ranks = second.goal.changed_ranks()
+    priorities = second.scorer.changed_priorities()
     await database.close()
     assert second.records == 1
-    assert ranks == {group: first.goal.rank_of(group) for group in ranks}
-    assert len(set(ranks.values())) > 2
+    assert priorities == {group: first.scorer.priority_of(group) for group in priorities}
+    assert len(set(priorities.values())) > 2

@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from llmcrawler.content import read_outline
-from llmcrawler.frontier import LISTED_ONLY_RANK, TEST_RANK, MapAdmission, MapRules, UrlTask
+from llmcrawler.frontier import LISTED_ONLY_PRIORITY, TEST_PRIORITY, MapAdmission, MapRules, UrlTask
 from llmcrawler.items import Found, Page, Url, line_of
 from llmcrawler.urls import Listed, Scope, TrapGuard, parse_llms_txt
 
@@ -46,7 +46,7 @@ def test_a_list_is_taken_at_its_word_within_the_site():
     )
     tasks = admission().of_list(entries, "sitemap", SITEMAP)
     assert paths(tasks) == ["/a", "/b", "https://www.h.example/c", "/d.pdf"]
-    assert [task.rank >= LISTED_ONLY_RANK for task in tasks] == [False, False, False, True]
+    assert [task.priority >= LISTED_ONLY_PRIORITY for task in tasks] == [False, False, False, True]
     assert {task.referer for task in tasks} == {SITEMAP}
 
 
@@ -61,20 +61,20 @@ def test_links_come_breadth_first_and_before_what_is_listed():
     (near,) = mapped.of_page(["https://h.example/near"], 1, HOME)
     (from_list,) = mapped.of_list(listed("/listed"), "sitemap", SITEMAP)
     (start,) = mapped.of_start([HOME])
-    assert start.rank < near.rank < deep.rank < from_list.rank < LISTED_ONLY_RANK
+    assert start.priority < near.priority < deep.priority < from_list.priority < LISTED_ONLY_PRIORITY
 
 
 def test_pages_at_the_last_depth_are_listed_and_not_looked_through():
     mapped = admission(max_depth=2)
-    ranks = [mapped.of_page([f"https://h.example/{depth}"], depth, HOME) for depth in (1, 2, 3)]
-    assert [[task.rank >= LISTED_ONLY_RANK for task in tasks] for tasks in ranks] == [[False], [True], []]
+    priorities = [mapped.of_page([f"https://h.example/{depth}"], depth, HOME) for depth in (1, 2, 3)]
+    assert [[task.priority >= LISTED_ONLY_PRIORITY for task in tasks] for tasks in priorities] == [[False], [True], []]
 
 
 def test_a_link_that_a_list_has_is_no_way_to_more():
     mapped = admission()
     mapped.of_list(listed("/1"), "sitemap", SITEMAP)
     in_list, in_none = mapped.of_page(["https://h.example/1", "https://h.example/2"], 1, HOME)
-    assert in_none.rank < TEST_RANK <= in_list.rank
+    assert in_none.priority < TEST_PRIORITY <= in_list.priority
     for _page in range(50):
         mapped.note_links(in_none)
     assert mapped.reason_to_end is None
@@ -99,7 +99,7 @@ async def test_max_urls_counts_each_url_that_matches_once():
 
 def look_through(mapped: MapAdmission, pages: int) -> None:
     for _page in range(pages):
-        task = UrlTask("https://h.example/x", "h.example", rank=TEST_RANK)
+        task = UrlTask("https://h.example/x", "h.example", priority=TEST_PRIORITY)
         mapped.note_links(task, mapped.of_page(["https://h.example/1", "https://h.example/2"], 1, HOME))
 
 
@@ -123,7 +123,7 @@ def test_without_whole_lists_every_page_may_have_more(known):
 
 async def test_a_map_that_goes_on_counts_the_urls_it_has():
     mapped = admission(max_urls=3)
-    mapped.recall(["https://h.example/1", "https://moved.example/2"])
+    mapped.restore(["https://h.example/1", "https://moved.example/2"])
     assert mapped.room == 1
     assert mapped.of_page(["https://moved.example/3"], 1, HOME)
 
