@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from llmcrawler.public import Extractor, PageRecord, ReadPage, read_page
+    from llmcrawler.crawl.public_api import Extractor, PageRecord, ReadPage, read_page
     from llmcrawler.storage.dataframe import read_status, status_summary
 
 __version__ = "0.1.0"
@@ -31,7 +31,7 @@ def __getattr__(name: str) -> Any:
     """Load what is asked for: Scrapy imports this package for every setting that names a class of it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_PLACES.get(name, "llmcrawler.public")), name)
+    return getattr(import_module(_PLACES.get(name, "llmcrawler.crawl.public_api")), name)
 
 
 def __dir__() -> list[str]:

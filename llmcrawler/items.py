@@ -121,16 +121,16 @@ SOURCES: Final = ("start", "sitemap", "feed", "llms.txt", "link")  # of a url; t
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class UrlSource:
     """The place where a url of a map was found (one of SOURCES), and what is said of the url there."""
 
     source: str
     lastmod: str | None = None
     title: str | None = None
 
-    def merged(self, other: Found) -> Found:
+    def merged(self, other: UrlSource) -> UrlSource:
         """Combine two places that name the same url; what the first one says goes before."""
-        return Found(
+        return UrlSource(
             min(self.source, other.source, key=SOURCES.index), self.lastmod or other.lastmod, self.title or other.title
         )
 
@@ -174,10 +174,10 @@ class Url:
 
 
 _URL_FIELDS = tuple(one.name for one in fields(Url))
-Line = Page | Url  # the item that a leased url leads to
+FeedItem = Page | Url  # the item that a leased url leads to
 
 
-def line_of(line: dict[str, Any]) -> Line:
+def feed_item_of(line: dict[str, Any]) -> FeedItem:
     """Return the item that `as_line` gave this of."""
     return Url.of_line(line) if line.get("kind") == "url" else Page.of_line(line)
 

@@ -69,13 +69,13 @@ META_COPY_WARN_SKIP_KEYS = ["redirect_reasons", "redirect_times", "redirect_ttl"
 # -- Components --------------------------------------------------------------------------------------------------------
 TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 ASYNCIO_EVENT_LOOP = "uvloop.Loop"
-SCHEDULER = "llmcrawler.scheduler.FrontierScheduler"
-DOWNLOADER = "llmcrawler.downloader.PoliteDownloader"
+SCHEDULER = "llmcrawler.engine.scheduler.FrontierScheduler"
+DOWNLOADER = "llmcrawler.engine.downloader.PoliteDownloader"
 DOWNLOAD_HANDLERS = {
-    "http": "llmcrawler.transport.PageDownloadHandler",
-    "https": "llmcrawler.transport.PageDownloadHandler",
+    "http": "llmcrawler.engine.http_downloads.PageDownloadHandler",
+    "https": "llmcrawler.engine.http_downloads.PageDownloadHandler",
 }
-TWISTED_DNS_RESOLVER = "llmcrawler.resolver.GuardedResolver"
+TWISTED_DNS_RESOLVER = "llmcrawler.engine.resolver.GuardedResolver"
 SPIDER_MIDDLEWARES = {
     "llmcrawler.middlewares.leases.LeaseMiddleware": 10,  # outermost: it sees what really comes out
     # Scope and frontier do the work of these, and each costs a layer of generators for every page.
@@ -85,15 +85,15 @@ SPIDER_MIDDLEWARES = {
 }
 DOWNLOADER_MIDDLEWARES = {
     "llmcrawler.middlewares.stored.StoredPageMiddleware": 5,  # before all that could refuse or wait
-    "llmcrawler.middlewares.addresses.AddressMiddleware": 10,
+    "llmcrawler.middlewares.private_addresses.AddressMiddleware": 10,
     "llmcrawler.middlewares.backoff.GivenUpMiddleware": 20,
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
-    "llmcrawler.middlewares.robots.RobotsMiddleware": 100,
+    "llmcrawler.middlewares.robots_txt.RobotsMiddleware": 100,
     "llmcrawler.middlewares.backoff.BackoffMiddleware": 560,  # it sees a 429 before RetryMiddleware at 550
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
     "llmcrawler.middlewares.redirects.CrawlMetaRefreshMiddleware": 580,
-    "llmcrawler.middlewares.validation.ValidationMiddleware": 585,  # it sees bodies unpacked, and no redirects
+    "llmcrawler.middlewares.response_validation.ValidationMiddleware": 585,  # it sees bodies unpacked, and no redirects
     "scrapy.downloadermiddlewares.cookies.CookiesMiddleware": None,
     "llmcrawler.middlewares.cookies.CrawlCookiesMiddleware": 700,
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
@@ -102,8 +102,8 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
     "llmcrawler.middlewares.redirects.CrawlRedirectMiddleware": 600,
     # Behind the HTTP cache: what is kept needs no proxy, and neither bans nor credentials are kept.
-    "llmcrawler.middlewares.proxies.ProxyMiddleware": 950,
-    "llmcrawler.middlewares.addresses.NameMiddleware": 1000,  # behind all that may choose a proxy
+    "llmcrawler.middlewares.proxy_choice.ProxyMiddleware": 950,
+    "llmcrawler.middlewares.private_addresses.NameMiddleware": 1000,  # behind all that may choose a proxy
 }
 ITEM_PIPELINES = {
     "llmcrawler.pipelines.content.ContentPipeline": 100,
@@ -121,16 +121,16 @@ EXTENSIONS_BASE = {
     "scrapy.extensions.memusage.MemoryUsage": 0,
     "scrapy.extensions.memdebug.MemoryDebugger": 0,
     "scrapy.extensions.closespider.CloseSpider": 0,
-    "llmcrawler.extensions.feeds.Feeds": 0,
+    "llmcrawler.extensions.feed_export.Feeds": 0,
     "llmcrawler.extensions.spider_state.WholeSpiderState": 0,
 }
 EXTENSIONS = {
-    "llmcrawler.extensions.crew.CrewExtension": -10,  # before the feeds, as it has to see in which one an item goes
+    "llmcrawler.extensions.distributed_worker.DistributedWorker": -10,  # before the feeds, as it has to see in which one an item goes
     "llmcrawler.extensions.resume.ResumeExtension": 0,
     "llmcrawler.extensions.throttle.AdaptiveThrottle": 0,
     "llmcrawler.extensions.history.HistoryExtension": 500,
-    "llmcrawler.extensions.progress.ProgressExtension": 500,
-    "llmcrawler.extensions.metrics.MetricsExtension": 600,
+    "llmcrawler.extensions.progress_reports.ProgressExtension": 500,
+    "llmcrawler.extensions.prometheus.MetricsExtension": 600,
     "llmcrawler.extensions.tracing.TracingExtension": 610,
     "llmcrawler.extensions.watchdog.WatchdogExtension": 620,
     "llmcrawler.extensions.responsiveness.ResponsivenessExtension": 630,
@@ -143,7 +143,7 @@ REMOTE_CONTROL_ENABLED = False
 # -- Logs and progress -------------------------------------------------------------------------------------------------
 LOG_LEVEL = "INFO"
 # LOG_FORMAT: Scrapy's; `json` makes each log line of `scrapy crawl`, `shell` and `parse` a JSON object
-LOG_FORMATTER = "llmcrawler.logformatter.ShortLogFormatter"
+LOG_FORMATTER = "llmcrawler.engine.logformatter.ShortLogFormatter"
 PROGRESS = "auto"  # live (on a terminal), log, off; auto chooses
 PROGRESS_LOG_SECONDS = 60.0  # between two progress lines where there is no terminal
 METRICS_PORT = 0  # where Prometheus may look while the crawl runs (pip install prometheus-client); 0: nowhere
@@ -162,7 +162,7 @@ FEED_STORAGES = {
 }
 FEED_EXPORTERS = {
     "csv": "llmcrawler.exporters.csv.PagesCsvExporter",
-    "documents": "llmcrawler.exporters.documents.DocumentsExporter",
+    "documents": "llmcrawler.exporters.langchain_documents.DocumentsExporter",
     "markdown": "llmcrawler.exporters.markdown.MarkdownExporter",
     "marshal": "llmcrawler.exporters.plain.PagesMarshalExporter",
     "parquet": "llmcrawler.exporters.parquet.ParquetExporter",

@@ -1,6 +1,6 @@
 """Page types of pages: structured data, rules, the model's verdicts, and how the pages of a template share them."""
 
-from llmcrawler.classification.asking import (
+from llmcrawler.classification.classify_calls import (
     ClassifyWorker,
     PageAsker,
     PageView,
@@ -13,10 +13,10 @@ from llmcrawler.classification.asking import (
 )
 from llmcrawler.classification.classifier import Classifier
 from llmcrawler.classification.page_types import DEFAULT_PAGE_TYPES, PageType, PageTypes, load_page_types
-from llmcrawler.classification.prompt import Answer, describe_page
+from llmcrawler.classification.classify_prompt import Answer, describe_page
 from llmcrawler.classification.question import LLM, STRUCTURED_DATA, TEMPLATE, Question, Verdict
-from llmcrawler.classification.rules import Rules
-from llmcrawler.classification.site import SiteVerdicts
+from llmcrawler.classification.page_type_rules import PageTypeRules
+from llmcrawler.classification.site_verdicts import SiteVerdicts
 
 __all__ = [
     "DEFAULT_PAGE_TYPES",
@@ -31,7 +31,7 @@ __all__ = [
     "PageTypes",
     "PageView",
     "Question",
-    "Rules",
+    "PageTypeRules",
     "SiteVerdicts",
     "Verdict",
     "answer_from_json",

@@ -6,14 +6,14 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from llmcrawler.classification.asking import PageAsker
+from llmcrawler.classification.classify_calls import PageAsker
 from llmcrawler.classification.evidence import StructuredEvidence
 from llmcrawler.classification.page_types import PageTypes
-from llmcrawler.classification.prompt import Answer, describe_page
+from llmcrawler.classification.classify_prompt import Answer, describe_page
 from llmcrawler.classification.question import LLM, RULE, STRUCTURED_DATA, TEMPLATE, Question, Verdict
-from llmcrawler.classification.rules import Rules
-from llmcrawler.classification.samples import Step
-from llmcrawler.classification.site import SiteVerdicts, TemplateGroup
+from llmcrawler.classification.page_type_rules import PageTypeRules
+from llmcrawler.classification.template_samples import SampleStep
+from llmcrawler.classification.site_verdicts import SiteVerdicts, TemplateGroup
 from llmcrawler.errors import BudgetSpent, LLMError, LLMUnavailable
 from llmcrawler.items import PageError
 
@@ -47,7 +47,7 @@ class Classifier:
     ) -> None:
         self._page_types = page_types
         self._structured = StructuredEvidence(page_types)
-        self._rules = Rules(page_types)
+        self._rules = PageTypeRules(page_types)
         self._asker = asker
         self._split = split
         self._on_verdict = on_verdict
@@ -149,17 +149,17 @@ class Classifier:
             # A page that has failed as a sample must not be asked for ever; its template may still speak for it.
             may_ask = error is None and not self._unavailable
             step = group.samples.step(question.url, question.member, may_ask=may_ask)
-            rivalled = step is Step.TAKE and not site.speaks_for(question.url, question.rivals)
+            rivalled = step is SampleStep.TAKE and not site.speaks_for(question.url, question.rivals)
             if may_ask and (rivalled or not question.settled):
-                step, is_own = Step.ASK, True
-            if step in (Step.ASK, Step.ASK_PATIENTLY):
+                step, is_own = SampleStep.ASK, True
+            if step in (SampleStep.ASK, SampleStep.ASK_PATIENTLY):
                 try:
-                    return await self._ask(asker, site, question, patient=step is Step.ASK_PATIENTLY)
+                    return await self._ask(asker, site, question, patient=step is SampleStep.ASK_PATIENTLY)
                 except LLMError as failure:
                     error = failure
-            elif step is Step.WAIT:
+            elif step is SampleStep.WAIT:
                 await group.wait(question.url)
-            elif step is Step.TAKE and (question.settled or error is not None):
+            elif step is SampleStep.TAKE and (question.settled or error is not None):
                 group.samples.note_taken(question.url)
                 assert group.samples.majority is not None
                 # Nobody but itself could speak for it, had there been money to ask.

@@ -46,7 +46,7 @@ class WithJsonLog(Described):
     settings: Settings | None
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler import json_log
+        from llmcrawler.engine import json_log
 
         super().process_options(args, opts)  # type: ignore[misc]
         assert self.settings is not None
@@ -71,7 +71,7 @@ def config_errors_as_usage() -> Iterator[None]:
 
 def show(value: Mapping[str, Any], tables: Iterable[RenderableType], *, as_json: bool) -> None:
     """Print JSON, or tables as wide as the terminal; what is piped is cut or folded nowhere."""
-    from llmcrawler.reporting.table import stdout_console
+    from llmcrawler.reporting.terminal_table import stdout_console
 
     if as_json:
         sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
     from scrapy.settings import Settings
 
-    from llmcrawler.arguments import ExploreOptions
+    from llmcrawler.crawl.arguments import ExploreOptions
 
 _SPIDERS: Final = {
     "explore": "Follow links and sitemaps: a page type, a record and a text for each page",
@@ -120,14 +120,14 @@ def _parser(name: str, settings: Settings) -> argparse.ArgumentParser:
 
 
 def _task_fields() -> str:
-    from llmcrawler.task_lists import TaskRequest
+    from llmcrawler.crawl.task_lists import TaskRequest
 
     fields = (f"{one.alias or name} ({one.description})" for name, one in TaskRequest.model_fields.items())
     return f"Each task is an object of: {', '.join(fields)}"
 
 
 def _options_of(name: str) -> type[ExploreOptions] | None:
-    from llmcrawler.arguments import ExploreOptions, ExtractOptions, MapOptions
+    from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
 
     return {"explore": ExploreOptions, "plan": ExploreOptions, "extract": ExtractOptions, "map": MapOptions}.get(name)
 

@@ -93,12 +93,12 @@ def _collect_less_often() -> None:
 
 
 def _exit_status(crawler: Crawler, logged_errors: int) -> ExitStatus:
-    from llmcrawler.configuration import errors_share
-    from llmcrawler.reporting import ExitStatus, judge
+    from llmcrawler.crawl.configuration import errors_share
+    from llmcrawler.reporting import ExitStatus, exit_status_of
 
     assert crawler.stats is not None
     stats = {**crawler.stats.get_stats(), "log_count/ERROR": logged_errors}
-    status, why = judge(stats, errors_share(crawler.settings))
+    status, why = exit_status_of(stats, errors_share(crawler.settings))
     level = logging.INFO if status is ExitStatus.FINISHED else logging.WARNING
     logger.log(level, "Exit status %(exit_status)d: %(why)s", {"exit_status": int(status), "why": why})
     return status
@@ -129,8 +129,8 @@ def _refused(busy: JobBusy) -> ExitStatus:
 
 def _check(spider_class: type[Spider], opts: argparse.Namespace, settings: BaseSettings) -> None:
     """Raise a usage error, whose cause is a JobBusy where another crawl has the JOBDIR."""
-    from llmcrawler.checking import check
-    from llmcrawler.configuration import errors_share
+    from llmcrawler.crawl.start_checks import check
+    from llmcrawler.crawl.configuration import errors_share
 
     options = getattr(spider_class, "Options", None)  # a spider of the user's own has none
     with config_errors_as_usage():

@@ -35,7 +35,7 @@ class Command(WithJsonLog, ParseCommand):
     )
 
     def set_spidercls(self, url: str, opts: argparse.Namespace) -> None:
-        from llmcrawler.checking import check
+        from llmcrawler.crawl.start_checks import check
 
         assert self.crawler_process is not None
         assert self.settings is not None

@@ -17,19 +17,19 @@ from scrapy.settings import BaseSettings
 from llmcrawler.commands import Described, config_errors_as_usage, show
 
 if TYPE_CHECKING:
-    from llmcrawler.arguments import ExploreOptions
-    from llmcrawler.planning import Terms
+    from llmcrawler.crawl.arguments import ExploreOptions
+    from llmcrawler.reporting.planning import CrawlTerms
 
 _SPIDER = "explore"
 _EMBEDDED_NAME = "embedded"
 # A remote model answers in a second or two; the embedded one on two cores (README).
 _CALL_SECONDS, _EMBEDDED_CALL_SECONDS = 1.5, 6.5
 _LOOK_ONLY: dict[str, Any] = {
-    "SCHEDULER": "llmcrawler.sampling_scheduler.SamplingScheduler",
+    "SCHEDULER": "llmcrawler.engine.sampling_scheduler.SamplingScheduler",
     "ITEM_PIPELINES": {
-        "llmcrawler.pipelines.sampling.SampledLinks": 50,
+        "llmcrawler.pipelines.plan_sampling.SampledLinks": 50,
         "llmcrawler.pipelines.content.ContentPipeline": 100,
-        "llmcrawler.pipelines.sampling.SamplingPipeline": 300,
+        "llmcrawler.pipelines.plan_sampling.SamplingPipeline": 300,
     },
     "LLM_PROVIDER": "none",
     "LLM_MAX_COST_USD": 0,
@@ -58,7 +58,7 @@ class Command(Described, BaseRunSpiderCommand):
         parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler.sampling import SAMPLE_PAGES
+        from llmcrawler.reporting.planning.sampler import SAMPLE_PAGES
 
         super().process_options(args, opts)
         assert self.settings is not None
@@ -73,10 +73,10 @@ class Command(Described, BaseRunSpiderCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler.crawl.context import find_crawl
-        from llmcrawler.job import keep_plan
-        from llmcrawler.planning import make_plan
+        from llmcrawler.crawl.job import keep_plan
+        from llmcrawler.reporting.planning import make_plan
         from llmcrawler.reporting.plan_tables import plan_tables
-        from llmcrawler.sampling import Sampler
+        from llmcrawler.reporting.planning.sampler import Sampler
 
         assert self.crawler_process is not None
         crawler = self.crawler_process.create_crawler(_SPIDER)
@@ -96,9 +96,9 @@ class Command(Described, BaseRunSpiderCommand):
         show(plan, plan_tables(plan), as_json=opts.json)
 
 
-def _read(settings: BaseSettings, arguments: dict[str, Any]) -> tuple[ExploreOptions, Path | None, Terms]:
-    from llmcrawler.arguments import ExploreOptions
-    from llmcrawler.checking import check
+def _read(settings: BaseSettings, arguments: dict[str, Any]) -> tuple[ExploreOptions, Path | None, CrawlTerms]:
+    from llmcrawler.crawl.arguments import ExploreOptions
+    from llmcrawler.crawl.start_checks import check
 
     with config_errors_as_usage():
         options = ExploreOptions.of(arguments)
@@ -107,15 +107,15 @@ def _read(settings: BaseSettings, arguments: dict[str, Any]) -> tuple[ExploreOpt
     return options, Path(settings["JOBDIR"]) if settings.get("JOBDIR") else None, terms
 
 
-def _terms(settings: BaseSettings, options: ExploreOptions) -> Terms:
+def _terms(settings: BaseSettings, options: ExploreOptions) -> CrawlTerms:
     from llmcrawler.classification import call_tokens
-    from llmcrawler.configuration import batch_rules, model_of, page_types_of, record_types_of
-    from llmcrawler.extraction import lesson_tokens
+    from llmcrawler.crawl.configuration import batch_rules, model_of, page_types_of, record_types_of
+    from llmcrawler.extraction import annotation_tokens
     from llmcrawler.llm import resolve_provider
-    from llmcrawler.planning import THOUGHT_TOKENS, Terms
+    from llmcrawler.reporting.planning import THOUGHT_TOKENS, CrawlTerms
 
     model = model_of(settings)
-    terms = Terms(
+    terms = CrawlTerms(
         max_pages=options.max_pages,
         gap_seconds=settings.getfloat("DOWNLOAD_DELAY"),
         concurrency=settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"),
@@ -130,7 +130,7 @@ def _terms(settings: BaseSettings, options: ExploreOptions) -> Terms:
         batches=batch_rules(settings, embedded=small),
         call_seconds=_EMBEDDED_CALL_SECONDS if small else _CALL_SECONDS,
         classify_tokens=call_tokens(page_types, small_model=small),
-        induce_tokens=lesson_tokens(options.wanted, small_model=small),
+        induce_tokens=annotation_tokens(options.wanted, small_model=small),
         thought_tokens=THOUGHT_TOKENS.get(choice.reasoning_effort or "", 0),
         price=model.budget.limits.price,
         weak_types={"listing", page_types.fallback or ""},
@@ -142,8 +142,8 @@ def _terms(settings: BaseSettings, options: ExploreOptions) -> Terms:
     )
 
 
-def _with_gap(terms: Terms, crawler: Crawler) -> Terms:
+def _with_gap(terms: CrawlTerms, crawler: Crawler) -> CrawlTerms:
     """Return the terms with a Crawl-delay in robots.txt, which is known by now."""
-    from llmcrawler.extensions.progress import read_hosts
+    from llmcrawler.extensions.progress_reports import read_hosts
 
     return replace(terms, gap_seconds=max([terms.gap_seconds, *(host.gap_seconds for host in read_hosts(crawler))]))

@@ -17,7 +17,7 @@ from llmcrawler.commands import Offline, config_errors_as_usage
 from llmcrawler.errors import ConfigError, NoProxy
 
 if TYPE_CHECKING:
-    from llmcrawler.proxies import ProxyCheck
+    from llmcrawler.politeness.proxies import ProxyCheck
 
 
 class Command(Offline, ScrapyCommand):
@@ -54,7 +54,7 @@ class Command(Offline, ScrapyCommand):
 
 
 async def _check(settings: BaseSettings, url: str, opts: argparse.Namespace) -> list[ProxyCheck]:
-    from llmcrawler.proxies import check_proxies, resolve_proxies
+    from llmcrawler.politeness.proxies import check_proxies, resolve_proxies
 
     provider = resolve_proxies(settings, os.environ)
     if provider is None:

@@ -14,7 +14,7 @@ from scrapy.exceptions import UsageError
 from llmcrawler.commands import Offline, config_errors_as_usage
 
 if TYPE_CHECKING:
-    from llmcrawler.storage.requeue import Requeued
+    from llmcrawler.storage.requeueing import Requeued
 
 
 class Command(Offline, ScrapyCommand):
@@ -43,11 +43,11 @@ class Command(Offline, ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler.reporting import plain
-        from llmcrawler.storage.requeue import Choice, requeue
+        from llmcrawler.storage.requeueing import RequeueChoice, requeue
 
         if not args:
             raise UsageError("name a folder: scrapy requeue [options] JOBDIR [URL ...]", print_help=False)
-        choice = Choice(
+        choice = RequeueChoice(
             dead=opts.dead,
             failed=opts.failed,
             kinds=tuple(opts.kind or ()),

@@ -12,7 +12,7 @@ from scrapy.http import TextResponse
 from llmcrawler.commands import WithJsonLog, config_errors_as_usage
 
 if TYPE_CHECKING:
-    from llmcrawler.recall import Recall
+    from llmcrawler.crawl.offline_extractor import OfflineExtractor
 
 _HELP = """\
 [s] Learned templates ({path}):
@@ -32,16 +32,16 @@ class Command(WithJsonLog, ShellCommand):
         " JOBDIR has templates, record() gives what they extract from it, selectors() and template() by what."
     )
 
-    _recall: Recall | None = None
+    _recall: OfflineExtractor | None = None
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler.configuration import templates_file
-        from llmcrawler.recall import Recall
+        from llmcrawler.crawl.configuration import templates_file
+        from llmcrawler.crawl.offline_extractor import OfflineExtractor
 
         assert self.settings is not None
         with config_errors_as_usage():
             file = templates_file(self.settings)
-            self._recall = Recall(file) if file is not None else None
+            self._recall = OfflineExtractor(file) if file is not None else None
         if file is not None and not opts.code:
             sys.stdout.write(_HELP.format(path=file.path))
         super().run(args, opts)
@@ -51,7 +51,7 @@ class Command(WithJsonLog, ShellCommand):
             vars.update(_functions(self._recall, vars))
 
 
-def _functions(recall: Recall, variables: dict[str, Any]) -> dict[str, Any]:
+def _functions(recall: OfflineExtractor, variables: dict[str, Any]) -> dict[str, Any]:
     """Return the functions that the shell has; each takes a response, or takes the one that the shell has now."""
     from llmcrawler.engine.response_text import page_text
 

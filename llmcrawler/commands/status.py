@@ -36,14 +36,14 @@ class Command(Offline, ScrapyCommand):
             )
         with config_errors_as_usage():
             if is_shared:
-                from llmcrawler.fleet.status import crew_status
+                from llmcrawler.distributed.crawl_status import distributed_status
                 from llmcrawler.reporting.status_tables import session_status_tables
 
-                session = crew_status(args[0], args[1])
+                session = distributed_status(args[0], args[1])
                 show(session.as_dict(), session_status_tables(session, now), as_json=opts.json)
             else:
                 from llmcrawler.reporting.status_tables import job_status_tables
-                from llmcrawler.storage.status import job_status
+                from llmcrawler.storage.job_status import job_status
 
                 job = job_status(Path(args[0]), now)
                 show(job.as_dict(), job_status_tables(job, now), as_json=opts.json)

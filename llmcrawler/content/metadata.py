@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from .links import Resolver
+from .page_links import Resolver
 from .segments import Segments
 
 # What a meta name or property is called in PageContent.metadata, best source first.

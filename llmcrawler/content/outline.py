@@ -7,7 +7,7 @@ from typing import Final
 
 from selectolax.lexbor import LexborNode
 
-from .links import Resolver
+from .page_links import Resolver
 from .markup import parse
 
 _FEED_TYPES: Final = frozenset(("application/rss+xml", "application/atom+xml"))

@@ -13,7 +13,7 @@ from llmcrawler.items import PageContent, TextBlock
 
 from .cues import page_cues
 from .fingerprint import fingerprint
-from .links import Resolver, resolve_links
+from .page_links import Resolver, resolve_links
 from .markup import json_ld_scripts, parse, tokens
 from .metadata import base_reference, language, metadata, metas
 from .scoring import score_blocks

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
-from llmcrawler.bounded_processes import BoundedProcesses
+from llmcrawler.content.bounds.processes import BoundedProcesses
 from llmcrawler.content.cost import is_cheap
 from llmcrawler.content.page import read_page
 from llmcrawler.items import PageContent
@@ -20,7 +20,7 @@ _SECONDS: Final = 2.0
 _SECONDS_PER_CHAR: Final = 4e-6
 _MAX_KEPT: Final = 1_000
 _TURN_SECONDS: Final = 0.005
-_MODULES: Final = ("llmcrawler.content", "llmcrawler.rendering", "llmcrawler.urls")
+_MODULES: Final = ("llmcrawler.content", "llmcrawler.content.render_features", "llmcrawler.urls")
 
 
 class PageReader:

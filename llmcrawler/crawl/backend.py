@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.crawler import Crawler
 
-from llmcrawler.arguments import ExploreOptions
-from llmcrawler.configuration import crew_rules, job_rules, job_wish, memory_frontier
+from llmcrawler.crawl.arguments import ExploreOptions
+from llmcrawler.crawl.configuration import distributed_rules, job_rules, job_spec_of, memory_frontier
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.safe_lines import SafeLines
 from llmcrawler.engine.compat import close_spider_soon
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import Frontier
-from llmcrawler.job import Job
+from llmcrawler.crawl.job import Job
 
 if TYPE_CHECKING:
-    from llmcrawler.crew import Crew
+    from llmcrawler.crawl.distributed_session import DistributedSession
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class CrawlBackend:
     frontier: Frontier
     lease_seconds: float
     job: Job | None = None
-    session: Crew | None = None
+    session: DistributedSession | None = None
     lines: SafeLines | None = None
 
 
@@ -55,7 +55,7 @@ def build_backend(
     if settings.get("JOBDIR") and options.urls:
         job = Job(
             Path(settings["JOBDIR"]),
-            job_wish(settings, crawler.spidercls.name, options),
+            job_spec_of(settings, crawler.spidercls.name, options),
             job_rules(settings),
             on_failure=partial(_end_crawl, crawler),
             before_close=lambda reason: _send(crawler, signals.job_closing, reason=reason),
@@ -66,12 +66,12 @@ def build_backend(
 
 def _session(
     crawler: Crawler, options: ExploreOptions, lines: SafeLines, take_lead: Callable[[str], Awaitable[None]]
-) -> Crew:
-    from llmcrawler.crew import Crew  # noqa: PLC0415 - redis takes 0.14 s to load
+) -> DistributedSession:
+    from llmcrawler.crawl.distributed_session import DistributedSession  # noqa: PLC0415 - redis takes 0.14 s to load
 
-    return Crew(
-        crew_rules(crawler.settings),
-        job_wish(crawler.settings, crawler.spidercls.name, options),
+    return DistributedSession(
+        distributed_rules(crawler.settings),
+        job_spec_of(crawler.settings, crawler.spidercls.name, options),
         options.max_pages,
         unsafe_of=lines.unsafe,
         on_kept=lines.set_kept,

@@ -12,29 +12,29 @@ from typing import TYPE_CHECKING, Final
 from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 
-from llmcrawler.arguments import ExploreOptions, MapOptions
-from llmcrawler.configuration import bans_of, proxies_of, pursuit_of, record_types_of
+from llmcrawler.crawl.arguments import ExploreOptions, MapOptions
+from llmcrawler.crawl.configuration import bans_of, proxies_of, focused_crawl_of, record_types_of
 from llmcrawler.crawl.backend import CrawlBackend, build_backend
 from llmcrawler.crawl.engine_state import active_bytes
 from llmcrawler.crawl.goal_progress import GoalProgress
 from llmcrawler.crawl.reachable_hosts import ReachableHosts
 from llmcrawler.crawl.understanding import Understanding, build_understanding
 from llmcrawler.extraction import RecordTypes
-from llmcrawler.frontier import Admission, Frontier, MapAdmission, MapRules, Pursuit
-from llmcrawler.intake import Intake
+from llmcrawler.frontier import Admission, Frontier, MapAdmission, MapRules, FocusedCrawl
+from llmcrawler.content.bounds.body_limiter import BodyLimiter
 from llmcrawler.items import Page
-from llmcrawler.job import Job
-from llmcrawler.learned import Learned
-from llmcrawler.proxies import BanRules, ProxyPool
-from llmcrawler.rendering import RenderChoice
-from llmcrawler.robots import KeptRobots
-from llmcrawler.sampling import SAMPLE_PAGES, Sampler
+from llmcrawler.crawl.job import Job
+from llmcrawler.crawl.template_store import TemplateStore
+from llmcrawler.politeness.proxies import BanRules, ProxyPool
+from llmcrawler.crawl.render_choice import RenderChoice
+from llmcrawler.politeness.robots import RobotsCache
+from llmcrawler.reporting.planning.sampler import SAMPLE_PAGES, Sampler
 from llmcrawler.storage import Ledger
 from llmcrawler.storage.keys import JobConnection
 from llmcrawler.urls import AddressGuard, NameLookup, Scope, TrapGuard
 
 if TYPE_CHECKING:
-    from llmcrawler.crew import Crew
+    from llmcrawler.crawl.distributed_session import DistributedSession
 
 _ATTRIBUTE: Final = "llmcrawler_context"
 
@@ -64,13 +64,13 @@ class CrawlContext:
     backend: CrawlBackend
     understanding: Understanding
     record_types: RecordTypes
-    intake: Intake
+    intake: BodyLimiter
     rendering: RenderChoice
     bans: BanRules
     proxies: ProxyPool | None = None
     goal: GoalProgress | None = None
     sampler: Sampler | None = None
-    robots: KeptRobots[RobotParser] = field(default_factory=KeptRobots)
+    robots: RobotsCache[RobotParser] = field(default_factory=RobotsCache)
     arriving_pages: ArrivingPages = field(default_factory=ArrivingPages)
 
     @property
@@ -95,7 +95,7 @@ class CrawlContext:
     # -- names that scheduler, middlewares, handlers and the resolver still use ---------------------------------------
 
     @property
-    def crew(self) -> Crew | None:
+    def crew(self) -> DistributedSession | None:
         return self.backend.session
 
     @property
@@ -123,11 +123,11 @@ class CrawlContext:
         return self.arriving_pages.count
 
     @property
-    def pursuit(self) -> Pursuit | None:
+    def pursuit(self) -> FocusedCrawl | None:
         return None if self.goal is None else self.goal.pursuit
 
     @property
-    def learned(self) -> Learned:
+    def learned(self) -> TemplateStore:
         return self.understanding.templates
 
     def note_proxy(self, address: str) -> None:
@@ -158,7 +158,7 @@ def build_crawl(crawler: Crawler, *, names: NameLookup | None = None) -> CrawlCo
         options = ExploreOptions(urls=())
     addresses, proxies = AddressGuard(options.urls), proxies_of(settings)
     record_types = record_types_of(settings, options)
-    pursuit = pursuit_of(options)
+    pursuit = focused_crawl_of(options)
 
     async def take_lead(site: str) -> None:
         await context.understanding.sites.take_lead(site)
@@ -173,7 +173,7 @@ def build_crawl(crawler: Crawler, *, names: NameLookup | None = None) -> CrawlCo
         backend=backend,
         understanding=build_understanding(crawler, options, backend, pursuit),
         record_types=record_types,
-        intake=Intake(settings.getint("SCRAPER_SLOT_MAX_ACTIVE_SIZE"), partial(active_bytes, crawler)),
+        intake=BodyLimiter(settings.getint("SCRAPER_SLOT_MAX_ACTIVE_SIZE"), partial(active_bytes, crawler)),
         rendering=RenderChoice(options.render),
         bans=bans_of(settings),
         proxies=proxies,

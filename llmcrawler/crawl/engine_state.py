@@ -12,8 +12,8 @@ from scrapy.crawler import Crawler
 from llmcrawler.engine.compat import is_closing
 
 if TYPE_CHECKING:
-    from llmcrawler.crew import Crew
-    from llmcrawler.fleet.workers import Words
+    from llmcrawler.crawl.distributed_session import DistributedSession
+    from llmcrawler.distributed.membership import WorkerReport
 
 
 class Phase(StrEnum):
@@ -71,7 +71,7 @@ def phase_of(state: EngineState, waiting: int | None = None) -> Phase:
 class EngineWatch:
     """Takes snapshots of a crawler's engine, and of the other workers where a distributed session is given."""
 
-    def __init__(self, crawler: Crawler, session: Crew | None = None) -> None:
+    def __init__(self, crawler: Crawler, session: DistributedSession | None = None) -> None:
         self._crawler = crawler
         self._session = session
 
@@ -88,7 +88,7 @@ class EngineWatch:
         if is_closing(self._crawler):
             return EngineState(is_closing=True)
         scheduler, session = engine.scheduler, self._session
-        others: Sequence[Words] = [] if session is None else session.others()
+        others: Sequence[WorkerReport] = [] if session is None else session.others()
         return EngineState(
             is_full=slot.needs_backout(),
             fetching=0 if scheduler is None else len(engine.downloader.active),

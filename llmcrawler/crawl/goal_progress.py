@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import Any
 
-from llmcrawler.frontier import Pursuit
-from llmcrawler.frontier.relearning import relearn
+from llmcrawler.frontier import FocusedCrawl
+from llmcrawler.frontier.link_history import restore_link_scorer
 from llmcrawler.items import Page
 from llmcrawler.storage.keys import JobConnection
 
@@ -14,7 +14,7 @@ from llmcrawler.storage.keys import JobConnection
 class GoalProgress:
     """Tells the focused crawl what each page came to. `record_types` are the page types that have records."""
 
-    def __init__(self, pursuit: Pursuit, record_types: Container[str]) -> None:
+    def __init__(self, pursuit: FocusedCrawl, record_types: Container[str]) -> None:
         self.pursuit = pursuit
         self._record_types = record_types
 
@@ -23,9 +23,9 @@ class GoalProgress:
         self.pursuit.note_end(page.url, page.page_type, has_record=self._has_record(page.as_line()))
         return not self.pursuit.is_done
 
-    def relearn(self, connection: JobConnection) -> None:
+    def restore_link_scorer(self, connection: JobConnection) -> None:
         """Take over what earlier runs of the job have learned of its links."""
-        relearn(connection, self.pursuit, self._has_record)
+        restore_link_scorer(connection, self.pursuit, self._has_record)
 
     def _has_record(self, line: Mapping[str, Any]) -> bool:
         """A page of a type that has no records counts as its own record."""

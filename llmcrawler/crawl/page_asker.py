@@ -18,7 +18,7 @@ from llmcrawler.classification import (
     tokens_of,
 )
 from llmcrawler.llm import AnswerStore, Batcher, BatchRules, CachedAsker
-from llmcrawler.llm.model import Model
+from llmcrawler.llm.language_model import LanguageModel
 
 
 class BatchingAsker:
@@ -29,7 +29,7 @@ class BatchingAsker:
 
     def __init__(  # noqa: PLR0913, PLR0917 - the parts that it brings together
         self,
-        model: Model,
+        model: LanguageModel,
         page_types: PageTypes,
         cache: AnswerStore | None,
         rules: BatchRules,

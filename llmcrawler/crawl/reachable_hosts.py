@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final
 from urllib.parse import urlsplit
 
-from llmcrawler.proxies import ProxyPool
+from llmcrawler.politeness.proxies import ProxyPool
 from llmcrawler.urls import AddressGuard, NameLookup
 
 _MAX_REFUSED_NAMES: Final = 10_000

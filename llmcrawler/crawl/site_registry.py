@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from llmcrawler.classification import Classifier
 from llmcrawler.content import Boilerplate
 from llmcrawler.extraction import Records
-from llmcrawler.learned import Learned
+from llmcrawler.crawl.template_store import TemplateStore
 from llmcrawler.storage import SiteState
 from llmcrawler.templates import Changes, TemplateGrouper, recluster
 from llmcrawler.urls import site_name
 
 if TYPE_CHECKING:
-    from llmcrawler.crew import Crew
+    from llmcrawler.crawl.distributed_session import DistributedSession
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class SiteRegistry:
     """Where workers share the crawl (`session`), each site's templates are learned by one of them."""
 
     def __init__(
-        self, templates: Learned, classifier: Classifier, records: Records, session: Crew | None = None
+        self, templates: TemplateStore, classifier: Classifier, records: Records, session: DistributedSession | None = None
     ) -> None:
         self._templates = templates
         self._classifier = classifier

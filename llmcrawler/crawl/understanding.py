@@ -8,10 +8,10 @@ from typing import Final
 
 from scrapy.crawler import Crawler
 
-from llmcrawler.arguments import ExploreOptions
-from llmcrawler.bounded_processes import BoundedProcesses
+from llmcrawler.crawl.arguments import ExploreOptions
+from llmcrawler.content.bounds.processes import BoundedProcesses
 from llmcrawler.classification import LLM, Classifier, Question, Verdict
-from llmcrawler.configuration import (
+from llmcrawler.crawl.configuration import (
     answer_cache_of,
     batch_rules,
     model_of,
@@ -25,25 +25,25 @@ from llmcrawler.crawl.engine_state import EngineWatch
 from llmcrawler.crawl.page_asker import BatchingAsker
 from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.extraction import (
-    FallbackTeacher,
-    KeptRecords,
+    FallbackAnnotator,
+    RecordSerializer,
     Learner,
-    LessonRules,
-    LLMTeacher,
-    Place,
+    TrainingRules,
+    LLMAnnotator,
+    ExtractionRunner,
     RecordRules,
     Records,
     SingleRecords,
-    StructuredTeacher,
-    Teacher,
+    StructuredDataAnnotator,
+    Annotator,
 )
-from llmcrawler.fleet.purse import SharedPurse
-from llmcrawler.fleet.rate import SharedRate
-from llmcrawler.fleet.sharing import SharedAnswers
-from llmcrawler.frontier import Pursuit
-from llmcrawler.learned import Learned
+from llmcrawler.distributed.shared_budget import SharedBudget
+from llmcrawler.distributed.shared_rate import SharedRate
+from llmcrawler.distributed.shared_stores import SharedAnswers
+from llmcrawler.frontier import FocusedCrawl
+from llmcrawler.crawl.template_store import TemplateStore
 from llmcrawler.llm import AnswerStore
-from llmcrawler.llm.model import Model
+from llmcrawler.llm.language_model import LanguageModel
 from llmcrawler.templates import Changes
 
 # Pages of one site that other workers ask about come a little later and more evenly than those of a single one.
@@ -67,12 +67,12 @@ class Understanding:
 
     reader: PageReader
     processes: BoundedProcesses
-    model: Model | None
+    model: LanguageModel | None
     asker: BatchingAsker | None
     answers: AnswerStore | None
     classifier: Classifier
     records: Records
-    templates: Learned
+    templates: TemplateStore
     sites: SiteRegistry
 
     async def close(self) -> None:
@@ -86,7 +86,7 @@ class Understanding:
 
 
 def build_understanding(
-    crawler: Crawler, options: ExploreOptions, backend: CrawlBackend, pursuit: Pursuit | None
+    crawler: Crawler, options: ExploreOptions, backend: CrawlBackend, pursuit: FocusedCrawl | None
 ) -> Understanding:
     settings, stats, session = crawler.settings, crawler.stats, backend.session
     assert stats is not None
@@ -101,7 +101,7 @@ def build_understanding(
         asker = BatchingAsker(model, page_types, answers, rules, stats, watch.reason_to_flush)
 
     # These know each other: a verdict may part a template, and what is learned of it is kept with it.
-    templates: Learned
+    templates: TemplateStore
     sites: SiteRegistry
 
     def split(site: str, template: str, labels: Mapping[str, str]) -> Changes | None:
@@ -118,7 +118,7 @@ def build_understanding(
 
     classifier = Classifier(page_types, asker, split=split, on_verdict=on_verdict)
     inline_chars = min(_RECORD_INLINE_CHARS, settings.getint("CONTENT_INLINE_CHARS"))
-    place = Place(inline_chars, processes.run, reader.is_cheap)
+    place = ExtractionRunner(inline_chars, processes.run, reader.is_cheap)
     records = _records(crawler, options, _teacher(crawler, options, model, answers), watch, place, on_learned)
 
     def page_type_of(site: str, template: str) -> str | None:
@@ -126,11 +126,11 @@ def build_understanding(
         return verdict[0] if verdict else None
 
     job = backend.job
-    templates = Learned(
+    templates = TemplateStore(
         templates_file(settings),
         {
             "verdicts": classifier,
-            "records": KeptRecords(records, options.wanted, page_type_of, has_model=model is not None),
+            "records": RecordSerializer(records, options.wanted, page_type_of, has_model=model is not None),
         },
         marks=None if job is None else job.ledger,
         forgotten=() if job is None else _FORGOTTEN.get(job.forced_from, ()),
@@ -140,7 +140,7 @@ def build_understanding(
     return Understanding(reader, processes, model, asker, answers, classifier, records, templates, sites)
 
 
-def _model(crawler: Crawler, backend: CrawlBackend) -> tuple[Model | None, AnswerStore | None]:
+def _model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel | None, AnswerStore | None]:
     """Return the model and its answers so far. Workers of one crawl share its rate, its budget and its answers."""
     settings, session, job = crawler.settings, backend.session, backend.job
     if session is None:
@@ -153,25 +153,25 @@ def _model(crawler: Crawler, backend: CrawlBackend) -> tuple[Model | None, Answe
     if model is None:
         return None, None
     limits = model.budget.limits
-    model.budget.share(SharedPurse(session.link, limits.max_tokens, limits.max_cost_usd))
+    model.budget.share(SharedBudget(session.link, limits.max_tokens, limits.max_cost_usd))
     return model, SharedAnswers(session.link, answer_cache_of(settings))
 
 
-def _lesson_rules(crawler: Crawler) -> LessonRules:
+def _lesson_rules(crawler: Crawler) -> TrainingRules:
     settings = crawler.settings
-    return LessonRules(
+    return TrainingRules(
         samples=settings.getint("RECORD_SAMPLES"),
         max_samples=settings.getint("RECORD_MAX_SAMPLES"),
         budget_tokens=settings.getint("RECORD_SAMPLE_TOKENS"),
     )
 
 
-def _teacher(crawler: Crawler, options: ExploreOptions, model: Model | None, answers: AnswerStore | None) -> Teacher:
-    by_structured_data = StructuredTeacher(options.wanted)
+def _teacher(crawler: Crawler, options: ExploreOptions, model: LanguageModel | None, answers: AnswerStore | None) -> Annotator:
+    by_structured_data = StructuredDataAnnotator(options.wanted)
     if model is None:
         return by_structured_data
     small = model.is_embedded
-    asking = LLMTeacher(
+    asking = LLMAnnotator(
         model.ask,
         model.name,
         requested=options.wanted,
@@ -179,15 +179,15 @@ def _teacher(crawler: Crawler, options: ExploreOptions, model: Model | None, ans
         pages_a_call=1 if small else _lesson_rules(crawler).max_samples,
         small_model=small,
     )
-    return FallbackTeacher(asking, by_structured_data)
+    return FallbackAnnotator(asking, by_structured_data)
 
 
 def _records(  # noqa: PLR0913, PLR0917 - what a crawl decides
     crawler: Crawler,
     options: ExploreOptions,
-    teacher: Teacher,
+    teacher: Annotator,
     watch: EngineWatch,
-    place: Place,
+    place: ExtractionRunner,
     on_learned: Callable[[Learner], None],
 ) -> Records:
     settings, stats = crawler.settings, crawler.stats

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llmcrawler.frontier import Lease
 from llmcrawler.frontier.protocol import Counts
-from llmcrawler.job_resume import Resumed
+from llmcrawler.crawl.job_resume import ResumeState
 
 
 class PageBudget:
@@ -23,7 +23,7 @@ class PageBudget:
         self.refunds = max(0, self.max_pages - counts.dead)
         self.spent = counts.done + max(0, counts.dead - self.max_pages)
 
-    def resume(self, resumed: Resumed) -> None:
+    def resume(self, resumed: ResumeState) -> None:
         """Keep places for the pages that a resumed job goes through again; a finished job leases nothing else."""
         self.repeats = resumed.stored + resumed.again
         self.spent += self.repeats

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from llmcrawler.storage import StoredPage
 
 CONTEXT: Final = "llmcrawler"
+RENDER: Final = "render"  # the meta key of a request that goes to the browser
+RENDERED: Final = "rendered"  # the flag of a response that came from there
 RETRY_TIMES: Final = "retry_times"  # of Scrapy's RetryMiddleware
 LATENCY: Final = "download_latency"  # of Scrapy's download handlers: seconds up to the head of the answer
 

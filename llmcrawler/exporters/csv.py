@@ -15,8 +15,8 @@ from scrapy.exporters import CsvItemExporter
 
 from llmcrawler.errors import ConfigError
 from llmcrawler.exporters.plain import item_columns, line_of
-from llmcrawler.feeds.tables import RECORD, FlatTable, columns_of, neutral
-from llmcrawler.feeds.values import as_json, clean
+from llmcrawler.storage.feeds.tables import RECORD, FlatTable, columns_of, neutral
+from llmcrawler.storage.feeds.clean_values import as_json, clean
 from llmcrawler.items import Page
 
 logger = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from scrapy.extensions.feedexport import FileFeedStorage
 from twisted.internet.defer import Deferred
 
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.feeds.feed_checks import check_addable, is_folder
-from llmcrawler.feeds.note_stores import NoteFolder
+from llmcrawler.storage.feeds.feed_checks import check_addable, is_folder
+from llmcrawler.storage.feeds.markdown_stores import MarkdownFolder
 
 
 class JobFileStorage(FileFeedStorage):
@@ -32,7 +32,7 @@ class JobFileStorage(FileFeedStorage):
     def open(self, spider: Spider) -> IO[bytes]:
         path, overwrite = Path(self.path), self.write_mode == "wb"
         if is_folder(self.path, self._format):
-            folder = NoteFolder(path, overwrite=overwrite)
+            folder = MarkdownFolder(path, overwrite=overwrite)
             self._remember(folder.index_path, folder.fileno())
             return cast("IO[bytes]", folder)  # the exporter knows what it gets, and all others close it
         if not overwrite:
@@ -42,7 +42,7 @@ class JobFileStorage(FileFeedStorage):
         return file
 
     def store(self, file: IO[bytes]) -> Deferred[None] | None:
-        place = None if isinstance(file, NoteFolder) else os.fstat(file.fileno())
+        place = None if isinstance(file, MarkdownFolder) else os.fstat(file.fileno())
         stored = super().store(file)
         if place is not None and not place.st_nlink and not Path(self.path).exists():
             raise FileNotFoundError(errno.ENOENT, "it was removed while it was written", self.path)

@@ -8,16 +8,16 @@ from scrapy.crawler import Crawler
 from scrapy.exporters import BaseItemExporter
 
 from llmcrawler.exporters.plain import line_of
-from llmcrawler.feeds.note_stores import NoteArchive, NoteFolder, NoteStore
-from llmcrawler.feeds.notes import note_of
+from llmcrawler.storage.feeds.markdown_stores import MarkdownArchive, MarkdownFolder, MarkdownStore
+from llmcrawler.storage.feeds.markdown_files import markdown_file_of
 
 
 class MarkdownExporter(BaseItemExporter):
-    """Writes to a NoteFolder where `file` is one, else a ZIP archive. The feed's `fields` choose the front matter."""
+    """Writes to a MarkdownFolder where `file` is one, else a ZIP archive. The feed's `fields` choose the front matter."""
 
     def __init__(self, file: Any, *, waiting_folder: str | None = None, **kwargs: Any) -> None:
         super().__init__(dont_fail=True, **kwargs)
-        self._store: NoteStore = file if isinstance(file, NoteFolder) else NoteArchive(file, waiting_folder)
+        self._store: MarkdownStore = file if isinstance(file, MarkdownFolder) else MarkdownArchive(file, waiting_folder)
         self._fields = None if self.fields_to_export is None else frozenset(self.fields_to_export)
 
     @classmethod
@@ -27,7 +27,7 @@ class MarkdownExporter(BaseItemExporter):
     def export_item(self, item: Any) -> None:
         line = line_of(item)
         if line is not None and line.get("url") is not None:
-            self._store.add(*note_of(line, self._fields))
+            self._store.add(*markdown_file_of(line, self._fields))
 
     def finish_exporting(self) -> None:
         self._store.finish()

@@ -8,8 +8,8 @@ from typing import Any
 from itemadapter import ItemAdapter
 from scrapy.exporters import MarshalItemExporter, PickleItemExporter
 
-from llmcrawler.feeds.tables import Column, columns_of, text_columns
-from llmcrawler.items import Line, Template
+from llmcrawler.storage.feeds.tables import Column, columns_of, text_columns
+from llmcrawler.items import FeedItem, Template
 
 
 def line_of(item: Any) -> dict[str, Any] | None:
@@ -19,7 +19,7 @@ def line_of(item: Any) -> dict[str, Any] | None:
 
 def plain(item: Any) -> dict[str, Any]:
     """Return the item's fields, with plain values in place of dataclasses and other items."""
-    return item.as_line() if isinstance(item, Line) else ItemAdapter(item).asdict()
+    return item.as_line() if isinstance(item, FeedItem) else ItemAdapter(item).asdict()
 
 
 def item_columns(item: Any) -> tuple[Column, ...]:

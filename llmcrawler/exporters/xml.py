@@ -8,8 +8,8 @@ from typing import Any
 from scrapy.exporters import BaseItemExporter
 
 from llmcrawler.exporters.plain import plain
-from llmcrawler.feeds.values import clean
-from llmcrawler.feeds.xml_elements import element, tags
+from llmcrawler.storage.feeds.clean_values import clean
+from llmcrawler.storage.feeds.xml_elements import element, tags
 
 
 class PagesXmlExporter(BaseItemExporter):

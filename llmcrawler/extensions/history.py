@@ -19,13 +19,13 @@ from llmcrawler.crawl.signals import job_closing
 from llmcrawler.engine.refusals import OVERLOAD_STATUSES
 from llmcrawler.engine.request_context import LATENCY
 from llmcrawler.extensions.connecting import connect_handlers
-from llmcrawler.extensions.progress import read_flow, read_hosts
+from llmcrawler.extensions.progress_reports import read_flow, read_hosts
 from llmcrawler.items import Page, Url
-from llmcrawler.job import Job
-from llmcrawler.reporting import Progress
+from llmcrawler.crawl.job import Job
+from llmcrawler.reporting import CrawlProgress
 from llmcrawler.reporting.figures import lasting_stats
 from llmcrawler.reporting.timeline import Timeline
-from llmcrawler.storage.runs import Run
+from llmcrawler.storage.job_runs import Run
 
 _SAMPLE_SECONDS = 1.0
 _WRITE_SECONDS = 5.0  # what a kill may take away of the timeline
@@ -48,7 +48,7 @@ class HistoryExtension:
         self._crawler = crawler
         self._job = job
         self._timeline = Timeline()
-        self._progress = Progress(time.monotonic)
+        self._progress = CrawlProgress(time.monotonic)
         self._started = self._sampled = self._written = time.monotonic()
         self._started_at = time.time()
         self._latencies: deque[float] = deque(maxlen=_LATENCIES)
@@ -63,7 +63,7 @@ class HistoryExtension:
         return cls(crawler, job)
 
     def spider_opened(self) -> None:
-        self._progress = Progress(time.monotonic)
+        self._progress = CrawlProgress(time.monotonic)
         self._started = self._sampled = self._written = time.monotonic()
         self._started_at = time.time()
         self._crawler.signals.connect(self.job_closing, job_closing)

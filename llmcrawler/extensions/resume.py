@@ -17,9 +17,9 @@ from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.engine.stored_bodies import text_of
 from llmcrawler.errors import ContentError
 from llmcrawler.extensions.connecting import connect_handlers
-from llmcrawler.items import Page, line_of
-from llmcrawler.job import Job
-from llmcrawler.reporting import count_line
+from llmcrawler.items import Page, feed_item_of
+from llmcrawler.crawl.job import Job
+from llmcrawler.reporting import count_item
 
 logger = logging.getLogger(__name__)
 
@@ -56,11 +56,11 @@ class ResumeExtension:
         while lines := await self._job.ledger.lines(last, self._job.last_earlier_seq):
             last = lines[-1][0]
             for _seq, line in lines:
-                page = line_of(line)
+                page = feed_item_of(line)
                 if isinstance(page, Page) and page.template is not None:
                     grouper = self._sites.of(page.url).grouper
                     page.template = grouper.count_earlier(page.url, page.template)
-                count_line(self._crawler.stats.inc_value, page.depth, page.error)
+                count_item(self._crawler.stats.inc_value, page.depth, page.error)
                 if exporter is not None:
                     exporter.item_scraped(page, spider)
             count += len(lines)

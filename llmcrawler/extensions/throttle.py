@@ -26,16 +26,23 @@ from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.task import LoopingCall
 
 from llmcrawler.crawl.signals import host_news
-from llmcrawler.downloader import HostRests, PoliteDownloader, PoliteSlot, download_failed
+from llmcrawler.engine.downloader import HostPaused, PoliteDownloader, PoliteSlot, download_failed
 from llmcrawler.engine.compat.components import AutoThrottleBase
 from llmcrawler.engine.refusals import OVERLOAD_STATUSES
 from llmcrawler.engine.request_context import LATENCY, context_of
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.extensions.throttle_report import ThrottleReport
-from llmcrawler.fleet.gate import Entry, Rests, Wish
-from llmcrawler.scheduler import FrontierScheduler
-from llmcrawler.throttling import Decision, HostPolicies, HostPolicy, Rules, http_date, retry_after_seconds
-from llmcrawler.wiring import crawl_of
+from llmcrawler.distributed.host_limiter import HostPlace, HostInCooldown, HostAllowance
+from llmcrawler.engine.scheduler import FrontierScheduler
+from llmcrawler.politeness.throttling import (
+    ThrottleDecision,
+    HostPolicies,
+    HostPolicy,
+    ThrottleRules,
+    http_date,
+    retry_after_seconds,
+)
+from llmcrawler.crawl.context import crawl_of
 
 logger = logging.getLogger(__name__)
 
@@ -154,25 +161,25 @@ class AdaptiveThrottle(AutoThrottleBase):
 
     # -- other workers on the same crawl ------------------------------------------------------------------------------
 
-    async def enter(self, key: str, slot: PoliteSlot) -> Entry:
+    async def enter(self, key: str, slot: PoliteSlot) -> HostPlace:
         """Wait for a place at the host among all workers (see downloader.SharedLimiter)."""
         assert self._crew is not None
         try:
-            entry = await self._crew.gate.enter(key, lambda: Wish(slot.window, slot.gap))
-        except Rests as rest:
+            entry = await self._crew.gate.enter(key, lambda: HostAllowance(slot.window, slot.gap))
+        except HostInCooldown as rest:
             self._downloader.rest(key, monotonic() + rest.seconds)
-            raise HostRests(str(rest)) from rest
+            raise HostPaused(str(rest)) from rest
         except StorageFailed as failure:  # the crawl is being closed, and says why; the page is for its next run
-            raise HostRests(str(failure)) from failure
+            raise HostPaused(str(failure)) from failure
         slot.elsewhere = max(0, entry.in_flight - (len(slot.transferring) - slot.at_limiter + 1))
         return entry
 
-    def leave(self, entry: Entry) -> None:
+    def leave(self, entry: HostPlace) -> None:
         assert self._crew is not None
         self._crew.gate.leave(entry)
 
     def _tell_others(
-        self, key: str, policy: HostPolicy, decision: Decision | None, kind: str, details: tuple[Any, ...]
+        self, key: str, policy: HostPolicy, decision: ThrottleDecision | None, kind: str, details: tuple[Any, ...]
     ) -> None:
         if self._crew is not None and decision is not None:
             self._crew.gate.tell(key, {"kind": kind, "details": details}, policy.window, policy.cooldown_seconds)
@@ -212,7 +219,7 @@ class AdaptiveThrottle(AutoThrottleBase):
         policy.started()
         _set(slot, policy)
 
-    def _apply(self, key: str, policy: HostPolicy, slot: Any, decision: Decision | None) -> None:
+    def _apply(self, key: str, policy: HostPolicy, slot: Any, decision: ThrottleDecision | None) -> None:
         if slot is not None:
             _set(slot, policy)
         if policy.cooldown_seconds > 0 and key not in self._downloader.given_up:
@@ -267,7 +274,7 @@ def _retry_after(response: Response) -> float | None:
     return retry_after_seconds(None if header is None else header.decode("latin-1"), now)
 
 
-def _rules(crawler: Crawler) -> Rules:
+def _rules(crawler: Crawler) -> ThrottleRules:
     settings = crawler.settings
     most = settings.getfloat("CONCURRENT_REQUESTS_PER_DOMAIN")
     # Scrapy's default of 1 is nobody's choice.
@@ -275,7 +282,7 @@ def _rules(crawler: Crawler) -> Rules:
         most = min(most, settings.getfloat("AUTOTHROTTLE_TARGET_CONCURRENCY"))
     if most <= 0:
         raise ConfigError("CONCURRENT_REQUESTS_PER_DOMAIN and AUTOTHROTTLE_TARGET_CONCURRENCY must be greater than 0")
-    return Rules(
+    return ThrottleRules(
         max_concurrency=most,
         min_gap_seconds=settings.getfloat("DOWNLOAD_DELAY"),
         start_gap_seconds=settings.getfloat("AUTOTHROTTLE_START_DELAY"),

@@ -10,7 +10,7 @@ from typing import Any
 
 from scrapy.statscollectors import StatsCollector
 
-from llmcrawler.throttling import Decision, HostPolicy
+from llmcrawler.politeness.throttling import ThrottleDecision, HostPolicy
 
 logger = logging.getLogger("llmcrawler.extensions.throttle")  # people look for its decisions under that name
 
@@ -29,7 +29,7 @@ class ThrottleReport:
         self._logged_at: dict[str, float] = {}
         self._unlogged: Counter[str] = Counter()
 
-    def decided(self, key: str, decision: Decision) -> None:
+    def decided(self, key: str, decision: ThrottleDecision) -> None:
         self._stats.inc_value(f"llmcrawler/throttle/decisions/{decision.reason}")
         now = monotonic()
         quiet = now - self._logged_at.get(key, -_LOG_SECONDS) < _LOG_SECONDS and decision.reason not in _ALWAYS_LOGGED

@@ -18,12 +18,12 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.downloader import download_failed
+from llmcrawler.engine.downloader import download_failed
 from llmcrawler.engine.request_context import RETRY_TIMES, context_of
 from llmcrawler.extensions.connecting import connect_handlers
-from llmcrawler.items import Line, Page, Url
+from llmcrawler.items import FeedItem, Page, Url
 from llmcrawler.llm.usage import CallReport, Usage
-from llmcrawler.monitoring import crawl_name, runs_since, span_exporter
+from llmcrawler.crawl.monitoring import crawl_name, runs_since, span_exporter
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -103,7 +103,7 @@ class TracingExtension:
         _end(page, None if item.error is None else item.error.kind, "" if item.error is None else item.error.message)
 
     def item_was_lost(self, item: Any) -> None:
-        page = self._pages.pop(item.id, None) if isinstance(item, Line) else None
+        page = self._pages.pop(item.id, None) if isinstance(item, FeedItem) else None
         if page is not None:
             _end(page, "dropped", "the page gave no line")
 
@@ -200,7 +200,7 @@ def _end(span: Span, error: str | None, message: str, end_time: int | None = Non
     span.end(end_time)
 
 
-def _of_page(line: Line) -> dict[str, Any]:
+def _of_page(line: FeedItem) -> dict[str, Any]:
     attributes = {"url.full": line.url, "http.response.status_code": line.status, "llmcrawler.depth": line.depth}
     if isinstance(line, Page):
         attributes |= {

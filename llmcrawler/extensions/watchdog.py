@@ -10,8 +10,8 @@ from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
-from llmcrawler.monitoring import hold_limit_seconds
-from llmcrawler.watchdog import Hold, LoopWatchdog, Sight
+from llmcrawler.crawl.monitoring import hold_limit_seconds
+from llmcrawler.engine.loop_watchdog import LoopHold, LoopWatchdog, StackSample
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class WatchdogExtension:
     def engine_stopped(self) -> None:
         self._watchdog.remove()
 
-    def _held(self, hold: Hold) -> None:
+    def _held(self, hold: LoopHold) -> None:
         self._stats.inc_value(f"{_PREFIX}/holds")
         self._stats.max_value(f"{_PREFIX}/max_hold_seconds", round(hold.seconds, 4))
         place = hold.seen.place
@@ -78,13 +78,13 @@ class WatchdogExtension:
             )
 
 
-def _log_hang(seconds: float, seen: Sight) -> None:
+def _log_hang(seconds: float, seen: StackSample) -> None:
     """Log a hold before it ends, as it may never end."""
     text = "%(place)s has held the event loop for %(seconds).0f s so far%(beside)s: %(url)s"
     logger.warning(text, {"seconds": seconds, **_words_of(seen, was_kept=True)})
 
 
-def _words_of(seen: Sight, *, was_kept: bool) -> dict[str, str]:
+def _words_of(seen: StackSample, *, was_kept: bool) -> dict[str, str]:
     """Return the values of a log line. `was_kept`: the turn did not have the processor itself most of the time."""
     beside = f", beside {seen.beside} in another thread" if was_kept and seen.beside else ""
     return {"place": seen.place, "url": seen.url or "-", "beside": beside}

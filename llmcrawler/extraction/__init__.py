@@ -1,34 +1,45 @@
 """Records: learned from a few pages of a template with the model, then taken from every page by selectors."""
 
 from llmcrawler.extraction.blocks import PageBlocks, shown_blocks
-from llmcrawler.extraction.execution import CompiledExtractor, Extraction, Place, compile_extractor
+from llmcrawler.extraction.extraction_runs import CompiledExtractor, Extraction, ExtractionRunner, compile_extractor
 from llmcrawler.extraction.learner import Learner, LearnerKey
-from llmcrawler.extraction.model import Extractor, Field, FieldRule, Selector
+from llmcrawler.extraction.extractor import TemplateExtractor, Field, FieldRule, Selector
 from llmcrawler.extraction.record_question import RecordAnswer, RecordQuestion, RecordRules
 from llmcrawler.extraction.records import Records
-from llmcrawler.extraction.schema import Wanted, schema_of
-from llmcrawler.extraction.serialization import KeptRecords, described_schema, described_selectors, read_learners
-from llmcrawler.extraction.single import SingleRecords
-from llmcrawler.extraction.teachers import FallbackTeacher, LLMTeacher, StructuredTeacher, Teacher, lesson_tokens
-from llmcrawler.extraction.training_run import LessonRules
-from llmcrawler.extraction.validation import Validator
+from llmcrawler.extraction.record_schema import RequestedSchema, schema_of
+from llmcrawler.extraction.record_serialization import (
+    RecordSerializer,
+    described_schema,
+    described_selectors,
+    read_learners,
+)
+from llmcrawler.extraction.single_records import SingleRecords
+from llmcrawler.extraction.annotators import (
+    FallbackAnnotator,
+    LLMAnnotator,
+    StructuredDataAnnotator,
+    Annotator,
+    annotation_tokens,
+)
+from llmcrawler.extraction.training_run import TrainingRules
+from llmcrawler.extraction.record_validation import RecordValidator
 from llmcrawler.extraction.variants import extract_best
-from llmcrawler.extraction.wanted import RecordTypes, load_schema, wanted_fields
+from llmcrawler.extraction.requested_schema import RecordTypes, load_schema, requested_fields
 
 __all__ = [
     "CompiledExtractor",
     "Extraction",
-    "Extractor",
-    "FallbackTeacher",
+    "TemplateExtractor",
+    "FallbackAnnotator",
     "Field",
     "FieldRule",
-    "KeptRecords",
-    "LLMTeacher",
+    "RecordSerializer",
+    "LLMAnnotator",
     "Learner",
     "LearnerKey",
-    "LessonRules",
+    "TrainingRules",
     "PageBlocks",
-    "Place",
+    "ExtractionRunner",
     "RecordAnswer",
     "RecordQuestion",
     "RecordRules",
@@ -36,18 +47,18 @@ __all__ = [
     "Records",
     "Selector",
     "SingleRecords",
-    "StructuredTeacher",
-    "Teacher",
-    "Validator",
-    "Wanted",
+    "StructuredDataAnnotator",
+    "Annotator",
+    "RecordValidator",
+    "RequestedSchema",
     "compile_extractor",
     "described_schema",
     "described_selectors",
     "extract_best",
-    "lesson_tokens",
+    "annotation_tokens",
     "load_schema",
     "read_learners",
     "schema_of",
     "shown_blocks",
-    "wanted_fields",
+    "requested_fields",
 ]

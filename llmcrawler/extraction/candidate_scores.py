@@ -8,7 +8,7 @@ from statistics import fmean
 
 from llmcrawler.extraction.blocks import PageBlocks
 from llmcrawler.extraction.candidates import Candidate
-from llmcrawler.extraction.model import Selector
+from llmcrawler.extraction.extractor import Selector
 from llmcrawler.extraction.patterns import learn_pattern, taken
 from llmcrawler.extraction.training_set import TrainingSet
 

@@ -13,7 +13,7 @@ from typing import Final
 from lxml import etree
 
 from llmcrawler.extraction.blocks import Spot
-from llmcrawler.extraction.features import (
+from llmcrawler.extraction.element_features import (
     CLASS,
     PATH,
     anchors,
@@ -26,7 +26,7 @@ from llmcrawler.extraction.features import (
     prefix_queries,
     tag_feature,
 )
-from llmcrawler.extraction.model import Selector
+from llmcrawler.extraction.extractor import Selector
 from llmcrawler.extraction.queries import is_bounded
 from llmcrawler.extraction.tree import absolute_path, line_up, steps_down, tags_down
 

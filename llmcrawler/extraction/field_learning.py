@@ -21,7 +21,7 @@ from llmcrawler.extraction.candidate_scores import (
     score_others,
 )
 from llmcrawler.extraction.candidates import Candidate, best_of_each, candidates_for, started_with
-from llmcrawler.extraction.model import Field, FieldRule, Selector
+from llmcrawler.extraction.extractor import Field, FieldRule, Selector
 from llmcrawler.extraction.training_set import TrainingSet, Value, as_one
 
 _FINALISTS = 14

@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from llmcrawler.errors import BudgetSpent, LLMError, LLMUnavailable, StorageFailed, TooCostly
-from llmcrawler.extraction.execution import Extraction, Place, compile_extractor
-from llmcrawler.extraction.model import Extractor, Field
-from llmcrawler.extraction.schema import Wanted
-from llmcrawler.extraction.teachers import Teacher
-from llmcrawler.extraction.training_run import LessonRules, TrainingRun
+from llmcrawler.extraction.extraction_runs import Extraction, ExtractionRunner, compile_extractor
+from llmcrawler.extraction.extractor import TemplateExtractor, Field
+from llmcrawler.extraction.record_schema import RequestedSchema
+from llmcrawler.extraction.annotators import Annotator
+from llmcrawler.extraction.training_run import TrainingRules, TrainingRun
 from llmcrawler.extraction.training_set import TrainingPage
 from llmcrawler.extraction.variants import Variant
 from llmcrawler.items import PageError
@@ -78,7 +78,7 @@ class Learner:
         return self.task is not None and not self.task.done()
 
     @property
-    def extractors(self) -> list[Extractor]:
+    def extractors(self) -> list[TemplateExtractor]:
         """The extractors of its variants, the oldest first."""
         return [variant.extractor for variant in self.variants]
 
@@ -111,14 +111,14 @@ class Trainer:
 
     def __init__(  # noqa: PLR0913 - what a crawl decides
         self,
-        annotator: Teacher,
-        rules: LessonRules,
+        annotator: Annotator,
+        rules: TrainingRules,
         learners_of: Callable[[str], Sequence[Learner]],
         *,
-        requested: Wanted | None,
+        requested: RequestedSchema | None,
         on_learned: Callable[[Learner], None],
         count: Callable[[str, int], None],
-        place: Place,
+        place: ExtractionRunner,
     ) -> None:
         self._annotator = annotator
         self._rules = rules
@@ -194,7 +194,7 @@ class Trainer:
             shortcoming = PageError("record", BudgetSpent.kind, what)
         return Variant.measured(result.extractor, found, shortcoming)
 
-    def _is_requested(self, extractor: Extractor) -> bool:
+    def _is_requested(self, extractor: TemplateExtractor) -> bool:
         """Whether a template has at least half of the fields of the user's schema."""
         return self._requested is None or 2 * len(extractor.rules) >= len(self._requested.fields)
 
@@ -214,7 +214,7 @@ class Trainer:
         self._on_learned(learner)
 
 
-def extract_all(extractor: Extractor, pages: Sequence[TrainingPage]) -> list[Extraction]:
+def extract_all(extractor: TemplateExtractor, pages: Sequence[TrainingPage]) -> list[Extraction]:
     """Return what an extractor gives on each of the pages."""
     compiled = compile_extractor(extractor)
     return [compiled.extract(page.html, page.url, page.lang) for page in pages]

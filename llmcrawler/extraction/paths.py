@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
-from llmcrawler.extraction.model import Language
+from llmcrawler.extraction.extractor import Language
 
 Axis = Literal["descendant", "child", "following-sibling"]
 TEXT: Final = "text()"

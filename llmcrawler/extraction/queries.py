@@ -11,7 +11,7 @@ from lxml import etree
 
 from llmcrawler.content.structured import json_ld
 from llmcrawler.extraction.evaluation import TextNode, evaluate
-from llmcrawler.extraction.model import Language, Selector
+from llmcrawler.extraction.extractor import Language, Selector
 from llmcrawler.extraction.paths import path_of
 from llmcrawler.extraction.patterns import taken
 from llmcrawler.extraction.tree import Work, fold, text_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from llmcrawler.extraction.learner import LearnerKey
-from llmcrawler.extraction.training_run import LessonRules
+from llmcrawler.extraction.training_run import TrainingRules
 from llmcrawler.extraction.training_set import TrainingPage
 from llmcrawler.items import PageError
 
@@ -19,7 +19,7 @@ class RecordRules:
     min_pages: int = 5
     learn_pages: int = 20
     max_relearned: int = 2
-    training: LessonRules = field(default_factory=LessonRules)
+    training: TrainingRules = field(default_factory=TrainingRules)
 
 
 @dataclass(frozen=True, slots=True)

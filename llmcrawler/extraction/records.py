@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, S
 from typing import Any
 
 from llmcrawler.errors import TooCostly
-from llmcrawler.extraction.execution import Extraction, Place
+from llmcrawler.extraction.extraction_runs import Extraction, ExtractionRunner
 from llmcrawler.extraction.learner import SAYING_CORE, HeldPage, Learner, LearnerKey, Trainer
 from llmcrawler.extraction.record_question import RecordAnswer, RecordQuestion, RecordRules
-from llmcrawler.extraction.schema import Wanted, completed
-from llmcrawler.extraction.teachers import Teacher
+from llmcrawler.extraction.record_schema import RequestedSchema, completed
+from llmcrawler.extraction.annotators import Annotator
 from llmcrawler.extraction.training_set import TrainingPage
-from llmcrawler.extraction.validation import Validator
+from llmcrawler.extraction.record_validation import RecordValidator
 from llmcrawler.extraction.variants import Variant, VariantMatch, best_match
 from llmcrawler.items import PageError
 
@@ -34,25 +34,25 @@ class Records:
 
     def __init__(  # noqa: PLR0913 - what a crawl decides
         self,
-        annotator: Teacher,
+        annotator: Annotator,
         rules: RecordRules,
         *,
         record_types: Container[str],
         pressure: Callable[[int], str | None],
-        requested: Wanted | None = None,
+        requested: RequestedSchema | None = None,
         on_learned: Callable[[Learner], None] = lambda _learner: None,
         count: Callable[[str, int], None] = lambda _name, _value: None,
         single: Callable[[RecordQuestion], Awaitable[RecordAnswer]] | None = None,
-        place: Place | None = None,
+        place: ExtractionRunner | None = None,
     ) -> None:
         self._rules = rules
         self._record_types = record_types
         self._pressure = pressure
         self._requested = requested
-        self._validator = Validator(requested.schema) if requested is not None else None
+        self._validator = RecordValidator(requested.schema) if requested is not None else None
         self._count = count
         self._single = single
-        self._place = place or Place()
+        self._place = place or ExtractionRunner()
         self._learners: dict[LearnerKey, Learner] = {}
         # By id, the templates of the pages whose records are being made elsewhere.
         self._under_way: dict[str, LearnerKey] = {}

@@ -14,7 +14,7 @@ from lxml import etree
 
 from llmcrawler.extraction.blocks import Spot
 from llmcrawler.extraction.candidates import Candidate, best_of_each, candidates_for, candidates_within
-from llmcrawler.extraction.model import Field, FieldRule, Selector
+from llmcrawler.extraction.extractor import Field, FieldRule, Selector
 from llmcrawler.extraction.patterns import learn_pattern, taken
 from llmcrawler.extraction.queries import nodes_at, texts_within
 from llmcrawler.extraction.training_set import AnnotatedPage, TrainingSet, Value

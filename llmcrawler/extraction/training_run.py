@@ -11,15 +11,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from llmcrawler.errors import BadAnswer, BudgetSpent
-from llmcrawler.extraction.answers import Induced
+from llmcrawler.extraction.induce_answers import Induced
 from llmcrawler.extraction.blocks import BlockList, PageBlocks, repeated_texts, shown_blocks
-from llmcrawler.extraction.execution import Place
+from llmcrawler.extraction.extraction_runs import ExtractionRunner
 from llmcrawler.extraction.field_learning import LearnedField, learn_field
-from llmcrawler.extraction.model import Extractor, Field, FieldRule
-from llmcrawler.extraction.prompt import ShownPage
+from llmcrawler.extraction.extractor import TemplateExtractor, Field, FieldRule
+from llmcrawler.extraction.induce_prompt import ShownPage
 from llmcrawler.extraction.repeated_groups import LearnedGroup, learn_group
-from llmcrawler.extraction.schema import reconcile
-from llmcrawler.extraction.teachers import Teacher
+from llmcrawler.extraction.record_schema import reconcile
+from llmcrawler.extraction.annotators import Annotator
 from llmcrawler.extraction.training_set import AnnotatedPage, Pointed, TrainingPage, TrainingSet, first_pages
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ _AGAIN = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class LessonRules:
+class TrainingRules:
     """The limits of a run: `samples` pages are shown first, never more than `max_samples`; `budget_tokens` is for the
     blocks of one page."""
 
@@ -51,7 +51,7 @@ class TrainingResult:
     that were refused, by reason; `abstained` are the fields that it named and no selector could be trusted for.
     `stands_in_for`: the budget did not reach for the model's first answer."""
 
-    extractor: Extractor | None
+    extractor: TemplateExtractor | None
     pages_shown: int
     dropped: Counter[str] = field(default_factory=Counter)
     abstained: tuple[str, ...] = ()
@@ -64,10 +64,10 @@ class TrainingRun:
     def __init__(  # noqa: PLR0913, PLR0917 - what a run needs
         self,
         page_type: str,
-        annotator: Teacher,
-        rules: LessonRules,
+        annotator: Annotator,
+        rules: TrainingRules,
         known_fields: Sequence[Field],
-        place: Place | None = None,
+        place: ExtractionRunner | None = None,
         site: str = "",
     ) -> None:
         self.calls = 0
@@ -75,7 +75,7 @@ class TrainingRun:
         self._annotator = annotator
         self._rules = rules
         self._known = tuple(known_fields)
-        self._place = place or Place()
+        self._place = place or ExtractionRunner()
         self._site = site
         self._fields: tuple[Field, ...] = ()
         self._pointed: dict[int, tuple[Pointed, ...]] = {}
@@ -172,7 +172,7 @@ class TrainingRun:
         if abstained:
             logger.info("No selector can be trusted for %s of %s pages", ", ".join(abstained), self._page_type)
         rows = tuple((group.name, group.rows) for group in found)
-        extractor = Extractor(self._page_type, tuple(rules), rows) if rules else None
+        extractor = TemplateExtractor(self._page_type, tuple(rules), rows) if rules else None
         return TrainingResult(extractor, pages_shown, self._dropped, abstained, self._stands_in_for)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from llmcrawler.extraction.blocks import PageBlocks, Spot
-from llmcrawler.extraction.model import Selector
+from llmcrawler.extraction.extractor import Selector
 from llmcrawler.extraction.queries import texts_at
 from llmcrawler.extraction.tree import fold, line_up, text_of
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from math import comb
 from typing import Any
 
-from llmcrawler.extraction.execution import Extraction, extractions
-from llmcrawler.extraction.model import Extractor
+from llmcrawler.extraction.extraction_runs import Extraction, extractions
+from llmcrawler.extraction.extractor import TemplateExtractor
 from llmcrawler.items import PageError
 
 # A field on so many of the pages a variant was learned on is at its core: a page without most of them is another kind.
@@ -31,14 +31,14 @@ class Variant:
     `shortcoming` is said on each page that it serves.
     """
 
-    extractor: Extractor
+    extractor: TemplateExtractor
     coverage: dict[str, float]
     shortcoming: PageError | None = None
     _seen: deque[frozenset[str]] = field(default_factory=lambda: deque(maxlen=_WINDOW_PAGES))
 
     @classmethod
     def measured(
-        cls, extractor: Extractor, pages: Sequence[Extraction], shortcoming: PageError | None = None
+        cls, extractor: TemplateExtractor, pages: Sequence[Extraction], shortcoming: PageError | None = None
     ) -> Variant:
         """Make a variant with the coverage that it has on the pages it was learned from, of plain fields and groups."""
         keys = [rule.field.key for rule in extractor.rules if not rule.field.group]

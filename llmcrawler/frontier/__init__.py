@@ -1,9 +1,9 @@
 """The urls that are still to be fetched: which come in, and in which order they go out."""
 
 from llmcrawler.frontier.admission import Admission, ungrouped
-from llmcrawler.frontier.focused_crawl import Pursuit
-from llmcrawler.frontier.link_scorer import Goal
-from llmcrawler.frontier.mapping import LISTED_ONLY_PRIORITY, TEST_PRIORITY, MapAdmission, MapRules
+from llmcrawler.frontier.focused_crawl import FocusedCrawl
+from llmcrawler.frontier.link_scorer import LinkScorer
+from llmcrawler.frontier.map_admission import LISTED_ONLY_PRIORITY, TEST_PRIORITY, MapAdmission, MapRules
 from llmcrawler.frontier.memory import MemoryFrontier
 from llmcrawler.frontier.protocol import FIRST, Counts, Frontier, Lease, UrlTask
 from llmcrawler.frontier.sqlite import SqliteFrontier
@@ -15,12 +15,12 @@ __all__ = [
     "Admission",
     "Counts",
     "Frontier",
-    "Goal",
+    "LinkScorer",
     "Lease",
     "MapAdmission",
     "MapRules",
     "MemoryFrontier",
-    "Pursuit",
+    "FocusedCrawl",
     "SqliteFrontier",
     "UrlTask",
     "ungrouped",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from llmcrawler.frontier.link_scorer import LEVELS, Goal
+from llmcrawler.frontier.link_scorer import LEVELS, LinkScorer
 from llmcrawler.frontier.protocol import FIRST, UrlTask
 
 _MAX_UNJUDGED: Final = 10
@@ -30,14 +30,14 @@ class _PageUnderWay:
     is_wanted: bool = False
 
 
-class Pursuit:
+class FocusedCrawl:
     """Follows every url that is leased, read, judged and ended.
 
     The crawl ends when `max_records` pages of wanted types had their record. `on_news` is called when `reach` or the
     priorities may have changed.
     """
 
-    def __init__(self, scorer: Goal, *, max_records: int | None, clock: Callable[[], float]) -> None:
+    def __init__(self, scorer: LinkScorer, *, max_records: int | None, clock: Callable[[], float]) -> None:
         self.scorer = scorer
         self.records = 0
         self.news = asyncio.Event()  # set when `reach` or the ranks may have changed; whoever waits for it clears it

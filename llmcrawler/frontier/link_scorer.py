@@ -49,7 +49,7 @@ class _Tally:
         self.found = faded
 
 
-class Goal:
+class LinkScorer:
     """Scores groups of links by how well they lead to pages of the wanted types."""
 
     def __init__(self, page_types: Collection[str]) -> None:

@@ -9,7 +9,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 
 from llmcrawler.frontier.protocol import FIRST, Counts, Lease, UrlTask
-from llmcrawler.items import Found
+from llmcrawler.items import UrlSource
 from llmcrawler.storage import Outcome
 from llmcrawler.storage.keys import url_key
 
@@ -28,7 +28,7 @@ class MemoryFrontier:
         self._clock = clock
         self._seen: set[int] = set()
         self._redirect_targets: dict[str, str] = {}  # url -> the url that is redirected to it
-        self._found: dict[int, Found] = {}  # by key, for unfinished urls of a map
+        self._found: dict[int, UrlSource] = {}  # by key, for unfinished urls of a map
         self._queues: dict[_Queue, list[_Entry]] = {}
         self._priorities: dict[str, int] = {}  # by group
         self._leased: dict[str, tuple[_Entry, float]] = {}  # url -> its entry, and the deadline of the lease

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from llmcrawler.frontier.protocol import UrlTask
-from llmcrawler.items import Found
+from llmcrawler.items import UrlSource
 
 _SCHEMES = ("https", "http")
 _DEFAULTS: tuple[Any, ...] = ("", 0, None, None, None)
@@ -32,7 +32,7 @@ def unpack(text: str, host: str, group: str, priority: int) -> UrlTask:
         priority,
         group,
         payload,
-        None if found is None else Found(*found),
+        None if found is None else UrlSource(*found),
     )
 
 

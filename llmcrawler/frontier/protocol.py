@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final, Protocol, Self
 
-from llmcrawler.items import Found, Line, Page, Url
+from llmcrawler.items import UrlSource, FeedItem, Page, Url
 from llmcrawler.storage import Outcome
 
 FIRST: Final = -1  # groups of this priority, and urls of it in any group, go out before all others
@@ -30,7 +30,7 @@ class UrlTask:
     priority: int = 0
     group: str = ""
     payload: str | None = None
-    found: Found | None = None
+    found: UrlSource | None = None
 
     @classmethod
     def with_payload(cls, address: str, host: str, payload: str) -> Self:
@@ -44,7 +44,7 @@ class UrlTask:
     def details(self) -> dict[str, Any]:
         return {} if self.payload is None else json.loads(self.payload)
 
-    def line(self) -> Line:
+    def line(self) -> FeedItem:
         """Return the feed item of the task, before anything is known of it."""
         return self.page() if self.found is None else self.url_line()
 

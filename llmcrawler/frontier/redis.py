@@ -19,7 +19,7 @@ from llmcrawler.storage import Outcome
 from llmcrawler.storage.keys import url_key
 
 if TYPE_CHECKING:
-    from llmcrawler.fleet.link import RedisLink
+    from llmcrawler.distributed.connection import RedisConnection
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class RedisFrontier:
 
     def __init__(  # noqa: PLR0913 - by keyword, with defaults
         self,
-        link: RedisLink,
+        link: RedisConnection,
         *,
         lease_seconds: float,
         max_leases: int,

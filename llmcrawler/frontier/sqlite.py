@@ -9,7 +9,7 @@ from typing import Any
 
 from llmcrawler.frontier.name_table import NameTable
 from llmcrawler.frontier.protocol import FIRST, Counts, Lease, UrlTask
-from llmcrawler.items import SOURCES, Found, PageError
+from llmcrawler.items import SOURCES, UrlSource, PageError
 from llmcrawler.storage import Database, Outcome, State
 from llmcrawler.storage.keys import JobConnection, url_key
 from llmcrawler.storage.ledger import id_of, read_value, write_outcome
@@ -293,5 +293,5 @@ class SqliteFrontier:
         return Outcome(line.as_line(), {}, is_dead=True)
 
 
-def _found(source: int | None, lastmod: str | None, title: str | None) -> Found | None:
-    return None if source is None else Found(SOURCES[source], lastmod, title)
+def _found(source: int | None, lastmod: str | None, title: str | None) -> UrlSource | None:
+    return None if source is None else UrlSource(SOURCES[source], lastmod, title)

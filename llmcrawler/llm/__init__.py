@@ -5,7 +5,7 @@ from llmcrawler.llm.budget import Account, Budget, BudgetLimits
 from llmcrawler.llm.cache import AnswerCache, AnswerStore, cache_key
 from llmcrawler.llm.cached import CachedAsker
 from llmcrawler.llm.client import AskLLM, LLMClient
-from llmcrawler.llm.limits import Clock, Limits
+from llmcrawler.llm.call_limits import Clock, CallLimits
 from llmcrawler.llm.providers import ProviderChoice, read_price, resolve_provider
 from llmcrawler.llm.tokens import estimate_tokens, truncate_to_tokens
 from llmcrawler.llm.usage import Price, Usage, price_of
@@ -24,7 +24,7 @@ __all__ = [
     "CachedAsker",
     "Clock",
     "LLMClient",
-    "Limits",
+    "CallLimits",
     "Price",
     "ProviderChoice",
     "Usage",

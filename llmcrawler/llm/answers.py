@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from llmcrawler.bounded_json import is_too_much, value_at
+from llmcrawler.content.bounds.untrusted_json import is_too_much, value_at
 from llmcrawler.errors import BadAnswer
 
 if TYPE_CHECKING:

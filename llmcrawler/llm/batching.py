@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass
 from typing import Any, Generic, TypeVar
 
 from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, StorageFailed
-from llmcrawler.llm.waiting import BatchRules, Entry, WaitingRoom
+from llmcrawler.llm.waiting import BatchRules, WaitingQuestion, WaitingRoom
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class Batcher(Generic[Q, A]):
         future: asyncio.Future[A] = asyncio.get_running_loop().create_future()
         company = max(1, self._rules.max_questions)
         tokens, group = self._tokens_of(question), self._group_of(question)
-        entry = Entry(question, tokens, patient, self._clock(), company, future, group)
+        entry = WaitingQuestion(question, tokens, patient, self._clock(), company, future, group)
         self._waiting.add(entry)
         self._send_due()
         self._keep_polling()
@@ -143,7 +143,7 @@ class Batcher(Generic[Q, A]):
             group, reason = due
             self._send(self._waiting.take(group), reason)
 
-    def _send(self, batch: list[Entry[Q, A]], reason: str) -> None:
+    def _send(self, batch: list[WaitingQuestion[Q, A]], reason: str) -> None:
         for entry in batch:
             entry.holder = batch
         task = asyncio.get_running_loop().create_task(self._see_through(batch, reason))
@@ -155,7 +155,7 @@ class Batcher(Generic[Q, A]):
         self._send_due()
         self._keep_polling()
 
-    async def _see_through(self, batch: list[Entry[Q, A]], reason: str) -> None:
+    async def _see_through(self, batch: list[WaitingQuestion[Q, A]], reason: str) -> None:
         """Ask a batch, then its halves, by levels, until each question has an answer or an error, or another turn."""
         try:
             await self._ask_by_halves(batch, reason)
@@ -167,7 +167,7 @@ class Batcher(Generic[Q, A]):
                 if entry.holder is batch:
                     entry.fail(LLMFailed("the batch was broken off"))
 
-    async def _ask_by_halves(self, batch: list[Entry[Q, A]], reason: str) -> None:
+    async def _ask_by_halves(self, batch: list[WaitingQuestion[Q, A]], reason: str) -> None:
         groups = [batch]
         calls_left = call_bound(len(batch))
         while groups:
@@ -179,7 +179,7 @@ class Batcher(Generic[Q, A]):
             groups = [half for group in unanswered for half in _halves(group)]
             reason = "halved"
 
-    async def _ask(self, group: list[Entry[Q, A]], reason: str) -> list[Entry[Q, A]]:
+    async def _ask(self, group: list[WaitingQuestion[Q, A]], reason: str) -> list[WaitingQuestion[Q, A]]:
         """Call the worker once. Return those to be asked again in halves, as the whole answer was bad."""
         group = [entry for entry in group if not entry.future.done()]
         if not group:
@@ -213,8 +213,8 @@ class Batcher(Generic[Q, A]):
         return again
 
     def _hand_out(
-        self, group: list[Entry[Q, A]], answers: Mapping[int, A | Exception]
-    ) -> tuple[int, list[Entry[Q, A]]]:
+        self, group: list[WaitingQuestion[Q, A]], answers: Mapping[int, A | Exception]
+    ) -> tuple[int, list[WaitingQuestion[Q, A]]]:
         """Give each its answer, or the error that asking again would not cure. Return the number of answers, and the
         entries without one.
         """
@@ -233,7 +233,7 @@ class Batcher(Generic[Q, A]):
                     entry.future.set_result(answer)
         return answered, missing
 
-    def _requeue(self, missing: list[Entry[Q, A]], group: list[Entry[Q, A]]) -> None:
+    def _requeue(self, missing: list[WaitingQuestion[Q, A]], group: list[WaitingQuestion[Q, A]]) -> None:
         """Let those left out wait for the batch that goes next."""
         for entry in self._ask_again_or_fail(missing, len(group)):
             if entry.asks >= _FULL_COMPANY_ASKS:
@@ -244,7 +244,7 @@ class Batcher(Generic[Q, A]):
         self._keep_polling()
 
     @staticmethod
-    def _ask_again_or_fail(entries: list[Entry[Q, A]], group_size: int) -> list[Entry[Q, A]]:
+    def _ask_again_or_fail(entries: list[WaitingQuestion[Q, A]], group_size: int) -> list[WaitingQuestion[Q, A]]:
         """Return those that are asked again; one that has failed alone, and often enough, gets its error."""
         if group_size == 1:
             for entry in entries:
@@ -257,6 +257,6 @@ class Batcher(Generic[Q, A]):
         self._on_batch(report)
 
 
-def _halves(group: list[Entry[Q, A]]) -> list[list[Entry[Q, A]]]:
+def _halves(group: list[WaitingQuestion[Q, A]]) -> list[list[WaitingQuestion[Q, A]]]:
     middle = (len(group) + 1) // 2
     return [half for half in (group[:middle], group[middle:]) if half]

@@ -15,10 +15,10 @@ from llmcrawler.llm.answers import read_answer
 from llmcrawler.llm.budget import Budget, BudgetLimits, Call
 from llmcrawler.llm.dialect import Dialect, ModelRequest, answer_bound, prompt_estimate
 from llmcrawler.llm.faults import Fault, Redactor, rules_with
-from llmcrawler.llm.limits import CallRate, Circuit, Clock, Limits, RateLimiter
+from llmcrawler.llm.call_limits import CallRate, Circuit, Clock, CallLimits, RateLimiter
 from llmcrawler.llm.replies import Completion
 from llmcrawler.llm.tokens import estimate_tokens
-from llmcrawler.llm.transport import OpenAITransport
+from llmcrawler.llm.openai_transport import OpenAITransport
 from llmcrawler.llm.usage import CallReport, Usage
 
 logger = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class LLMClient:
         model: str,
         api_key: str,
         *,
-        limits: Limits | None = None,
+        limits: CallLimits | None = None,
         usage: Usage | None = None,
         temperature: float | None = None,
         reasoning_effort: str | None = None,
@@ -71,7 +71,7 @@ class LLMClient:
         self._budget = budget or Budget(BudgetLimits())
         self.host = urlsplit(base_url).netloc.rpartition("@")[2]
         self._model = model
-        self._limits = limits or Limits()
+        self._limits = limits or CallLimits()
         self._clock = clock or Clock()
         self._rules = rules_with(self._limits.max_attempts)
         redact = Redactor(api_key)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from llmcrawler.throttling import retry_after_seconds
+from llmcrawler.politeness.throttling import retry_after_seconds
 
 # Kinds of failure, as they stand in stats and log lines.
 RATE_LIMIT = "rate_limit"

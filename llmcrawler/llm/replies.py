@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from llmcrawler.bounded_json import loads
+from llmcrawler.content.bounds.untrusted_json import loads
 from llmcrawler.llm.faults import SERVER_ERROR, Fault
 
 # No model takes or gives so many in a call.

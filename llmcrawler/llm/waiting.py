@@ -29,7 +29,7 @@ class BatchRules:
 
 
 @dataclass(eq=False, slots=True)
-class Entry(Generic[Q, A]):
+class WaitingQuestion(Generic[Q, A]):
     """One question on its way. `company` is the most questions that a call with it may have, fewer after each call that
     was too large. `error` is why it has no answer yet.
     """
@@ -55,23 +55,23 @@ class Entry(Generic[Q, A]):
 
 class WaitingRoom(Generic[Q, A]):
     """Holds entries in the order of arrival, each in the room of its group, as only one group's may share a batch; the
-    rules hold for each room by itself. It has no clock: `now` is given, on the scale of `Entry.since`.
+    rules hold for each room by itself. It has no clock: `now` is given, on the scale of `WaitingQuestion.since`.
     """
 
     def __init__(self, rules: BatchRules) -> None:
         self._rules = rules
-        self._rooms: dict[Hashable, dict[Entry[Q, A], None]] = {}
+        self._rooms: dict[Hashable, dict[WaitingQuestion[Q, A], None]] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._rooms.values()))
 
-    def __contains__(self, entry: Entry[Q, A]) -> bool:
+    def __contains__(self, entry: WaitingQuestion[Q, A]) -> bool:
         return entry in self._rooms.get(entry.group, ())
 
-    def add(self, entry: Entry[Q, A]) -> None:
+    def add(self, entry: WaitingQuestion[Q, A]) -> None:
         self._rooms.setdefault(entry.group, {})[entry] = None
 
-    def discard(self, entry: Entry[Q, A]) -> None:
+    def discard(self, entry: WaitingQuestion[Q, A]) -> None:
         room = self._rooms.get(entry.group, {})
         room.pop(entry, None)
         if not room:
@@ -88,11 +88,11 @@ class WaitingRoom(Generic[Q, A]):
         """Return the group that has waited longest; there must be one."""
         return min(self._rooms, key=lambda group: min(entry.since for entry in self._rooms[group]))
 
-    def take(self, group: Hashable) -> list[Entry[Q, A]]:
+    def take(self, group: Hashable) -> list[WaitingQuestion[Q, A]]:
         """Remove and return the group's next batch: entries that were asked before, then the urgent, then the patient,
         as many as fit the limits. One question over the token limit goes alone.
         """
-        batch: list[Entry[Q, A]] = []
+        batch: list[WaitingQuestion[Q, A]] = []
         tokens = 0
         company = self._rules.max_questions
         token_limit = self._rules.max_tokens or float("inf")
@@ -106,7 +106,7 @@ class WaitingRoom(Generic[Q, A]):
             self.discard(entry)
         return batch
 
-    def _reason(self, room: Collection[Entry[Q, A]], now: float) -> str | None:
+    def _reason(self, room: Collection[WaitingQuestion[Q, A]], now: float) -> str | None:
         rules = self._rules
         if len(room) >= rules.max_questions:
             return "full"

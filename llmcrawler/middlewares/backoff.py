@@ -9,7 +9,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
-from llmcrawler.downloader import HostRests, PoliteDownloader
+from llmcrawler.engine.downloader import HostPaused, PoliteDownloader
 from llmcrawler.engine.refusals import OVERLOAD_STATUSES, RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import context_of, update_context
 
@@ -42,7 +42,7 @@ class BackoffMiddleware:
         return self._put_back(request, put_backs=put_backs, wait_seconds=wait_seconds)
 
     def process_exception(self, request: Request, exception: Exception) -> Request | None:
-        if not isinstance(exception, HostRests) or request.callback is NO_CALLBACK:
+        if not isinstance(exception, HostPaused) or request.callback is NO_CALLBACK:
             return None
         return self._put_back(request)
 

@@ -16,8 +16,8 @@ from llmcrawler.engine.error_pages import error_page
 from llmcrawler.engine.request_context import context_of, response_context, update_context
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import Lease
-from llmcrawler.items import Line
-from llmcrawler.scheduler import FrontierScheduler, scheduler_of
+from llmcrawler.items import FeedItem
+from llmcrawler.engine.scheduler import FrontierScheduler, scheduler_of
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class LeaseMiddleware:
                 if leased is None:  # of a spider of the user's
                     update_context(output, found_at=response.url)
                 continues = continues or leased is lease
-            elif isinstance(output, Line):
+            elif isinstance(output, FeedItem):
                 has_page = has_page or (lease is not None and output.id == lease.url)
             yield output
         # Scrapy ends the output quietly after an exception; `process_spider_exception` has given the page then.
@@ -72,11 +72,11 @@ class LeaseMiddleware:
         if orphans:
             raise DontCloseSpider
 
-    def _line(self, lease: Lease, kind: str, message: str, response: Response | None = None) -> Line:
+    def _line(self, lease: Lease, kind: str, message: str, response: Response | None = None) -> FeedItem:
         page = error_page(lease, kind, message, response)
         # A spider whose lines are no pages says what they are.
         line_of_fault = getattr(self._crawler.spider, "line_of_fault", None)
-        line: Line = page if line_of_fault is None else line_of_fault(lease, page)
+        line: FeedItem = page if line_of_fault is None else line_of_fault(lease, page)
         return line
 
     def _scheduler(self) -> FrontierScheduler:

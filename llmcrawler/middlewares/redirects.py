@@ -15,7 +15,7 @@ from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import context_of
 from llmcrawler.engine.response_text import head_of, may_refresh
 from llmcrawler.urls import normalise_with_route, with_plain_origin
-from llmcrawler.wiring import Crawl, crawl_of
+from llmcrawler.crawl.context import CrawlContext, crawl_of
 
 
 class _InsideTheCrawl(RedirectHooks):
@@ -25,7 +25,7 @@ class _InsideTheCrawl(RedirectHooks):
     fetched again.
     """
 
-    _crawl: Crawl
+    _crawl: CrawlContext
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Any:

@@ -8,7 +8,7 @@ from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 from scrapy.utils.python import to_unicode
 
-from llmcrawler.robots import Robots, parse_robots, product_token
+from llmcrawler.politeness.robots import Robots, parse_robots, product_token
 
 
 class GroupRobotParser(RobotParser):

@@ -12,7 +12,7 @@ from scrapy.http import Response
 from llmcrawler.engine.request_context import context_of, update_context
 from llmcrawler.engine.stored_bodies import response_of
 from llmcrawler.storage import Ledger, StoredPage
-from llmcrawler.wiring import crawl_of
+from llmcrawler.crawl.context import crawl_of
 
 
 class StoredPageMiddleware:

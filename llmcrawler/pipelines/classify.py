@@ -17,7 +17,7 @@ from llmcrawler.pipelines.stage import StageRules
 from llmcrawler.templates import Assignment
 
 if TYPE_CHECKING:
-    from llmcrawler.crew import Crew
+    from llmcrawler.crawl.distributed_session import DistributedSession
 
 
 async def _do_nothing() -> None:
@@ -34,7 +34,7 @@ class ClassifyPipeline(SiteStage):
         rules: StageRules,
         sites: SiteRegistry,
         classifier: Classifier,
-        session: Crew | None = None,
+        session: DistributedSession | None = None,
         close: Callable[[], Awaitable[None]] = _do_nothing,
     ) -> None:
         super().__init__(rules, sites, session)

@@ -8,9 +8,9 @@ from typing import Any, Self, get_args
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import StatsCollector
 
-from llmcrawler.feeds import clean, clean_text
-from llmcrawler.items import Line, Page, PageError, Template
-from llmcrawler.reporting import count_line
+from llmcrawler.storage.feeds import clean, clean_text
+from llmcrawler.items import FeedItem, Page, PageError, Template
+from llmcrawler.reporting import count_item
 
 
 class FeedPipeline:
@@ -26,14 +26,14 @@ class FeedPipeline:
         return cls(crawler.stats, crawler.settings.getbool("CONTENT_IN_FEED"))
 
     def process_item(self, item: Any) -> Any:
-        if isinstance(item, Line):
-            count_line(self._stats.inc_value, item.depth, item.error)
+        if isinstance(item, FeedItem):
+            count_item(self._stats.inc_value, item.depth, item.error)
         if isinstance(item, Page):
             item.content = item.html = None
             if not self._with_text:
                 item.text = None
             self._count(item)
-        if isinstance(item, Line | Template):
+        if isinstance(item, FeedItem | Template):
             _clean_fields(item)
         return item
 
@@ -47,7 +47,7 @@ class FeedPipeline:
             self._stats.inc_value(f"llmcrawler/errors/{page.error.stage}/{page.error.kind}")
 
 
-def _clean_fields(item: Line | Template) -> None:
+def _clean_fields(item: FeedItem | Template) -> None:
     """Replace what is no UTF-8: half a surrogate pair, from an escape in JSON-LD say, would cost the item its line."""
     for name in _FIELDS[type(item)]:
         value = getattr(item, name)
@@ -57,4 +57,4 @@ def _clean_fields(item: Line | Template) -> None:
             setattr(item, name, clean(value))
 
 
-_FIELDS = {item_class: tuple(one.name for one in fields(item_class)) for item_class in (*get_args(Line), Template)}
+_FIELDS = {item_class: tuple(one.name for one in fields(item_class)) for item_class in (*get_args(FeedItem), Template)}

@@ -10,8 +10,8 @@ from typing import Any, Self
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
-from llmcrawler.configuration import load_stages
-from llmcrawler.feeds import clean
+from llmcrawler.crawl.configuration import load_stages
+from llmcrawler.storage.feeds import clean
 from llmcrawler.items import Page, PageError, StageRun
 from llmcrawler.pipelines.stage import Stage, StageRules
 

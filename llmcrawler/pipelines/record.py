@@ -14,7 +14,7 @@ from llmcrawler.pipelines.site_stage import SiteStage
 from llmcrawler.pipelines.stage import StageRules
 
 if TYPE_CHECKING:
-    from llmcrawler.crew import Crew
+    from llmcrawler.crawl.distributed_session import DistributedSession
 
 
 class RecordPipeline(SiteStage):
@@ -30,7 +30,7 @@ class RecordPipeline(SiteStage):
         sites: SiteRegistry,
         records: Records,
         record_types: RecordTypes,
-        session: Crew | None = None,
+        session: DistributedSession | None = None,
     ) -> None:
         super().__init__(rules, sites, session)
         self._records = records

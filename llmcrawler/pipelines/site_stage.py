@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from llmcrawler.crawl.site_registry import SiteRegistry
-from llmcrawler.fleet.pages import RESULTS, page_of_json, page_to_json, results_to_json
+from llmcrawler.distributed.page_json import RESULTS, page_of_json, page_to_json, results_to_json
 from llmcrawler.items import Page, PageError
 from llmcrawler.pipelines.stage import Stage, StageRules
 
 if TYPE_CHECKING:
-    from llmcrawler.crew import Crew
+    from llmcrawler.crawl.distributed_session import DistributedSession
 
 
 class SiteStage(Stage):
     """Runs here if this worker leads the page's site, else at the one that does. `session` is None in one process."""
 
-    def __init__(self, rules: StageRules, sites: SiteRegistry, session: Crew | None = None) -> None:
+    def __init__(self, rules: StageRules, sites: SiteRegistry, session: DistributedSession | None = None) -> None:
         super().__init__(rules)
         self._sites = sites
         self._session = session

@@ -16,7 +16,7 @@ from scrapy.statscollectors import StatsCollector
 
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.errors import StorageFailed, WorkGivenBack
-from llmcrawler.feeds import clean_text
+from llmcrawler.storage.feeds import clean_text
 from llmcrawler.items import Page, PageError, StageRun
 from llmcrawler.storage import Ledger
 

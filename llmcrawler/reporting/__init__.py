@@ -3,12 +3,12 @@
 `display`, the live one, is imported only where it is shown, as rich's console is slow to load.
 """
 
-from llmcrawler.reporting.exit_status import BUDGET_REACHED, ExitStatus, count_line, judge
+from llmcrawler.reporting.exit_status import BUDGET_REACHED, ExitStatus, count_item, exit_status_of
 from llmcrawler.reporting.figures import Figures, LLMFigures, read_figures
-from llmcrawler.reporting.limits import Flow, HostThrottle, Limit, binding_limit
-from llmcrawler.reporting.metrics import Metric, ending_of, metrics_of
+from llmcrawler.reporting.crawl_limits import DownloadFlow, HostThrottle, Limit, binding_limit
+from llmcrawler.reporting.crawl_metrics import Metric, ending_of, metrics_of
 from llmcrawler.reporting.plan_tables import Actual
-from llmcrawler.reporting.progress import FetchProgress, Progress, Report
+from llmcrawler.reporting.crawl_progress import DownloadProgress, CrawlProgress, ProgressReport
 from llmcrawler.reporting.summary import Ending, summary
 from llmcrawler.reporting.tally import Tally
 from llmcrawler.reporting.text import plain
@@ -18,20 +18,20 @@ __all__ = [
     "Actual",
     "Ending",
     "ExitStatus",
-    "FetchProgress",
+    "DownloadProgress",
     "Figures",
-    "Flow",
+    "DownloadFlow",
     "HostThrottle",
     "LLMFigures",
     "Limit",
     "Metric",
-    "Progress",
-    "Report",
+    "CrawlProgress",
+    "ProgressReport",
     "Tally",
     "binding_limit",
-    "count_line",
+    "count_item",
     "ending_of",
-    "judge",
+    "exit_status_of",
     "metrics_of",
     "plain",
     "read_figures",

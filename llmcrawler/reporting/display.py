@@ -15,11 +15,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from llmcrawler.reporting.progress import Report
+from llmcrawler.reporting.crawl_progress import ProgressReport
 from llmcrawler.reporting.text import plain
 
 
-def panel(report: Report, title: str) -> RenderableType:
+def panel(report: ProgressReport, title: str) -> RenderableType:
     """Draw a report. All text goes in as Text: what a page says is never read as rich's markup."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", no_wrap=True)
@@ -55,7 +55,7 @@ class LiveDisplay:
             before = log_handler.setStream(sys.stderr)
             self._restore = partial(log_handler.setStream, before)
 
-    def show(self, report: Report, title: str) -> None:
+    def show(self, report: ProgressReport, title: str) -> None:
         if self._live.is_started:
             self._live.update(panel(report, title), refresh=True)
 

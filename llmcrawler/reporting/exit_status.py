@@ -42,7 +42,7 @@ class ExitStatus(IntEnum):
     BUSY = 7
 
 
-def count_line(count: Callable[[str], None], depth: int, error: PageError | None) -> None:
+def count_item(count: Callable[[str], None], depth: int, error: PageError | None) -> None:
     """Count an item of the feed, of an earlier run of the job too. `count` adds one to a stat."""
     count(_LINES)
     if error is not None:
@@ -55,7 +55,7 @@ def count_line(count: Callable[[str], None], depth: int, error: PageError | None
             count(_FAILED_START_LINES)
 
 
-def judge(stats: Mapping[str, Any], max_errors_share: float, reason: str | None = None) -> tuple[ExitStatus, str]:
+def exit_status_of(stats: Mapping[str, Any], max_errors_share: float, reason: str | None = None) -> tuple[ExitStatus, str]:
     """Return the exit status, and why it is that, in words. `reason` to close the spider is Scrapy's, where the stats
     do not hold it yet.
     """

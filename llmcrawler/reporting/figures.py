@@ -16,7 +16,7 @@ _LASTING = (
     "downloader/response_status_count/",
     "llmcrawler/",
 )
-_PRIVATE = ("llmcrawler/proxies/",)
+_PRIVATE = ("llmcrawler/politeness/proxies/",)
 
 
 def _of(stat: str, default: Any = 0) -> Any:

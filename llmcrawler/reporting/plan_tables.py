@@ -9,9 +9,9 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from llmcrawler.reporting.table import more, table
+from llmcrawler.reporting.terminal_table import more, table
 from llmcrawler.reporting.text import count, dollars, duration, plain
-from llmcrawler.storage.status import JobStatus
+from llmcrawler.storage.job_status import JobStatus
 
 _ROWS = 12
 _SHOWN_WIDTH = 100

@@ -10,12 +10,12 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from llmcrawler.reporting.plan_tables import job_plan_rows
-from llmcrawler.reporting.table import more, table
+from llmcrawler.reporting.terminal_table import more, table
 from llmcrawler.reporting.text import duration, plain
-from llmcrawler.storage.status import JobStatus, StageCounts
+from llmcrawler.storage.job_status import JobStatus, StageCounts
 
 if TYPE_CHECKING:
-    from llmcrawler.fleet.status import CrewStatus
+    from llmcrawler.distributed.crawl_status import DistributedStatus
 
 _ROWS = 10
 _STATUSES = ("success", "failed", "skipped")
@@ -44,7 +44,7 @@ def job_status_tables(status: JobStatus, now: float) -> Iterator[RenderableType]
     yield from _part(("host", ">queued", ">in flight", ">done", ">dead"), hosts, status.host_count)
 
 
-def session_status_tables(status: CrewStatus, now: float) -> Iterator[RenderableType]:
+def session_status_tables(status: DistributedStatus, now: float) -> Iterator[RenderableType]:
     """Yield what the crawl is doing, who works on it, how far it is, then what went wrong. `now` is in Unix time."""
     yield Text(plain(f"{status.crawl_id} in {status.url}: {status.state}"), style="bold")
     yield Text(_arguments(status.spider, status.arguments))

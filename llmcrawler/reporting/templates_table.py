@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from llmcrawler.reporting.table import table
+from llmcrawler.reporting.terminal_table import table
 from llmcrawler.reporting.text import percent, plain
 
 _Entry = Mapping[str, Any]

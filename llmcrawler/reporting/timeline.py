@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from llmcrawler.reporting.progress import Report
+from llmcrawler.reporting.crawl_progress import ProgressReport
 
 MAX_BUCKETS = 240
 
@@ -105,7 +105,7 @@ class Timeline:
         bucket.pages += 1
         bucket.errors += has_error
 
-    def add_sample(self, moment: float, report: Report, seconds: float) -> None:
+    def add_sample(self, moment: float, report: ProgressReport, seconds: float) -> None:
         """Count a sample, `report`, that holds for the `seconds` before this moment."""
         bucket = self.at(moment)
         bucket.samples += 1

@@ -15,13 +15,13 @@ from scrapy.http import Response
 from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
-from llmcrawler.arguments import ExploreOptions
+from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.engine.error_pages import error_page
 from llmcrawler.engine.request_context import lease_of
 from llmcrawler.frontier import Lease
-from llmcrawler.items import Line, Page
-from llmcrawler.scheduler import FrontierScheduler, scheduler_of
+from llmcrawler.items import FeedItem, Page
+from llmcrawler.engine.scheduler import FrontierScheduler, scheduler_of
 from llmcrawler.spiders.failures import failure_kind
 from llmcrawler.spiders.lists import ListLimits, SiteLists
 from llmcrawler.urls import Sitemap
@@ -109,7 +109,7 @@ class FrontierSpider(Spider):
         """Return the meta of the request that is made for a lease."""
 
     @abstractmethod
-    def _line_of_failure(self, page: Page, lease: Lease, failure: Failure) -> Line:
+    def _line_of_failure(self, page: Page, lease: Lease, failure: Failure) -> FeedItem:
         """Return the line of a url that could not be fetched; `page` has the error."""
 
     @abstractmethod

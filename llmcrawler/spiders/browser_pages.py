@@ -13,17 +13,15 @@ from llmcrawler.engine.request_context import LATENCY
 from llmcrawler.errors import ContentError
 from llmcrawler.frontier import Frontier, Lease
 from llmcrawler.items import Link, Page, PageContent, PageError
-from llmcrawler.rendering import (
-    LINKS_HEADER,
-    NEVER,
-    RENDER,
-    RENDERED,
+from llmcrawler.engine.browser.page_scripts import LINKS_HEADER
+from llmcrawler.crawl.render_choice import NEVER, RenderChoice
+from llmcrawler.engine.request_context import RENDER, RENDERED
+from llmcrawler.content.render_features import (
     THIN_WORDS,
-    RenderChoice,
-    Signs,
-    may_have_signs,
-    read_page_and_signs,
-    read_signs,
+    RenderFeatures,
+    may_need_browser,
+    read_page_and_features,
+    read_render_features,
 )
 
 # In Scrapy's HTTP cache a page and what the browser makes of it would be one.
@@ -61,7 +59,7 @@ class BrowserPages:
         assert response.request is not None
         if self._choice.mode == NEVER or lease.is_stored or not _is_get(lease):
             return PageLook()
-        raw: Signs | None = response.meta.get(_RAW)
+        raw: RenderFeatures | None = response.meta.get(_RAW)
         if RENDERED in response.flags:
             if raw is not None:
                 self._choice.note(lease.task.address, raw, await self._signs(html, response.url, is_rendered=True))
@@ -96,28 +94,28 @@ class BrowserPages:
 
     async def _content_and_signs(
         self, lease: Lease, html: str, url: str, *, reads: bool
-    ) -> tuple[PageContent | ContentError | None, Signs]:
-        if not may_have_signs(html):
-            return None, Signs()
+    ) -> tuple[PageContent | ContentError | None, RenderFeatures]:
+        if not may_need_browser(html):
+            return None, RenderFeatures()
         if not reads:
             return None, await self._signs(html, url)
-        found: tuple[PageContent | ContentError, Signs]
+        found: tuple[PageContent | ContentError, RenderFeatures]
         await self._frontier.start(lease.url)
         try:
-            found = await self._reader.apply(read_page_and_signs, html, url, url=url)
+            found = await self._reader.apply(read_page_and_features, html, url, url=url)
         except ContentError as error:
-            found = error, Signs()
+            found = error, RenderFeatures()
         self._frontier.mark_survived(lease.url)
         return found
 
-    async def _signs(self, html: str, url: str, *, is_rendered: bool = False) -> Signs:
+    async def _signs(self, html: str, url: str, *, is_rendered: bool = False) -> RenderFeatures:
         """Return no signs where they cannot be read: what is wrong with the page is said where its content is read."""
-        if not may_have_signs(html, is_rendered=is_rendered):
-            return Signs()
+        if not may_need_browser(html, is_rendered=is_rendered):
+            return RenderFeatures()
         try:
-            return await self._reader.apply(read_signs, html, is_rendered, url=url)
+            return await self._reader.apply(read_render_features, html, is_rendered, url=url)
         except ContentError:
-            return Signs()
+            return RenderFeatures()
 
     def _why(self, *, is_rendered: bool) -> str:
         if is_rendered:

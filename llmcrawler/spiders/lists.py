@@ -12,7 +12,7 @@ from scrapy.http import Response
 from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
-from llmcrawler.bounded_processes import BoundedProcesses
+from llmcrawler.content.bounds.processes import BoundedProcesses
 from llmcrawler.engine.request_context import CONTEXT, RequestContext
 from llmcrawler.errors import ContentError
 from llmcrawler.spiders.failures import failure_kind

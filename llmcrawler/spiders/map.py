@@ -13,14 +13,14 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.response import get_meta_refresh
 from twisted.python.failure import Failure
 
-from llmcrawler.arguments import MapOptions
+from llmcrawler.crawl.arguments import MapOptions
 from llmcrawler.content import Outline, read_outline
 from llmcrawler.engine.error_pages import error_page
 from llmcrawler.engine.request_context import LATENCY, lease_of
 from llmcrawler.engine.response_text import head_of, page_text
 from llmcrawler.frontier import Lease, MapAdmission, UrlTask
 from llmcrawler.items import Page, Url
-from llmcrawler.map_scheduler import MapScheduler, line_of_task
+from llmcrawler.engine.map_scheduler import MapScheduler, line_of_task
 from llmcrawler.spiders.base import FrontierSpider
 from llmcrawler.spiders.failures import response_fault
 from llmcrawler.spiders.lists import FEED, LLMS_TXT, ListLimits
@@ -45,7 +45,7 @@ class MapSpider(FrontierSpider):
         """No model (whatever is set for other spiders), no stages of pages; pipelines of the user's own stay."""
         super().update_settings(settings)
         settings.set("LLM_PROVIDER", "none", priority="cmdline")
-        settings.set("SCHEDULER", "llmcrawler.map_scheduler.MapScheduler", priority="spider")
+        settings.set("SCHEDULER", "llmcrawler.engine.map_scheduler.MapScheduler", priority="spider")
         own = dict.fromkeys(f"llmcrawler.pipelines.{stage}" for stage in _OWN_STAGES)
         # As a whole: Scrapy puts the project's settings over a spider's once more, entry by entry.
         settings.set("ITEM_PIPELINES", {**settings["ITEM_PIPELINES"], **own}, priority="spider")

@@ -13,7 +13,7 @@ from typing import Any
 from scrapy import Request
 from scrapy.http import Response, TextResponse
 
-from llmcrawler.changes import CHANGED, GONE, GONE_STATUSES, NEW, UNCHANGED, Version, says_the_same
+from llmcrawler.crawl.changes import CHANGED, GONE, GONE_STATUSES, NEW, UNCHANGED, PageVersion, says_the_same
 from llmcrawler.content import PageReader, content_hash, main_text
 from llmcrawler.crawl.context import ArrivingPages
 from llmcrawler.crawl.site_registry import SiteRegistry
@@ -164,20 +164,20 @@ class PageBuilder:
             return bool(line.get("content_hash") == await asyncio.to_thread(content_hash, text))
         try:
             html = await asyncio.to_thread(text_of, before.body)
-            old = Version(html, await self.reader.read(html, before.body.url))
+            old = PageVersion(html, await self.reader.read(html, before.body.url))
         except ContentError:
             return False
         site, template, page_type = self.sites.of(page.url), line.get("template"), line.get("page_type")
         learner = self.records.learner_of(site.name, site.grouper.resolve(template), page_type) if template else None
 
-        async def record_of(version: Version) -> dict[str, Any] | None:
+        async def record_of(version: PageVersion) -> dict[str, Any] | None:
             if learner is None:
                 return None
             url = page.final_url or page.url
             return await self.records.record_by(learner, version.html, url, version.content.lang)
 
         try:
-            return await says_the_same(old, Version(page.html or "", page.content), boilerplate, record_of)
+            return await says_the_same(old, PageVersion(page.html or "", page.content), boilerplate, record_of)
         except TooCostly:
             return False
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from llmcrawler.storage.keys import JobConnection
-from llmcrawler.storage.schema import State
-from llmcrawler.storage.status import job_status, known_stages, reading
+from llmcrawler.storage.job_file import State
+from llmcrawler.storage.job_status import job_status, known_stages, open_snapshot
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +56,7 @@ def read_status(jobdir: str | PathLike[str]) -> pd.DataFrame:
         import pandas as pd  # noqa: PLC0415 - it is optional, and slow to load
     except ImportError as error:
         raise ImportError("read_status needs pandas: pip install pandas") from error
-    with reading(Path(jobdir)) as connection:
+    with open_snapshot(Path(jobdir)) as connection:
         stages = known_stages(connection)
         per_stage = [
             (f"{stage}_{name}", f"s{n}.{name}", kind) for n, stage in enumerate(stages) for name, kind in _STAGE_COLUMNS

@@ -13,7 +13,7 @@ from typing import Any, Final
 from llmcrawler.items import StageRun
 from llmcrawler.storage.database import Database
 from llmcrawler.storage.keys import JobConnection, url_key
-from llmcrawler.storage.schema import AGAIN, State
+from llmcrawler.storage.job_file import REQUEUED_PRIORITY, State
 
 STAGES: Final = ("fetch", "content", "classify", "record")  # and then the user's own
 

@@ -1,7 +1,7 @@
 """What can be told from urls alone: one spelling, shape, scope, traps, private addresses, sitemaps."""
 
-from llmcrawler.urls.addresses import AddressGuard, is_private_address, is_private_host, place_of
-from llmcrawler.urls.listed import Listed, Sitemap
+from llmcrawler.urls.private_addresses import AddressGuard, is_private_address, is_private_host, place_of
+from llmcrawler.urls.url_lists import Listed, Sitemap
 from llmcrawler.urls.llms_txt import parse_llms_txt
 from llmcrawler.urls.lookup import NameLookup
 from llmcrawler.urls.normalise import MAX_URL_LENGTH, dedup_key, normalise, with_plain_origin, without_login

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from llmcrawler.content.decoding import decode, xml_encoding_of
-from llmcrawler.urls.listed import Listed, Sitemap
+from llmcrawler.urls.url_lists import Listed, Sitemap
 
 # The largest that are known have 1 MB; those with the whole texts of a site have another name (llms-full.txt).
 _MAX_BYTES = 4 * 2**20

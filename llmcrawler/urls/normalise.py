@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote, unquote_to_bytes
 
 import idna
 
-from llmcrawler.urls.addresses import parse_ipv4
+from llmcrawler.urls.private_addresses import parse_ipv4
 
 # Browsers and servers agree up to about this length (Scrapy's URLLENGTH_LIMIT).
 MAX_URL_LENGTH = 2083

@@ -14,7 +14,7 @@ from itertools import chain
 from lxml import etree
 
 from llmcrawler.content.decoding import decode, pieces, shown_encoding, xml_encoding_of
-from llmcrawler.urls.listed import MAX_URLS, Listed, PackedUrls, Reading, Sitemap
+from llmcrawler.urls.url_lists import MAX_URLS, Listed, PackedUrls, Reading, Sitemap
 
 MAX_BODY_BYTES = 50 * 1024 * 1024  # as sitemaps.org allows; a zip bomb ends here
 

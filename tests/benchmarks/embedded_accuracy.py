@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from llmcrawler.classification import DEFAULT_PAGE_TYPES, Answer, ClassifyWorker, PageType, PageTypes, Question
-from llmcrawler.classification.prompt import describe_page
-from llmcrawler.classification.rules import Rules
+from llmcrawler.classification.classify_prompt import describe_page
+from llmcrawler.classification.page_type_rules import PageTypeRules
 from llmcrawler.content import main_text, read_page
-from llmcrawler.llm import Limits
-from llmcrawler.llm.model import Model
+from llmcrawler.llm import CallLimits
+from llmcrawler.llm.language_model import LanguageModel
 from llmcrawler.llm.providers import ProviderChoice
 
 TYPES = {
@@ -79,8 +79,8 @@ def draw(dataset: Path, count: int, seed: int) -> list[dict[str, Any]]:
 
 
 async def judge(arguments: argparse.Namespace, page_types: PageTypes) -> list[Judged]:
-    model = Model(ProviderChoice("embedded"), Limits(), None)
-    ask, rules = ClassifyWorker(model.ask, page_types, small_model=True), Rules(page_types)
+    model = LanguageModel(ProviderChoice("embedded"), CallLimits(), None)
+    ask, rules = ClassifyWorker(model.ask, page_types, small_model=True), PageTypeRules(page_types)
     judged = []
     try:
         for row in draw(arguments.dataset, arguments.count, arguments.seed):

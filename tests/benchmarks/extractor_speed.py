@@ -23,7 +23,7 @@ from selectolax.lexbor import LexborHTMLParser
 from llmcrawler.content import read_page
 from llmcrawler.content.fingerprint import fingerprint
 from llmcrawler.content.markup import tokens
-from llmcrawler.extraction import Extractor, Field, FieldRule, Selector, compile_extractor
+from llmcrawler.extraction import TemplateExtractor, Field, FieldRule, Selector, compile_extractor
 from llmcrawler.extraction.tree import parse_tree
 from tests.benchmarks.records_quality import learned
 from tests.servers.record_sites import Site, SitePage, make_site, words
@@ -52,7 +52,7 @@ def filled(site: Site, size: int) -> list[str]:
     return pages
 
 
-def jobs(extractor: Extractor) -> dict[str, Callable[[str], object]]:
+def jobs(extractor: TemplateExtractor) -> dict[str, Callable[[str], object]]:
     compiled = compile_extractor(extractor)
     return {
         "parsel.Selector": lambda html: ParselSelector(html).root,
@@ -64,7 +64,7 @@ def jobs(extractor: Extractor) -> dict[str, Callable[[str], object]]:
     }
 
 
-def measured(pages: Sequence[str], extractor: Extractor, rounds: int) -> dict[str, float]:
+def measured(pages: Sequence[str], extractor: TemplateExtractor, rounds: int) -> dict[str, float]:
     """Milliseconds of CPU time by job; the first round warms up and does not count."""
     times: dict[str, list[float]] = {}
     todo = jobs(extractor)
@@ -78,7 +78,7 @@ def measured(pages: Sequence[str], extractor: Extractor, rounds: int) -> dict[st
     return {name: median(values) for name, values in times.items()}
 
 
-def plain_extractor() -> Extractor:
+def plain_extractor() -> TemplateExtractor:
     queries = [
         ("title", "//title", "xpath"),
         ("heading", "h1", "css"),
@@ -89,7 +89,7 @@ def plain_extractor() -> Extractor:
         FieldRule(Field(name, None, True), (Selector(query, "xpath" if language == "xpath" else "css"),))
         for name, query, language in queries
     ]
-    return Extractor("page", tuple(rules))
+    return TemplateExtractor("page", tuple(rules))
 
 
 def stored(folder: Path) -> list[str]:
@@ -98,7 +98,7 @@ def stored(folder: Path) -> list[str]:
     return [body.decode("utf-8", "replace") for body in read]
 
 
-def report(title: str, pages: Sequence[str], extractor: Extractor, rounds: int) -> None:
+def report(title: str, pages: Sequence[str], extractor: TemplateExtractor, rounds: int) -> None:
     size = median(len(page) for page in pages) / 1000
     fields = len(extractor.rules)
     print(f"\n{title}: {len(pages)} pages, median {size:.0f} k characters, {fields} fields")

@@ -20,10 +20,10 @@ from tempfile import TemporaryDirectory
 from scrapy.exporters import JsonLinesItemExporter
 
 from llmcrawler.exporters.csv import PagesCsvExporter
-from llmcrawler.exporters.documents import DocumentsExporter
+from llmcrawler.exporters.langchain_documents import DocumentsExporter
 from llmcrawler.exporters.markdown import MarkdownExporter
 from llmcrawler.exporters.parquet import ParquetExporter
-from llmcrawler.feeds.note_stores import NoteFolder
+from llmcrawler.storage.feeds.markdown_stores import MarkdownFolder
 from llmcrawler.items import Page
 
 EXPORTERS = {
@@ -51,7 +51,7 @@ def page(number: int, chars: int) -> Page:
 def export(name: str, pages: int, chars: int, folder: Path) -> dict[str, float]:
     """In this process; `stall` is the longest time that one page took."""
     target = folder / name
-    file = NoteFolder(target, overwrite=True) if name == "folder" else target.open("wb")
+    file = MarkdownFolder(target, overwrite=True) if name == "folder" else target.open("wb")
     exporter = EXPORTERS[name](file, encoding="utf-8")
     started, stall = time.perf_counter(), 0.0
     for number in range(pages):

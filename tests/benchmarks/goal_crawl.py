@@ -25,7 +25,7 @@ from statistics import mean
 from urllib.parse import urlsplit
 
 from llmcrawler.content import read_page
-from llmcrawler.frontier import Admission, Goal, Lease, MemoryFrontier, Pursuit
+from llmcrawler.frontier import Admission, LinkScorer, Lease, MemoryFrontier, FocusedCrawl
 from llmcrawler.urls import Scope, TrapGuard, normalise
 from tests.benchmarks.goal_sites import SITES, Graph, GraphPage
 
@@ -48,9 +48,9 @@ class Crawl:
         self.admission = Admission(scope, TrapGuard(date(2026, 1, 1)))
         self.frontier = MemoryFrontier()
         self.fetched: list[str] = []
-        self.pursuit: Pursuit | None = None
+        self.pursuit: FocusedCrawl | None = None
         if self.order == "goal":
-            self.pursuit = Pursuit(Goal([self.graph.wanted]), max_records=None, clock=lambda: 0.0)
+            self.pursuit = FocusedCrawl(LinkScorer([self.graph.wanted]), max_records=None, clock=lambda: 0.0)
         self._unjudged: deque[tuple[int, str]] = deque()
 
     async def run(self) -> list[bool]:

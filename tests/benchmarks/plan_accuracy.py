@@ -21,15 +21,15 @@ from itertools import count
 
 from llmcrawler.frontier import Admission, UrlTask
 from llmcrawler.llm.waiting import BatchRules
-from llmcrawler.planning import SampledPage, Terms, make_plan
-from llmcrawler.planning.model_calls import PageArrival, play
-from llmcrawler.sampling import Draw, Sampler
+from llmcrawler.reporting.planning import SampledPage, CrawlTerms, make_plan
+from llmcrawler.reporting.planning.model_calls import PageArrival, play
+from llmcrawler.reporting.planning.sampler import Draw, Sampler
 from llmcrawler.urls import Scope, TrapGuard, url_pattern
 from tests.benchmarks.plan_sites import Site, sites
 
 ORIGIN = "http://site.example"
 RULES = BatchRules(max_questions=20, max_tokens=12_000, wait_seconds=2.0, patient_seconds=15.0)
-TERMS = Terms(
+TERMS = CrawlTerms(
     max_pages=100_000,
     gap_seconds=0.2,
     concurrency=5,

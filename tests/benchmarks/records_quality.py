@@ -24,8 +24,8 @@ from typing import Any
 
 from llmcrawler.content import read_page
 from llmcrawler.errors import LLMError
-from llmcrawler.extraction import LessonRules, LLMTeacher, compile_extractor
-from llmcrawler.extraction.model import Extractor
+from llmcrawler.extraction import TrainingRules, LLMAnnotator, compile_extractor
+from llmcrawler.extraction.extractor import TemplateExtractor
 from llmcrawler.extraction.training_run import TrainingRun
 from llmcrawler.extraction.training_set import TrainingPage
 from tests.servers.record_sites import REDESIGNED, SITES, Shown, Site, SitePage, make_site
@@ -41,7 +41,7 @@ MIN_PAGES = 5
 class Outcome:
     site: str
     scores: Scores
-    extractor: Extractor | None
+    extractor: TemplateExtractor | None
     shown: int = 0
     calls: int = 0
     tokens: int = 0
@@ -78,7 +78,7 @@ def learned(site: Site, *, slip: float = 0.0, seed: int = 1) -> Outcome:
     model = ScriptedModel({page.path: page.fields for page in site.pages}, slip, seed)
     pages = [_training_page(page) for page in site.records[:LEARN_PAGES]]
     start = time.process_time()
-    run = TrainingRun(site.page_type, LLMTeacher(model.ask, model.name), LessonRules(), ())
+    run = TrainingRun(site.page_type, LLMAnnotator(model.ask, model.name), TrainingRules(), ())
     failure = ""
     try:
         result = asyncio.run(run.run(pages))
@@ -93,7 +93,7 @@ def learned(site: Site, *, slip: float = 0.0, seed: int = 1) -> Outcome:
     return Outcome(site.name, scores, extractor, len(model.shown), model.calls, model.tokens, seconds, failure)
 
 
-def scored(pages: Iterable[SitePage], extractor: Extractor | None) -> Scores:
+def scored(pages: Iterable[SitePage], extractor: TemplateExtractor | None) -> Scores:
     scores = Scores()
     compiled = None if extractor is None else compile_extractor(extractor)
     for page in pages:

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from llmcrawler.fleet.link import RedisLink
+from llmcrawler.distributed.connection import RedisConnection
 from llmcrawler.frontier import UrlTask
 from llmcrawler.frontier.redis import RedisFrontier
 from tests.servers.redis_server import RedisServer
@@ -80,7 +80,7 @@ async def timed(times, work):
 
 async def main(url: str, options: argparse.Namespace) -> None:
     workers = [
-        RedisFrontier(RedisLink(url, "benchmark", f"w{number}"), lease_seconds=60, max_leases=5)
+        RedisFrontier(RedisConnection(url, "benchmark", f"w{number}"), lease_seconds=60, max_leases=5)
         for number in range(options.workers + 1)
     ]
     await workers[0].open()

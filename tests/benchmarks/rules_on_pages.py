@@ -17,7 +17,7 @@ from pathlib import Path
 from llmcrawler.classification.evidence import StructuredEvidence
 from llmcrawler.classification.page_types import DEFAULT_PAGE_TYPES, PageTypes
 from llmcrawler.classification.question import Question
-from llmcrawler.classification.rules import Rules
+from llmcrawler.classification.page_type_rules import PageTypeRules
 from llmcrawler.content import main_text, read_page
 
 _SAME = {"collection": {"listing", "search"}, "listing": {"listing", "search"}, "forum": {"forum_thread", "question"}}
@@ -39,7 +39,7 @@ def main() -> None:
         ("the six types", PageTypes([one for one in DEFAULT_PAGE_TYPES if one.name in _NAMES])),
         ("all default types", DEFAULT_PAGE_TYPES),
     ):
-        structured, rules = StructuredEvidence(page_types), Rules(page_types)
+        structured, rules = StructuredEvidence(page_types), PageTypeRules(page_types)
         right: Counter[object] = Counter()
         seen: Counter[object] = Counter()
         mistakes: Counter[tuple[str, str | None]] = Counter()

@@ -20,8 +20,8 @@ from typing import Any
 
 import llmcrawler
 from llmcrawler.storage import open_job_file
-from llmcrawler.storage.folder import JOB_FILE
-from llmcrawler.storage.requeue import Choice, requeue
+from llmcrawler.storage.job_folder import JOB_FILE
+from llmcrawler.storage.requeueing import RequeueChoice, requeue
 
 HOSTS = 50
 LINE_BYTES = (300, 1500, 1500, 6000)
@@ -31,7 +31,7 @@ STAGES = ("fetch", "content", "classify", "record")
 WORK: dict[str, Callable[[Path], Any]] = {
     "status": llmcrawler.status_summary,
     "DataFrame": llmcrawler.read_status,
-    "requeue": lambda folder: requeue(folder, Choice(dead=True)),
+    "requeue": lambda folder: requeue(folder, RequeueChoice(dead=True)),
 }
 
 

@@ -26,8 +26,8 @@ from statistics import median
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from llmcrawler.throttling import Rules  # noqa: E402 (the script is run by its path)
-from tests.core.throttle_simulation import (  # noqa: E402
+from llmcrawler.politeness.throttling import ThrottleRules  # noqa: E402 (the script is run by its path)
+from tests.core.politeness.throttle_simulation import (  # noqa: E402
     Answer,
     Server,
     TokenBucket,
@@ -42,7 +42,7 @@ from tests.core.throttle_simulation import (  # noqa: E402
 )
 
 MOST = 32
-RULES = Rules(max_concurrency=MOST, min_gap_seconds=0)
+RULES = ThrottleRules(max_concurrency=MOST, min_gap_seconds=0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from llmcrawler import settings
-from llmcrawler.fleet.link import key_prefix
+from llmcrawler.distributed.connection import key_prefix
 from llmcrawler.spiders.explore import ExploreSpider
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

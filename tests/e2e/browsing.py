@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
-from llmcrawler.browser.executable import system_browser
+from llmcrawler.engine.browser.executable import system_browser
 
 BROWSER = system_browser("", shutil.which)
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="no browser: apt-get install chromium")

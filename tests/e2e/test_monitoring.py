@@ -151,7 +151,7 @@ def test_a_stage_that_holds_the_event_loop_is_said(tmp_path):
 
 def test_what_is_off_is_not_even_loaded():
     code = (
-        "import sys, llmcrawler.extensions.metrics, llmcrawler.extensions.tracing, llmcrawler.configuration;"
+        "import sys, llmcrawler.extensions.prometheus, llmcrawler.extensions.tracing, llmcrawler.crawl.configuration;"
         "print([name for name in ('prometheus_client', 'opentelemetry') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment(), capture_output=True, check=True)

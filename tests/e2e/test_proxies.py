@@ -47,9 +47,9 @@ def test_of_twenty_proxies_the_fourteen_bad_ones_are_dropped_and_no_page_is_lost
     assert len(outcome.pages) == len(alone.pages)
     assert {page["attempts"] for page in (page["error"] or {"attempts": 1} for page in outcome.pages)} == {1}
     assert "captcha" not in json.dumps(outcome.items)
-    assert "'llmcrawler/proxies/dropped': 14" in outcome.log
-    assert "'llmcrawler/proxies/dropped/dead': 8" in outcome.log
-    assert "'llmcrawler/proxies/dropped/banned': 6" in outcome.log
+    assert "'llmcrawler/politeness/proxies/dropped': 14" in outcome.log
+    assert "'llmcrawler/politeness/proxies/dropped/dead': 8" in outcome.log
+    assert "'llmcrawler/politeness/proxies/dropped/banned': 6" in outcome.log
     assert all(len(server.targets) > 3 for server in good)  # they take turns
     assert all(len(server.targets) <= 5 for server in (*forbidden, *captcha))
 
@@ -115,7 +115,7 @@ def test_https_pages_come_through_a_tunnel_with_credentials(tmp_path):
     assert not outcome.error_kinds()
     assert len(outcome.pages) > 40
     assert set(good.targets) == {site.origin.removeprefix("https://")}
-    assert "'llmcrawler/proxies/dropped': 2" in outcome.log
+    assert "'llmcrawler/politeness/proxies/dropped': 2" in outcome.log
     assert not tells_secrets(outcome)
 
 
@@ -126,7 +126,7 @@ def test_of_proxies_that_open_no_tunnel_the_others_take_the_pages(tmp_path):
         outcome = explore(tmp_path, site.url(), settings | {"DOWNLOAD_TIMEOUT": 3600}, max_pages=5)
     assert not outcome.error_kinds(), outcome.log
     assert len(outcome.pages) == 5
-    assert "'llmcrawler/proxies/dropped': 1" in outcome.log
+    assert "'llmcrawler/politeness/proxies/dropped': 1" in outcome.log
 
 
 def test_a_tunnel_that_nobody_opens_is_a_line_without_the_proxys_words(tmp_path):
@@ -164,7 +164,7 @@ def test_a_page_that_is_forbidden_to_all_is_a_403_line_and_costs_no_proxy(tmp_pa
         outcome = explore(tmp_path, site.url(), through(*(server.url for server in servers)), allow="secret|product")
     assert outcome.error_kinds() == {"http_403": 10}
     assert outcome.exit_status == 0
-    assert "'llmcrawler/proxies/dropped': 0" in outcome.log
+    assert "'llmcrawler/politeness/proxies/dropped': 0" in outcome.log
     assert sum(count for path, count in site.measures.hits.items() if "secret" in path) <= 10 * 6
 
 
@@ -275,7 +275,7 @@ def test_what_the_validator_refuses_is_a_ban_of_the_proxy(tmp_path, site, valida
         outcome = explore(tmp_path, site.url(), validator | through(*(server.url for server in servers)))
     assert not outcome.error_kinds()
     assert "Loading" not in json.dumps(outcome.items)
-    assert "'llmcrawler/proxies/dropped/banned': 1" in outcome.log
+    assert "'llmcrawler/politeness/proxies/dropped/banned': 1" in outcome.log
 
 
 def test_a_validator_that_breaks_is_an_error_of_ours_on_each_page(tmp_path, site, validator):

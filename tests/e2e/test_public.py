@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import llmcrawler
-from llmcrawler import public
+from llmcrawler.crawl import public_api
 from llmcrawler.errors import ConfigError
 from tests.e2e.crawling import ROOT, explore
 from tests.e2e.test_explore import LABELS, llm_settings
@@ -81,7 +81,7 @@ def test_a_wrong_file_of_templates_is_named(tmp_path):
         llmcrawler.Extractor.load(tmp_path)
 
 
-@pytest.mark.parametrize("module", [llmcrawler, public], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("module", [llmcrawler, public_api], ids=lambda one: one.__name__)
 def test_the_examples_of_the_documentation_run(module, shop, monkeypatch):
     folder, html, url, _line = shop
     monkeypatch.chdir(folder)

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from aiohttp import web
 
-from llmcrawler.browser.executable import INSTALL, system_browser
+from llmcrawler.engine.browser.executable import INSTALL, system_browser
 from tests.e2e.crawling import explore
 from tests.servers.app_site import ITEMS, SHELL, AppSite
 from tests.servers.mock_site import html

@@ -13,25 +13,25 @@ from hypothesis import strategies as st
 
 from llmcrawler.classification import DEFAULT_PAGE_TYPES, Question
 from llmcrawler.classification.evidence import StructuredEvidence
-from llmcrawler.classification.prompt import answer_schema, describe_page, parse_answers
-from llmcrawler.classification.rules import score
+from llmcrawler.classification.classify_prompt import answer_schema, describe_page, parse_answers
+from llmcrawler.classification.page_type_rules import score
 from llmcrawler.content import Boilerplate, content_hash, decode_page, main_text, read_page
 from llmcrawler.content.cost import is_cheap
 from llmcrawler.errors import BadAnswer, TooCostly
 from llmcrawler.extraction import PageBlocks, shown_blocks
 from llmcrawler.extraction.candidates import candidates_for
-from llmcrawler.extraction.execution import extractions
-from llmcrawler.extraction.model import Extractor, Field, FieldRule, Selector
+from llmcrawler.extraction.extraction_runs import extractions
+from llmcrawler.extraction.extractor import TemplateExtractor, Field, FieldRule, Selector
 from llmcrawler.extraction.patterns import learn_pattern
 from llmcrawler.extraction.queries import texts_at
 from llmcrawler.extraction.tree import INLINE_STEPS, Work
-from llmcrawler.extraction.values import typed
+from llmcrawler.extraction.typed_values import typed
 from llmcrawler.items import Link
 from llmcrawler.llm.answers import read_answer
-from llmcrawler.rendering import read_signs
-from llmcrawler.robots import parse_robots
+from llmcrawler.content.render_features import read_render_features
+from llmcrawler.politeness.robots import parse_robots
 from llmcrawler.templates import TemplateGrouper
-from llmcrawler.throttling import retry_after_seconds
+from llmcrawler.politeness.throttling import retry_after_seconds
 from llmcrawler.urls import (
     AddressGuard,
     Scope,
@@ -109,7 +109,7 @@ def _link(link: Link) -> None:
 
 def _signs(body: bytes) -> bool:
     html = decode_page(body)
-    read_signs(html)
+    read_render_features(html)
     return is_cheap(html)
 
 
@@ -148,7 +148,7 @@ _SELECTORS = (
     Selector("body div", "css", None, r"^(?:.*, )?((?:(?!, ).)+), (?:(?!, ).)+$"),
     Selector("body div", "css", None, r"\d[\d.,]*(.+?)\d[\d.,]*$"),
 )
-_EXTRACTOR = Extractor(
+_EXTRACTOR = TemplateExtractor(
     "product",
     tuple(FieldRule(Field(f"f{number}", many=number % 2 == 0), (one,)) for number, one in enumerate(_SELECTORS)),
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmcrawler.reporting.figures import read_figures
-from llmcrawler.storage.runs import Run
+from llmcrawler.storage.job_runs import Run
 
 _PREFIX = "llmcrawler/llm/"
 TASKS: Mapping[str, str] = {

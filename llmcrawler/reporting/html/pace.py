@@ -8,7 +8,7 @@ from typing import Any
 
 from llmcrawler.reporting.text import percent
 from llmcrawler.reporting.timeline import Bucket, Timeline
-from llmcrawler.storage.runs import Run
+from llmcrawler.storage.job_runs import Run
 
 # What would change it, by the name of a limit (limits.py).
 _CURES: Mapping[str, str] = {

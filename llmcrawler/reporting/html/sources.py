@@ -15,8 +15,8 @@ from llmcrawler.errors import ConfigError
 from llmcrawler.storage import TemplatesFile
 from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import read_lines
-from llmcrawler.storage.runs import Run, read_runs
-from llmcrawler.storage.status import JobStatus, job_status, reading
+from llmcrawler.storage.job_runs import Run, read_runs
+from llmcrawler.storage.job_status import JobStatus, job_status, open_snapshot
 from llmcrawler.urls import site_name
 
 FeedItem = Mapping[str, Any]
@@ -64,7 +64,7 @@ def open_source(path: Path, now: float) -> AbstractContextManager[ReportSource]:
 @contextmanager
 def job_source(folder: Path, now: float) -> Iterator[ReportSource]:
     status = job_status(folder, now)
-    with reading(folder) as connection:
+    with open_snapshot(folder) as connection:
         runs = read_runs(connection)
         # Nothing is learned of a map's urls.
         is_map = any(item.get("kind") == "url" for _seq, item in read_lines(connection, 0, 2**62, 1))

@@ -14,11 +14,11 @@ from llmcrawler.reporting.html.pace import Pace, chart_data, chart_rows, last_bu
 from llmcrawler.reporting.html.sources import ReportSource
 from llmcrawler.reporting.html.structure import by_folder, by_type, depth_table, page_types
 from llmcrawler.reporting.html.template_views import template_views
-from llmcrawler.reporting.limits import HostThrottle
+from llmcrawler.reporting.crawl_limits import HostThrottle
 from llmcrawler.reporting.plan_tables import job_plan_rows
 from llmcrawler.reporting.text import counts, duration, percent, plain
 from llmcrawler.reporting.timeline import Timeline, timeline_of
-from llmcrawler.storage.runs import Run
+from llmcrawler.storage.job_runs import Run
 
 _MAX_TEMPLATES = 150
 _MAX_RUNS = 12
@@ -120,7 +120,7 @@ def _runs(runs: Sequence[Run]) -> list[RunView]:
     for run in runs:
         stats = run.figures.get("stats", {})
         figures = read_figures(stats)
-        changes = {name: int(stats.get(f"llmcrawler/changes/{name}", 0)) for name in _CHANGES}
+        changes = {name: int(stats.get(f"llmcrawler/crawl/changes/{name}", 0)) for name in _CHANGES}
         delta = figures.pages - views[-1].figures.pages if views else None
         views.append(RunView(run, figures, changes, delta))
     return views[::-1][:_MAX_RUNS]

@@ -1,0 +1,286 @@
+"""The arguments of the spiders: their types and descriptions, checked before the first request."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from difflib import get_close_matches
+from hashlib import blake2b, file_digest
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    FilePath,
+    InstanceOf,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
+
+from llmcrawler.errors import ConfigError
+from llmcrawler.extraction import RequestedSchema, load_schema, requested_fields
+from llmcrawler.crawl.render_choice import NEVER
+from llmcrawler.crawl.task_lists import ListedTask, TaskList, open_list, read_url
+from llmcrawler.urls import normalise_with_route
+
+NO_LIMIT: Final = sys.maxsize  # of max_pages
+
+_COMPLAINTS: Final = {
+    "int_parsing": "{name}={value!r} is not a whole number",
+    "greater_than_equal": "{name}={value} is too small: at least {ge}",
+    "bool_parsing": "{name}={value!r}: it is 1 or 0",
+    "path_not_file": "{name}={value}: no such file",
+    "literal_error": "{name}={value!r}: it is one of {expected}",
+    "value_error": "{name}={value!r} {error}",
+}
+
+
+def _of_text(read: Callable[[str], Any]) -> BeforeValidator:
+    """Read what came as text; values of Python stay as they are."""
+    return BeforeValidator(lambda given: read(given) if isinstance(given, str) else given)
+
+
+def _split(given: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(filter(None, map(str.strip, given.split(",")))))
+
+
+def _expression(given: str) -> str:
+    try:
+        re.compile(given)
+    except re.error as error:
+        raise ValueError(f"is not a regular expression: {error}") from error
+    return given
+
+
+def _read_urls(texts: Iterable[str]) -> tuple[str, ...]:
+    try:
+        return tuple(read_url(text, normalise_with_route) for text in texts if text.strip())
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _urls_in(file: str) -> tuple[str, ...]:
+    try:
+        lines = Path(file).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"urls={file}: cannot be read: {error}") from error
+    return _read_urls(line for line in lines if not line.lstrip().startswith("#"))
+
+
+def _schema_in(file: str) -> RequestedSchema:
+    if not Path(file).is_file():
+        raise ConfigError(f"schema={file}: no such file")
+    return load_schema(Path(file))
+
+
+Count = Annotated[int, Field(ge=1)]
+Depth = Annotated[int, Field(ge=0)]
+Names = Annotated[tuple[str, ...], _of_text(_split)]
+Expression = Annotated[str, AfterValidator(_expression)]
+Expressions = Annotated[tuple[Expression, ...], _of_text(lambda given: (given,))]
+Urls = Annotated[tuple[str, ...], _of_text(lambda given: _read_urls(given.split(",")))]
+UrlsInFile = Annotated[tuple[str, ...], _of_text(_urls_in)]
+WantedFields = Annotated[InstanceOf[RequestedSchema], _of_text(requested_fields)]
+WantedSchema = Annotated[InstanceOf[RequestedSchema], _of_text(_schema_in)]
+Render = Annotated[Literal["never", "auto", "always"], _of_text(str.lower)]
+
+
+class ExploreOptions(BaseModel):
+    """What `scrapy crawl explore` was asked to do. Fields with a description are arguments of the spider, but for those
+    that are `refused`. `urls` are all start urls, normalised and distinct.
+    """
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+    is_list: ClassVar[bool] = False  # what is fetched is what the user listed, and that alone
+    own: ClassVar[Set[str] | None] = None  # what a subclass of the spider declares; it may have others, but no slips
+    refused: ClassVar[Mapping[str, str]] = {}  # arguments that the spider does not have: why not
+
+    url: Urls = Field(default=(), description="where to start; several with commas")
+    urls: UrlsInFile = Field(default=(), validate_default=True, description="a FILE of start urls, one a line")
+    max_pages: Count = Field(default=500, description="stop after so many pages")
+    depth: Depth | None = Field(default=None, description="links away from the start; 0 fetches the start urls alone")
+    allow: Expressions = Field(default=(), description="only links that match this regular expression")
+    deny: Expressions = Field(default=(), description="no links that match this regular expression")
+    goal: Names = Field(default=(), description="pages of these types first, as product,article")
+    max_records: Count | None = Field(default=None, description="with a goal: stop after so many of its records")
+    page_types: FilePath | None = Field(default=None, description="a FILE with page types of your own")
+    fields: WantedFields | None = Field(default=None, description="records of these, as title,price:number,tags[]")
+    schema_file: WantedSchema | None = Field(default=None, alias="schema", description="the same, a JSON Schema's FILE")
+    render: Render = Field(default="auto", description="pages for a browser: auto (those that need it), never, always")
+    force: Names = Field(default=(), description="of a job: run these stages again, as classify,record, or all")
+    refresh: bool = Field(default=False, description="of a job: fetch again what may have changed")
+
+    keys: Names = ()
+    has_countries: bool = False
+
+    @classmethod
+    def arguments(cls) -> dict[str, FieldInfo]:
+        """Return the arguments of the spider by name."""
+        named = {one.alias or name: one for name, one in cls.model_fields.items() if one.description}
+        return {name: one for name, one in named.items() if name not in cls.refused}
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, object]) -> Self:
+        """Read the arguments of a spider. Names that start with "_" are Scrapyd's.
+
+        Raises ConfigError for an unknown argument, with the near one, and for a wrong value.
+        """
+        known = cls.arguments()
+        given = {name: value for name, value in arguments.items() if value is not None and value != ""}
+        for name in sorted(given.keys() - known.keys() - (cls.own or set())):
+            if not name.startswith("_"):
+                cls._refuse(name, given[name])
+        try:
+            options = cls.model_validate({name: value for name, value in given.items() if name in known})
+        except ValidationError as invalid:
+            raise ConfigError(_complaint(invalid)) from invalid
+        if not options.urls:
+            raise ConfigError(
+                "no url: say where to start with -a url=https://example.com (or -a urls=FILE, one a line)"
+            )
+        return options
+
+    @classmethod
+    def _refuse(cls, name: str, value: object) -> None:
+        if name in cls.refused:
+            raise ConfigError(f"{name}={value!r}: {cls.refused[name]}")
+        near = get_close_matches(name, cls.arguments(), n=1, cutoff=0.75)
+        if near or cls.own is None:
+            meant = f"did you mean {near[0]}? " if near else ""
+            raise ConfigError(f"no argument {name!r}: {meant}there are {', '.join(cls.arguments())}")
+
+    @field_validator("urls")
+    @classmethod
+    def _all_starts(cls, listed: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*info.data.get("url", ()), *listed)))
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        if self.fields and self.schema_file:
+            raise ConfigError("schema and fields are two ways to say the same: give one of them")
+        if self.max_records is not None and not self.goal:
+            raise ConfigError(
+                f"max_records={self.max_records}: of which page types? Say so with -a goal=product,article"
+            )
+        return self
+
+    @property
+    def wanted(self) -> RequestedSchema | None:
+        """What the records are to have; None where that is left to the model."""
+        return self.fields or self.schema_file
+
+    def identity(self) -> dict[str, Any]:
+        """Return what two runs of one job must have in common, as plain JSON."""
+        return {
+            "url": list(self.urls),
+            **self.model_dump(mode="json", include={"max_pages", "depth", "allow", "deny", "max_records", "render"}),
+            "page_types": None if self.page_types is None else f"{self.page_types.name} ({_digest(self.page_types)})",
+            "schema": None if self.wanted is None else self.wanted.schema,
+            "goal": sorted(self.goal) or None,
+        }
+
+
+class ExtractOptions(ExploreOptions):
+    """What `scrapy crawl extract` was asked to do. The list may be long, so `urls` has one of each host only. `keys`:
+    the tasks to run, of those that the list has.
+    """
+
+    is_list: ClassVar[bool] = True
+    refused: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("url", "max_pages", "depth", "allow", "deny", "goal", "max_records"),
+        "what is fetched is what the list names; give it with urls=FILE or tasks=FILE.json",
+    )
+
+    urls: tuple[str, ...] = Field(default=(), description="a FILE of urls: txt (one a line), csv, jsonl; - for stdin")
+    tasks: str = Field(default="", description="a FILE.json of requests by keys; - for standard input")
+    keys: Names = Field(default=(), description="only these tasks")
+    max_pages: Count = NO_LIMIT
+    depth: Depth | None = 0
+    listed: InstanceOf[TaskList] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_list(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Go through the whole list once."""
+        listed, keys = _task_list(given), _split(given.get("keys", ""))
+        if keys and listed.kind != "tasks":
+            raise ConfigError(f"keys={given['keys']}: urls have no keys; give the tasks with -a tasks=FILE.json")
+        urls: dict[str, str] = {}
+        missing, has_countries = set(keys), False
+        for task in listed:
+            urls.setdefault(urlsplit(task.url).netloc, task.url)
+            details = json.loads(task.payload) if task.payload else {}
+            missing.discard(details.get("key"))
+            has_countries = has_countries or "country" in details
+        if missing:
+            raise ConfigError(f"keys={given['keys']}: {listed.argument} has no task {min(missing)!r}")
+        if not urls:
+            raise ConfigError(f"{listed.argument}: there is nothing in it to fetch")
+        return {**given, "listed": listed, "urls": tuple(urls.values()), "has_countries": has_countries}
+
+    def selected(self) -> Iterator[ListedTask]:
+        """Return the tasks of this run. Raises ConfigError when the list has become another one meanwhile."""
+        assert self.listed is not None
+        for task in self.listed:
+            if not self.keys or (task.payload and json.loads(task.payload)["key"] in self.keys):
+                yield task
+
+    def identity(self) -> dict[str, Any]:
+        assert self.listed is not None
+        known = super().identity()
+        name, _, given = self.listed.argument.partition("=")
+        listed = {name: f"{given.rpartition('/')[2]} ({_digest(self.listed.path)})"}
+        return listed | {one: known[one] for one in ("page_types", "schema", "render")}
+
+
+class MapOptions(ExploreOptions):
+    """What `scrapy crawl map` was asked to do. `max_pages` are looked through for links."""
+
+    refused: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("force", "refresh"), "a map has no stages to run again; name another JOBDIR"),
+        **dict.fromkeys(("goal", "max_records", "page_types", "fields", "schema"), "a map lists urls, and no records"),
+        "render": "a map needs no browser",
+    }
+
+    max_pages: Count = Field(default=1000, description="look through no more than so many pages for links")
+    render: Render = NEVER
+    max_urls: Count = Field(default=30_000, description="list no more than so many (the start urls aside)")
+    match: Expression | None = Field(default=None, description="list only urls that match; links of others count too")
+    subdomains: bool = Field(default=False, description="list the subdomains of the start urls' hosts too")
+
+    def identity(self) -> dict[str, Any]:
+        return super().identity() | self.model_dump(include={"max_urls", "match", "subdomains"})
+
+
+def _task_list(given: Mapping[str, Any]) -> TaskList:
+    names = [name for name in ("urls", "tasks") if name in given]
+    if len(names) != 1:
+        raise ConfigError(
+            "urls and tasks are two lists: give one of them"
+            if names
+            else "no list: say what to fetch with -a urls=FILE (txt, csv or jsonl; - for standard input) or "
+            "-a tasks=FILE.json"
+        )
+    return open_list(names[0], str(given[names[0]]))
+
+
+def _complaint(invalid: ValidationError) -> str:
+    """Say what is wrong with the first wrong argument."""
+    error = invalid.errors()[0]
+    said = _COMPLAINTS.get(error["type"], "{name}={value!r}: {msg}")
+    return said.format(name=error["loc"][0], value=error["input"], msg=error["msg"], **error.get("ctx", {}))
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, lambda: blake2b(digest_size=6)).hexdigest()

@@ -1,0 +1,254 @@
+"""Builds values and parts of a crawl from its settings and arguments. A ConfigError names the one that is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from scrapy.settings import BaseSettings
+from scrapy.utils.misc import load_object
+
+from llmcrawler.crawl.arguments import ExploreOptions
+from llmcrawler.classification import DEFAULT_PAGE_TYPES, PageTypes, load_page_types
+from llmcrawler.errors import ConfigError
+from llmcrawler.extraction import RecordTypes
+from llmcrawler.frontier import LinkScorer, MemoryFrontier, FocusedCrawl
+from llmcrawler.items import Page
+from llmcrawler.crawl.job_spec import SessionRules, JobRules, JobSpec
+from llmcrawler.llm import (
+    AnswerCache,
+    BatchRules,
+    Budget,
+    BudgetLimits,
+    CallLimits,
+    Price,
+    price_of,
+    read_price,
+    resolve_provider,
+)
+from llmcrawler.llm.embedded import default_cache_folder
+from llmcrawler.llm.call_limits import CallRate
+from llmcrawler.llm.language_model import LanguageModel
+from llmcrawler.politeness.proxies import BanRules, PoolRules, ProxyPool, read_countries, resolve_proxies
+from llmcrawler.reporting import DownloadProgress
+from llmcrawler.storage import TemplatesFile
+from llmcrawler.storage.ledger import STAGES
+
+_PROGRESS_MODES = ("auto", "live", "log", "off")
+OFF = ("", "false", "0", "none", "off")  # how a setting says that something is not wanted
+
+
+def number(settings: BaseSettings, name: str, minimum: float, maximum: float = math.inf) -> float:
+    """Return a setting as a finite number from `minimum` to `maximum`."""
+    try:
+        value = float(settings[name])
+    except (TypeError, ValueError):
+        raise ConfigError(f"{name}={settings[name]!r} is not a number") from None
+    if not minimum <= value <= maximum or math.isinf(value):
+        bounds = f"at least {minimum:g}" if math.isinf(maximum) else f"from {minimum:g} to {maximum:g}"
+        raise ConfigError(f"{name}={settings[name]!r} is out of range: {bounds}")
+    return value
+
+
+def load_named(name: str, path: str) -> Any:
+    """Import what a setting names by its path."""
+    try:
+        return load_object(path)
+    except (ImportError, NameError, ValueError, TypeError) as error:
+        raise ConfigError(f"{name}={path!r} is no path of a function: {error}") from error
+
+
+def distributed_rules(settings: BaseSettings) -> SessionRules:
+    return SessionRules(
+        str(settings["REDIS_URL"]),
+        str(settings.get("CRAWL_ID") or ""),
+        lease_seconds=settings.getfloat("REDIS_LEASE_SECONDS"),
+        max_leases=settings.getint("MAX_LEASES"),
+    )
+
+
+def progress_mode(settings: BaseSettings) -> str:
+    mode = str(settings.get("PROGRESS", "auto")).lower()
+    if mode not in _PROGRESS_MODES:
+        raise ConfigError(f"PROGRESS={settings['PROGRESS']!r}: it is one of {', '.join(_PROGRESS_MODES)}")
+    return mode
+
+
+def errors_share(settings: BaseSettings) -> float:
+    """Return the share of pages with errors, in 0..1, above which the crawl's exit status says so."""
+    return number(settings, "CRAWL_MAX_ERRORS_SHARE", 0, 1)
+
+
+def load_stages(settings: BaseSettings) -> dict[str, Callable[[Page], Awaitable[Any]]]:
+    """Return the user's own stages by name, in their order."""
+    stages: dict[str, Callable[[Page], Awaitable[Any]]] = {}
+    for path in settings.getlist("PAGE_STAGES"):
+        function = load_named("PAGE_STAGES", path)
+        if not asyncio.iscoroutinefunction(function):
+            raise ConfigError(f"PAGE_STAGES: {path!r} is no async function (async def f(page): ...)")
+        name = function.__name__
+        if name in stages or name in STAGES:
+            raise ConfigError(f"PAGE_STAGES: there is a stage named {name!r} already: give it another name")
+        stages[name] = function
+    return stages
+
+
+def load_validator(settings: BaseSettings) -> Callable[[Any], Any] | None:
+    """Return the function that VALIDATE_RESPONSE names."""
+    path = settings.get("VALIDATE_RESPONSE")
+    if not path:
+        return None
+    validator: Callable[[Any], Any] = load_named("VALIDATE_RESPONSE", path)
+    if not callable(validator):
+        raise ConfigError(f"VALIDATE_RESPONSE={path!r} is a {type(validator).__name__}, and no function")
+    return validator
+
+
+def page_types_of(options: ExploreOptions) -> PageTypes:
+    return DEFAULT_PAGE_TYPES if options.page_types is None else load_page_types(options.page_types)
+
+
+def focused_crawl_of(options: ExploreOptions) -> FocusedCrawl | None:
+    if not options.goal:
+        return None
+    return FocusedCrawl(LinkScorer(options.goal), max_records=options.max_records, clock=time.monotonic)
+
+
+def model_of(settings: BaseSettings, *, rate: CallRate | None = None) -> LanguageModel | None:
+    """Return the model that the settings and the environment name; None for LLM_PROVIDER=none.
+
+    `rate` is what several workers share; None: the model has one of its own.
+    """
+    choice = resolve_provider(settings, os.environ)
+    if choice.kind == "none":
+        return None
+    price_in, price_out = (read_price(name, settings, os.environ) for name in ("LLM_PRICE_INPUT", "LLM_PRICE_OUTPUT"))
+    limits = CallLimits(
+        concurrency=settings.getint("LLM_CONCURRENCY"),
+        timeout_seconds=settings.getfloat("LLM_TIMEOUT_SECONDS"),
+        max_attempts=settings.getint("LLM_MAX_ATTEMPTS"),
+        requests_per_minute=settings.getint("LLM_REQUESTS_PER_MINUTE"),
+        tokens_per_minute=settings.getint("LLM_TOKENS_PER_MINUTE"),
+    )
+    price = Price(0, 0, 0) if choice.kind == "embedded" else price_of(choice.model, price_in, price_out)
+    return LanguageModel(
+        choice,
+        limits,
+        price,
+        budget=Budget(budget_limits(settings, price, choice.model)),
+        embedded_file=settings.get("LLM_EMBEDDED_MODEL") or "",
+        on_progress=DownloadProgress("the embedded model"),
+        rate=rate,
+    )
+
+
+def budget_limits(settings: BaseSettings, price: Price | None, model: str) -> BudgetLimits:
+    max_tokens, max_cost_usd = (number(settings, name, 0) for name in ("LLM_MAX_TOKENS", "LLM_MAX_COST_USD"))
+    if max_cost_usd and price is None:
+        raise ConfigError(
+            f"LLM_MAX_COST_USD={max_cost_usd:g}: the price of {model or 'the model that the server lists'} is not "
+            "known; set LLM_PRICE_INPUT and LLM_PRICE_OUTPUT (US dollars per million tokens), or LLM_MAX_TOKENS instead"
+        )
+    return BudgetLimits(int(max_tokens), max_cost_usd, price)
+
+
+def batch_rules(settings: BaseSettings, *, embedded: bool, patience: float = 1.0) -> BatchRules:
+    """Return the rules of the batches in which pages are asked about. The embedded model takes one question at a time.
+    `patience` multiplies the time that is waited for a batch to be full.
+    """
+    return BatchRules(
+        max_questions=1 if embedded else settings.getint("LLM_BATCH_PAGES"),
+        max_tokens=settings.getint("LLM_BATCH_TOKENS"),
+        wait_seconds=settings.getfloat("LLM_BATCH_WAIT_SECONDS") * patience,
+        patient_seconds=settings.getfloat("LLM_BATCH_PATIENT_SECONDS") * patience,
+        max_in_flight=1 if embedded else settings.getint("LLM_CONCURRENCY"),
+    )
+
+
+def templates_file(settings: BaseSettings) -> TemplatesFile | None:
+    """Return where a crawl keeps what it learns, if anywhere."""
+    where, job = str(settings.get("TEMPLATES_FILE") or ""), str(settings.get("JOBDIR") or "")
+    if "://" in where:
+        raise ConfigError(f"TEMPLATES_FILE={where}: it is a file on this machine, not a url")
+    if where:
+        return TemplatesFile(Path(where).expanduser())
+    return TemplatesFile(Path(job) / "templates.json", "JOBDIR") if job else None
+
+
+def proxies_of(settings: BaseSettings) -> ProxyPool | None:
+    provider = resolve_proxies(settings, os.environ)
+    if provider is None:
+        return None
+    number(settings, "PROXY_TRIAL_SECONDS", 0)
+    rules = PoolRules(
+        max_faults=int(number(settings, "PROXY_MAX_FAULTS", 1)),
+        cooldown_seconds=number(settings, "PROXY_REST_SECONDS", 0),
+        max_switches=int(number(settings, "PROXY_MAX_SWITCHES", 1)),
+        sticky=settings.getbool("PROXY_STICKY"),
+        countries=read_countries(settings),
+    )
+    return ProxyPool(provider, rules, clock=time.monotonic)
+
+
+def bans_of(settings: BaseSettings) -> BanRules:
+    """Return what of a response says that its proxy is banned."""
+    statuses = settings.getlist("PROXY_BAN_STATUSES")
+    try:
+        codes = frozenset(int(status) for status in statuses)
+    except (TypeError, ValueError):
+        codes = frozenset({0})
+    if not all(100 <= code <= 599 for code in codes):
+        raise ConfigError(f"PROXY_BAN_STATUSES={statuses!r} are no HTTP statuses: write numbers such as 403,407")
+    return BanRules(codes, tuple(str(mark) for mark in settings.getlist("PROXY_BAN_MARKS") if str(mark).strip()))
+
+
+def answer_cache_of(settings: BaseSettings) -> AnswerCache | None:
+    where = str(settings.get("LLM_CACHE", ""))
+    if where.lower() in OFF:
+        return None
+    is_default = where.lower() in ("true", "1", "on")
+    return AnswerCache(default_cache_folder() / "answers.sqlite" if is_default else Path(where))
+
+
+def job_spec_of(settings: BaseSettings, spider: str, options: ExploreOptions) -> JobSpec:
+    known = (*STAGES, *load_stages(settings))
+    unknown = set(options.force) - {*known, "all"}
+    if unknown:
+        raise ConfigError(
+            f"force={','.join(options.force)}: no stage {min(unknown)!r}; there are: {', '.join(known)}, all"
+        )
+    return JobSpec(
+        spider,
+        options.identity(),
+        known[1:] if "all" in options.force else tuple(name for name in known if name in options.force),
+        options.refresh,
+        any_arguments=settings.getbool("JOBDIR_FORCE"),
+        retries=options.is_list,
+        keys=options.keys,
+        feeds=tuple(map(str, settings.getdict("FEEDS"))),
+    )
+
+
+def job_rules(settings: BaseSettings) -> JobRules:
+    return JobRules(
+        sync_seconds=settings.getfloat("JOBDIR_SYNC_SECONDS"),
+        keep_bodies=settings.getbool("STORE_BODIES"),
+        lease_seconds=settings.getfloat("LEASE_SECONDS"),
+        max_leases=settings.getint("MAX_LEASES"),
+    )
+
+
+def memory_frontier(settings: BaseSettings) -> MemoryFrontier:
+    return MemoryFrontier(lease_seconds=settings.getfloat("LEASE_SECONDS"), max_leases=settings.getint("MAX_LEASES"))
+
+
+def record_types_of(settings: BaseSettings, options: ExploreOptions) -> RecordTypes:
+    """Return the page types that have records: those of the user's schema, else RECORD_PAGE_TYPES."""
+    if options.wanted is not None and options.wanted.page_types:
+        return RecordTypes(False, options.wanted.page_types)
+    return RecordTypes.of(str(settings.get("RECORD_PAGE_TYPES") or ""))

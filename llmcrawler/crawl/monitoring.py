@@ -1,0 +1,121 @@
+"""Settings of metrics, traces and the watchdog, checked before the first request. The libraries are extras."""
+
+from __future__ import annotations
+
+import importlib
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from scrapy.settings import BaseSettings
+from scrapy.utils.misc import load_object
+
+from llmcrawler.crawl.arguments import ExploreOptions
+from llmcrawler.errors import ConfigError
+from llmcrawler.items import StageRun
+
+_EXPORTERS: Final = {
+    "console": "opentelemetry.sdk.trace.export.ConsoleSpanExporter",
+    "otlp": "opentelemetry.exporter.otlp.proto.http.trace_exporter.OTLPSpanExporter",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsPlace:
+    """The endpoint and the file that metrics go to. `port` 0: no endpoint; `textfile` None: no file."""
+
+    port: int
+    host: str
+    textfile: Path | None
+
+
+def check_monitoring(settings: BaseSettings) -> None:
+    """Raise ConfigError for a wrong setting, a library that is missing, or a port that is in use."""
+    place = metrics_place(settings)
+    if place is not None:
+        _need("prometheus_client", "METRICS_PORT and METRICS_TEXTFILE", "prometheus-client")
+        if place.port:
+            _check_free(place)
+        if place.textfile is not None and not place.textfile.parent.is_dir():
+            raise ConfigError(f"METRICS_TEXTFILE={place.textfile}: there is no folder {place.textfile.parent}")
+    span_exporter(settings)
+    hold_limit_seconds(settings)
+
+
+def metrics_place(settings: BaseSettings) -> MetricsPlace | None:
+    """Return where metrics go; None where nobody wants them."""
+    given, file = settings.get("METRICS_PORT") or 0, str(settings.get("METRICS_TEXTFILE") or "")
+    try:
+        port = int(given)
+    except (TypeError, ValueError):
+        port = -1
+    if not 0 <= port <= 65535:
+        raise ConfigError(f"METRICS_PORT={given!r} is no port")
+    if not port and not file:
+        return None
+    return MetricsPlace(port, str(settings.get("METRICS_HOST") or ""), Path(file).expanduser() if file else None)
+
+
+def span_exporter(settings: BaseSettings) -> Callable[[], Any] | None:
+    """Return what makes an OpenTelemetry SpanExporter; None where there are to be no traces."""
+    wanted = str(settings.get("TRACES") or "")
+    if not wanted or wanted.lower() in ("false", "0", "none", "off"):
+        return None
+    _need("opentelemetry.sdk.trace", "TRACES", "opentelemetry-sdk")
+    if wanted == "otlp":
+        package = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
+        _need(package, "TRACES=otlp", "opentelemetry-exporter-otlp-proto-http")
+    try:
+        made: Callable[[], Any] = load_object(_EXPORTERS.get(wanted, wanted))
+    except (ImportError, NameError, ValueError) as error:
+        names = ", ".join(sorted(_EXPORTERS))
+        raise ConfigError(f"TRACES={wanted!r}: it is {names}, or the path of a SpanExporter: {error}") from error
+    return made
+
+
+def hold_limit_seconds(settings: BaseSettings) -> float:
+    """Return how long a turn of the event loop may last before the watchdog logs it; 0: there is no watchdog."""
+    given = settings.get("LOOP_WATCHDOG_MS") or 0
+    try:
+        milliseconds = float(given)
+    except (TypeError, ValueError):
+        milliseconds = -1.0
+    if not 0 <= milliseconds < float("inf"):
+        raise ConfigError(f"LOOP_WATCHDOG_MS={given!r} is no number of milliseconds")
+    return milliseconds / 1000
+
+
+def crawl_name(settings: BaseSettings, options: ExploreOptions) -> str:
+    """Return the label of the crawl's figures, the same every night: the name of its JOBDIR, else its first host."""
+    job = settings.get("JOBDIR")
+    if job:
+        return Path(job).absolute().name
+    return urlsplit(options.urls[0]).netloc if options.urls else ""
+
+
+def runs_since(stages: Mapping[str, StageRun], started: float) -> dict[str, StageRun]:
+    """Return the stages that ran since `started`: a page of a resumed crawl has those of earlier runs too."""
+    return {name: run for name, run in stages.items() if run.status != "skipped" and run.started >= started}
+
+
+def _need(module: str, setting: str, package: str) -> None:
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        raise ConfigError(f"{setting} needs {package}: pip install {package} ({error})") from error
+
+
+def _check_free(place: MetricsPlace) -> None:
+    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((place.host, place.port))
+    except OSError as error:
+        raise ConfigError(
+            f"METRICS_PORT={place.port} cannot be had on METRICS_HOST={place.host}: {error.strerror or error}; name "
+            "another, or use METRICS_TEXTFILE, which several crawls at a time can do"
+        ) from error

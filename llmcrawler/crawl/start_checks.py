@@ -1,0 +1,119 @@
+"""Checks settings and arguments before the first request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from scrapy.settings import BaseSettings
+
+from llmcrawler.crawl import template_store
+from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
+from llmcrawler.classification import SiteVerdicts
+from llmcrawler.crawl.configuration import (
+    bans_of,
+    distributed_rules,
+    job_spec_of,
+    load_validator,
+    model_of,
+    number,
+    page_types_of,
+    progress_mode,
+    proxies_of,
+    templates_file,
+)
+from llmcrawler.errors import ConfigError
+from llmcrawler.extraction import RecordValidator, read_learners
+from llmcrawler.storage.feeds import check_feed
+from llmcrawler.crawl.job import check_job
+from llmcrawler.crawl.job_spec import JobSpec
+from llmcrawler.crawl.monitoring import check_monitoring
+from llmcrawler.storage.job_folder import JOB_FILE
+from llmcrawler.urls import Scope
+
+# How the parts of a site in the file of learned templates are read.
+_READERS: dict[str, template_store.Reader] = {
+    "verdicts": lambda _site, value, origin: SiteVerdicts.from_json(value, origin),
+    "records": read_learners,
+}
+
+_MINIMA: Mapping[float, str] = {
+    0: """DOWNLOAD_DELAY JOBDIR_SYNC_SECONDS STAGE_TIMEOUT_SECONDS RECORD_MAX_RELEARNED LLM_TIMEOUT_SECONDS
+        LLM_BATCH_TOKENS LLM_BATCH_WAIT_SECONDS LLM_BATCH_PATIENT_SECONDS RENDER_WAIT_SECONDS RENDER_SCROLLS
+        RENDER_CLICKS THROTTLE_PUT_BACKS THROTTLE_BREAKER_REST_SECONDS THROTTLE_BREAKER_PROBES""",
+    1: """CONCURRENT_REQUESTS_PER_DOMAIN THROTTLE_BREAKER_FAILURES LEASE_SECONDS MAX_LEASES LLM_BATCH_PAGES
+        LLM_CONCURRENCY LLM_MAX_ATTEMPTS CONTENT_INLINE_CHARS RENDER_CONTEXT_PAGES RECORD_MIN_PAGES
+        RECORD_LEARN_PAGES RECORD_SAMPLES RECORD_MAX_SAMPLES""",
+    3: "REDIS_LEASE_SECONDS",
+    200: "RECORD_SAMPLE_TOKENS",
+}
+
+
+def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
+    """Raise ConfigError for a setting or an argument that a crawl could not be built from."""
+    Scope(options.urls, allow=options.allow, deny=options.deny, max_depth=options.depth)
+    _check_goal(options)
+    model_of(settings)
+    if options.wanted is not None:
+        RecordValidator(options.wanted.schema)
+    proxies_of(settings)
+    if options.has_countries and proxies_of(settings) is None:
+        raise ConfigError("tasks: they name countries, and there are no proxies to choose from: see docs/proxies.md")
+    bans_of(settings)
+    load_validator(settings)
+    progress_mode(settings)
+    check_monitoring(settings)
+    for minimum, names in _MINIMA.items():
+        for name in names.split():
+            number(settings, name, minimum)
+    _check_feeds(settings)
+    wish = job_spec_of(settings, spider, options)
+    if settings.get("REDIS_URL"):
+        _check_crew(settings, wish, options)
+    elif settings.get("JOBDIR"):
+        check_job(Path(settings["JOBDIR"]), wish)
+    elif wish.stages:
+        raise ConfigError(f"force={','.join(options.force)}: there is nothing to run again without a JOBDIR")
+    file = templates_file(settings)
+    if file is not None:
+        template_store.check(file, options.urls, _READERS)
+
+
+def _check_crew(settings: BaseSettings, wish: JobSpec, options: ExploreOptions) -> None:
+    if settings.get("JOBDIR"):
+        raise ConfigError("REDIS_URL and JOBDIR: a crawl is kept in one of them; leave the other out")
+    if isinstance(options, MapOptions):
+        raise ConfigError("REDIS_URL: a map is made by one worker, which reads the site's lists: leave it out")
+    if isinstance(options, ExtractOptions) and options.listed is not None and options.listed.kind == "tasks":
+        raise ConfigError("REDIS_URL: a list of tasks is for one worker, with a JOBDIR; a list of urls may be shared")
+    if wish.stages or options.refresh:
+        raise ConfigError("force and refresh go through a crawl again that was kept in a JOBDIR: leave REDIS_URL out")
+    for uri in settings.getdict("FEEDS"):
+        if "%(worker)s" not in str(uri) and not str(uri).startswith("stdout:"):
+            raise ConfigError(
+                f"FEEDS {uri}: with REDIS_URL each worker writes a feed of its own: name it with %(worker)s, as in "
+                "-O pages-%(worker)s.jsonl"
+            )
+    from llmcrawler.crawl.distributed_session import check_session  # noqa: PLC0415 - redis takes 0.14 s to load
+
+    check_session(distributed_rules(settings), wish)
+
+
+def _check_goal(options: ExploreOptions) -> None:
+    """Refuse a page type that no page will ever have."""
+    known = page_types_of(options).names
+    unknown = next((name for name in options.goal if name not in known), None)
+    if unknown:
+        raise ConfigError(f"goal={','.join(options.goal)}: no page type {unknown!r}; there are: {', '.join(known)}")
+
+
+def _check_feeds(settings: BaseSettings) -> None:
+    job = settings.get("JOBDIR")
+    for uri, feed in settings.getdict("FEEDS").items():
+        check_feed(
+            str(uri),
+            str(feed.get("format")),
+            overwrite=bool(feed.get("overwrite")),
+            goes_on=bool(job) and (Path(job) / JOB_FILE).exists(),
+            is_processed=bool(feed.get("postprocessing")),
+        )

@@ -1,0 +1,164 @@
+"""The status of a crawl in Redis: its urls, hosts and workers."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import redis
+
+from llmcrawler.errors import ConfigError
+from llmcrawler.distributed.redis_checks import check_redis
+from llmcrawler.distributed.connection import key_prefix, shown
+from llmcrawler.distributed.membership import WorkerReport
+
+_MAX_HOSTS: Final = 100
+_SILENT_SECONDS: Final = 10.0
+_LETTERS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStatus:
+    """A worker's last heartbeat. `state`: here, silent (no heartbeat for a while), left or lost; `leases`: urls it
+    holds; `leads`: sites it owns.
+    """
+
+    words: WorkerReport
+    state: str
+    leases: int
+    leads: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostStatus:
+    host: str
+    queued: int
+    done: int
+    dead: int
+    in_flight: int
+    window: float | None
+    rest_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class DistributedStatus:
+    """The status of a crawl. `expired` counts leases whose holders were gone; `dead_letters` are the latest, as (error,
+    url).
+    """
+
+    crawl_id: str
+    url: str
+    state: str
+    spider: str
+    arguments: Mapping[str, Any]
+    started: float
+    urls: Mapping[str, int]
+    expired: int
+    told_apart_by: str
+    workers: tuple[WorkerStatus, ...]
+    hosts: tuple[HostStatus, ...]
+    host_count: int
+    errors: Mapping[str, int]
+    dead_letters: tuple[tuple[str, str], ...]
+    memory_bytes: int
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def distributed_status(url: str, crawl_id: str) -> DistributedStatus:
+    """Read the status of a crawl. Raises ConfigError where there is no such crawl."""
+    check_redis(url, crawl_id, to_write=False)
+    client: Any = redis.Redis.from_url(url, decode_responses=True)  # sync and async share their stubs
+    with client:
+        return _StatusReader(client, crawl_id).status(shown(url))
+
+
+class _StatusReader:
+    def __init__(self, client: Any, crawl_id: str) -> None:
+        self._client = client
+        self._crawl_id = crawl_id
+        self._prefix = key_prefix(crawl_id)
+        self._now = float(client.time()[0])
+
+    def status(self, url: str) -> DistributedStatus:
+        meta = self._hash("meta")
+        if "wish" not in meta:
+            raise ConfigError(f"there is no crawl {self._crawl_id} in {url}")
+        wish, counts = json.loads(meta["wish"]), self._numbers("counts")
+        holders = Counter(lease.partition("\x1f")[0] for lease in self._hash("leases").values())
+        hosts = self._hosts()
+        workers = self._workers(holders)
+        is_worked_on = any(one.state == "here" for one in workers)
+        state = "running" if is_worked_on else "finished" if meta.get("state") == "finished" else "not at its end"
+        return DistributedStatus(
+            crawl_id=self._crawl_id,
+            url=url,
+            state=state,
+            spider=wish["spider"],
+            arguments=wish["arguments"],
+            started=float(meta["started"]),
+            urls={"leased": holders.total(), **{name: counts.get(name, 0) for name in ("queued", "done", "dead")}},
+            expired=counts.get("expired", 0),
+            told_apart_by=meta.get("filter", "set"),
+            workers=workers,
+            hosts=hosts[:_MAX_HOSTS],
+            host_count=len(hosts),
+            errors=dict(sorted(self._numbers("errors").items(), key=lambda pair: -pair[1])),
+            dead_letters=tuple(
+                _letter(text) for text in self._client.lrange(self._name("dead_letters"), 0, _LETTERS - 1)
+            ),
+            memory_bytes=self._client.info("memory")["used_memory"],
+        )
+
+    def _workers(self, holders: Mapping[str, int]) -> tuple[WorkerStatus, ...]:
+        beats = dict(self._client.zrange(self._name("workers"), 0, -1, withscores=True))
+        leads: dict[str, list[str]] = {}
+        for name in self._client.scan_iter(match=f"{self._prefix.replace('{', '[{]')}:owner:*", count=1000):
+            leads.setdefault(self._client.get(name) or "", []).append(name.partition(":owner:")[2])
+        found = []
+        for where, state in (("heartbeats", "here"), ("left", "left"), ("lost", "lost")):
+            for name, text in self._hash(where).items():
+                silent = state == "here" and self._now - beats.get(name, 0.0) > _SILENT_SECONDS
+                shown_state = "silent" if silent else state
+                led = tuple(sorted(leads.get(name, ())))
+                found.append(WorkerStatus(WorkerReport.read(text), shown_state, holders.get(name, 0), led))
+        return tuple(sorted(found, key=lambda one: (one.state != "here", one.words.started)))
+
+    def _hosts(self) -> tuple[HostStatus, ...]:
+        counts: dict[str, dict[str, int]] = {}
+        for name, count in self._numbers("hosts").items():
+            kind, _, host = name.partition(" ")
+            counts.setdefault(host, {})[kind] = count
+        busiest = sorted(counts, key=lambda host: (-counts[host].get("queued", 0), host))
+        return tuple(self._host(host, counts[host], is_shown=at < _MAX_HOSTS) for at, host in enumerate(busiest))
+
+    def _host(self, host: str, counts: Mapping[str, int], *, is_shown: bool) -> HostStatus:
+        limits = self._hash(f"host:{host}") if is_shown else {}
+        in_flight = self._client.zcount(self._name(f"host:{host}:in"), self._now, "+inf") if is_shown else 0
+        return HostStatus(
+            host=host,
+            queued=counts.get("queued", 0),
+            done=counts.get("done", 0),
+            dead=counts.get("dead", 0),
+            in_flight=in_flight,
+            window=float(limits["window"]) if "window" in limits else None,
+            rest_seconds=max(0.0, round(float(limits.get("cooldown_until", 0)) - self._now, 1)),
+        )
+
+    def _name(self, name: str) -> str:
+        return f"{self._prefix}:{name}"
+
+    def _hash(self, name: str) -> dict[str, str]:
+        return dict(self._client.hgetall(self._name(name)))
+
+    def _numbers(self, name: str) -> dict[str, int]:
+        return {key: int(value) for key, value in self._hash(name).items()}
+
+
+def _letter(text: str) -> tuple[str, str]:
+    error, _, url = text.partition(" ")
+    return error, url

@@ -1,0 +1,77 @@
+"""Model answers and learned sites that the workers of a crawl share."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from llmcrawler.distributed.connection import RedisConnection
+
+
+class Answers(Protocol):
+    """A store of model answers, as llm.AnswerStore."""
+
+    async def get(self, key: str) -> Any | None: ...
+
+    async def put(self, key: str, value: Any) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class SharedAnswers:
+    """Looks answers up in this machine's own store, if it has one, then among those of the crawl's other workers."""
+
+    _NAME = "answers"
+
+    def __init__(self, link: RedisConnection, own: Answers | None) -> None:
+        self._link = link
+        self._own = own
+        self._name = f"{link.prefix}:{self._NAME}"
+
+    async def get(self, key: str) -> Any | None:
+        found = await self._own.get(key) if self._own is not None else None
+        if found is not None:
+            return found
+        packed = await self._link.call(lambda: self._link.client.hget(self._name, key))
+        return None if packed is None else json.loads(packed)
+
+    async def put(self, key: str, value: Any) -> None:
+        if self._own is not None:
+            await self._own.put(key, value)
+        await self._link.put(self._NAME, {key: json.dumps(value, ensure_ascii=False)})
+
+    async def close(self) -> None:
+        if self._own is not None:
+            await self._own.close()
+
+
+class SharedSites:
+    """Keeps what was learned of each site, written by the worker that owns it."""
+
+    _NAME = "learned"
+
+    def __init__(self, link: RedisConnection) -> None:
+        self._link = link
+        self._name = f"{link.prefix}:{self._NAME}"
+
+    async def fetch(self, site: str) -> dict[str, Any] | None:
+        packed = await self._link.call(lambda: self._link.client.hget(self._name, site))
+        if packed is None:
+            return None
+        value: dict[str, Any] = json.loads(zlib.decompress(packed))
+        return value
+
+    async def keep(self, sites: Mapping[str, Any]) -> None:
+        """Write the states of sites, which are dataclasses."""
+        packed = {site: zlib.compress(json.dumps(asdict(state)).encode(), 1) for site, state in sites.items()}
+        if packed:
+            await self._link.put(self._NAME, packed)
+
+    async def number(self) -> int:
+        """Return the number of a site that no worker has owned before: 0, 1, ..."""
+        name = f"{self._link.prefix}:meta"
+        return int(await self._link.call(lambda: self._link.client.hincrby(name, "sites", 1))) - 1

@@ -1,0 +1,277 @@
+"""Downloads pages with scrapy-playwright: one browser, contexts that take turns, all traffic through the gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Any, Final
+
+from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Page
+from playwright.async_api import TimeoutError as PlaywrightTimeoutError
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+)
+from scrapy.http import Headers, HtmlResponse, Response
+from scrapy.responsetypes import responsetypes
+from scrapy.utils.httpobj import urlparse_cached
+
+from llmcrawler.engine.browser.host_limiter import BrowserHostLimiter
+from llmcrawler.engine.browser.gateway import Failure, Gateway, Upstream, Route
+from llmcrawler.engine.browser.launching import CLOSE_SECONDS, LaunchingHandler
+from llmcrawler.engine.browser.page_traffic import Traffic
+from llmcrawler.engine.browser.viewing import RenderedPage, RenderRules, view
+from llmcrawler.engine.downloader import PoliteDownloader
+from llmcrawler.engine.compat.http11 import TunnelError
+from llmcrawler.engine.refusals import RefusalKind, RequestRefused
+from llmcrawler.engine.request_context import LATENCY
+from llmcrawler.engine.browser.page_scripts import LINKS_HEADER, links_header
+from llmcrawler.engine.request_context import RENDER, RENDERED
+from llmcrawler.engine.browser.context_turns import ContextTurns
+from llmcrawler.engine.browser.traffic_rules import TrafficRules
+from llmcrawler.crawl.context import CrawlContext, crawl_of
+
+logger = logging.getLogger(__name__)
+
+# The browser has its own for these, or the context has them.
+_NOT_PASSED_ON: Final = frozenset(
+    b"user-agent accept accept-encoding accept-language cookie referer host connection content-length"
+    b" proxy-authorization if-none-match if-modified-since".split()
+)
+# Of the document as the server sent it, which is not what was rendered.
+_NOT_KEPT: Final = (b"etag", b"last-modified", b"content-length", b"content-encoding", b"transfer-encoding")
+_TRAFFIC: Final = "_traffic"
+_VIEW: Final = "_view"
+
+
+class BrowserDownloadHandler(LaunchingHandler):
+    """Renders pages in contexts that take turns. Raises BrowserMissing when there is no browser.
+
+    A download, or a status that is no page, comes as it would over plain HTTP.
+    """
+
+    lazy = True
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        settings = crawler.settings
+        self._crawl: CrawlContext = crawl_of(crawler)
+        self._rules = RenderRules(
+            wait_seconds=settings.getfloat("RENDER_WAIT_SECONDS"),
+            scrolls=settings.getint("RENDER_SCROLLS"),
+            clicks=settings.getint("RENDER_CLICKS"),
+        )
+        guard = self._crawl.addresses if self._crawl.options.urls else None
+        self._guard = guard
+        self._gateway = Gateway(
+            guard,
+            timeout_seconds=settings.getfloat("DOWNLOAD_TIMEOUT"),
+            look=self._crawl.names.addresses,
+            checks_proxied=self._crawl.checks_names,
+        )
+        self._turns = ContextTurns(settings.getint("RENDER_CONTEXT_PAGES"))
+        self._limiter = BrowserHostLimiter(self._room)
+        self._max_bytes = settings.getint("DOWNLOAD_MAXSIZE")
+        self._obeys_robots = settings.getbool("ROBOTSTXT_OBEY")
+        self._robots_agent = str(settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"])
+        self._verifies = settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
+        if not logging.getLogger("scrapy-playwright").level:
+            logging.getLogger("scrapy-playwright").setLevel(logging.ERROR)  # each failure is a line of the feed
+
+    async def download_request(self, request: Request) -> Response:
+        await self.started()
+        seconds = request.meta.get("download_timeout") or 30.0
+        traffic = self._traffic_of(request)
+        limit = seconds + self._rules.wait_seconds * (1 + self._rules.scrolls) + CLOSE_SECONDS
+        try:
+            async with asyncio.timeout(limit):
+                response = await self._render(request, traffic, seconds)
+        except (TimeoutError, PlaywrightTimeoutError):
+            raise self._failed(request) or DownloadTimeoutError(
+                f"Rendering {request.url} took longer than {limit:g} s."
+            ) from None
+        except PlaywrightError as error:
+            await self.forget_if_gone()
+            raise self._failed(request) or _error_of(error) from error
+        if response is None:
+            return await self.download_plain(request)
+        if traffic.document_seconds is not None:  # the host's latency; the rest is the browser's
+            request.meta[LATENCY] = traffic.document_seconds
+        self.stats.inc_value("llmcrawler/content/rendering/pages")
+        return response
+
+    async def close(self) -> None:
+        await super().close()
+        await self._gateway.close()
+
+    # -- one page -----------------------------------------------------------------------------------------------------
+
+    async def _render(self, request: Request, traffic: Traffic, seconds: float) -> Response | None:
+        """Return what the page became; None for a download, which is fetched over plain HTTP."""
+        place = "" if self._guard is None else self._guard.private_place_of(request.url)
+        agent = (request.headers.get(b"User-Agent") or b"").decode("latin-1")
+        port = await self._gateway.port(Route(_upstream(request), place))
+        name = self._turns.enter(f"{port} {agent}")
+        inner = self._inner(request, traffic, name, port, seconds)
+        work = asyncio.ensure_future(self.render(inner))
+        leaving = asyncio.ensure_future(traffic.left.wait())
+        try:
+            await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if not traffic.left.is_set():
+                return self._finished(request, inner, work.result(), traffic)
+            if traffic.is_download:
+                return None
+            # The redirect middlewares know what becomes of it.
+            return Response(request.url, 302, headers={"Location": traffic.sent_to})
+        finally:
+            leaving.cancel()
+            work.cancel()
+            await asyncio.gather(work, leaving, return_exceptions=True)
+            await asyncio.shield(self._leave(name, traffic))
+
+    def _inner(self, request: Request, traffic: Traffic, context: str, port: int, seconds: float) -> Request:
+        """Return the request as scrapy-playwright takes it."""
+        options: dict[str, Any] = {
+            "proxy": {"server": f"http://127.0.0.1:{port}"},
+            "service_workers": "block",
+            "accept_downloads": False,
+            "ignore_https_errors": not self._verifies,
+            "viewport": {"width": 1280, "height": 1600},
+            "reduced_motion": "reduce",
+        }
+        agent, language = request.headers.get(b"User-Agent"), request.headers.get(b"Accept-Language")
+        if agent:
+            options["user_agent"] = agent.decode("latin-1")
+        if language:
+            options["extra_http_headers"] = {"Accept-Language": language.decode("latin-1")}
+        going: dict[str, Any] = {"wait_until": "domcontentloaded", "timeout": 1000 * seconds}
+        referer = request.headers.get(b"Referer")
+        if referer:
+            going["referer"] = referer.decode("latin-1")
+        meta = {
+            "playwright": True,
+            "playwright_context": context,
+            "playwright_context_kwargs": options,
+            "playwright_page_init_callback": traffic.attach,
+            "playwright_page_goto_kwargs": going,
+            _TRAFFIC: traffic,
+        }
+        return request.replace(meta=meta)
+
+    async def work_on_page(self, request: Request, page: Page) -> Response:
+        """Render the page. scrapy-playwright would encode it again with whatever codec of Python's it names."""
+        answer = await self.go(request, page)
+        headers = Headers(await answer.all_headers() if answer is not None else None)
+        headers.pop("Content-Encoding", None)
+        traffic: Traffic = request.meta[_TRAFFIC]
+        if not traffic.is_watched:
+            raise PlaywrightError("the page's requests could not be watched; the log says why")
+        body = b""
+        if await page.evaluate("document.contentType") in ("text/html", "application/xhtml+xml"):
+            request.meta[_VIEW] = await view(page, traffic, self._rules)
+        else:
+            body = (await page.content()).encode("utf-8", "replace")
+        kind = responsetypes.from_args(headers=headers, url=page.url, body=body)
+        return kind(page.url, answer.status if answer is not None else 200, headers, body)
+
+    def _finished(self, request: Request, inner: Request, response: Response, traffic: Traffic) -> Response:
+        if traffic.refused is not None and response.status < 400:
+            # What the page asked for was refused, so it is not all there: for the host's throttle, and for another try.
+            status, headers = traffic.refused
+            return Response(request.url, status, headers=headers)
+        seen: RenderedPage | None = inner.meta.get(_VIEW)
+        if seen is None:
+            return response.replace(request=request)
+        body = seen.html.encode("utf-8", "replace")
+        if len(body) > self._max_bytes > 0:
+            raise DownloadCancelledError("the rendered page is larger than DOWNLOAD_MAXSIZE")
+        headers = Headers(response.headers)
+        for header in (*_NOT_KEPT, LINKS_HEADER.encode()):
+            headers.pop(header, None)
+        headers[b"Content-Type"] = b"text/html; charset=utf-8"
+        links = links_header(seen.links, response.url)
+        if links:
+            headers[LINKS_HEADER] = links
+        return HtmlResponse(
+            response.url, response.status, headers=headers, body=body, encoding="utf-8", flags=[RENDERED]
+        )
+
+    async def _leave(self, name: str, traffic: Traffic) -> None:
+        traffic.detach()
+        with suppress(PlaywrightError, TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                if traffic.page is not None and not traffic.page.is_closed():
+                    await traffic.page.close()
+        for done in self._turns.leave(name):
+            wrapper = self.context_wrappers.get(done)
+            if wrapper is not None:
+                with suppress(PlaywrightError, TimeoutError):
+                    async with asyncio.timeout(CLOSE_SECONDS):
+                        await wrapper.context.close()
+
+    # -- what a page may do -------------------------------------------------------------------------------------------
+
+    def _traffic_of(self, request: Request) -> Traffic:
+        rules = TrafficRules(
+            refuse_url=lambda url, source: None if self._guard is None else self._guard.reason_to_refuse(url, source),
+            is_forbidden=self._is_forbidden,
+        )
+        headers = {
+            name.decode("latin-1"): b", ".join(values or ()).decode("latin-1")
+            for name, values in request.headers.items()
+            if name.lower() not in _NOT_PASSED_ON
+        }
+        url = request.url.partition("#")[0]
+        return Traffic(url, rules, self._limiter, headers, lambda reason: self._count(f"blocked/{reason}"))
+
+    def _is_forbidden(self, url: str) -> bool:
+        if not self._obeys_robots:
+            return False
+        parser = self._crawl.robots.get(urlparse_cached(Request(url)).netloc)
+        return parser is not None and not parser.allowed(url, self._robots_agent)
+
+    def _room(self, host: str) -> int:
+        """Return how many requests the browser may have at a host, beside those of the downloader."""
+        assert self.crawler.engine is not None
+        downloader = self.crawler.engine.downloader
+        assert isinstance(downloader, PoliteDownloader)
+        slot = downloader.slots.get(host)
+        if slot is None:
+            return int(downloader.domain_concurrency)
+        return int(slot.concurrency) - sum(1 for one in slot.transferring if not one.meta.get(RENDER))
+
+    def _count(self, name: str) -> None:
+        self.stats.inc_value(f"llmcrawler/content/rendering/{name}")
+
+    def _failed(self, request: Request) -> Exception | None:
+        """Return the failure that the gateway has seen, as an error of Scrapy's."""
+        failure = self._gateway.failure(request.url)
+        return None if failure is None else _exception_of(failure, request)
+
+
+def _upstream(request: Request) -> Upstream | None:
+    proxy = request.meta.get("proxy")
+    return Upstream(proxy, request.headers.get(b"Proxy-Authorization")) if proxy else None
+
+
+def _exception_of(failure: Failure, request: Request) -> Exception:
+    if failure.kind == "private_address":
+        return RequestRefused(RefusalKind.PRIVATE_ADDRESS, failure.message)
+    if failure.kind == "proxy":
+        return TunnelError(f"Could not open CONNECT tunnel with proxy {request.meta.get('proxy')} [{failure.message}]")
+    kinds = {"dns": CannotResolveHostError, "refused": DownloadConnectionRefusedError, "timeout": DownloadTimeoutError}
+    return kinds.get(failure.kind, DownloadFailedError)(failure.message)
+
+
+def _error_of(error: PlaywrightError) -> Exception:
+    message = (str(error).strip().splitlines() or ["the browser failed"])[0][:200]
+    if "ERR_CERT" in message or "ERR_SSL" in message:
+        return DownloadFailedError(f"TLS: {message}")
+    return DownloadFailedError(message)

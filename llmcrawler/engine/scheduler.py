@@ -1,0 +1,290 @@
+"""Feeds Scrapy's engine from the frontier.
+
+`next_request` must not wait, and the frontier may be slow: a background task keeps a small buffer of leases filled.
+Requests are built when the engine takes them, because a frontier can hold a million urls. What comes in through
+`enqueue_request` (retries, redirects, sitemaps, a spider's own requests) goes out before new leases.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from typing import Protocol, Self
+
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.defer import deferred_from_coro
+from twisted.internet.defer import Deferred
+
+from llmcrawler.engine.downloader import PoliteDownloader
+from llmcrawler.engine.compat import wake_engine
+from llmcrawler.engine.host_queues import HostQueues
+from llmcrawler.engine.request_context import context_of, update_context
+from llmcrawler.errors import ConfigError, StorageFailed
+from llmcrawler.frontier import Lease, UrlTask
+from llmcrawler.engine.lease_keeper import LeaseKeeper
+from llmcrawler.storage.job_file import REQUEUED_PRIORITY
+from llmcrawler.crawl.context import CrawlContext, crawl_of
+
+# Pages may come in faster than they can be read: so many of them wait as bodies.
+_MOST_ARRIVING = 32
+_RETRY_SECONDS = 5.0  # with a goal: between two looks into the frontier when nothing else causes one
+
+logger = logging.getLogger(__name__)
+
+
+class LeasingSpider(Protocol):
+    """A spider whose urls come from the frontier."""
+
+    def request_of(self, lease: Lease) -> Request: ...
+
+
+class FrontierScheduler(LeaseKeeper):
+    """Leases urls until `max_pages` came.
+
+    A url that could not be fetched does not count, but no more than `max_pages` of those are passed over.
+    """
+
+    def __init__(self, crawler: Crawler, crawl: CrawlContext) -> None:
+        super().__init__(crawler, crawl)
+        self._pursuit = crawl.pursuit
+        self._buffer: HostQueues[Lease] = HostQueues()
+        self._waiting: HostQueues[Request] = HostQueues()
+        self._delayed = 0  # requests that come back into `_waiting` later
+        self._is_dry = False  # the last look into the frontier found all there was
+        self._is_leasing = False  # what the frontier leases just now is neither queued nor here
+        self._is_leaving = False
+        self._refill = asyncio.Event() if self._pursuit is None else self._pursuit.news
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        if crawler.settings.get("JOBDIR") and not hasattr(crawler.spider, "request_of"):
+            logger.warning(
+                "JOBDIR: the requests of the spider %s are kept in memory and lost when it stops; for a spider that "
+                "makes its own requests set SCHEDULER to scrapy.core.scheduler.Scheduler",
+                crawler.spidercls.name,
+            )
+        return cls(crawler, crawl_of(crawler))
+
+    # -- Scrapy's interface -------------------------------------------------------------------------------------------
+
+    def open(self, spider: Spider) -> Deferred[None] | None:  # noqa: ARG002 (Scrapy's interface)
+        assert self._crawler.engine is not None
+        if not isinstance(self._crawler.engine.downloader, PoliteDownloader):
+            raise ConfigError(f"DOWNLOADER must be a subclass of {PoliteDownloader.__module__}.PoliteDownloader")
+        return deferred_from_coro(self._open())
+
+    def close(self, reason: str) -> Deferred[None] | None:
+        return deferred_from_coro(self._close(reason))
+
+    def enqueue_request(self, request: Request) -> bool:
+        wait_seconds = context_of(request).wait_seconds
+        if wait_seconds:
+            update_context(request, wait_seconds=0.0)
+            self._delayed += 1
+            call_later(wait_seconds, self._come_back, request)
+        else:
+            self._waiting.put(self._downloader.get_slot_key(request), request)
+        return True
+
+    def next_request(self) -> Request | None:
+        if self._crawl.arriving >= _MOST_ARRIVING:  # the engine asks again when one of them is through
+            return None
+        if self._waiting:
+            request = self._waiting.take(self._has_room)
+            if request is not None:
+                return request
+        lease = self._buffer.take(self._has_room)
+        if lease is None:
+            self._refill.set()
+            return None
+        if self._buffered_awake() < self._low_water():
+            self._refill.set()
+        spider: LeasingSpider = self._crawler.spider  # type: ignore[assignment]  # others have no leases
+        request = spider.request_of(lease)
+        update_context(request, lease=lease)
+        return request
+
+    def has_pending_requests(self) -> bool:
+        here = self._waiting or self._delayed or self._buffer or self._is_leasing
+        if here or self._leasable() <= 0 or not self.frontier.counts().queued:
+            return bool(here)
+        # What waits to be known better is not pending: pages that wait for company must not wait for it.
+        return self._pursuit is None or not (self._is_dry and self._pursuit.is_waiting)
+
+    # -- for the spider and its components ----------------------------------------------------------------------------
+
+    async def add(self, tasks: Iterable[UrlTask]) -> int:
+        """Queue urls, and return how many were new."""
+        await self._set_priorities()
+        try:
+            new = await self.frontier.add(tasks)
+        except StorageFailed:
+            return 0
+        if new:
+            self._refill.set()
+        return new
+
+    def waits_only_for(self, hosts: Collection[str]) -> bool:
+        """Return whether nothing is left to do but for these hosts."""
+        if self._delayed or self._is_leasing or not self._is_dry or self._refill.is_set():
+            return False
+        return all(host in hosts for host in (*self._waiting, *self._buffer, *self._downloader.fetching))
+
+    def may_lease(self) -> bool:
+        return self._new_leases_left() > 0
+
+    def look_again(self) -> None:
+        """Look into the frontier: other workers may have queued urls, or be at the crawl's end."""
+        self._refill.set()
+        counts = self.frontier.counts()
+        if not counts.leased and not (counts.queued and self.may_lease()):
+            wake_engine(self._crawler)
+
+    def working(self) -> int:
+        """Return how many urls are on their way to the site."""
+        return len(self._buffer) + self._delayed + len(self._waiting) + self._downloader.fetching.total()
+
+    async def give_back(self) -> None:
+        """Release what is not under way yet, and lease nothing more."""
+        self._is_leaving = True
+        with suppress(StorageFailed):
+            await self._return_buffered()
+
+    # -- leasing ------------------------------------------------------------------------------------------------------
+
+    async def _open(self) -> None:
+        job, crew = self._crawl.job, self._crawl.crew
+        await (crew or job or self.frontier).open()
+        self._pages.start(self.frontier.counts())
+        if job is not None and not job.resumed.is_new:
+            await job.restore(self._crawl.admission, self._crawl.relearn)
+            self._resume_budget()
+        self._tasks = [asyncio.ensure_future(self._keep_filled()), asyncio.ensure_future(self._keep_leases())]
+
+    def _resume_budget(self) -> None:
+        assert self._crawl.job is not None
+        self._pages.resume(self._crawl.job.resumed)
+
+    async def _keep_filled(self) -> None:
+        with suppress(StorageFailed):
+            while True:
+                with suppress(TimeoutError):  # with a goal it does not wait for a page that takes too long
+                    await asyncio.wait_for(self._refill.wait(), None if self._pursuit is None else _RETRY_SECONDS)
+                self._refill.clear()
+                await self._fill()
+
+    async def _fill(self) -> None:
+        limit = min(self._leasable(), 2 * self._low_water() - self._buffered_awake())
+        was_dry = self._is_dry
+        # To look for nothing would hold a crawl open that is at its end, until the engine's next heartbeat. Among other
+        # workers a look also takes back what the dead ones held.
+        may_find = self._crawl.crew is not None or self.frontier.counts().queued
+        self._is_dry = limit <= 0 or not may_find
+        if self._is_dry:
+            return
+        self._is_leasing = True
+        try:
+            leases = await self._lease(limit)
+            self._is_dry = len(leases) < limit
+            self._take(leases)
+        finally:
+            self._is_leasing = False
+        self._count()
+        if leases or not was_dry:  # when it ran dry just now, the crawl may be at its end
+            wake_engine(self._crawler)
+
+    async def _lease(self, limit: int) -> list[Lease]:
+        await self._set_priorities()
+        leases: list[Lease] = []
+        if self._pages.repeats:  # their places are kept, however new urls rank and whichever host has no room now
+            leases = await self.frontier.lease(limit, self._held(), self._per_host(), REQUEUED_PRIORITY)
+        limit = min(limit - len(leases), self._new_leases_left())
+        if limit > 0:
+            held = self._held() + Counter(lease.task.host for lease in leases)
+            worst = None if self._pursuit is None else self._pursuit.reach()
+            leases += await self.frontier.lease(limit, held, self._per_host(), worst)
+        if self._pursuit is not None:
+            for lease in leases:
+                self._pursuit.note_lease(lease.task)
+        return leases
+
+    def _take(self, leases: Iterable[Lease]) -> None:
+        for lease in leases:
+            self._leases[lease.url] = lease
+            self._buffer.put(lease.task.host, lease)
+            self._pages.spend(lease)
+
+    async def _set_priorities(self) -> None:
+        if self._pursuit is not None:
+            with suppress(StorageFailed):
+                await self.frontier.set_priorities(self._pursuit.scorer.changed_priorities())
+
+    def _leasable(self) -> int:
+        """Return how many more leases may be had, those of earlier runs' pages included."""
+        return self._new_leases_left() + self._pages.repeats if self._may_go_on() else 0
+
+    def _may_go_on(self) -> bool:
+        return not self._is_leaving and (self._pursuit is None or not self._pursuit.is_done)
+
+    def _new_leases_left(self) -> int:
+        """Return how many urls may still be leased for the first time."""
+        if not self._may_go_on():
+            return 0
+        if self._crawl.crew is not None:
+            return self._pages.left_among_workers(self.frontier.counts())
+        return self._pages.left()
+
+    def _low_water(self) -> int:
+        # With a goal, what is buffered here was the best before the pages on their way were known.
+        return max(8, self._per_host()) if self._pursuit is None else max(2, self._downloader.domain_concurrency // 2)
+
+    def _per_host(self) -> int:
+        """Return how many leases of one host are held here, buffered or downloading: enough to keep it busy."""
+        if self._pursuit is not None:
+            return self._downloader.domain_concurrency + self._low_water()
+        return 2 * self._downloader.domain_concurrency + 2
+
+    def _buffered_awake(self) -> int:
+        """Return how many of the buffered leases could go out: those of a paused host must not keep others away."""
+        counts = self._buffer.counts()
+        return sum(count for host, count in counts.items() if not self._downloader.is_resting(host))
+
+    def _held(self) -> Counter[str]:
+        return self._downloader.fetching + self._buffer.counts() + self._waiting.counts()
+
+    def _has_room(self, host: str) -> bool:
+        return self._downloader.room(host) > 0
+
+    def _come_back(self, request: Request) -> None:
+        self._delayed -= 1
+        self.enqueue_request(request)
+        wake_engine(self._crawler)
+
+    @property
+    def _downloader(self) -> PoliteDownloader:
+        assert self._crawler.engine is not None
+        downloader = self._crawler.engine.downloader
+        assert isinstance(downloader, PoliteDownloader)  # checked by open()
+        return downloader
+
+    def _note_refund(self) -> None:
+        self._refill.set()
+
+    async def _return_buffered(self) -> None:
+        for lease in self._buffer.drain():
+            del self._leases[lease.url]
+            await self.frontier.release(lease.url)
+            if self._pursuit is not None:
+                self._pursuit.note_return(lease.url)
+
+
+def scheduler_of(crawler: Crawler) -> FrontierScheduler:
+    assert crawler.engine is not None
+    scheduler = crawler.engine.scheduler
+    assert isinstance(scheduler, FrontierScheduler)
+    return scheduler

@@ -1,0 +1,208 @@
+"""Shows a crawl's progress: live on a terminal, else as a log line a minute; and a summary when it ends."""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+from scrapy import Spider
+from scrapy.core.downloader import Slot
+from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured
+from scrapy.settings import BaseSettings
+from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
+from scrapy.utils.log import get_scrapy_root_handler
+from twisted.internet.task import LoopingCall
+
+from llmcrawler.engine import json_log
+from llmcrawler.crawl.arguments import NO_LIMIT
+from llmcrawler.crawl.configuration import progress_mode
+from llmcrawler.crawl.context import crawl_of
+from llmcrawler.errors import ConfigError
+from llmcrawler.extensions.connecting import connect_handlers
+from llmcrawler.extensions.throttle import AdaptiveThrottle
+from llmcrawler.items import Page, Template, Url
+from llmcrawler.reporting import Actual, Ending, DownloadFlow, HostThrottle, CrawlProgress, ProgressReport, Tally, read_figures, summary
+from llmcrawler.politeness.throttling import HostPolicy
+
+if TYPE_CHECKING:
+    from llmcrawler.reporting.display import LiveDisplay
+
+logger = logging.getLogger(__name__)
+
+_REFRESH_SECONDS = 0.25  # a refresh takes about 5 ms
+_SAMPLE_SECONDS = 1.0
+
+
+class ProgressExtension:
+    """Without a `display`, a line of progress goes into the log every `log_seconds`."""
+
+    def __init__(self, crawler: Crawler, display: LiveDisplay | None, log_seconds: float) -> None:
+        self._crawler = crawler
+        self._log_seconds = log_seconds
+        self._tally = Tally()
+        self._display = display
+        self._progress: CrawlProgress | None = None
+        self._logged = 0.0
+        self._calls: AsyncioLoopingCall | LoopingCall | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        mode = progress_mode(crawler.settings)
+        log_seconds = _log_seconds(crawler.settings)
+        if mode == "off":
+            raise NotConfigured("PROGRESS=off")
+        extension = cls(crawler, _live_display(mode, crawler.settings), log_seconds)
+        connect_handlers(crawler, extension, "spider_opened", "item_scraped", "spider_closed", "engine_stopped")
+        return extension
+
+    def spider_opened(self, spider: Spider) -> None:
+        max_pages = getattr(getattr(spider, "options", None), "max_pages", None)
+        if max_pages is not None and max_pages < NO_LIMIT:
+            assert self._crawler.stats is not None
+            self._crawler.stats.set_value("llmcrawler/max_pages", max_pages)
+        self._progress = CrawlProgress(time.monotonic)
+        self._logged = time.monotonic()
+        if self._display is not None:
+            self._display.start(get_scrapy_root_handler())
+        self._calls = create_looping_call(self._tick)
+        self._calls.start(_REFRESH_SECONDS if self._display is not None else _SAMPLE_SECONDS)
+
+    def item_scraped(self, item: Any) -> None:
+        if isinstance(item, Page):
+            self._tally.add_page(item)
+        elif isinstance(item, Url):
+            self._tally.add_url(item)
+        elif isinstance(item, Template):
+            self._tally.add_template(item)
+
+    def spider_closed(self, reason: str) -> None:
+        self.engine_stopped()
+        if self._progress is None:
+            return
+        report = self._sample(self._progress)
+        hosts = read_hosts(self._crawler)
+        plan, actual = read_plan(self._crawler, report.elapsed_seconds)
+        ending = Ending(reason, report.elapsed_seconds, self._progress.limit_seconds, hosts, plan, actual)
+        logger.info("%s", summary(read_figures(self._stats()), self._tally, ending))
+
+    def engine_stopped(self) -> None:
+        if self._calls is not None and self._calls.running:
+            self._calls.stop()
+        if self._display is not None:
+            self._display.stop()
+
+    def _tick(self) -> None:
+        assert self._progress is not None
+        report = self._sample(self._progress)
+        if self._display is not None:
+            self._display.show(report, f"{self._crawler.settings['BOT_NAME']} {self._crawler.spidercls.name}")
+        elif time.monotonic() - self._logged >= self._log_seconds:
+            self._logged = time.monotonic()
+            logger.info("%s", report.as_line())
+
+    def _sample(self, progress: CrawlProgress) -> ProgressReport:
+        return progress.sample(self._stats(), read_flow(self._crawler), self._tally.latency_seconds)
+
+    def _stats(self) -> dict[str, Any]:
+        assert self._crawler.stats is not None
+        return self._crawler.stats.get_stats()
+
+
+def read_flow(crawler: Crawler) -> DownloadFlow:
+    """Return what limits the crawl just now, host by host."""
+    engine = crawler.engine
+    assert engine is not None  # from before spider_opened until after spider_closed
+    policies, slots = _policies(crawler), engine.downloader.slots
+    hosts = [_throttle_of(key, slot, policies.get(key)) for key, slot in slots.items()]
+    # A slot that was idle for a minute is gone; its host may rest for longer.
+    hosts += [
+        _throttle_of(key, None, policy)
+        for key, policy in policies.items()
+        if key not in slots and policy.cooldown_seconds > 0
+    ]
+    scraper = engine.scraper.slot
+    return DownloadFlow(hosts, engine.downloader.total_concurrency, scraper is not None and scraper.needs_backout())
+
+
+def read_hosts(crawler: Crawler) -> list[HostThrottle]:
+    """Return all hosts of the crawl, each with the throughput of its whole time."""
+    return [
+        replace(_throttle_of(key, None, policy), throughput=policy.meter.figures().mean_throughput)
+        for key, policy in _policies(crawler).items()
+    ]
+
+
+def read_plan(crawler: Crawler, elapsed_seconds: float) -> tuple[Mapping[str, Any] | None, Actual | None]:
+    """Return what was planned for the job, and what all of its runs came to; (None, None) without a plan."""
+    crawl = crawl_of(crawler)
+    if crawl.job is None or crawl.job.plan is None:
+        return None, None
+    counts = crawl.frontier.counts()
+    budget = None if crawl.understanding.model is None else crawl.understanding.model.budget
+    actual = Actual(
+        pages=counts.done,
+        errors=counts.dead,
+        seconds=elapsed_seconds if crawl.job.resumed.is_new else None,
+        llm_calls=0 if budget is None else budget.spent.calls,
+        llm_tokens=0 if budget is None else budget.spent.tokens,
+        cost_usd=None if budget is None or budget.limits.price is None else budget.spent.cost_usd,
+    )
+    return crawl.job.plan, actual
+
+
+def _throttle_of(key: str, slot: Slot | None, policy: HostPolicy | None) -> HostThrottle:
+    shown = HostThrottle(
+        host=key,
+        concurrency=0 if slot is None else slot.concurrency,
+        gap_seconds=0.0 if slot is None else slot.delay,
+        in_flight=0 if slot is None else len(slot.transferring),
+        waiting=0 if slot is None else len(slot.queue),
+    )
+    if policy is None:
+        return shown
+    figures = policy.meter.figures()
+    return replace(
+        shown,
+        concurrency=policy.concurrency,
+        gap_seconds=policy.gap().seconds,
+        rest_seconds=policy.cooldown_seconds,
+        requests=figures.requests,
+        throughput=figures.throughput,
+        latency_p50=figures.latency_p50,
+        latency_p95=figures.latency_p95,
+        refused_share=figures.refused_share,
+    )
+
+
+def _policies(crawler: Crawler) -> dict[str, HostPolicy]:
+    throttle = crawler.get_extension(AdaptiveThrottle)
+    return {} if throttle is None else throttle.policies()
+
+
+def _live_display(mode: str, settings: BaseSettings) -> LiveDisplay | None:
+    if mode == "log" or (mode == "auto" and (not sys.stderr.isatty() or json_log.is_wanted(settings))):
+        return None
+    # Imported where it is used: rich's console takes 50 ms to load.
+    from llmcrawler.reporting.display import LiveDisplay, terminal_is_free  # noqa: PLC0415
+
+    feed_on_terminal = sys.stdout.isatty() and any(str(uri).startswith("stdout:") for uri in settings.getdict("FEEDS"))
+    if mode == "auto" and (feed_on_terminal or not terminal_is_free()):
+        return None
+    return LiveDisplay()
+
+
+def _log_seconds(settings: BaseSettings) -> float:
+    value = settings.get("PROGRESS_LOG_SECONDS", 60.0)
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise ConfigError(f"PROGRESS_LOG_SECONDS={value!r} is not a number of seconds; PROGRESS=off shows nothing")
+    return seconds

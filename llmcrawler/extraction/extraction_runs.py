@@ -1,0 +1,193 @@
+"""Extractors at work: pages' records without the LLM, made in this process or, where they may cost much, in another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Protocol, TypeVar
+from urllib.parse import urljoin
+
+from lxml import etree
+
+from llmcrawler.content import is_cheap
+from llmcrawler.errors import ContentError, TooCostly
+from llmcrawler.extraction.evaluation import outermost
+from llmcrawler.extraction.extractor import TemplateExtractor, FieldRule, Selector
+from llmcrawler.extraction.patterns import compile_pattern
+from llmcrawler.extraction.queries import PageSource, compile_query, is_bounded, nodes_at, texts_at, texts_within
+from llmcrawler.extraction.record_schema import assemble
+from llmcrawler.extraction.tree import INLINE_STEPS, PAGE_STEPS, Work, parse_tree
+from llmcrawler.extraction.typed_values import Scalar, typed
+
+T = TypeVar("T")
+
+# What a selector costs before it has found anything.
+_STEPS_A_FIELD: Final = 10
+# Of processor time. An honest table of 60,000 rows takes four seconds, a training run on twenty long pages ten.
+_PAGE_SECONDS: Final = 20.0
+_TRAINING_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """The record of a page. It has every field of the extractor, null where the page has no value. `present` are the
+    keys of the fields that have one (of a group: its name)."""
+
+    record: dict[str, Any]
+    present: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    source: PageSource
+    url: str
+    lang: str
+
+
+class CompiledExtractor:
+    """Makes records. Raises ValueError when a selector or a pattern of the extractor is none."""
+
+    def __init__(self, extractor: TemplateExtractor) -> None:
+        self.extractor = extractor
+        self._rules = [rule for rule in extractor.rules if not rule.field.group]
+        self._has_urls = any(field.type == "url" for field in extractor.fields)
+        self._groups = [
+            (name, rows, [rule for rule in extractor.rules if rule.field.group == name])
+            for name, rows in extractor.groups
+        ]
+        selectors = [one for rule in extractor.rules for one in rule.selectors]
+        selectors += [one for _, rows in extractor.groups for one in rows]
+        unknown = [one for one in selectors if not is_bounded(one)]
+        for selector in unknown:
+            compile_query(selector.query, selector.language)
+        for pattern in {one.pattern for one in selectors if one.pattern is not None}:
+            compile_pattern(pattern)
+        # Whether all work on a page is counted, so that no page can make it endless.
+        self.is_bounded = not unknown
+
+    def extract(self, html: str, url: str, lang: str = "") -> Extraction:
+        """Make the record of a page. Never raises on malformed HTML; raises TooCostly where it takes too much work."""
+        return self.extract_from(PageSource(parse_tree(html)), url, lang)
+
+    def extract_from(self, source: PageSource, url: str, lang: str = "") -> Extraction:
+        """Make the record of a page that is parsed already. Raises TooCostly where it takes more work than is left."""
+        page = _Page(source, _base_url(source, url) if self._has_urls else url, lang)
+        found: dict[str, Any] = {rule.field.key: _value(rule, page) for rule in self._rules}
+        found |= {name: _objects(rows, rules, page) or None for name, rows, rules in self._groups}
+        values = {name: value for name, value in found.items() if value is not None}
+        return Extraction(assemble(self.extractor.fields, values), frozenset(values))
+
+
+@lru_cache(maxsize=512)
+def compile_extractor(extractor: TemplateExtractor) -> CompiledExtractor:
+    """Compile an extractor, once. Raises ValueError as CompiledExtractor does."""
+    return CompiledExtractor(extractor)
+
+
+def _base_url(source: PageSource, url: str) -> str:
+    base = source.root.find("head/base")
+    try:
+        return urljoin(url, base.get("href") or "") if base is not None else url
+    except ValueError:
+        return url
+
+
+def _value(rule: FieldRule, page: _Page, row: etree._Element | None = None) -> Scalar | list[Scalar] | None:
+    """The typed value of a field, of the page or within a row, by the first of its selectors that gives one."""
+    for selector in rule.selectors:
+        if row is not None:
+            texts = texts_within(row, selector, page.source.work)
+        else:
+            texts = texts_at(page.source, selector)
+            texts = ["\n".join(texts)] if rule.joined and texts else texts
+        # What is written for machines is written alike in all languages.
+        lang = "" if selector.language == "json-ld" and row is None else page.lang
+        given = (typed(text, rule.field.type, base_url=page.url, lang=lang, work=page.source.work) for text in texts)
+        values = [value for value in given if value is not None]
+        if values:
+            return values if rule.field.many else values[0]
+    return None
+
+
+def _objects(rows: Sequence[Selector], rules: Sequence[FieldRule], page: _Page) -> list[dict[str, Any]]:
+    """The objects of a group by the first of its selectors that gives any."""
+    for selector in rows:
+        objects = []
+        for row in _rows(selector, rules, page):
+            found = {rule.field.name: _value(rule, page, row) for rule in rules}
+            objects.append({name: value for name, value in found.items() if value is not None})
+        if any(objects):
+            return [one for one in objects if one]
+    return []
+
+
+def _rows(selector: Selector, rules: Sequence[FieldRule], page: _Page) -> list[etree._Element]:
+    """The elements that hold one object each."""
+    work = page.source.work
+    rows = [one for one in nodes_at(page.source.root, selector, work) if isinstance(one, etree._Element)]
+    if len(outermost(rows, work)) < len(rows):
+        for row in rows:  # each looks through all that are within it, too
+            work.charge(len(rules) * sum(1 for _ in row.iter()))
+    work.charge(_STEPS_A_FIELD * len(rules) * len(rows))
+    return rows
+
+
+def extractions(
+    extractors: Sequence[TemplateExtractor], html: str, url: str, lang: str, limit: int = PAGE_STEPS
+) -> list[Extraction]:
+    """Return what each extractor gives on a page. Raises TooCostly where this takes more than `limit` steps."""
+    source = PageSource(parse_tree(html), Work(limit))
+    return [compile_extractor(one).extract_from(source, url, lang) for one in extractors]
+
+
+class BoundedRun(Protocol):
+    """Runs a pure function in another process, as `BoundedProcesses.run` does."""
+
+    async def __call__(self, function: Callable[..., T], /, *arguments: object, seconds: float, share: str) -> T:
+        """Raises ContentError where it takes too much of time or memory."""
+        ...
+
+
+async def in_thread(function: Callable[..., T], /, *arguments: object, seconds: float, share: str) -> T:  # noqa: ARG001 - Apart's interface
+    """Run a function in a thread of this process, without a limit: for pages that are known."""
+    return await asyncio.to_thread(function, *arguments)
+
+
+class ExtractionRunner:
+    """Decides where extractors run. `inline_chars`: the longest page whose record is made in this process, on the event
+    loop, if `is_cheap` says that it costs little to parse.
+    """
+
+    def __init__(
+        self,
+        inline_chars: int = 100_000,
+        apart: Apart = in_thread,
+        is_cheap: Callable[[str], bool] = is_cheap,
+    ) -> None:
+        self._inline_chars = inline_chars
+        self._apart = apart
+        self._is_cheap = is_cheap
+
+    async def extractions(
+        self, extractors: Sequence[TemplateExtractor], html: str, url: str, lang: str, site: str
+    ) -> list[Extraction]:
+        """Return what each extractor gives on a page. Raises TooCostly where they take too long for any page."""
+        if len(html) <= self._inline_chars and self._is_cheap(html):
+            try:
+                if all(compile_extractor(one).is_bounded for one in extractors):
+                    return extractions(extractors, html, url, lang, INLINE_STEPS)
+            except TooCostly:
+                pass  # it is no ordinary page
+        return await self._run(_PAGE_SECONDS, site, extractions, tuple(extractors), html, url, lang)
+
+    async def train(self, function: Callable[..., T], /, *arguments: object, site: str) -> T:
+        """Run a function of a training run's pages. Raises TooCostly where it takes too long for any such run."""
+        return await self._run(_TRAINING_SECONDS, site, function, *arguments)
+
+    async def _run(self, seconds: float, site: str, function: Callable[..., T], /, *arguments: object) -> T:
+        try:
+            return await self._apart(function, *arguments, seconds=seconds, share=site)
+        except ContentError as error:
+            raise TooCostly(str(error)) from error

@@ -1,0 +1,165 @@
+"""Limits how fast the model is asked, and leaves a server alone for a while that does not answer."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from llmcrawler.errors import LLMFailed
+
+_WINDOW_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """Limits of the calls; 0 means none. `max_retry_seconds` bounds all waits between the attempts of one call."""
+
+    concurrency: int = 4
+    timeout_seconds: float = 60.0
+    max_attempts: int = 5
+    requests_per_minute: int = 0
+    tokens_per_minute: int = 0
+    max_retry_seconds: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Sources of time and chance, which tests replace. `wall` is Unix time."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+    sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
+    random: Callable[[], float] = random.random
+
+
+class CallRate(Protocol):
+    """Limits requests and tokens per minute: a RateLimiter, or one that several machines share."""
+
+    def hold(self, seconds: float) -> None: ...
+
+    async def admit(self, tokens: int) -> Any: ...
+
+    def settle(self, entry: Any, tokens: int) -> None: ...
+
+
+class RateLimiter:
+    """Admits so many requests and tokens in any 60 s, in the order in which they come; 0 means no limit.
+
+    Tokens are counted before the call by an estimate and put right after it by `settle`.
+    """
+
+    def __init__(
+        self,
+        requests_per_minute: int,
+        tokens_per_minute: int,
+        *,
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self._requests_per_minute = requests_per_minute
+        self._tokens_per_minute = tokens_per_minute
+        self._clock = clock
+        self._sleep = sleep
+        self._spent: deque[list[float]] = deque()
+        self._held_until = 0.0
+        self._turn = asyncio.Lock()
+
+    def hold(self, seconds: float) -> None:
+        """Admit nothing for so long: the server has said that it is asked too fast."""
+        self._held_until = max(self._held_until, self._clock() + seconds)
+
+    async def admit(self, tokens: int) -> list[float]:
+        """Wait until a request of `tokens` may start; return an entry for `settle`."""
+        async with self._turn:
+            while (wait_seconds := self._wait_seconds(tokens)) > 0:
+                await self._sleep(wait_seconds)
+            entry = [self._clock(), float(tokens)]
+            if self._requests_per_minute or self._tokens_per_minute:
+                self._spent.append(entry)
+            return entry
+
+    @staticmethod
+    def settle(entry: list[float], tokens: int) -> None:
+        entry[1] = float(tokens)
+
+    def _wait_seconds(self, tokens: int) -> float:
+        now = self._clock()
+        while self._spent and self._spent[0][0] <= now - _WINDOW_SECONDS:
+            self._spent.popleft()
+        waits = [self._held_until - now]
+        if self._requests_per_minute and len(self._spent) >= self._requests_per_minute:
+            waits.append(self._spent[-self._requests_per_minute][0] + _WINDOW_SECONDS - now)
+        if self._tokens_per_minute:
+            waits.append(self._wait_for_tokens(tokens, now))
+        return max(waits)
+
+    def _wait_for_tokens(self, tokens: int, now: float) -> float:
+        # A request over the whole limit waits until the window is empty: it could never go otherwise.
+        surplus = sum(spent_tokens for _, spent_tokens in self._spent) + tokens - self._tokens_per_minute
+        wait_seconds = 0.0
+        for started, spent_tokens in self._spent:
+            if surplus <= 0:
+                break
+            surplus -= spent_tokens
+            wait_seconds = started + _WINDOW_SECONDS - now
+        return wait_seconds
+
+
+class Circuit:
+    """Opens after `threshold` calls in a row that failed for good, so that a dead server costs one probe now and then
+    instead of all the retries of every call (M. Nygard, "Release It!", circuit breaker).
+    """
+
+    def __init__(
+        self, threshold: int, cooldown_seconds: float, cap_seconds: float, *, clock: Callable[[], float]
+    ) -> None:
+        self._threshold = threshold
+        self._first_cooldown_seconds = cooldown_seconds
+        self._cooldown_seconds = cooldown_seconds
+        self._cap_seconds = cap_seconds
+        self._clock = clock
+        self._failures = 0
+        self._open_until: float | None = None
+        self._probing = False
+
+    @property
+    def is_open(self) -> bool:
+        return self._open_until is not None
+
+    def admit(self) -> None:
+        """Raise LLMFailed while the circuit is open. After the cooldown one call passes as a probe."""
+        if self._open_until is None:
+            return
+        left_seconds = self._open_until - self._clock()
+        if left_seconds > 0 or self._probing:
+            when = f"in {left_seconds:.0f} s" if left_seconds > 0 else "under way"
+            raise LLMFailed(f"the LLM server failed {self._failures} calls in a row; the next try is {when}")
+        self._probing = True
+
+    def succeed(self) -> None:
+        self._failures = 0
+        self._open_until = None
+        self._probing = False
+        self._cooldown_seconds = self._first_cooldown_seconds
+
+    def fail(self, cooldown_seconds: float | None = None) -> bool:
+        """Count a call that failed for good; `cooldown_seconds` is what the server asks for. Return whether this opens
+        it.
+        """
+        self._failures += 1
+        was_open = self.is_open
+        if cooldown_seconds is None and self._failures < self._threshold and not was_open:
+            return False
+        self._probing = False
+        self._open_until = self._clock() + min(self._cap_seconds, max(self._cooldown_seconds, cooldown_seconds or 0.0))
+        self._cooldown_seconds = min(self._cap_seconds, self._cooldown_seconds * 2)
+        return not was_open
+
+    def release_probe(self) -> None:
+        """Let another call try, as the probe was cancelled."""
+        self._probing = False

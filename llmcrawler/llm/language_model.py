@@ -1,0 +1,112 @@
+"""Holds the model of one crawl: nothing is started or imported for it before it is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from llmcrawler.errors import LLMUnavailable
+from llmcrawler.llm import embedded
+from llmcrawler.llm.budget import Budget, BudgetLimits
+from llmcrawler.llm.client import LLMClient
+from llmcrawler.llm.embedded.download import QWEN_CODER_1_5B, Progress
+from llmcrawler.llm.call_limits import CallRate, CallLimits
+from llmcrawler.llm.providers import ProviderChoice
+from llmcrawler.llm.usage import Price, Usage
+
+logger = logging.getLogger(__name__)
+
+# A call of the embedded model takes seconds on a CPU, and two at a time would take turns with its one context.
+_EMBEDDED_LIMITS = CallLimits(concurrency=1, timeout_seconds=300.0, max_attempts=2)
+
+
+class LanguageModel:
+    """Asks the server that was chosen, or starts the embedded one first. Used as LLMClient is."""
+
+    def __init__(  # noqa: PLR0913 - by keyword, with defaults
+        self,
+        choice: ProviderChoice,
+        limits: CallLimits,
+        price: Price | None,
+        *,
+        embedded_file: str = "",
+        on_progress: Progress = lambda _done, _total: None,
+        budget: Budget | None = None,
+        rate: CallRate | None = None,
+    ) -> None:
+        self.budget = budget or Budget(BudgetLimits(price=price))
+        self.usage = Usage(price)
+        self._rate = rate
+        self._choice = choice
+        self._limits = limits
+        self._embedded_file = embedded_file
+        self._on_progress = on_progress
+        self._server: embedded.EmbeddedServer | None = None
+        self._client: LLMClient | None = None
+        self._failure: LLMUnavailable | None = None
+        self._starting = asyncio.Lock()
+
+    @property
+    def is_embedded(self) -> bool:
+        return self._choice.kind == "embedded"
+
+    async def ask(  # noqa: PLR0913 (LLMClient's interface)
+        self,
+        task: str,
+        system: str,
+        document: dict[str, Any],
+        schema: dict[str, Any],
+        *,
+        salvage: bool = False,
+        max_answer_tokens: int | None = None,
+        examples: Sequence[tuple[str, str]] = (),
+    ) -> Any:
+        """Do what LLMClient.ask does."""
+        client = await self._ready_client()
+        return await client.ask(
+            task, system, document, schema, salvage=salvage, max_answer_tokens=max_answer_tokens, examples=examples
+        )
+
+    async def name(self) -> str:
+        """Return the name that keeps this model's answers apart from another's. Raises LLMUnavailable as `ask` does."""
+        if self.is_embedded:
+            return Path(self._embedded_file).name or QWEN_CODER_1_5B.name
+        return await (await self._ready_client()).model_name()
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+        if self._server is not None:
+            await self._server.stop()
+
+    async def _ready_client(self) -> LLMClient:
+        async with self._starting:
+            if self._failure is not None:
+                raise self._failure
+            if self._client is None:
+                self._client = await self._start_embedded() if self.is_embedded else self._connect()
+        return self._client
+
+    def _connect(self) -> LLMClient:
+        to, effort = self._choice, self._choice.reasoning_effort
+        return LLMClient(
+            to.base_url, to.model, to.api_key, limits=self._limits, usage=self.usage, budget=self.budget,
+            reasoning_effort=effort, rate=self._rate,
+        )  # fmt: skip
+
+    async def _start_embedded(self) -> LLMClient:
+        logger.info("Starting the embedded model (no key and no LLM_BASE_URL; the first time its weights are fetched)")
+        try:
+            server = self._server = await embedded.launch(self._embedded_file, on_progress=self._on_progress)
+        except LLMUnavailable as error:
+            self._failure = error
+            raise
+        seconds = max(_EMBEDDED_LIMITS.timeout_seconds, self._limits.timeout_seconds)
+        return LLMClient(
+            server.base_url, server.model, server.api_key, usage=self.usage, budget=self.budget, temperature=0.0,
+            limits=replace(_EMBEDDED_LIMITS, timeout_seconds=seconds),
+        )  # fmt: skip

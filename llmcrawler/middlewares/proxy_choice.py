@@ -1,0 +1,196 @@
+"""Gives each request a proxy, and another one when that is banned or dead."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from typing import Self
+
+from scrapy import Request, exceptions, signals
+from scrapy.core.downloader.handlers.http11 import TunnelError
+from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured
+from scrapy.http import Response
+from scrapy.utils.httpobj import urlparse_cached
+from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
+
+from llmcrawler.engine.compat import close_spider_soon, is_closing
+from llmcrawler.engine.compat.components import ENVIRONMENT_PROXY_KEYS, ENVIRONMENT_PROXY_SCHEME
+from llmcrawler.engine.refusals import RefusalKind, RequestRefused
+from llmcrawler.engine.request_context import context_of, update_context
+from llmcrawler.errors import ConfigError, NoProxy
+from llmcrawler.politeness.proxies import ProxyPool, AssignedProxy, parse_country
+from llmcrawler.crawl.context import CrawlContext, crawl_of
+
+logger = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 0.25  # between two looks at whether a proxy has rested
+_CERTAIN = (exceptions.DownloadConnectionRefusedError, exceptions.CannotResolveHostError, ConnectError)
+_GATEWAY = (502, 504)
+_TUNNEL_STATUS = re.compile(r"'status': (\d{3})")
+
+
+class ProxyMiddleware:
+    """Puts a proxy's address and credentials on a request while it is being downloaded, and takes them off again, so
+    that no cache, no copy of the request and no log line has them.
+
+    A request with a `proxy` of its own in its meta goes through that one, as always in Scrapy.
+    """
+
+    def __init__(self, crawler: Crawler, crawl: CrawlContext, pool: ProxyPool) -> None:
+        self._crawler = crawler
+        self._crawl = crawl
+        self._pool = pool
+        self._trial_seconds = crawler.settings.getfloat("PROXY_TRIAL_SECONDS")
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        crawl = crawl_of(crawler)
+        if crawl.proxies is None:
+            raise NotConfigured("no proxies")
+        middleware = cls(crawler, crawl, crawl.proxies)
+        crawler.signals.connect(middleware.spider_closed, signals.spider_closed)
+        return middleware
+
+    async def process_request(self, request: Request) -> None:
+        meta, url = request.meta, urlparse_cached(request)
+        if url.scheme not in ("http", "https") or ("proxy" in meta and not meta.get(ENVIRONMENT_PROXY_SCHEME)):
+            return
+        taken = await self._take(request)
+        request.headers.pop(b"Proxy-Authorization", None)
+        for name in ENVIRONMENT_PROXY_KEYS:
+            meta.pop(name, None)
+        meta["proxy"] = taken.proxy.address
+        if taken.proxy.authorization is not None:
+            request.headers[b"Proxy-Authorization"] = taken.proxy.authorization
+        timeout = meta.get("download_timeout")
+        is_trial = not self._pool.is_proven(taken.label) and self._trial_seconds
+        own_timeout = timeout if is_trial and timeout and timeout > self._trial_seconds else None
+        if own_timeout is not None:
+            meta["download_timeout"] = self._trial_seconds
+        update_context(request, proxy=taken.label, busy_proxy=taken.label, own_timeout_seconds=own_timeout)
+
+    def process_response(self, request: Request, response: Response) -> Response | Request:
+        label = self._release(request)
+        if label is None:
+            return response
+        location = (response.headers.get("Location") or b"").decode("latin-1")
+        reason = self._crawl.bans.of_status(response.status, location)
+        if reason is None and response.status in _GATEWAY and not self._pool.is_proven(label):
+            reason = f"status {response.status}"  # of the site, or of a proxy with nothing behind it
+        if reason is None:
+            return response
+        if response.status == 407:
+            return self._failed(request, label, "credentials refused")
+        again = switched(self._crawler, request, label, "banned", reason)
+        return again if again is not None else response
+
+    def process_exception(self, request: Request, exception: Exception) -> Request | None:
+        label = self._release(request)
+        if label is None:
+            return None
+        if isinstance(exception, TunnelError):
+            return self._no_tunnel(request, label, str(exception))
+        if isinstance(exception, _CERTAIN):
+            return self._failed(request, label, "dead")
+        if isinstance(exception, exceptions.DownloadTimeoutError):
+            return switched(self._crawler, request, label, "timed out", "a timeout")
+        if type(exception) is exceptions.DownloadFailedError or isinstance(exception, (ConnectionDone, ConnectionLost)):
+            return switched(self._crawler, request, label, "broke off", "a connection that broke")
+        return None
+
+    def spider_closed(self) -> None:
+        stats = self._crawler.stats
+        assert stats is not None
+        for name, value in self._pool.figures().items():
+            stats.set_value(f"llmcrawler/politeness/proxies/{name}", value)
+        stats.set_value("llmcrawler/politeness/proxies/accounts", self._pool.accounts())
+
+    def _release(self, request: Request) -> str | None:
+        """Take the proxy off the request, and return its label; None when it had none of the pool."""
+        context = context_of(request)
+        if context.busy_proxy is None:
+            return None
+        self._pool.give_back(context.busy_proxy)
+        request.meta.pop("proxy", None)
+        request.headers.pop(b"Proxy-Authorization", None)
+        if context.own_timeout_seconds is not None:
+            request.meta["download_timeout"] = context.own_timeout_seconds
+        update_context(request, busy_proxy=None, own_timeout_seconds=None)
+        return context.busy_proxy
+
+    async def _take(self, request: Request) -> AssignedProxy:
+        sticky = request.meta.get("proxy_sticky", self._pool.rules.sticky)
+        session = urlparse_cached(request).netloc if sticky else None
+        try:
+            countries = _countries(request)
+            await self._pool.open()
+            while True:
+                taken = self._pool.take(context_of(request).tried_proxies, countries, session)
+                if taken is not None:
+                    return taken
+                if is_closing(self._crawler):
+                    raise RequestRefused(RefusalKind.NO_PROXY, "the crawl ended while all proxies cooled down")
+                await asyncio.sleep(min(_LOOK_SECONDS, self._pool.seconds_to_wait(countries)))
+        except NoProxy as error:
+            raise _given_up(self._crawler, error) from None
+        except ConfigError as error:
+            raise RequestRefused(RefusalKind.NO_PROXY, f"proxy_country: {error}") from None
+
+    def _failed(self, request: Request, label: str, kind: str) -> Request:
+        self._pool.fail(label, kind)
+        return _again(self._crawler, request, label, kind)
+
+    def _no_tunnel(self, request: Request, label: str, message: str) -> Request:
+        found = _TUNNEL_STATUS.search(message)
+        status = int(found.group(1)) if found else 0
+        if status == 407:
+            return self._failed(request, label, "credentials refused")
+        is_ban = self._crawl.bans.of_status(status) is not None
+        reason = f"a tunnel refused with status {status}" if status else "no tunnel"
+        again = switched(self._crawler, request, label, "banned" if is_ban else "no tunnel", reason)
+        if again is None:
+            # Scrapy's own error repeats what the proxy said, which may be anything.
+            raise RequestRefused(RefusalKind.PROXY, f"the last proxy asked, {label}, gave {reason}")
+        return again
+
+
+def switched(crawler: Crawler, request: Request, label: str, kind: str, reason: str) -> Request | None:
+    """Return the request for another proxy; None when the answer is to be believed."""
+    pool = crawl_of(crawler).proxies
+    assert pool is not None
+    suspects = context_of(request).suspects
+    update_context(request, suspects=(*suspects, label))
+    return _again(crawler, request, label, reason) if pool.suspect(label, kind, suspects) else None
+
+
+def _again(crawler: Crawler, request: Request, label: str, reason: str) -> Request:
+    """Return the request for another proxy. It is no retry: the page is not to blame, so RETRY_TIMES stays as it is."""
+    logger.debug("Another proxy for %s: %s gave %s", request, label, reason)
+    pool = crawl_of(crawler).proxies
+    assert pool is not None
+    try:
+        pool.seconds_to_wait(_countries(request))
+    except NoProxy as error:
+        # Put back, it would wait in a crawl that is closing, and be no line.
+        raise _given_up(crawler, error) from None
+    assert crawler.stats is not None
+    crawler.stats.inc_value("llmcrawler/politeness/proxies/switches")
+    again = request.copy()
+    again.dont_filter = True
+    update_context(again, proxy=None, tried_proxies=(*context_of(request).tried_proxies, label))
+    return again
+
+
+def _given_up(crawler: Crawler, error: NoProxy) -> RequestRefused:
+    """Return the error of a request that gets no proxy, and end the crawl when no other request would get one."""
+    if error.is_final and not is_closing(crawler):
+        logger.error("The crawl ends: %s", error)
+        close_spider_soon(crawler, "no_proxy")
+    return RequestRefused(RefusalKind.NO_PROXY, str(error))
+
+
+def _countries(request: Request) -> tuple[str, ...]:
+    country = request.meta.get("proxy_country")
+    return (parse_country(str(country)),) if country and country != "*" else ()

@@ -1,0 +1,118 @@
+"""The stages of a plan: they classify a page as far as that is free, and count what a model would be shown of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import Any, Self
+
+from scrapy.crawler import Crawler
+
+from llmcrawler.classification import STRUCTURED_DATA, Classifier, PageTypeRules, describe_page, tokens_of
+from llmcrawler.crawl.configuration import page_types_of
+from llmcrawler.crawl.context import crawl_of
+from llmcrawler.crawl.site_registry import SiteRegistry
+from llmcrawler.extraction import PageBlocks, RecordTypes, shown_blocks
+from llmcrawler.items import Page, PageError
+from llmcrawler.llm import estimate_tokens
+from llmcrawler.pipelines.classify import ClassifyPipeline
+from llmcrawler.pipelines.stage import StageRules
+from llmcrawler.reporting.planning import SampledPage
+from llmcrawler.reporting.planning.sampler import Sampler
+from llmcrawler.urls import url_pattern
+
+
+class SampledLinks:
+    """Keeps the links of each page, before the content stage drops them."""
+
+    def __init__(self, sampler: Sampler) -> None:
+        self._sampler = sampler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        sampler = crawl_of(crawler).sampler
+        assert sampler is not None
+        return cls(sampler)
+
+    def process_item(self, item: Any) -> Any:
+        if isinstance(item, Page) and item.content is not None:
+            self._sampler.add_links(item.url, (link.url for link in item.content.links))
+        return item
+
+
+class SamplingPipeline(ClassifyPipeline):
+    """Classifies without a model, and counts the tokens that one would be shown. Nothing is learned that is worth a
+    line.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the parts that it brings together
+        self,
+        rules: StageRules,
+        sites: SiteRegistry,
+        classifier: Classifier,
+        sampler: Sampler,
+        record_types: RecordTypes,
+        cues: PageTypeRules,
+        budget_tokens: int,
+        close: Callable[[], Awaitable[None]],
+    ) -> None:
+        super().__init__(rules, sites, classifier, close=close)
+        self._sampler = sampler
+        self._record_types = record_types
+        self._cues = cues
+        self._budget_tokens = budget_tokens
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        crawl = crawl_of(crawler)
+        assert crawl.sampler is not None
+        return cls(
+            StageRules.from_crawler(crawler),
+            crawl.understanding.sites,
+            crawl.understanding.classifier,
+            crawl.sampler,
+            crawl.record_types,
+            PageTypeRules(page_types_of(crawl.options)),
+            crawler.settings.getint("RECORD_SAMPLE_TOKENS"),
+            crawl.close,
+        )
+
+    async def process_item(self, item: Any) -> Any:
+        if isinstance(item, Page) and item.content is None:
+            kind = item.error.kind if item.error is not None else "content"
+            self._sampler.add_page(SampledPage(item.url, url_pattern(item.url), error=kind), item.final_url)
+        return await super().process_item(item)
+
+    async def run(self, page: Page) -> PageError | None:
+        assert page.content is not None
+        question, assigned = await self._place(page)
+        verdict = await self._classifier.classify(question)
+        is_item = verdict.page_type in self._record_types
+        item_type = verdict.page_type if is_item else self._cues.likeliest(question, self._record_types)
+        sampled = SampledPage(
+            url=page.url,
+            pattern=url_pattern(page.url),
+            template=assigned.template,
+            page_type=verdict.page_type or "other",
+            item_type=item_type or "",
+            is_sure=verdict.decided_by == STRUCTURED_DATA,
+            is_settled=assigned.settled,
+            shown_tokens=tokens_of(describe_page(question)),
+            block_tokens=await self._block_tokens(page, item_type),
+            latency_seconds=page.latency_seconds or 0.0,
+        )
+        grouper = self._sites.of(page.url).grouper
+        self._sampler.add_page(sampled, page.final_url, grouper, page.content.features)
+        return None
+
+    async def _block_tokens(self, page: Page, page_type: str | None) -> int:
+        if page.html is None or page_type is None:
+            return 0
+        return await asyncio.to_thread(_block_tokens, page.html, page.url, self._budget_tokens)
+
+
+def _block_tokens(html: str, url: str, budget_tokens: int) -> int:
+    blocks = shown_blocks(PageBlocks(html, url).listed(), (), budget_tokens)
+    return estimate_tokens(json.dumps([asdict(block) for block in blocks], ensure_ascii=False))

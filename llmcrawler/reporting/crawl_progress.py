@@ -1,0 +1,186 @@
+"""How far a crawl or a download is, how fast, and what holds it back: as a line for the log, as rows for a display."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+
+from llmcrawler.reporting.figures import Figures, Stats, read_figures
+from llmcrawler.reporting.crawl_limits import DownloadFlow, HostThrottle, Limit, binding_limit
+from llmcrawler.reporting.text import counts, duration, money, percent, plain
+
+logger = logging.getLogger(__name__)
+
+_BAR_CHARS = 20
+_SHOWN = 6  # page types, errors, hosts: the most frequent ones
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressReport:
+    """A crawl at one moment. Rates are pages per second: over the last half minute, and over the whole crawl."""
+
+    figures: Figures
+    flow: DownloadFlow
+    elapsed_seconds: float
+    rate_now: float
+    rate_overall: float
+    latency_seconds: float | None
+    limit: Limit | None
+
+    @property
+    def pages_left(self) -> int | None:
+        """Pages up to the cap, or the urls that are known where those are fewer; None when neither is known."""
+        known = self.figures.queued + self.figures.leased
+        if self.figures.max_pages is None:
+            return known or None
+        return max(0, min(known, self.figures.max_pages - self.figures.counted_pages))
+
+    @property
+    def seconds_left(self) -> float | None:
+        rate = self.rate_now or self.rate_overall
+        return self.pages_left / rate if self.pages_left and rate else None
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether more urls are known than may be fetched: then the crawl ends at its cap, and the end is known."""
+        figures = self.figures
+        if figures.max_pages is None:
+            return False
+        return figures.queued + figures.leased >= figures.max_pages - figures.counted_pages
+
+    def as_line(self) -> str:
+        """Return it as one line of printable characters, whatever the pages hold."""
+        parts = [text for name, text in self.as_rows() if name in ("pages", "queue", "left")]
+        parts += [f"{name}: {text}" for name, text in self.as_rows() if name not in ("pages", "queue", "left")]
+        return plain(" | ".join(parts))
+
+    def as_rows(self) -> list[tuple[str, str]]:
+        """Return (name, text) of what there is to say, most important first."""
+        figures = self.figures
+        rows = [
+            ("urls", f"{figures.sources.total():,} ({counts(figures.sources, _SHOWN)})" if figures.sources else ""),
+            ("pages", self._pages()),
+            ("queue", f"{figures.queued:,} queued, {self.flow.in_flight} in flight"),
+            ("left", self._left()),
+            ("throttle", self._throttle()),
+            ("limit", self.limit.words if self.limit else ""),
+            ("status", counts(figures.statuses, _SHOWN)),
+            ("templates", f"{figures.templates:,}" if figures.templates else ""),
+            ("types", counts(figures.page_types, _SHOWN)),
+            ("llm", self._llm()),
+            ("errors", counts(figures.errors, _SHOWN)),
+        ]
+        return [(name, plain(text)) for name, text in rows if text]
+
+    def _pages(self) -> str:
+        cap = f" (max_pages {self.figures.max_pages:,})" if self.figures.max_pages else ""
+        return (
+            f"{self.figures.pages:,} pages{cap} in {duration(self.elapsed_seconds)}, "
+            f"{self.rate_now:.1f}/s ({self.rate_overall:.1f}/s overall)"
+        )
+
+    def _left(self) -> str:
+        if self.seconds_left is None:
+            return ""
+        # New urls may be found as long as the cap is not reached.
+        return f"{'about' if self.is_capped else 'at least'} {duration(self.seconds_left)} left"
+
+    def _throttle(self) -> str:
+        latency = [f"latency {self.latency_seconds:.2f} s"] if self.latency_seconds is not None else []
+        hosts = sorted(self.flow.busy, key=lambda host: -host.in_flight)
+        shown = [_host_words(host) for host in hosts[:3]]
+        more = [f"{len(hosts) - 3} more hosts"] if len(hosts) > 3 else []
+        resting = [f"{host.host} rests for {host.rest_seconds:.0f} s more" for host in self.flow.resting[:3]]
+        return "; ".join(latency + shown + more + resting)
+
+    def _llm(self) -> str:
+        llm = self.figures.llm
+        if not llm.calls and not llm.cached_answers:
+            return ""
+        parts = [f"{llm.calls:,} calls, {llm.pages_shown:,} pages, {llm.tokens:,} tokens, {money(llm.cost_usd)}"]
+        if llm.cached_answers:
+            parts.append(f"{llm.cached_answers:,} answers from the cache")
+        if llm.faults:
+            parts.append(f"faults {counts(llm.faults, _SHOWN)}")
+        return ", ".join(parts)
+
+
+def _host_words(host: HostThrottle) -> str:
+    parts = [f"{host.host} {host.in_flight} of {host.concurrency:g} in flight, gap {host.gap_seconds:.2f} s"]
+    if host.latency_p50 is not None and host.latency_p95 is not None:
+        parts.append(f"p50 {host.latency_p50:.2f} s, p95 {host.latency_p95:.2f} s")
+    if host.refused_share:
+        parts.append(f"{percent(host.refused_share)} refused")
+    return ", ".join(parts)
+
+
+class CrawlProgress:
+    """Takes samples of a crawl. `clock` gives seconds and never goes back."""
+
+    def __init__(self, clock: Callable[[], float], window_seconds: float = 30.0) -> None:
+        self._clock = clock
+        self._window_seconds = window_seconds
+        self._started = clock()
+        self._samples: deque[tuple[float, int, int]] = deque([(self._started, 0, 0)])
+        self._last = self._started
+        self.limit_seconds: dict[str, float] = defaultdict(float)
+
+    def sample(self, stats: Stats, flow: DownloadFlow, latency_seconds: float | None = None) -> ProgressReport:
+        now, figures = self._clock(), read_figures(stats)
+        # Scrapy counts a request when the downloader takes it, before it waits for the throttle.
+        starts = figures.requests - sum(host.waiting for host in flow.hosts)
+        since, pages, starts_before = self._window(now)
+        span = now - since
+        starts_per_second = (starts - starts_before) / span if span > 0 else 0.0
+        limit = binding_limit(flow, starts_per_second, latency_seconds, figures.queued)
+        if limit is not None:
+            self.limit_seconds[limit.name] += now - self._last
+        self._last = now
+        # A display asks four times a second; a sample a second is enough for the window.
+        if now - self._samples[-1][0] >= 1.0:
+            self._samples.append((now, figures.pages, starts))
+        elapsed = now - self._started
+        return ProgressReport(
+            figures=figures,
+            flow=flow,
+            elapsed_seconds=elapsed,
+            rate_now=(figures.pages - pages) / span if span > 0 else 0.0,
+            rate_overall=figures.pages / elapsed if elapsed > 0 else 0.0,
+            latency_seconds=latency_seconds,
+            limit=limit,
+        )
+
+    def _window(self, now: float) -> tuple[float, int, int]:
+        """Return the youngest sample that is older than the window, else the oldest there is."""
+        while len(self._samples) > 1 and self._samples[1][0] <= now - self._window_seconds:
+            self._samples.popleft()
+        return self._samples[0]
+
+
+class DownloadProgress:
+    """Logs how far a long download is, at every twentieth of the way: the display is the crawl's, which goes on beside
+    it. To be called with (bytes done, bytes total) from any thread.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._told = -1
+        self._lock = Lock()
+
+    def __call__(self, bytes_done: int, bytes_total: int) -> None:
+        step = _BAR_CHARS * bytes_done // max(1, bytes_total)
+        with self._lock:
+            if step <= self._told:
+                return
+            self._told = step
+        bar = ("#" * step).ljust(_BAR_CHARS, ".")
+        logger.info(
+            "Fetching %s [%s] %d%% of %.2f GB",
+            self._what,
+            bar,
+            100 * bytes_done // max(1, bytes_total),
+            bytes_total / 1e9,
+        )

@@ -1,0 +1,17 @@
+"""Before a crawl is paid for: from a sample of a site's pages to its size, and to what the model will be asked."""
+
+from llmcrawler.reporting.planning.estimate import THOUGHT_TOKENS, CrawlTerms, make_plan
+from llmcrawler.reporting.planning.site_sample import SampledPage, SiteSample, strata_of
+from llmcrawler.reporting.planning.size_estimate import Range, Stratum, site_size
+
+__all__ = [
+    "THOUGHT_TOKENS",
+    "Range",
+    "SampledPage",
+    "SiteSample",
+    "Stratum",
+    "CrawlTerms",
+    "make_plan",
+    "site_size",
+    "strata_of",
+]

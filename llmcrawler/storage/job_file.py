@@ -1,0 +1,239 @@
+"""The tables of a job's file, and the checks before it is opened."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import zlib
+from contextlib import closing
+from enum import IntEnum
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from llmcrawler.errors import ConfigError
+from llmcrawler.storage.keys import JobConnection
+
+APPLICATION_ID = 0x6C6C6D63  # "llmc"
+SCHEMA_VERSION = 2
+
+_CURE = "it is left as it is: name another JOBDIR, or remove the file to start anew"
+_HEADER = b"SQLite format 3\0"
+_Stamp = tuple[tuple[int, ...], ...]
+_PACKED = "SELECT line FROM pages WHERE line IS NOT NULL UNION ALL SELECT body FROM bodies WHERE body IS NOT NULL"
+_QUICK_CHECK_BYTES = 200 * 2**20  # a second or two; beyond that damage shows when the crawl comes across it
+REQUEUED_PRIORITY: Final = -2  # the rank of urls that an earlier run had: they go out before all others
+
+
+class State(IntEnum):
+    """The state of a url."""
+
+    QUEUED = 0
+    LEASED = 1
+    DONE = 2  # its line is in `pages`
+    DEAD = 3  # the same, and the line says why it could not be fetched
+    SEEN = 4  # a redirect's target, reserved for the url in `referer`: it has no line of its own
+    PARKED = 5  # not of this run, which is for the tasks of other keys
+
+
+# groups: of urls that go out together, with their present priority; urls of the group 0 have no name
+# urls:   one row for each url while it waits; a million of them is nothing unusual
+# keys:   hashes by which urls are found, but for the newest ones (keys.py)
+# pages:  the ends of urls. `seq`: the order of the ends; null while the page is on its way
+#         `ends`: an index by which status need not read all lines
+# bodies: responses, for stages that run again. `generation` counts the refreshes of the job
+# stages: one row for each stage that a page went through
+# tasks:  for urls that are no plain GET: the rest of the request as JSON, and the user's name for it
+# found:  for the urls of a map: where each was found, with its date and title there
+# runs:   figures of each run of the job, for the report
+# feeds:  files that this job writes its lines to, and their size before
+_TABLES = """
+CREATE TABLE job (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE hosts (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE referers (id INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE);
+CREATE TABLE groups (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, rank INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE urls (
+    id INTEGER PRIMARY KEY,
+    url TEXT NOT NULL,
+    host INTEGER NOT NULL,
+    depth INTEGER NOT NULL DEFAULT 0,
+    referer INTEGER,
+    rank INTEGER NOT NULL DEFAULT 0,
+    "group" INTEGER NOT NULL DEFAULT 0,
+    state INTEGER NOT NULL DEFAULT 0,
+    attempts INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE keys (key INTEGER PRIMARY KEY, url INTEGER NOT NULL);
+CREATE INDEX queue ON urls (host, "group", rank, id) WHERE state = 0;
+CREATE TABLE pages (
+    url INTEGER PRIMARY KEY,
+    seq INTEGER UNIQUE,
+    line BLOB,
+    status INTEGER,
+    page_type TEXT,
+    error_stage TEXT,
+    error_kind TEXT,
+    error TEXT,
+    finished REAL
+);
+CREATE INDEX ends ON pages (error_stage, error_kind, page_type) WHERE seq IS NOT NULL;
+CREATE TABLE bodies (
+    url INTEGER PRIMARY KEY,
+    final_url TEXT,
+    status INTEGER NOT NULL,
+    headers TEXT NOT NULL,
+    body BLOB,
+    body_hash BLOB NOT NULL,
+    fetched_at TEXT NOT NULL,
+    latency REAL NOT NULL,
+    change TEXT,
+    generation INTEGER NOT NULL
+);
+CREATE TABLE stages (
+    url INTEGER NOT NULL,
+    stage TEXT NOT NULL,
+    status TEXT NOT NULL,
+    error TEXT,
+    attempts INTEGER NOT NULL DEFAULT 1,
+    started REAL NOT NULL,
+    seconds REAL NOT NULL,
+    PRIMARY KEY (url, stage)
+) WITHOUT ROWID;
+CREATE TABLE tasks (url INTEGER PRIMARY KEY, name TEXT, payload TEXT NOT NULL);
+CREATE TABLE found (url INTEGER PRIMARY KEY, source INTEGER NOT NULL, lastmod TEXT, title TEXT);
+CREATE TABLE runs (
+    number INTEGER PRIMARY KEY,
+    started REAL NOT NULL,
+    ended REAL NOT NULL,
+    reason TEXT,
+    figures TEXT NOT NULL,
+    timeline TEXT NOT NULL
+);
+CREATE TABLE feeds (path TEXT PRIMARY KEY, offset INTEGER NOT NULL, device INTEGER, inode INTEGER) WITHOUT ROWID;
+"""
+
+
+def check_job_file(path: Path, *, is_whole: bool = False, with_content: bool = False) -> None:
+    """Raise ConfigError for a file that is damaged, of another program, or of another version. Changes nothing.
+
+    `is_whole` skips the search for damage, which then shows when it is read. `with_content` checks lines and bodies
+    too.
+    """
+    if not path.exists() or path.stat().st_size == 0:
+        return
+    try:
+        with path.open("rb") as file:
+            if file.read(len(_HEADER)) != _HEADER:
+                raise refusal(path, "is no job file of llmcrawler")
+        with closing(_connect_to_read(path)) as connection:
+            _check_identity(connection, path)
+            verdict = "ok" if is_whole else _verdict(path, _stamp(path))
+            if with_content and verdict == "ok":
+                _check_content(connection, path)
+    except (sqlite3.DatabaseError, zlib.error, TypeError) as error:
+        raise refusal(path, f"is damaged or cannot be read ({error})") from error
+    except OSError as error:
+        raise refusal(path, f"cannot be read ({error.strerror or error})") from error
+    if verdict != "ok":
+        raise refusal(path, f"is damaged ({verdict})")
+
+
+def open_job_file(path: Path) -> JobConnection:
+    """Open or create a job's file; any one thread at a time may use the connection. Raises ConfigError as
+    `check_job_file` does, and where the file cannot be made.
+    """
+    check_job_file(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        connection = JobConnection(path, isolation_level=None, check_same_thread=False)
+        try:
+            _prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+    except (OSError, sqlite3.Error) as error:
+        raise refusal(path, f"cannot be written ({error})", "name a JOBDIR in a folder of yours") from error
+    return connection
+
+
+def holds_job(path: Path) -> bool:
+    """Tell whether the file has a job in it. Raises ConfigError as `check_job_file` does."""
+    check_job_file(path, is_whole=True)
+    if not path.exists() or path.stat().st_size == 0:
+        return False
+    with closing(_connect_to_read(path)) as connection:
+        return not _is_blank(connection)
+
+
+def read_job_file(path: Path) -> JobConnection:
+    """Open a job's file for reading, also while a crawl is running. Raises ConfigError where there is none; damage
+    within the file shows when it is read.
+    """
+    if not holds_job(path):
+        raise ConfigError(f"{path}: there is no such file: no crawl with this JOBDIR has been started")
+    return _connect_to_read(path)
+
+
+def refusal(path: Path, what: str, cure: str = _CURE) -> ConfigError:
+    return ConfigError(f"JOBDIR: {path} {what}; {cure}")
+
+
+def _connect_to_read(path: Path) -> JobConnection:
+    # SQLite needs a second file to read a WAL database. Where that neither exists nor can be made, as in a folder of
+    # another user or on a read-only disk, nobody writes, so the database is opened as immutable.
+    is_alone = not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists()
+    return JobConnection(f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' * is_alone}", uri=True)
+
+
+def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application == version == 0 and _is_blank(connection):
+        return
+    if application != APPLICATION_ID:
+        raise refusal(path, "is a database of another program")
+    if version != SCHEMA_VERSION:
+        cure = (
+            f"this release of llmcrawler reads version {SCHEMA_VERSION}: use the one that wrote it, or another JOBDIR"
+        )
+        raise refusal(path, f"has version {version} of the format", cure)
+
+
+def _is_blank(connection: sqlite3.Connection) -> bool:
+    """Tell whether the process that made the file was ended before its tables were in it."""
+    return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,))
+
+
+@lru_cache(maxsize=1)
+def _verdict(path: Path, stamp: _Stamp) -> str:  # noqa: ARG001 - what the verdict holds for
+    """Return SQLite's verdict on a file, cached for its state: a crawl asks before it starts and when it opens it."""
+    if path.stat().st_size > _QUICK_CHECK_BYTES:
+        return "ok"
+    with closing(_connect_to_read(path)) as connection:
+        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    return str(verdict)
+
+
+def _stamp(path: Path) -> _Stamp:
+    """Return a value that changes with the file and with the log beside it."""
+    files = [path, path.with_name(path.name + "-wal")]
+    stats = [file.stat() for file in files if file.exists()]
+    return tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats)
+
+
+def _check_content(connection: sqlite3.Connection, path: Path) -> None:
+    """Unpack all lines and bodies: SQLite has no checksums, but compressed values have."""
+    if path.stat().st_size <= _QUICK_CHECK_BYTES and not _is_blank(connection):
+        for packed in connection.execute(_PACKED):
+            zlib.decompress(*packed)
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA wal_autocheckpoint = 4000")
+    connection.execute("PRAGMA cache_size = -8192")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version == 0:
+        # One transaction, so that no half of it is ever found.
+        pragmas = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
+        connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} {pragmas} COMMIT;")

@@ -1,0 +1,73 @@
+"""The parts of a crawl are built once, by the first extension, for whatever spider."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from scrapy import Spider
+from scrapy.crawler import Crawler
+from scrapy.settings import Settings
+from scrapy.utils.test import get_crawler
+
+from llmcrawler import settings as project_settings
+from llmcrawler.crawl.arguments import ExploreOptions
+from llmcrawler.crawl.context import build_crawl, crawl_of, find_crawl
+from llmcrawler.middlewares.private_addresses import AddressMiddleware
+from llmcrawler.pipelines.classify import ClassifyPipeline
+from llmcrawler.spiders.explore import ExploreSpider
+
+URL = "https://shop.example/"
+PROJECT = {name: getattr(project_settings, name) for name in dir(project_settings) if name.isupper()}
+
+
+def crawler_of(**settings: Any) -> Crawler:
+    return get_crawler(ExploreSpider, {**PROJECT, "LLM_PROVIDER": "none", **settings})
+
+
+def test_the_first_extension_builds_the_crawl_before_others_ask_for_it() -> None:
+    crawl = find_crawl(crawler_of())
+    assert crawl is not None
+    assert crawl.options.urls == ()  # there is no spider, as in `scrapy shell`
+
+
+def test_a_project_that_sets_extensions_of_its_own_has_it_all_the_same() -> None:
+    assert find_crawl(crawler_of(EXTENSIONS={})) is not None
+
+
+def test_a_foreign_spider_gets_a_crawl_without_start_urls() -> None:
+    crawler = get_crawler(Spider, {**PROJECT, "LLM_PROVIDER": "none"})
+    crawler.spider = Spider("own")
+    assert build_crawl(crawler).options.urls == ()
+    assert crawl_of(crawler).job is None
+
+
+def test_what_is_missing_is_named() -> None:
+    with pytest.raises(RuntimeError, match="CrawlSetup"):
+        AddressMiddleware.from_crawler(Crawler(Spider, Settings()))
+
+
+def test_components_of_a_crawl_share_its_parts() -> None:
+    crawler = crawler_of()
+    crawler.spider = SimpleNamespace(options=ExploreOptions(urls=(URL,)))  # type: ignore[assignment]
+    crawl = build_crawl(crawler)
+    assert crawl_of(crawler) is crawl
+    assert ClassifyPipeline.from_crawler(crawler)._sites is crawl.understanding.sites
+    assert crawl.understanding.sites.of(URL) is crawl.understanding.sites.of("https://www.shop.example/a")
+
+
+def test_a_job_of_a_crawl_is_its_storage(tmp_path: Any) -> None:
+    crawler = crawler_of(JOBDIR=str(tmp_path / "job"))
+    crawler.spider = SimpleNamespace(options=ExploreOptions(urls=(URL,)))  # type: ignore[assignment]
+    crawl = build_crawl(crawler)
+    assert crawl.job is not None
+    assert (crawl.frontier, crawl.ledger) == (crawl.job.frontier, crawl.job.ledger)
+
+
+def test_a_crawl_goes_with_its_crawler() -> None:
+    crawl = weakref.ref(crawl_of(crawler_of()))
+    gc.collect()
+    assert crawl() is None

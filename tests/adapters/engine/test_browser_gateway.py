@@ -1,0 +1,191 @@
+"""The browser's way out."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from llmcrawler.engine.browser.executable import system_browser
+from llmcrawler.engine.browser.host_limiter import BrowserHostLimiter
+from llmcrawler.engine.browser.gateway import Gateway, Upstream, Route
+from llmcrawler.errors import ConfigError
+from llmcrawler.urls import AddressGuard, place_of
+from tests.servers.mock_site import MockSite
+
+
+async def ask(port: int, text: str) -> str:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(text.replace("\n", "\r\n").encode())
+    answer = await reader.read()
+    writer.close()
+    return answer.decode("utf-8", "replace")
+
+
+async def looked_up(host: str) -> list[str]:
+    known = {"inside.example": ["10.0.0.7"], "both.example": ["93.184.216.34", "127.0.0.1"], "unknown.example": []}
+    return known.get(host, [host])
+
+
+@pytest.fixture
+async def site():
+    async with MockSite() as site:
+        yield site
+
+
+def gateway(*start_urls: str) -> Gateway:
+    return Gateway(AddressGuard(start_urls), timeout_seconds=5, look=looked_up)
+
+
+def way_of(url: str) -> Route:
+    """Of a page of a private start."""
+    return Route(place=place_of(url))
+
+
+async def test_what_the_crawl_may_ask_is_passed_on_and_the_connection_ends(site):
+    way = gateway(site.url())
+    answer = await ask(
+        await way.port(way_of(site.url())), f"GET {site.url('/about/')} HTTP/1.1\nHost: x\nProxy-Connection: x\n\n"
+    )
+    await way.close()
+    assert answer.startswith("HTTP/1.1 200")
+    assert "connection: close" in answer.lower()
+    assert "About us" in answer
+    assert site.measures.hits == {"/about/": 1}
+
+
+async def test_a_tunnel_carries_bytes(site):
+    way = gateway(site.url())
+    port = await way.port(way_of(site.url()))
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    host = site.origin.partition("//")[2]
+    writer.write(f"CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+    writer.write(f"GET /about/ HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+    assert b"About us" in await reader.read()
+    writer.close()
+    await way.close()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "2130706433", "inside.example", "both.example"])
+@pytest.mark.parametrize("method", ["CONNECT", "GET"])
+async def test_a_public_crawl_reaches_no_private_address_by_any_name(site, host, method):
+    way = gateway("http://shop.example/")
+    place = f"{host}:{site.origin.rpartition(':')[2]}"
+    target = place if method == "CONNECT" else f"http://{place}/"
+    assert await ask(await way.port(Route()), f"{method} {target} HTTP/1.1\nHost: {place}\n\n") == ""
+    await way.close()
+    assert not site.measures.hits
+    failure = way.failure(f"http://{place}/")
+    assert failure is not None
+    assert failure.kind == "private_address"
+
+
+async def test_why_a_host_could_not_be_reached_is_known(unused_port):
+    url = f"http://127.0.0.1:{unused_port}/"
+    way = gateway(url)
+    await ask(await way.port(way_of(url)), f"GET {url} HTTP/1.1\nHost: x\n\n")
+    await ask(await way.port(Route()), "CONNECT unknown.example:443 HTTP/1.1\nHost: x\n\n")
+    failures = way.failure(url), way.failure("https://unknown.example/")
+    await way.close()
+    assert [failure.kind for failure in failures if failure is not None] == ["refused", "dns"]
+
+
+@pytest.mark.parametrize("method", ["CONNECT", "GET", "POST"])
+async def test_a_private_start_is_reached_from_its_own_pages_alone(site, method):
+    port = int(site.origin.rpartition(":")[2])
+    way = gateway("http://127.0.0.1:1/", site.url(), "http://shop.example/")
+    for source in (Route(), way_of("http://127.0.0.1:1/")):
+        place = f"127.0.0.1:{port}"
+        target = place if method == "CONNECT" else f"http://{place}/"
+        assert await ask(await way.port(source), f"{method} {target} HTTP/1.1\nHost: {place}\n\n") == ""
+    await way.close()
+    assert not site.measures.hits
+    failure = way.failure(site.url())
+    assert failure is not None
+    assert failure.kind == "private_address"
+
+
+async def test_names_that_a_proxy_looks_up_are_judged_unless_the_user_says_otherwise():
+    asked = []
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append((await reader.readuntil(b"\r\n\r\n")).split()[1])
+        writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(proxy, "127.0.0.1", 0)
+    upstream = Route(Upstream(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
+    for checks in (True, False):
+        guard = AddressGuard(["http://shop.example/"])
+        way = Gateway(guard, timeout_seconds=5, look=looked_up, checks_proxied=checks)
+        for host in ("inside.example", "unknown.example"):
+            await ask(await way.port(upstream), f"GET http://{host}/ HTTP/1.1\nHost: {host}\n\n")
+        await way.close()
+    server.close()
+    assert asked == [b"http://unknown.example/", b"http://inside.example/", b"http://unknown.example/"]
+
+
+async def test_a_proxy_is_asked_with_its_credentials(site):
+    asked = []
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(proxy, "127.0.0.1", 0)
+    way = gateway("http://shop.example/")
+    proxy_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    port = await way.port(Route(Upstream(proxy_url, b"Basic eDp5")))
+    answer = await ask(port, "GET http://93.184.216.34/a HTTP/1.1\nHost: 93.184.216.34\n\n")
+    await ask(port, "CONNECT 93.184.216.34:443 HTTP/1.1\nHost: 93.184.216.34:443\n\n")
+    failure = way.failure("https://93.184.216.34/")
+    await way.close()
+    server.close()
+    assert answer.startswith("HTTP/1.1 407")
+    assert asked[0].startswith(b"GET http://93.184.216.34/a HTTP/1.1\r\n")
+    assert asked[1].startswith(b"CONNECT 93.184.216.34:443 HTTP/1.1\r\n")
+    assert all(b"Proxy-Authorization: Basic eDp5\r\n" in one for one in asked)
+    assert failure is not None
+    assert (failure.kind, failure.message) == ("proxy", "{'status': 407}")
+
+
+@pytest.fixture
+async def unused_port():
+    server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    server.close()
+    return port
+
+
+async def test_no_more_go_to_a_host_at_once_than_it_has_room_for():
+    gate = BrowserHostLimiter(lambda host: {"busy": -2}.get(host, 2))
+    levels = {"a": 0, "busy": 0}
+    most = dict(levels)
+
+    async def go(host: str) -> None:
+        await gate.enter(host)
+        levels[host] += 1
+        most[host] = max(most[host], levels[host])
+        await asyncio.sleep(0)
+        levels[host] -= 1
+        gate.leave(host)
+
+    await asyncio.gather(*(go(host) for host in ("a", "busy") for _ in range(10)))
+    assert most == {"a": 2, "busy": 1}  # one may always go
+
+
+def test_the_chosen_browser_goes_before_those_of_the_system():
+    there = {"chromium": "/usr/bin/chromium", "/opt/chrome": "/opt/chrome"}
+    assert system_browser("", there.get) == "/usr/bin/chromium"
+    assert system_browser("/opt/chrome", there.get) == "/opt/chrome"
+    assert system_browser("", {}.get) is None
+    with pytest.raises(ConfigError, match="PLAYWRIGHT_EXECUTABLE=/no/such"):
+        system_browser("/no/such", there.get)
+
+
+def test_a_crawl_that_renders_nothing_does_not_import_playwright():
+    code = "import sys, llmcrawler.spiders.explore; sys.exit(any('playwright' in name for name in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], check=False, cwd=Path(__file__).parents[2]).returncode == 0

@@ -1,0 +1,34 @@
+"""The download handler of the browser, without one."""
+
+import asyncio
+
+import pytest
+from playwright.async_api import Error as PlaywrightError
+
+from llmcrawler.engine.browser.handler import BrowserDownloadHandler
+
+
+class Browser:
+    def __init__(self, *, answers: bool) -> None:
+        self.answers = answers
+
+    def is_connected(self):
+        return True
+
+    async def new_browser_cdp_session(self):
+        if not self.answers:
+            raise PlaywrightError("Connection closed while reading from the driver")
+        return self
+
+    async def detach(self):
+        """Of the session, which this one is too."""
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_browser_that_does_not_answer_is_started_anew_and_one_that_does_is_kept(answers):
+    handler = object.__new__(BrowserDownloadHandler)
+    handler.browser, handler.context_wrappers, handler._starting = Browser(answers=answers), {"1": None}, "started"
+    asyncio.run(handler.forget_if_gone())
+    assert hasattr(handler, "browser") is answers
+    assert handler._starting == ("started" if answers else None)
+    assert bool(handler.context_wrappers) is answers

@@ -1,0 +1,135 @@
+"""`max_pages` holds over all runs of a job, wherever they were killed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from llmcrawler.frontier import UrlTask
+from llmcrawler.items import StageRun
+from llmcrawler.crawl.job import Job
+from llmcrawler.crawl.job_spec import JobRules, JobSpec
+from llmcrawler.engine.scheduler import FrontierScheduler
+from llmcrawler.storage import Outcome, StoredBody
+
+MAX_PAGES = 30
+WISH = JobSpec("explore", {"url": ["http://a.test/"], "max_pages": MAX_PAGES})
+HOSTS = ("a.test", "b.test")
+FETCHED = StageRun("success", None, 1, 1.0, 0.1)
+
+
+class Scheduler(FrontierScheduler):
+    """Without an engine: what it leases is taken from its buffer."""
+
+    def __init__(self, job: Job) -> None:
+        crawl = SimpleNamespace(
+            frontier=job.frontier,
+            pursuit=None,
+            crew=None,
+            job=job,
+            options=SimpleNamespace(max_pages=MAX_PAGES),
+            admission=SimpleNamespace(restore=list, scope=SimpleNamespace(widen=print)),
+            relearn=lambda _connection: None,
+            lease_seconds=3600.0,
+            learned=SimpleNamespace(note_progress=lambda: None),
+            note_end=lambda _page: True,
+        )
+        signals = SimpleNamespace(connect=lambda *_: None)
+        super().__init__(SimpleNamespace(signals=signals, stats=None, engine=None), crawl)
+        self.busy: Counter[str] = Counter()
+
+    def _low_water(self) -> int:
+        return 4
+
+    def _per_host(self) -> int:
+        return 5
+
+    def _buffered_awake(self) -> int:
+        return len(self._buffer)
+
+    def _held(self) -> Counter[str]:
+        return self.busy + Counter(lease.task.host for lease in self._leases.values())
+
+    def _count(self) -> None:
+        return
+
+    async def taken(self) -> list[str]:
+        await self._fill()
+        return [lease.url for lease in self._buffer.drain()]
+
+
+class Site:
+    """Pages lead to more, some of which priority better than what is known; some cannot be had."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.number = 0
+
+    def found(self, count: int) -> list[UrlTask]:
+        self.number += count
+        numbers = range(self.number - count, self.number)
+        return [
+            UrlTask(f"http://{host}/{number}", host, priority=self.random.choice((0, 1, 5)))
+            for number in numbers
+            for host in [self.random.choice(HOSTS)]
+        ]
+
+
+async def run(folder, site: Site, steps: int | None) -> set[str]:
+    """Until its end, or until it is killed after some steps. The urls of all pages that the job has now."""
+    random = site.random
+    job = Job(folder, WISH, JobRules(sync_seconds=60.0))
+    scheduler = Scheduler(job)
+    await scheduler._open()
+    for task in scheduler._tasks:  # the test has the say when something is leased
+        task.cancel()
+    await scheduler.add(site.found(MAX_PAGES))
+    scheduler.busy = Counter({random.choice(HOSTS): random.choice((0, 5))})
+    under_way: list[str] = []
+    while steps is None or steps > 0:
+        under_way += await scheduler.taken()
+        if not under_way:
+            if not scheduler.busy:
+                break
+            scheduler.busy.clear()
+            continue
+        url = under_way[random.randrange(len(under_way))]
+        is_dead = url.endswith("7")
+        if random.random() < 0.5 and not is_dead:
+            await job.ledger.keep_body(url, StoredBody(url, 200, (), b"<p>", "2026-01-01", 0.1), FETCHED)
+            await scheduler.add(site.found(2))
+        else:
+            under_way.remove(url)
+            error = {"stage": "fetch", "kind": "http_404", "message": "", "attempts": 1} if is_dead else None
+            await scheduler._end(SimpleNamespace(id=url), Outcome({"url": url, "error": error}, {}, is_dead=is_dead))
+            if random.random() < 0.2:
+                await job.ledger.note_learned(await job.ledger.last_seq())
+        steps = None if steps is None else steps - 1
+    lines = await lines_of(job)
+    if steps is None:
+        await job.close("finished")
+    else:  # all that a kill leaves behind is in the file
+        await job._database.close()
+        job._lock.release()
+    return {line["url"] for _seq, line in lines if line["error"] is None}
+
+
+async def lines_of(job: Job) -> list[tuple[int, dict[str, Any]]]:
+    lines: list[tuple[int, dict[str, Any]]] = []
+    while some := await job.ledger.lines(lines[-1][0] if lines else 0, 10**9):
+        lines += some
+    return lines
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_a_crawl_that_is_killed_often_has_no_page_too_many(tmp_path, seed):
+    random = Random(seed)
+    site = Site(random)
+    for _kill in range(4):
+        assert len(await run(tmp_path, site, random.randrange(10, 60))) <= MAX_PAGES
+    assert len(await run(tmp_path, site, None)) == MAX_PAGES
+    assert len(await run(tmp_path, site, None)) == MAX_PAGES  # finished: its lines go into the feed again

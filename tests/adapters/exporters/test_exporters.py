@@ -1,0 +1,365 @@
+"""Feeds are read back by the libraries that people read them with, whatever the pages were."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import functools
+import io
+import json
+import marshal
+import pickle
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from langchain_core.documents import Document
+from lxml import etree
+from scrapy.statscollectors import MemoryStatsCollector
+from scrapy.utils.misc import load_object
+from scrapy.utils.project import get_project_settings
+from scrapy.utils.test import get_crawler
+
+from llmcrawler.crawl.arguments import ExploreOptions
+from llmcrawler.crawl.start_checks import check
+from llmcrawler.errors import ConfigError
+from llmcrawler.exporters import parquet
+from llmcrawler.exporters.csv import PagesCsvExporter
+from llmcrawler.exporters.langchain_documents import DocumentsExporter
+from llmcrawler.exporters.markdown import MarkdownExporter
+from llmcrawler.exporters.parquet import ParquetExporter
+from llmcrawler.exporters.plain import PagesMarshalExporter, PagesPickleExporter
+from llmcrawler.exporters.xml import PagesXmlExporter
+from llmcrawler.storage.feeds.markdown_stores import MarkdownFolder
+from llmcrawler.items import Page, PageError, Template, Url
+from llmcrawler.pipelines.feed import FeedPipeline
+
+SITE = "https://a.test"
+
+
+@dataclass
+class Found:
+    url: str
+    source: str
+    priority: float | None = None
+    kind: str = "url"
+
+
+PAGES = [
+    Page(url=f"{SITE}/Lamp", status=200, title="Lamp", text="# Lamp", confidence=1, record={"price": 10, "in": ["x"]}),
+    Page(url=f"{SITE}/lamp", status=200, title="a\ud800b", text="half \udc00 pair", record={"price": "ten", "in": "y"}),
+    Page(
+        url=f"{SITE}/lamp?a=1", title='"quoted"\n---\n: #', text="---\n\x00\u2028---\n", record={"price": {"eur": 1.5}}
+    ),
+    Page(url=f"{SITE}/con", title="", text="", record={}),
+    Page(url=f"{SITE}/{'x' * 200}", title="=1+1", text="long " * 10, record={"price": float("nan"), "é.\ud800": True}),
+    Page(url=f"{SITE}/gone", status=404, error=PageError("fetch", "http_404", "404 Not Found", 2)),
+    Page(url=f"{SITE}/odd", text="odd", record=["no", "object"], results={"words": {"a": 1}, "n": 2}),
+    Page(url=f"{SITE}/typed", text="typed", status="two hundred", confidence=None, record={"price": 2**70}),
+]
+TEMPLATE = Template("t1", examples=[f"{SITE}/lamp"])
+WITH_TEXT = [page.url for page in PAGES if page.text]
+
+
+def exported(exporter_class, items=(*PAGES, TEMPLATE), file=None, **options):
+    file = file or io.BytesIO()
+    exporter = exporter_class(file, **{"encoding": "utf-8", "indent": 0, "fields_to_export": None, **options})
+    exporter.start_exporting()
+    for item in items:
+        exporter.export_item(item)
+    exporter.finish_exporting()
+    return file
+
+
+def rows_of(data: bytes) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(data.decode(), newline="")))
+
+
+def test_documents_load_into_langchain():
+    documents = [Document(**json.loads(line)) for line in exported(DocumentsExporter).getvalue().splitlines()]
+    assert [document.metadata["source"] for document in documents] == WITH_TEXT
+    assert len({document.id for document in documents}) == len(documents)
+    lamp, half, *_others = documents
+    assert (lamp.page_content, lamp.metadata["record.price"], lamp.metadata["record.in"]) == ("# Lamp", 10, '["x"]')
+    assert (half.page_content, half.metadata["title"]) == ("half \ufffd pair", "a\ufffdb")
+    assert all(type(value) in (str, int, float, bool) for one in documents for value in one.metadata.values())
+
+
+def test_markdown_files_have_a_front_matter_that_yaml_reads():
+    with zipfile.ZipFile(exported(MarkdownExporter)) as archive:
+        index = [json.loads(line) for line in archive.read("index.jsonl").splitlines()]
+        notes = {line["url"]: archive.read(line["file"]).decode() for line in index if line["file"]}
+        assert archive.read("index.md").decode().count("\n- ") == len(PAGES)
+        assert len(archive.namelist()) == len(WITH_TEXT) + 2
+    assert [line["url"] for line in index] == [page.url for page in PAGES]
+    assert list(notes) == WITH_TEXT
+    for page in PAGES:
+        if page.text:
+            _empty, head, text = notes[page.url].split("---\n", 2)
+            facts = yaml.safe_load(head)
+            assert facts["url"] == page.url
+            assert text.strip() == page.text.replace("\udc00", "\ufffd").strip()
+    assert yaml.safe_load(notes[f"{SITE}/lamp?a=1"].split("---\n")[1])["title"] == '"quoted"\n---\n: #'
+
+
+def test_a_folder_has_what_an_archive_has(tmp_path):
+    folder = MarkdownFolder(tmp_path / "site", overwrite=True)
+    exported(MarkdownExporter, file=folder)
+    folder.close()
+    with zipfile.ZipFile(exported(MarkdownExporter)) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    assert {file.name: file.read_bytes() for file in folder.index_path.parent.glob("[!.]*")} == files
+
+
+def test_parquet_has_the_same_types_whatever_the_pages_were(caplog):
+    table = pq.read_table(exported(ParquetExporter))
+    rows = {row["url"]: row for row in table.to_pylist()}
+    assert list(rows) == [page.url for page in PAGES]
+    assert [json.loads(row["record"] or "null") for row in rows.values()][:3] == [
+        {"price": 10, "in": ["x"]},
+        {"price": "ten", "in": "y"},
+        {"price": {"eur": 1.5}},
+    ]
+    assert rows[f"{SITE}/gone"]["error"] == {
+        "stage": "fetch",
+        "kind": "http_404",
+        "message": "404 Not Found",
+        "attempts": 2,
+    }
+    assert (rows[f"{SITE}/Lamp"]["confidence"], rows[f"{SITE}/typed"]["status"]) == (1.0, None)
+    assert "lacks values of status" in caplog.text
+    assert table.schema == pq.read_schema(exported(ParquetExporter, items=()))
+
+
+def test_parquet_holds_one_row_group_in_memory(monkeypatch):
+    monkeypatch.setattr(parquet, "_GROUP_CHARS", 5_000)
+    file = pq.ParquetFile(exported(ParquetExporter, [Page(url=str(number), text="x" * 900) for number in range(50)]))
+    assert file.metadata.num_row_groups == 10
+    assert file.read(["url"]).column(0).to_pylist() == [str(number) for number in range(50)]
+
+
+def test_csv_has_a_column_for_each_field_of_any_record():
+    rows = rows_of(exported(PagesCsvExporter).getvalue())
+    assert [row["url"] for row in rows] == [page.url for page in PAGES]
+    assert [row["record.price"] for row in rows] == ["10", "ten", "", "", "", "", "", str(2**70)]
+    assert (rows[2]["record.price.eur"], rows[4]["record.é.\ufffd"], rows[6]["record"]) == (
+        "1.5",
+        "True",
+        '["no", "object"]',
+    )
+    assert (rows[5]["error.kind"], rows[5]["error.attempts"], rows[0]["error.kind"]) == ("http_404", "2", "")
+    assert json.loads(rows[6]["results"]) == {"words": {"a": 1}, "n": 2}
+    assert rows[2]["text"] == f"'{PAGES[2].text}"  # a spreadsheet would take it for a formula
+
+
+def test_csv_has_the_columns_that_were_asked_for_without_waiting():
+    fields = {"url": "address", "record.price": "price", "record": "all"}
+    file = io.BytesIO()
+    exporter = PagesCsvExporter(file, fields_to_export=fields, encoding="utf-8")
+    exporter.export_item(PAGES[0])
+    assert rows_of(file.getvalue()) == [{"address": PAGES[0].url, "price": "10", "all": '{"price": 10, "in": ["x"]}'}]
+    exporter.finish_exporting()
+
+
+def test_csv_that_is_added_to_keeps_its_header_and_says_what_it_has_no_column_for(tmp_path, caplog):
+    path = tmp_path / "pages.csv"
+    for items in (PAGES[:1], PAGES[1:3]):
+        with path.open("ab") as file:
+            exported(PagesCsvExporter, items, file)
+    rows = rows_of(path.read_bytes())
+    assert [row["record.price"] for row in rows] == ["10", "ten", ""]
+    assert [row["url"] for row in rows] == [page.url for page in PAGES[:3]]
+    assert "no column for record.price.eur" in caplog.text
+
+
+FORMULAS = (
+    '=HYPERLINK("http://evil.test")',
+    *("+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "\uff1d1", "-", "+49 30 1"),
+)
+PLAIN = ("-5", "+3.2", "-1e5", "-1,234.50", "-.5", "-12%", "5-3", "a=b", "", "'=1", "{=}")
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_what_a_spreadsheet_would_work_out_is_text_in_csv(is_on):
+    pages = [Page(url=SITE, title=title, record={"name": title, "amount": -5}) for title in (*FORMULAS, *PLAIN)]
+    rows = rows_of(exported(PagesCsvExporter, pages, neutralises=is_on).getvalue())
+    shown = [f"'{text}" if is_on else text for text in FORMULAS] + list(PLAIN)
+    assert [row["title"] for row in rows] == [row["record.name"] for row in rows] == shown
+    assert {row["record.amount"] for row in rows} == {"-5"}
+
+
+def test_csv_that_is_added_to_needs_a_header(tmp_path):
+    path = tmp_path / "pages.csv"
+    path.write_text('"' + "x" * 200_000)
+    with path.open("ab") as file, pytest.raises(ConfigError, match="no line of CSV"):
+        PagesCsvExporter(file)
+
+
+LINES = (
+    *PAGES,
+    Page(
+        url=f"{SITE}/names",
+        text="a\x00b\x0b\ufffe\U0010ffff\r\n]]><&\x85",
+        record={
+            "$schema": 1,
+            "": 2,
+            "a b": {"x:y": 3},
+            "1st": [4, [5]],
+            "xml": 6,
+            "field": 7,
+            "é": 8,
+            'q"<&\n\x01': None,
+        },
+        change="changed",
+        results={"ok": True},
+    ),
+    TEMPLATE,
+    Template("t2", schema={"$schema": "x", "properties": {"": {}}}, selectors=[{"xpath": "//a[. = '<']"}]),
+    Url(url=f"{SITE}/x", title="\x07"),
+    {"url": "u", "found": [Found(SITE, "sitemap")]},
+)
+
+
+def read_xml(element) -> object:
+    """What the rule says that was written."""
+    if not len(element):
+        return element.text or ""
+    parts = [
+        (part.get("name") if part.tag == "field" and "name" in part.attrib else part.tag, part) for part in element
+    ]
+    if all(name == "value" for name, _part in parts):
+        return [read_xml(part) for _name, part in parts]
+    return {name: read_xml(part) for name, part in parts}
+
+
+@pytest.mark.parametrize("indent", [None, 0, 3])
+@pytest.mark.parametrize("encoding", ["utf-8", "iso-8859-1", "utf-16"])
+@pytest.mark.parametrize("parse", [etree.fromstring, ElementTree.fromstring])
+def test_xml_is_well_formed_and_says_what_was_there(parse, encoding, indent):
+    root = parse(exported(PagesXmlExporter, LINES, encoding=encoding, indent=indent).getvalue())
+    items = [read_xml(item) for item in root]
+    assert (root.tag, {item.tag for item in root}, len(items)) == ("items", {"item"}, len(LINES))
+    names = items[len(PAGES)]
+    if not indent:
+        assert names["text"] == "a\ufffdb\ufffd\ufffd\U0010ffff\r\n]]><&\x85"
+    assert {name: value for name, value in names["record"].items() if name != "a b"} == {
+        "$schema": "1",
+        "": "2",
+        "1st": ["4", ["5"]],
+        "xml": "6",
+        "field": "7",
+        "é": "8",
+        'q"<&\n\ufffd': "",
+    }
+    assert names["record"]["a b"] == {"x:y": "3"}
+    assert names["results"] == {"ok": "true"}
+    assert names["status"] == ""
+    gone = items[[page.url for page in PAGES].index(f"{SITE}/gone")]
+    assert gone["error"] == {"stage": "fetch", "kind": "http_404", "message": "404 Not Found", "attempts": "2"}
+    assert items[-3]["schema"] == {"$schema": "x", "properties": {"": ""}}
+    assert items[-1]["found"] == [{"url": SITE, "source": "sitemap", "priority": "", "kind": "url"}]
+
+
+def test_python_formats_hold_plain_values():
+    pages = [PAGES[0], PAGES[5]]
+    lines = [page.as_line() for page in pages]
+    for exporter_class, load in ((PagesPickleExporter, pickle.load), (PagesMarshalExporter, marshal.load)):
+        file = exported(exporter_class, pages)
+        file.seek(0)
+        assert [load(file) for _page in pages] == lines
+
+
+DEEP = functools.reduce(lambda inner, _: {"a": [inner]}, range(5_000), 1)
+
+
+@pytest.mark.parametrize(
+    "name", ["csv", "documents", "json", "jsonlines", "markdown", "marshal", "parquet", "pickle", "xml"]
+)
+def test_no_form_minds_how_deep_a_page_nests_its_values(name):
+    """As it stands in a page's JSON-LD, or in what a stage of the user's found."""
+    page = Page(url=f"{SITE}/\ud800", text="text", record={"deep": DEEP}, results={"n": float("nan"), "b": 1 << 20_000})
+    page.error = PageError("fetch", "odd", "said \udcff")
+    FeedPipeline(MemoryStatsCollector(get_crawler()), with_text=True).process_item(page)
+    exporter_class = load_object(get_project_settings().getwithbase("FEED_EXPORTERS")[name])
+    data = exported(exporter_class, [page]).getvalue()
+    assert data
+    if name == "jsonlines":
+        line = json.loads(data, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+        assert (line["url"], line["error"]["message"]) == (f"{SITE}/\ufffd", "said \ufffd")
+        assert line["results"] == {"n": None, "b": None}
+
+
+@pytest.mark.parametrize("items", [(), (TEMPLATE,), (Page(url=SITE),)])
+def test_feeds_without_a_page_can_be_read(items):
+    pages = sum(isinstance(item, Page) for item in items)
+    assert exported(DocumentsExporter, items).getvalue() == b""
+    assert pq.read_table(exported(ParquetExporter, items)).num_rows == pages
+    assert len(rows_of(exported(PagesCsvExporter, items).getvalue())) == pages
+    assert exported(PagesCsvExporter, items).getvalue().startswith(b"url,kind,")
+    with zipfile.ZipFile(exported(MarkdownExporter, items)) as archive:
+        assert archive.namelist() == ["index.jsonl", "index.md"]
+
+
+@pytest.mark.parametrize("item", [Found(SITE, "sitemap", 0.5), {"url": SITE, "source": "sitemap", "priority": 0.5}])
+def test_items_of_other_spiders_pass(item):
+    (row,) = pq.read_table(exported(ParquetExporter, [item])).to_pylist()
+    assert (row["url"], row["source"], float(row["priority"])) == (SITE, "sitemap", 0.5)
+    (row,) = rows_of(exported(PagesCsvExporter, [item]).getvalue())
+    assert (row["url"], row["source"], row["priority"]) == (SITE, "sitemap", "0.5")
+    assert exported(DocumentsExporter, [item]).getvalue() == b""
+
+
+def test_fields_choose_what_is_told():
+    fields = {"url": "address", "title": "title"}
+    table = pq.read_table(exported(ParquetExporter, PAGES[:1], fields_to_export=fields))
+    assert table.to_pylist() == [{"address": PAGES[0].url, "title": "Lamp"}]
+    (line,) = exported(DocumentsExporter, PAGES[:1], fields_to_export=["title"]).getvalue().splitlines()
+    assert json.loads(line)["metadata"] == {"source": PAGES[0].url, "title": "Lamp"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("exporter_class", [DocumentsExporter, MarkdownExporter, ParquetExporter, PagesCsvExporter])
+def test_a_full_disk_is_an_error_of_the_system(exporter_class):
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        try:
+            exporter = exporter_class(full, encoding="utf-8")
+            exporter.export_item(PAGES[0])
+        except OSError as error:
+            failures = [error]
+        else:
+            failures = []
+        try:
+            exporter.finish_exporting()
+        except OSError as error:
+            failures.append(error)
+        del exporter
+    assert {error.errno for error in failures} == {errno.ENOSPC}
+
+
+def test_a_library_that_is_missing_is_named_before_the_first_request(monkeypatch):
+    monkeypatch.setattr("llmcrawler.storage.feeds.feed_checks.find_spec", lambda _name: None)
+    settings = get_project_settings()
+    settings.set("FEEDS", {"pages.parquet": {"format": "parquet"}})
+    with pytest.raises(ConfigError, match=r'needs pyarrow, which is not installed: pip install "pyarrow'):
+        check(settings, ExploreOptions(urls=(SITE,)), "explore")
+    settings.set("FEEDS", {"pages.jsonl": {"format": "documents"}})
+    check(settings, ExploreOptions(urls=(SITE,)), "explore")
+
+
+def test_what_parquet_needs_is_loaded_before_its_first_row():
+    """In a process of its own, where nothing else has loaded it."""
+    code = (
+        "import sys, io; from llmcrawler.exporters.parquet import ParquetExporter as P;"
+        "from llmcrawler.items import Page;"
+        "P.prepare(); before = set(sys.modules); one = P(io.BytesIO()); one.export_item(Page(url='http://a.test/'));"
+        "one.finish_exporting();"
+        "print([name for name in set(sys.modules) - before if name.split('.')[0] in ('pandas', 'pyarrow', 'numpy')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,133 @@
+"""Who may lead a crawl where, and that a proxy is no way around the check of private addresses."""
+
+import socket
+from types import SimpleNamespace
+
+import pytest
+from scrapy import Request
+from scrapy.exceptions import CannotResolveHostError
+from scrapy.utils.test import get_crawler
+from twisted.internet.error import DNSLookupError
+
+from llmcrawler import settings as project_settings
+from llmcrawler.crawl.arguments import ExploreOptions
+from llmcrawler.crawl.context import build_crawl
+from llmcrawler.engine.refusals import RequestRefused
+from llmcrawler.engine.request_context import CONTEXT, RequestContext
+from llmcrawler.frontier import Lease, UrlTask
+from llmcrawler.middlewares.private_addresses import AddressMiddleware, NameMiddleware
+from llmcrawler.engine.resolver import GuardedResolver
+from llmcrawler.spiders.explore import ExploreSpider
+from llmcrawler.urls import NameLookup
+
+PROXY = {"proxy": "http://gate.example:80"}
+INSIDE = "http://127.0.0.1:8000/"
+PUBLIC = "https://example.com/"
+
+
+def crawler_of(*urls: str, names: dict[str, list[str]] | None = None, **settings):
+    values = {name: getattr(project_settings, name) for name in dir(project_settings) if name.isupper()}
+    crawler = get_crawler(ExploreSpider, values | {"LLM_PROVIDER": "none"} | settings)
+    crawler.spider = SimpleNamespace(options=ExploreOptions(urls=urls or (PUBLIC,)), request_of=None)
+
+    def resolve(host, _port, **_options):
+        if host not in (names or {}):
+            raise socket.gaierror(socket.EAI_NONAME, "unknown")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0)) for address in names[host]]
+
+    build_crawl(crawler, names=NameLookup(resolve=resolve))
+    return crawler
+
+
+def kind_of_refusal(middleware, request) -> str | None:
+    try:
+        middleware.process_request(request)
+    except RequestRefused as refused:
+        return refused.kind
+    return None
+
+
+def leased(url: str, referer: str | None, **meta) -> Request:
+    return Request(url, meta={CONTEXT: RequestContext(lease=Lease(UrlTask(url, "", referer=referer))), **meta})
+
+
+@pytest.mark.parametrize(
+    ("request_", "is_refused"),
+    [
+        (leased(INSIDE, None), False),
+        (leased(INSIDE + "a", INSIDE), False),
+        (leased(INSIDE + "a", PUBLIC), True),
+        (leased(INSIDE + "a", INSIDE, redirect_urls=[INSIDE + "b"]), False),
+        (leased(INSIDE + "a", None, redirect_urls=[INSIDE, PUBLIC]), True),  # there and back
+        (leased("http://127.0.0.1:8001/", None, redirect_urls=[INSIDE]), True),
+        (Request(INSIDE + "robots.txt"), False),
+        (Request(INSIDE + "sitemap.xml", meta={CONTEXT: RequestContext(found_at=PUBLIC)}), True),
+        (Request(INSIDE + "sitemap.xml", meta={CONTEXT: RequestContext(found_at=INSIDE)}), False),
+        (Request("http://127.0.0.1:8001/"), True),
+        (leased(PUBLIC, INSIDE), False),
+    ],
+)
+def test_only_the_pages_of_a_private_start_lead_into_it(request_, is_refused):
+    middleware = AddressMiddleware.from_crawler(crawler_of(INSIDE, PUBLIC))
+    assert kind_of_refusal(middleware, request_) == ("private_address" if is_refused else None)
+
+
+@pytest.mark.parametrize(
+    ("addresses", "is_refused"),
+    [
+        ({"rebind.example": ["10.0.0.7"]}, True),
+        ({"rebind.example": ["93.184.215.14", "::1"]}, True),
+        ({"rebind.example": ["93.184.215.14"]}, False),
+        ({}, False),  # no name service here; the proxy has one
+    ],
+)
+async def test_a_name_of_a_private_address_is_refused_though_the_proxy_looks_it_up(addresses, is_refused):
+    middleware = NameMiddleware.from_crawler(crawler_of(names=addresses))
+    request = Request("http://rebind.example/x", meta=dict(PROXY))
+    if not is_refused:
+        await middleware.process_request(request)
+        return
+    with pytest.raises(RequestRefused, match=r"rebind.example is (10\.0\.0\.7|::1)") as refused:
+        await middleware.process_request(request)
+    assert refused.value.kind == "private_address"
+
+
+async def test_names_are_not_looked_up_where_no_proxy_does_or_where_the_user_says_so():
+    inside = {"rebind.example": ["10.0.0.7"]}
+    request = Request("http://rebind.example/x", meta=dict(PROXY))
+    unchecked = NameMiddleware.from_crawler(crawler_of(names=inside, PROXY_CHECK_NAMES=False))
+    assert await unchecked.process_request(request) is None
+    # Without a proxy the resolver judges the address that is connected to.
+    checked = NameMiddleware.from_crawler(crawler_of(names=inside))
+    assert await checked.process_request(Request("http://rebind.example/x")) is None
+
+
+@pytest.mark.parametrize("meta", [PROXY, {}])
+async def test_the_proxys_own_machine_is_no_target(meta):
+    crawler = crawler_of(names={"gate.example": ["192.168.1.1"], "example.com": ["93.184.215.14"]})
+    middleware = NameMiddleware.from_crawler(crawler)
+    await middleware.process_request(Request(PUBLIC, meta=dict(PROXY)))
+    resolver = GuardedResolver(SimpleNamespace(), 0, 1.0, SimpleNamespace(crawlers={crawler}))
+    assert resolver._check("192.168.1.1", "gate.example") == "192.168.1.1"
+    with pytest.raises(RequestRefused):
+        await middleware.process_request(Request("http://gate.example:8080/admin", meta=dict(meta)))
+
+
+async def test_a_start_host_may_be_private_through_a_proxy_too():
+    middleware = NameMiddleware.from_crawler(crawler_of("http://wiki.corp/", names={"wiki.corp": ["10.1.2.3"]}))
+    assert await middleware.process_request(Request("http://wiki.corp/page", meta=dict(PROXY))) is None
+
+
+def test_a_name_that_the_resolver_refused_is_no_unknown_one():
+    crawler = crawler_of()
+    middleware, request = NameMiddleware.from_crawler(crawler), Request("http://rebind.example/x")
+    error = CannotResolveHostError("no results for hostname lookup: rebind.example")
+    assert middleware.process_exception(request, error) is None
+    resolver = GuardedResolver(SimpleNamespace(), 0, 1.0, SimpleNamespace(crawlers={crawler}))
+    with pytest.raises(DNSLookupError):
+        resolver._check("10.0.0.7", "rebind.example")
+    with pytest.raises(RequestRefused, match=r"rebind.example is 10\.0\.0\.7") as refused:
+        middleware.process_exception(request, error)
+    assert refused.value.kind == "private_address"
+    resolver._check("93.184.215.14", "rebind.example")
+    assert middleware.process_exception(request, error) is None

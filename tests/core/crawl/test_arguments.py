@@ -1,0 +1,121 @@
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
+from llmcrawler.errors import ConfigError
+
+
+def test_defaults():
+    options = ExploreOptions.of({"url": "https://example.com"})
+    assert options == ExploreOptions(url=("https://example.com/",), max_pages=500, depth=None)
+
+
+def test_several_urls_and_a_file_of_urls(tmp_path: Path):
+    listed = tmp_path / "urls.txt"
+    listed.write_text("# a comment\nhttps://c.example/x\n\nhttps://a.example/\n")
+    options = ExploreOptions.of({"url": "https://a.example, b.example", "urls": str(listed)})
+    assert options.urls == ("https://a.example/", "https://b.example/", "https://c.example/x")
+
+
+def test_arguments_of_others_are_ignored():
+    assert ExploreOptions.of({"url": "https://example.com", "_job": "26"}).urls == ("https://example.com/",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({}, "-a url="),
+        ({"url": " , "}, "-a url="),
+        ({"url": "ftp://example.com"}, "ftp://example.com"),
+        ({"url": "https://exa mple.com"}, "exa mple"),
+        ({"url": "https://example.com", "max_pages": "many"}, "max_pages='many'"),
+        ({"url": "https://example.com", "max_pages": "0"}, "max_pages=0"),
+        ({"url": "https://example.com", "depth": "-1"}, "depth=-1"),
+        ({"url": "https://example.com", "allow": "("}, "allow='('"),
+        ({"url": "https://example.com", "deny": "*"}, "deny='*'"),
+        ({"url": "https://example.com", "page_types": "/no/such/file"}, "page_types=/no/such/file"),
+        ({"urls": "/no/such/file"}, "urls=/no/such/file"),
+    ],
+)
+def test_a_wrong_argument_is_named_with_its_value(arguments, named):
+    with pytest.raises(ConfigError) as raised:
+        ExploreOptions.of(arguments)
+    assert named in str(raised.value)
+
+
+def test_a_list_is_the_same_by_its_name_and_content_and_not_by_the_keys_of_a_run(tmp_path: Path):
+    def identity(folder: str, text: str, **arguments: str) -> dict[str, object]:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "tasks.json").write_text(text)
+        return ExtractOptions.of({"tasks": str(tmp_path / folder / "tasks.json"), **arguments}).identity()
+
+    known = identity("a", '{"k": {"url": "a.example"}}')
+    assert identity("b", '{"k": {"url": "a.example"}}', keys="k") == known
+    assert identity("b", '{"k": {"url": "b.example"}}') != known
+    assert str(known["tasks"]).startswith("tasks.json (")
+
+
+def test_of_a_long_list_one_url_of_each_host_is_kept_and_the_rest_is_read_when_it_is_wanted(tmp_path: Path):
+    listed = tmp_path / "urls.txt"
+    listed.write_text("".join(f"https://{n % 3}.example/{n}\n" for n in range(30)))
+    options = ExtractOptions.of({"urls": str(listed)})
+    assert options.urls == ("https://0.example/0", "https://1.example/1", "https://2.example/2")
+    assert len(list(options.selected())) == 30
+
+
+def test_a_map_has_arguments_of_its_own():
+    options = MapOptions.of(
+        {"url": "https://a.example", "max_urls": "7", "match": "/p/", "subdomains": "1", "depth": "2"}
+    )
+    assert (options.max_urls, options.match, options.subdomains, options.depth) == (7, "/p/", True, 2)
+    assert options.identity() == {**options.identity(), "max_urls": 7, "match": "/p/", "subdomains": True}
+    assert MapOptions.of({"url": "https://a.example"}).max_urls == 30_000
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("max_urls", "0"), ("match", "("), ("subdomains", "perhaps"), ("force", "all"), ("refresh", "1")],
+)
+def test_a_wrong_argument_of_a_map_is_named_with_its_value(name, value):
+    with pytest.raises(ConfigError) as raised:
+        MapOptions.of({"url": "https://example.com", name: value})
+    assert name in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "arguments", "named"),
+    [
+        (ExploreOptions, {"max_page": "5"}, "no argument 'max_page': did you mean max_pages?"),
+        (ExploreOptions, {"colour": "red"}, "no argument 'colour': there are url, urls, max_pages,"),
+        (MapOptions, {"max_url": "5"}, "did you mean max_urls?"),
+        (MapOptions, {"render": "always"}, "render='always': a map needs no browser"),
+        (ExtractOptions, {"max_pages": "5"}, "max_pages='5': what is fetched is what the list names"),
+    ],
+)
+def test_an_unknown_argument_is_refused_with_the_near_one(options, arguments, named):
+    with pytest.raises(ConfigError) as raised:
+        options.of({"url": "https://example.com", **arguments} if options is not ExtractOptions else arguments)
+    assert named in str(raised.value)
+
+
+def test_a_subclass_has_arguments_of_its_own_that_are_no_slips():
+    class ShopOptions(ExploreOptions):
+        own: ClassVar[frozenset[str]] = frozenset({"urls_of"})
+
+    options = ShopOptions.of({"url": "https://a.example", "urls_of": "x", "colour": "red"})
+    assert options.urls == ("https://a.example/",)
+    with pytest.raises(ConfigError, match="did you mean max_pages"):
+        ShopOptions.of({"url": "https://a.example", "max_page": "5"})
+
+
+@pytest.mark.parametrize("options", [ExploreOptions, ExtractOptions, MapOptions])
+def test_every_argument_has_a_description_for_help_texts(options):
+    assert all(one.description for one in options.arguments().values())
+    assert ("url" in options.arguments()) is (options is not ExtractOptions)
+
+
+def test_values_of_python_are_taken_as_they_are():
+    options = ExploreOptions.of({"url": "https://a.example", "max_pages": 7, "depth": 0, "refresh": True})
+    assert (options.max_pages, options.depth, options.refresh) == (7, 0, True)

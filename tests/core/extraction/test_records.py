@@ -1,0 +1,302 @@
+"""When templates are learned, which pages wait for it, and what they get."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from llmcrawler.errors import BadAnswer, BudgetSpent, LLMFailed, LLMUnavailable
+from llmcrawler.extraction import (
+    FallbackAnnotator,
+    RecordAnswer,
+    RecordQuestion,
+    RecordRules,
+    Records,
+    RecordTypes,
+    StructuredDataAnnotator,
+    requested_fields,
+)
+from tests.core.extraction.record_pages import TruthTeacher, new_design, old_design, product, question, review_form
+
+RULES = RecordRules(min_pages=5, learn_pages=12)
+
+
+class Pressure:
+    """Says what a test tells it to say."""
+
+    def __init__(self, reason: str | None = None) -> None:
+        self.reason = reason
+        self.held = 0
+
+    def __call__(self, held: int) -> str | None:
+        self.held = held
+        return self.reason
+
+
+def make(teacher: Any, pressure: Pressure | None = None, **changes: Any) -> Records:
+    given: dict[str, Any] = {"record_types": RecordTypes(), "pressure": pressure or Pressure(), **changes}
+    return Records(teacher, given.pop("rules", RULES), **given)
+
+
+async def ask(records: Records, questions: Sequence[RecordQuestion]) -> list[RecordAnswer]:
+    return list(await asyncio.wait_for(asyncio.gather(*map(records.record_of, questions)), timeout=30))
+
+
+def agreement(answers: Sequence[RecordAnswer], numbers: Sequence[int]) -> float:
+    """F1 over all fields of all pages."""
+    counts: Counter[str] = Counter()
+    for number, answer in zip(numbers, answers, strict=True):
+        for name, value in product(number).items():
+            got = (answer.record or {}).get(name)
+            counts["right"] += value is not None and got == value
+            counts["wrong"] += got is not None and got != value
+            counts["missing"] += value is not None and got != value
+    return 2 * counts["right"] / (2 * counts["right"] + counts["wrong"] + counts["missing"])
+
+
+async def test_a_template_is_learned_from_a_few_pages_and_serves_all() -> None:
+    teacher = TruthTeacher()
+    records = make(teacher)
+    numbers = range(60)
+    answers = await ask(records, [question(number) for number in numbers])
+    assert agreement(answers, numbers) == 1.0
+    assert teacher.pages_shown <= RULES.training.max_samples
+    assert answers[5].record == {**product(5)}
+
+
+async def test_pages_wait_until_there_are_enough() -> None:
+    teacher = TruthTeacher()
+    records = make(teacher)
+    waiting = [asyncio.ensure_future(records.record_of(question(number))) for number in range(11)]
+    await asyncio.sleep(0)
+    assert not teacher.asked
+    assert not any(one.done() for one in waiting)
+    answers = await ask(records, [question(11)])
+    assert answers[0].record is not None
+    assert agreement(await asyncio.gather(*waiting), range(11)) == 1.0
+
+
+async def test_when_no_more_pages_come_fewer_are_enough() -> None:
+    teacher = TruthTeacher()
+    answers = await ask(make(teacher, Pressure("idle")), [question(number) for number in range(5)])
+    assert agreement(answers, range(5)) == 1.0
+
+
+async def test_a_template_with_too_few_pages_is_not_learned() -> None:
+    teacher = TruthTeacher()
+    answers = await ask(make(teacher, Pressure("idle")), [question(number) for number in range(4)])
+    assert answers == [RecordAnswer()] * 4
+    assert not teacher.asked
+
+
+async def test_pages_that_are_held_up_by_nothing_but_their_own_bodies_are_let_go() -> None:
+    teacher = TruthTeacher()
+    answers = await ask(make(teacher, Pressure("backing_out")), [question(number) for number in range(3)])
+    assert answers == [RecordAnswer()] * 3
+
+
+async def test_page_types_without_records_are_passed_over() -> None:
+    teacher = TruthTeacher()
+    forms = [question(number, review_form, page_type="form") for number in range(20)]
+    assert await ask(make(teacher), forms) == [RecordAnswer()] * 20
+    assert not teacher.asked
+
+
+async def test_a_redesign_is_learned_anew_and_no_page_is_lost_to_it() -> None:
+    teacher = TruthTeacher()
+    pressure = Pressure()
+    records = make(teacher, pressure)
+    before = await ask(records, [question(number, old_design) for number in range(40)])
+    after = await ask(records, [question(number, new_design) for number in range(40, 80)])
+    assert agreement([*before, *after], range(80)) >= 0.99
+    (learner,) = records.learners()
+    assert len(learner.variants) == 2
+    assert learner.runs == 2
+    mixed = await ask(records, [question(n, new_design if n % 2 else old_design) for n in range(80, 100)])
+    assert agreement(mixed, range(80, 100)) >= 0.99
+    assert learner.runs == 2
+
+
+async def test_training_runs_are_bounded_however_often_a_site_changes() -> None:
+    teacher = TruthTeacher()
+    pressure = Pressure("idle")
+    records = make(teacher, pressure)
+    for turn in range(6):
+
+        def design(data: dict[str, Any], turn: int = turn) -> str:
+            return f"<html><body><section><b class='x{turn}z'>{data['name']}</b><i class='y{turn}z'>{data['sku']}</i>"
+
+        await ask(records, [question(number, design) for number in range(12)])
+    (learner,) = records.learners()
+    assert learner.runs == 1 + RULES.max_relearned
+
+
+async def test_a_field_that_vanishes_is_noticed_and_learned_again() -> None:
+    teacher = TruthTeacher()
+    records = make(teacher)
+    await ask(records, [question(number) for number in range(20)])
+
+    def moved(data: dict[str, Any]) -> str:
+        return old_design(data).replace("<th>SKU</th><td>", "<th>Our number</th><td class='ref'>")
+
+    for number in range(20, 60):
+        await records.record_of(question(number, moved))
+    (learner,) = records.learners()
+    assert learner.task is not None
+    await learner.task
+    assert len(learner.variants) == 2
+    (answer,) = await ask(records, [question(61, moved)])
+    assert answer.record == product(61)
+
+
+async def test_slips_of_the_model_are_outvoted() -> None:
+    for seed in range(8):
+        records = make(TruthTeacher(slip=0.1, seed=seed), rules=RecordRules(min_pages=5, learn_pages=25))
+        answers = await ask(records, [question(number) for number in range(60)])
+        assert agreement(answers, range(60)) >= 0.95, seed
+
+
+async def test_other_templates_of_a_page_type_keep_the_names_or_need_no_training_run() -> None:
+    teacher = TruthTeacher()
+    records = make(teacher)
+    await ask(records, [question(number) for number in range(12)])
+    asked = len(teacher.asked)
+    answers = await ask(records, [question(number, template="t2") for number in range(20, 32)])
+    assert len(teacher.asked) == asked
+    assert agreement(answers, range(20, 32)) == 1.0
+    await ask(records, [question(number, new_design, template="t3") for number in range(40, 52)])
+    assert {one.name for one in teacher.known_fields[-1]} == set(product(1))
+
+
+async def test_held_pages_follow_their_template() -> None:
+    teacher = TruthTeacher()
+    records = make(teacher)
+    waiting = [
+        asyncio.ensure_future(records.record_of(question(number, template=f"t{number % 3}"))) for number in range(12)
+    ]
+    await asyncio.sleep(0.01)
+    assert not teacher.asked
+    records.regroup("shop.test", {"t1": "t0", "t2": "t0"}, {})
+    answers = await asyncio.wait_for(asyncio.gather(*waiting), timeout=30)
+    assert agreement(answers, range(12)) == 1.0
+    assert [learner.key.template for learner in records.learners()] == ["t0"]
+
+
+async def test_what_was_learned_goes_to_the_heir_of_a_template() -> None:
+    teacher = TruthTeacher()
+    records = make(teacher)
+    await ask(records, [question(number) for number in range(12)])
+    records.regroup("shop.test", {"t1": "t9"}, {})
+    asked = len(teacher.asked)
+    (answer,) = await ask(records, [question(30, template="t9")])
+    assert answer.record == product(30)
+    assert len(teacher.asked) == asked
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (LLMFailed("timeout"), "llm_failed"),
+        (LLMUnavailable("no credit"), "llm_unavailable"),
+        (BudgetSpent("LLM_MAX_TOKENS=1"), "budget"),
+    ],
+)
+async def test_a_model_that_fails_is_an_error_of_the_pages(fault: Exception, kind: str) -> None:
+    records = make(TruthTeacher(faults=[fault] * 20))
+    answers = await ask(records, [question(number) for number in range(12)])
+    assert {answer.error.kind for answer in answers if answer.error} == {kind}
+    assert all(answer.record is None for answer in answers)
+
+
+async def test_structured_data_that_stands_in_for_the_model_says_so_and_is_not_kept() -> None:
+    teacher = FallbackAnnotator(TruthTeacher(faults=[BudgetSpent("LLM_MAX_TOKENS=1")] * 20), StructuredDataAnnotator())
+    records = make(teacher)
+    html = "<html><body><h1 itemprop='name'>Thing {0}</h1><p>Costs <b itemprop='price'>{0}.50</b></p></body></html>"
+    questions = [replace(question(number), html=html.format(number)) for number in range(12)]
+    answers = await ask(records, questions)
+    assert [answer.record and answer.record["name"] for answer in answers] == [f"Thing {n}" for n in range(12)]
+    assert {answer.error.kind for answer in answers if answer.error} == {"budget"}
+    assert all(answer.error for answer in answers)
+    assert records.to_keep("shop.test") == []
+
+
+async def test_a_useless_answer_is_asked_again() -> None:
+    teacher = TruthTeacher(faults=[BadAnswer("cut"), BadAnswer("cut")])
+    answers = await ask(make(teacher), [question(number) for number in range(12)])
+    assert agreement(answers, range(12)) == 1.0
+
+
+async def test_one_failed_training_run_is_tried_again() -> None:
+    teacher = TruthTeacher(faults=[LLMFailed("timeout")])
+    answers = await ask(make(teacher), [question(number) for number in range(12)])
+    assert agreement(answers, range(12)) == 1.0
+
+
+async def test_with_fields_given_records_have_exactly_these() -> None:
+    wanted = requested_fields("name,price:number,weight")
+    records = make(TruthTeacher(wanted=wanted), requested=wanted)
+    answers = await ask(records, [question(number) for number in range(12)])
+    assert answers[3].record == {"name": "Lamp no 3", "price": 13.39, "weight": None}
+
+
+async def test_a_schema_that_does_not_fit_a_template_gives_no_records() -> None:
+    wanted = requested_fields("salary,employer,location,name")
+    records = make(TruthTeacher(wanted=wanted), requested=wanted)
+    assert await ask(records, [question(number) for number in range(12)]) == [RecordAnswer()] * 12
+
+
+async def test_left_over_pages_can_be_asked_for_one_by_one() -> None:
+    async def single(asked: RecordQuestion) -> RecordAnswer:
+        return RecordAnswer({"url": asked.url})
+
+    records = make(TruthTeacher(), Pressure("idle"), single=single)
+    (answer,) = await ask(records, [question(1)])
+    assert answer.record == {"url": "https://shop.test/lamps/1"}
+
+
+async def test_a_page_in_the_wrong_template_is_recognised_by_its_fields() -> None:
+    pressure = Pressure()
+    records = make(TruthTeacher(), pressure)
+    await ask(records, [question(number) for number in range(12)])
+    stray = question(20, template="t7", page_type="article", is_sure=False)
+    pressure.reason = "idle"
+    (answer,) = await ask(records, [stray])
+    assert answer.record == product(20)
+    assert answer.home is not None
+    assert (answer.home.template, answer.home.page_type) == ("t1", "product")
+    sure = question(21, template="t7", page_type="article", is_sure=True)
+    assert await ask(records, [sure]) == [RecordAnswer()]
+
+
+async def test_a_page_of_a_rare_template_has_a_record_where_it_fits_a_learned_one() -> None:
+    pressure = Pressure()
+    records = make(TruthTeacher(), pressure)
+    await ask(records, [question(number) for number in range(12)])
+    pressure.reason = "idle"
+    (answer,) = await ask(records, [question(20, template="t7")])
+    assert answer.record == product(20)
+
+
+async def test_a_cancelled_page_is_not_waited_for() -> None:
+    records = make(TruthTeacher())
+    gone = asyncio.ensure_future(records.record_of(question(1)))
+    await asyncio.sleep(0)
+    gone.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await gone
+    answers = await ask(records, [question(number) for number in range(2, 14)])
+    assert agreement(answers, range(2, 14)) == 1.0
+
+
+async def test_closing_leaves_nothing_running() -> None:
+    records = make(TruthTeacher())
+    waiting = asyncio.ensure_future(records.record_of(question(1)))
+    await asyncio.sleep(0)
+    await records.close()
+    assert await asyncio.wait_for(waiting, timeout=5) == RecordAnswer()
+    assert len(asyncio.all_tasks()) == 1

@@ -1,0 +1,421 @@
+"""What every frontier backend does; a backend is one line in `frontier`'s params."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmcrawler.distributed.connection import RedisConnection
+from llmcrawler.frontier import FIRST, Counts, Frontier, MemoryFrontier, SqliteFrontier, UrlTask, redis_scripts
+from llmcrawler.frontier.redis import RedisFrontier
+from llmcrawler.items import UrlSource, StageRun
+from llmcrawler.storage import Database, Ledger, Outcome, keys, open_job_file
+from tests.servers.redis_server import RedisServer, carried_server
+
+MANY = 100
+LEASE_SECONDS = 60.0
+MAX_LEASES = 3
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture(scope="module")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with RedisServer(tmp_path_factory.mktemp("redis")) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def valkey_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with RedisServer(tmp_path_factory.mktemp("valkey"), binary=carried_server()) as server:
+        yield server.url
+
+
+def memory(_tmp_path: Path, clock: Clock) -> Frontier:
+    return MemoryFrontier(lease_seconds=LEASE_SECONDS, max_leases=MAX_LEASES, clock=clock)
+
+
+def sqlite(tmp_path: Path, clock: Clock) -> SqliteFrontier:
+    path = tmp_path / "crawl.sqlite"
+    database = Database(open_job_file(path), path)
+    frontier = SqliteFrontier(database, lease_seconds=LEASE_SECONDS, max_leases=MAX_LEASES, clock=clock)
+    frontier.close = database.close  # type: ignore[attr-defined]
+    return frontier
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def redis(tmp_path: Path, clock: Clock, url: str, worker: str = "w1", **options: Any) -> RedisFrontier:
+    link = RedisConnection(url, tmp_path.name, worker)
+    return RedisFrontier(link, lease_seconds=LEASE_SECONDS, max_leases=MAX_LEASES, clock=clock, **options)
+
+
+def valkey(tmp_path: Path, clock: Clock, url: str) -> RedisFrontier:
+    return redis(tmp_path, clock, url)
+
+
+@pytest.fixture(params=[memory, sqlite, redis, valkey])
+async def frontier(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> AsyncIterator[Frontier]:
+    backend: Callable[..., Frontier] = request.param
+    given = (request.getfixturevalue(f"{backend.__name__}_url"),) if backend in (redis, valkey) else ()
+    frontier = backend(tmp_path, clock, *given)
+    await frontier.open()
+    yield frontier
+    close = getattr(frontier, "close", None)
+    if close is not None:
+        await close()
+
+
+def task(path: str, host: str = "a.example", priority: int = 0) -> UrlTask:
+    return UrlTask(f"https://{host}{path}", host, priority=priority)
+
+
+def grouped(path: str, group: str, priority: int = 0) -> UrlTask:
+    return UrlTask(f"https://a.example{path}", "a.example", priority=priority, group=group)
+
+
+async def leased_paths(frontier: Frontier, limit: int = MANY, per_host: int = MANY) -> list[str]:
+    return [lease.url.split("example")[1] for lease in await frontier.lease(limit, {}, per_host)]
+
+
+async def test_a_url_is_queued_once_for_the_whole_crawl(frontier):
+    assert await frontier.add([task("/1"), task("/2"), task("/1")]) == 2
+    leases = await frontier.lease(MANY, {}, MANY)
+    assert await frontier.ack(leases[0].url)
+    assert await frontier.add([task("/1"), task("/2")]) == 0
+    assert frontier.counts() == Counts(queued=0, leased=1, done=1)
+
+
+async def test_lower_priorities_come_first_and_equal_ones_in_order_of_arrival(frontier):
+    await frontier.add([task("/late", priority=3), task("/b", priority=1), task("/a", priority=1), task("/first")])
+    assert await leased_paths(frontier) == ["/first", "/b", "/a", "/late"]
+
+
+async def test_no_more_than_the_limit_is_leased(frontier):
+    await frontier.add(task(f"/{n}") for n in range(10))
+    assert len(await frontier.lease(4, {}, MANY)) == 4
+    assert frontier.counts() == Counts(queued=6, leased=4)
+
+
+async def test_a_host_that_is_busy_leaves_room_for_the_others(frontier):
+    await frontier.add([*(task(f"/{n}") for n in range(10)), task("/other", host="b.example", priority=9)])
+    leases = await frontier.lease(MANY, {"a.example": 3}, per_host=5)
+    assert [lease.task.host for lease in leases] == ["a.example", "a.example", "b.example"]
+
+
+@pytest.mark.parametrize(("deeds", "attempts"), [(["start"], 2), ([], 1), (["start", "mark_survived"], 1)])
+async def test_a_released_url_comes_back_at_its_old_place_and_counts_its_starts(frontier, deeds, attempts):
+    await frontier.add([task("/1"), task("/2")])
+    (first,) = await frontier.lease(1, {}, MANY)
+    if "start" in deeds:
+        await frontier.start(first.url)
+    if "mark_survived" in deeds:
+        frontier.mark_survived(first.url)
+    assert await frontier.release(first.url)
+    (again,) = await frontier.lease(1, {}, MANY)
+    assert (again.task, again.attempts) == (first.task, attempts)
+
+
+async def test_a_lease_returns_after_its_holder_is_gone(frontier, clock):
+    await frontier.add([task("/1"), task("/2")])
+    await frontier.lease(MANY, {}, MANY)
+    clock.now += LEASE_SECONDS - 1
+    await frontier.renew(["https://a.example/2"])
+    clock.now += 2
+    assert await leased_paths(frontier) == ["/1"]
+    assert frontier.counts() == Counts(leased=2)
+
+
+async def test_a_url_that_takes_down_its_holders_becomes_a_dead_letter(frontier, clock):
+    await frontier.add([task("/1")])
+    for _ in range(MAX_LEASES):
+        (lease,) = await frontier.lease(MANY, {}, MANY)
+        await frontier.start(lease.url)
+        clock.now += LEASE_SECONDS + 1
+    assert await leased_paths(frontier) == []
+    assert frontier.counts() == Counts(dead=1)
+
+
+async def test_a_dead_url_is_counted_as_such(frontier):
+    await frontier.add([task("/1")])
+    (lease,) = await frontier.lease(1, {}, MANY)
+    assert await frontier.ack(lease.url, Outcome({"error": {"stage": "fetch"}}, {}, is_dead=True))
+    assert frontier.counts() == Counts(dead=1)
+
+
+async def test_one_url_with_other_payloads_is_another_task_and_comes_back_with_its_own(frontier):
+    tasks = [UrlTask.with_payload("https://a.example/1", "a.example", f'{{"key": "{key}"}}') for key in "aab"]
+    assert await frontier.add([task("/1"), *tasks]) == 3
+    leases = await frontier.lease(MANY, {}, MANY)
+    assert {lease.task.address for lease in leases} == {"https://a.example/1"}
+    assert [lease.task.page().key for lease in leases] == [None, "a", "b"]
+    assert len({lease.task.page().id for lease in leases}) == 3
+    assert await frontier.ack(leases[1].url)
+    assert await frontier.release(leases[2].url)
+    (again,) = await frontier.lease(MANY, {}, MANY)
+    assert again.task == leases[2].task
+
+
+async def test_parameters_in_another_order_are_the_same_url(frontier):
+    assert await frontier.add([task("/?a=1&b=2"), task("/?b=2&a=1")]) == 1
+
+
+async def test_hosts_take_turns_by_priority_and_their_urls_keep_their_order(frontier):
+    hosts = [f"{n}.example" for n in range(7)]
+    await frontier.add(task(f"/{n}", host=host, priority=n) for n in range(5) for host in hosts)
+    leases = await frontier.lease(20, {}, per_host=4)
+    assert [lease.task.priority for lease in leases] == [0] * 7 + [1] * 7 + [2] * 6
+    rest = await frontier.lease(MANY, {}, per_host=4)
+    assert [lease.task.priority for lease in rest] == [2] + [3] * 7 + [4] * 7
+
+
+async def test_only_leased_urls_can_be_acknowledged_or_released(frontier):
+    await frontier.add([task("/1")])
+    assert not await frontier.ack("https://a.example/1")
+    assert not await frontier.release("https://a.example/1")
+    (lease,) = await frontier.lease(1, {}, MANY)
+    assert await frontier.ack(lease.url)
+    assert not await frontier.ack(lease.url)
+    assert not await frontier.release(lease.url)
+
+
+async def test_a_reserved_url_is_never_queued(frontier):
+    assert await frontier.reserve_target("https://a.example/target", "https://a.example/from")
+    assert await frontier.reserve_target("https://a.example/target", "https://a.example/from")  # fetched again
+    assert not await frontier.reserve_target("https://a.example/target", "https://a.example/other")
+    assert await frontier.add([task("/target")]) == 0
+
+
+async def test_a_queued_url_cannot_be_reserved(frontier):
+    await frontier.add([task("/1")])
+    assert not await frontier.reserve_target("https://a.example/1", "https://a.example/from")
+
+
+async def reopened(tmp_path: Path, clock: Clock) -> SqliteFrontier:
+    frontier = sqlite(tmp_path, clock)
+    await frontier.open()
+    return frontier
+
+
+async def test_what_was_leased_when_the_process_ended_is_free_at_once_and_all_else_is_as_it_was(tmp_path, clock):
+    first = await reopened(tmp_path, clock)
+    await first.add(
+        [task("/done"), task("/held"), task("/queued", priority=2), task("/other", host="b.example", priority=3)]
+    )
+    leases = await first.lease(2, {}, MANY)
+    assert await first.ack(
+        leases[0].url, Outcome({"url": leases[0].url}, {"fetch": StageRun("success", None, 1, 1.0, 0.5)})
+    )
+    second = await reopened(tmp_path, clock)  # the first one was never closed
+    assert second.counts() == Counts(queued=3, done=1)
+    assert await second.add([task("/done"), task("/held"), task("/queued")]) == 0
+    assert await leased_paths(second) == ["/held", "/queued", "/other"]
+    await first.close()
+    await second.close()
+
+
+async def test_a_url_that_ended_the_process_too_often_is_dead_with_its_reason(tmp_path, clock):
+    for _ in range(MAX_LEASES):
+        frontier = await reopened(tmp_path, clock)
+        await frontier.add([task("/1")])
+        (lease,) = await frontier.lease(1, {}, MANY)
+        await frontier.start(lease.url)
+        await frontier.close()
+    last = await reopened(tmp_path, clock)
+    assert last.counts() == Counts(dead=1)
+    ((_seq, line),) = await Ledger(last._database).lines(0, 100)
+    assert line["error"]["kind"] == "lost"
+    assert line["error"]["attempts"] == MAX_LEASES
+    await last.close()
+
+
+async def test_groups_go_out_by_their_priorities_and_their_queued_urls_follow_when_these_change(frontier):
+    await frontier.set_priorities({"good": 1, "bad": 5})
+    await frontier.add(
+        [grouped("/b1", "bad"), grouped("/b2", "bad"), grouped("/g1", "good", priority=9), task("/start")]
+    )
+    assert await leased_paths(frontier, limit=2) == ["/start", "/g1"]
+    await frontier.set_priorities({"bad": 2, "good": 7})
+    await frontier.add([grouped("/g2", "good"), grouped("/b3", "bad")])
+    assert await leased_paths(frontier) == ["/b1", "/b2", "/b3", "/g2"]
+
+
+async def test_no_url_of_a_worse_group_than_asked_for_goes_out(frontier):
+    await frontier.set_priorities({"good": 1, "bad": 5})
+    await frontier.add([grouped("/b", "bad"), grouped("/g", "good")])
+    assert [lease.task.group for lease in await frontier.lease(MANY, {}, MANY, worst=4)] == ["good"]
+    assert [lease.task.group for lease in await frontier.lease(MANY, {}, MANY, worst=5)] == ["bad"]
+
+
+async def test_a_url_that_comes_before_all_others_does_so_in_any_group(frontier):
+    await frontier.set_priorities({"good": 1, "bad": 5})
+    await frontier.add([grouped("/g", "good"), grouped("/again", "bad", priority=FIRST)])
+    assert [lease.url for lease in await frontier.lease(MANY, {}, MANY, worst=4)] == [
+        "https://a.example/again",
+        "https://a.example/g",
+    ]
+
+
+async def test_groups_of_a_host_share_its_room_and_a_released_url_comes_back_into_its_group(frontier):
+    await frontier.set_priorities({f"g{n}": n for n in range(5)})
+    await frontier.add(grouped(f"/{n}-{m}", f"g{n}") for n in range(5) for m in range(3))
+    assert await leased_paths(frontier, per_host=4) == ["/0-0", "/0-1", "/0-2", "/1-0"]
+    assert await frontier.release("https://a.example/0-1")
+    assert await leased_paths(frontier, per_host=4) == ["/0-1", "/1-1", "/1-2", "/2-0"]
+
+
+async def test_groups_and_their_priorities_outlive_the_process(tmp_path, clock):
+    first = await reopened(tmp_path, clock)
+    await first.set_priorities({"good": 1, "bad": 5})
+    await first.add([grouped("/b", "bad"), grouped("/g", "good")])
+    await first.close()
+    second = await reopened(tmp_path, clock)
+    assert [lease.task.group for lease in await second.lease(MANY, {}, MANY)] == ["good", "bad"]
+
+
+@pytest.fixture
+async def workers(redis_url, tmp_path, clock):
+    """Two workers of one crawl."""
+    both = [redis(tmp_path, clock, redis_url, worker) for worker in ("w1", "w2")]
+    for one in both:
+        await one.open()
+    yield both
+    for one in both:
+        await one.close()
+
+
+async def test_workers_share_one_queue_and_each_answers_for_its_own_leases(workers):
+    first, second = workers
+    assert await first.add([task("/1"), task("/2"), task("/3")]) == 3
+    assert await second.add([task("/2"), task("/4")]) == 1
+    assert await leased_paths(first, limit=2) == ["/1", "/2"]
+    assert await leased_paths(second) == ["/3", "/4"]
+    assert not await second.ack("https://a.example/1")
+    assert await first.ack("https://a.example/1")
+    assert await second.release("https://a.example/3")
+    assert await first.refresh() == Counts(queued=1, leased=2, done=1)
+
+
+async def test_a_lease_that_was_taken_over_is_not_its_first_holders_any_more(workers, clock):
+    first, second = workers
+    await first.add([task("/1")])
+    await first.lease(MANY, {}, MANY)
+    clock.now += LEASE_SECONDS + 1
+    assert await leased_paths(second) == ["/1"]
+    await first.renew(["https://a.example/1"])
+    assert not await first.ack("https://a.example/1")
+    assert await second.ack("https://a.example/1")
+    assert await second.refresh() == Counts(done=1)
+
+
+async def test_a_lease_that_waits_to_be_acknowledged_is_renewed_too(workers, clock, monkeypatch):
+    first, second = workers
+    await first.add([task("/on-its-way"), task("/waiting"), task("/held")])
+    await first.lease(MANY, {}, MANY)
+    is_sent, may_go_on = asyncio.Event(), asyncio.Event()
+    run = first.link.run
+
+    async def run_late(script, *arguments):
+        if script is redis_scripts.ACK:
+            is_sent.set()
+            await may_go_on.wait()
+        return await run(script, *arguments)
+
+    monkeypatch.setattr(first.link, "run", run_late)
+    acks = [asyncio.ensure_future(first.ack("https://a.example/on-its-way"))]
+    await is_sent.wait()
+    acks.append(asyncio.ensure_future(first.ack("https://a.example/waiting")))
+    await asyncio.sleep(0)
+    clock.now += LEASE_SECONDS - 1
+    await first.renew_held()
+    clock.now += 2
+    taken_over = await leased_paths(second)
+    may_go_on.set()
+    assert await asyncio.gather(*acks) == [True, True]
+    assert taken_over == []
+    assert await second.refresh() == Counts(leased=1, done=2)
+
+
+async def test_the_most_pages_are_those_of_all_workers_and_dead_urls_are_replaced(workers):
+    first, second = workers
+    first.max_pages = second.max_pages = 4
+    await first.add(task(f"/{n}") for n in range(20))
+    assert len(await first.lease(3, {}, MANY)) == 3
+    assert len(await second.lease(3, {}, MANY)) == 1
+    assert await first.ack("https://a.example/0", Outcome(None, {}, is_dead=True))
+    assert await first.ack("https://a.example/1")
+    assert len(await second.lease(3, {}, MANY)) == 1
+
+
+async def test_who_leases_next_hears_of_a_url_that_took_down_its_holders(workers, clock):
+    first, second = workers
+    await first.add([UrlTask("https://a.example/1", "a.example", 2, "https://a.example/")])
+    for _ in range(MAX_LEASES):
+        (lease,) = await first.lease(MANY, {}, MANY)
+        await first.start(lease.url)
+        clock.now += LEASE_SECONDS + 1
+    assert await second.lease(MANY, {}, MANY) == []
+    ((lost, attempts),) = [(lease.task, lease.attempts) for lease in second.lost]
+    assert (lost.url, lost.depth, lost.referer, attempts) == ("https://a.example/1", 2, "https://a.example/", 4)
+
+
+async def test_a_list_is_as_long_as_hundreds_of_urls_wait(workers):
+    first, second = workers
+    depths = []
+    for deed in (first.add(task(f"/{n}") for n in range(250)), second.lease(60, {}, MANY), first.lease(190, {}, 999)):
+        await deed
+        depths.append(await first.link.client.llen(f"{first.link.prefix}:depth"))
+    assert depths == [3, 2, 0]
+
+
+async def test_lines_that_a_process_could_lose_are_kept_in_redis(tmp_path, clock, redis_url):
+    kept: list[str] = []
+    first = redis(tmp_path, clock, redis_url, make_safe=list, on_kept=kept.extend)
+    await first.open()
+    await first.add([task("/1"), task("/2")])
+    for lease in await first.lease(MANY, {}, MANY):
+        assert await first.ack(lease.url, Outcome({"url": lease.url}, {}))
+    assert await first.link.client.hlen(f"{first.link.prefix}:lines:w1") == 2
+    assert sorted(kept) == ["https://a.example/1", "https://a.example/2"]
+    await first.close()
+
+
+async def test_urls_are_known_wherever_their_keys_are(tmp_path, clock, monkeypatch):
+    monkeypatch.setattr(keys, "_MIN_GATHERED", 10)
+    first = await reopened(tmp_path, clock)
+    for start in range(0, 35, 7):  # some keys are in their table by now, and some are only gathered
+        assert await first.add(task(f"/{n}") for n in range(start, start + 7)) == 7
+    assert await first.add(task(f"/{n}") for n in range(40)) == 5
+    second = await reopened(tmp_path, clock)  # the first one was never closed
+    assert await second.add(task(f"/{n}") for n in range(41)) == 1
+    assert await leased_paths(second) == [f"/{n}" for n in range(41)]
+    assert await second.ack("https://a.example/3")
+    assert await second.ack("https://a.example/40")
+    assert not await second.reserve_target("https://a.example/3", "https://a.example/from")
+    assert await second.reserve_target("https://a.example/new", "https://a.example/from")
+    await first.close()
+    await second.close()
+
+
+@pytest.mark.parametrize("frontier", [memory, sqlite], indirect=True)  # a map is made by one worker
+async def test_what_is_found_of_a_url_that_waits_is_merged(frontier):
+    first = UrlTask("https://a.example/1", "a.example", found=UrlSource("link"))
+    await frontier.add([first])
+    await frontier.add([replace(first, found=UrlSource("sitemap", "2026")), replace(first, found=UrlSource("feed", "x", "T"))])
+    (lease,) = await frontier.lease(MANY, {}, MANY)
+    assert lease.task.found == UrlSource("sitemap", "2026", "T")
+    await frontier.release(lease.url)
+    assert [again.task.found for again in await frontier.lease(MANY, {}, MANY)] == [lease.task.found]
+    await frontier.ack(lease.url)
+    assert await frontier.add([first]) == 0

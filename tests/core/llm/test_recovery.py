@@ -1,0 +1,152 @@
+"""What faults cost: calls, and questions without an answer, over many seeds in simulated time, and once over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import selectors
+import statistics
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
+
+import pytest
+
+from llmcrawler.errors import BadAnswer, LLMError
+from llmcrawler.llm import Clock, CallLimits, LLMClient
+from llmcrawler.llm.batching import Batcher
+from llmcrawler.llm.waiting import BatchRules
+from tests.servers.fake_llm import FakeLLM, label_by_url
+
+T = TypeVar("T")
+FAULTS = ("429", "500", "hang", "cut", "drop", "alien")
+
+
+class _SkippingSelector(selectors.SelectSelector):
+    """Does not wait, but counts how long it should have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.skipped_seconds = 0.0
+
+    def select(self, timeout: float | None = None) -> Any:
+        self.skipped_seconds += max(0.0, timeout or 0.0)
+        return super().select(0)
+
+
+class _SkippingLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time jumps to the next timer: hours pass in milliseconds."""
+
+    def __init__(self) -> None:
+        self._skipping = _SkippingSelector()
+        super().__init__(self._skipping)
+
+    def time(self) -> float:
+        return self._skipping.skipped_seconds
+
+
+def run_fast(main: Coroutine[Any, Any, T]) -> T:
+    with asyncio.Runner(loop_factory=_SkippingLoop) as runner:
+        return runner.run(main)
+
+
+class FaultyModel:
+    """A worker as the classifier's would be, over a client that tries a 429 or 500 again. `salvage` as in `ask`."""
+
+    def __init__(self, seed: int, fail: float, *, salvage: bool) -> None:
+        self.calls = 0
+        self._random = random.Random(seed)
+        self._fail = fail
+        self._salvage = salvage
+
+    async def __call__(self, questions: Sequence[int]) -> Mapping[int, int]:
+        kind = "429"
+        while kind in {"429", "500"}:
+            self.calls += 1
+            await asyncio.sleep(1)
+            kind = self._random.choice(FAULTS) if self._random.random() < self._fail else ""
+        if kind == "hang":
+            await asyncio.sleep(30)
+        answers = dict(enumerate(questions))
+        if kind == "cut":
+            answers = {position: answers[position] for position in range(len(questions) // 2)}
+            if not self._salvage or not answers:
+                raise BadAnswer("cut")
+        if kind == "drop":
+            del answers[self._random.randrange(len(questions))]
+        return answers
+
+
+async def crawl(model: FaultyModel, pages: int, batch: int, gap_seconds: float) -> int:
+    """Pages come one by one. Returns how many got their right answer."""
+    started = 0
+
+    def idle() -> str | None:
+        return "idle" if started == pages and not batcher._in_flight else None
+
+    batcher: Batcher[int, int] = Batcher(
+        model,
+        rules=BatchRules(max_questions=batch),
+        pressure=idle,
+        clock=asyncio.get_running_loop().time,
+    )
+
+    async def classify(page: int) -> bool:
+        try:
+            return await batcher.submit(page) == page
+        except LLMError:
+            return False
+
+    tasks = []
+    for page in range(pages):
+        tasks.append(asyncio.ensure_future(classify(page)))
+        started += 1
+        await asyncio.sleep(gap_seconds)
+    return sum(await asyncio.gather(*tasks))
+
+
+@pytest.mark.parametrize(
+    ("pages", "batch", "gap_seconds"),
+    [(300, 20, 0.05), (60, 20, 0.2), (60, 5, 0.1), (40, 20, 1.0)],
+    ids=["full batches", "small crawl", "small batches", "slow crawl"],
+)
+@pytest.mark.parametrize(("salvage", "floors"), [(True, (1.3, 1.8)), (False, (1.4, 2.5))])
+def test_faults_in_three_calls_of_ten_cost_few_more_calls_and_no_page(
+    pages: int, batch: int, gap_seconds: float, salvage: bool, floors: tuple[float, float]
+) -> None:
+    ratios, right = [], []
+    for seed in range(20):
+        sound, faulty = FaultyModel(seed, 0.0, salvage=salvage), FaultyModel(seed, 0.3, salvage=salvage)
+        assert run_fast(crawl(sound, pages, batch, gap_seconds)) == pages
+        right.append(run_fast(crawl(faulty, pages, batch, gap_seconds)) / pages)
+        ratios.append(faulty.calls / sound.calls)
+    assert statistics.mean(ratios) <= floors[0]
+    assert max(ratios) <= floors[1]
+    assert statistics.mean(right) >= 0.999
+    assert min(right) >= 0.97
+
+
+async def test_every_kind_of_fault_over_http_leaves_no_page_without_its_verdict() -> None:
+    async def no_wait(seconds: float) -> None:
+        await asyncio.sleep(0)
+
+    schema: dict[str, Any] = {
+        "type": "object",
+        "required": ["pages"],
+        "properties": {"pages": {"type": "array", "items": {"type": "object", "required": ["id", "label"]}}},
+    }
+    faults = ["429:1", "500", "hang", "cut", "drop", "alien", "prose", "reset", "503", "fenced", "length", "empty"]
+    async with FakeLLM(label_by_url([("/odd/", "odd"), ("/", "even")]), faults=faults) as server:
+        client = LLMClient(server.base_url, "m", "k", limits=CallLimits(timeout_seconds=0.5), clock=Clock(sleep=no_wait))
+
+        async def worker(questions: Sequence[str]) -> Mapping[int, str]:
+            pages = [{"id": str(position), "url": url} for position, url in enumerate(questions)]
+            answer = await client.ask("classify", "s", {"task": "classify", "pages": pages}, schema, salvage=True)
+            return {int(page["id"]): page["label"] for page in answer["pages"] if page["id"].isdigit()}
+
+        batcher: Batcher[str, str] = Batcher(worker, rules=BatchRules(max_questions=10), pressure=lambda: "idle")
+        urls = [f"http://site.test/{'odd' if n % 2 else 'even'}/{n}" for n in range(60)]
+        labels = await asyncio.gather(*(batcher.submit(url) for url in urls))
+        await client.close()
+    assert labels == ["odd" if "/odd/" in url else "even" for url in urls]
+    assert not server.faults
+    assert server.calls <= 24

@@ -1,0 +1,249 @@
+"""Which proxy takes a request, and what becomes of those that fail."""
+
+import pytest
+
+from llmcrawler.errors import NoProxy
+from llmcrawler.politeness.proxies import FixedProxies, PoolRules, ProxyPool, parse_proxy
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def pool_of(count=3, clock=None, countries=(), **rules):
+    proxies = [
+        parse_proxy(f"10.0.0.{number}:80", countries[number - 1] if countries else "*")
+        for number in range(1, count + 1)
+    ]
+    pool = ProxyPool(FixedProxies(proxies), PoolRules(**rules), clock=clock or Clock())
+    await pool.open()
+    return pool
+
+
+def label(number: int) -> str:
+    return f"http://10.0.0.{number}:80"
+
+
+async def test_proxies_take_turns():
+    pool = await pool_of(3)
+    assert [pool.take().label for _ in range(4)] == [label(1), label(2), label(3), label(1)]
+
+
+async def test_a_request_gets_a_proxy_that_it_has_not_tried():
+    pool = await pool_of(3)
+    assert pool.take(tried=[label(1), label(2)]).label == label(3)
+
+
+async def test_a_request_that_was_unlucky_twice_gets_a_proxy_that_works():
+    pool = await pool_of(6)
+    pool.succeed(label(6))
+    assert pool.take(tried=[label(1), label(2)]).label == label(6)
+
+
+async def test_a_new_proxy_is_tried_by_one_request_at_a_time():
+    pool = await pool_of(3)
+    pool.succeed(label(3))
+    assert [pool.take().label for _ in range(5)] == [label(1), label(2), label(3), label(3), label(3)]
+    pool.give_back(label(1))
+    assert pool.take().label == label(1)
+
+
+async def test_a_proxy_is_convicted_of_what_it_was_suspected_of():
+    pool = await pool_of(2)
+    pool.suspect(label(1), "timed out")
+    pool.succeed(label(2), suspects=[label(1)])
+    assert pool.figures()["dropped/timed out"] == 1
+
+
+async def test_a_session_keeps_its_proxy_until_that_fails():
+    pool = await pool_of(3)
+    first = pool.take(session="example.com").label
+    pool.take()
+    assert pool.take(session="example.com").label == first
+    assert pool.take(session="other.example").label != first
+    pool.fail(first, "dead")
+    second = pool.take(session="example.com").label
+    assert second != first
+    assert pool.take(session="example.com").label == second
+
+
+async def test_a_dead_proxy_that_never_worked_is_dropped_at_once():
+    pool = await pool_of(2)
+    pool.fail(label(1), "dead")
+    assert {pool.take().label for _ in range(3)} == {label(2)}
+    assert pool.figures()["dropped/dead"] == 1
+
+
+async def test_a_proxy_that_worked_rests_ever_longer_and_is_dropped_after_three_faults_in_a_row():
+    clock = Clock()
+    pool = await pool_of(2, clock, cooldown_seconds=10)
+    pool.succeed(label(1))
+    for rest in (10, 20):
+        pool.fail(label(1), "dead")
+        clock.now += rest - 1
+        assert pool.take(tried=[label(2)]).label == label(2)
+        clock.now += 1
+        assert pool.take(tried=[label(2)]).label == label(1)
+    pool.fail(label(1), "dead")
+    assert pool.figures()["dropped"] == 1
+
+
+async def test_a_page_between_two_faults_gives_new_patience():
+    clock = Clock()
+    pool = await pool_of(2, clock, cooldown_seconds=10)
+    for _ in range(5):
+        pool.succeed(label(1))
+        pool.fail(label(1), "dead")
+        clock.now += 10
+    assert pool.figures()["dropped"] == 0
+
+
+async def test_faults_of_requests_that_were_on_their_way_together_count_once():
+    pool = await pool_of(2)
+    pool.succeed(label(1))
+    for _ in range(5):
+        pool.fail(label(1), "dead")
+    assert pool.figures()["dropped"] == 0
+
+
+async def test_a_refused_page_that_another_proxy_gets_was_a_ban():
+    pool = await pool_of(3)
+    pool.suspect(label(1), "banned")
+    assert pool.figures()["dropped"] == 0
+    pool.succeed(label(2), suspects=[label(1)])
+    assert pool.figures()["dropped/banned"] == 1
+
+
+async def test_a_page_that_three_working_proxies_refuse_is_as_it_is_and_none_is_blamed():
+    pool = await pool_of(5)
+    for number in (1, 2, 3):
+        pool.succeed(label(number))
+    for _page in range(3):
+        suspects = []
+        for number in (4, 5, 1, 2):
+            assert pool.suspect(label(number), "banned", suspects)
+            suspects.append(label(number))
+        assert not pool.suspect(label(3), "banned", suspects)
+    assert pool.figures()["dropped"] == 0
+
+
+async def test_no_page_is_asked_for_through_more_than_so_many_proxies():
+    pool = await pool_of(20, max_switches=4)
+    labels = [label(number) for number in range(1, 4)]
+    assert pool.suspect(label(3), "banned", labels[:2])
+    assert not pool.suspect(label(4), "banned", labels)
+
+
+async def test_proxies_that_never_worked_are_not_dropped_over_pages_that_are_forbidden_to_all():
+    pool = await pool_of(2)
+    pool.succeed(label(1))
+    for _page in range(50):
+        pool.succeed(label(1))
+        suspects = [label(2), label(1), label(2), label(1)]
+        for place, suspect in enumerate(suspects):
+            pool.suspect(suspect, "banned", suspects[:place])
+        assert not pool.suspect(label(1), "banned", suspects)
+    assert pool.figures()["dropped"] == 0
+
+
+async def test_robots_txt_convicts_and_proves_nothing():
+    pool = await pool_of(3)
+    pool.suspect(label(1), "banned")
+    pool.succeed(label(2), suspects=[label(1)], is_page=False)
+    assert pool.figures()["dropped/banned"] == 1
+    assert not pool.is_proven(label(2))
+
+
+async def test_a_site_that_refuses_every_page_uses_the_proxies_up():
+    pool = await pool_of(2)
+    for _page in range(20):
+        for number in (1, 2):
+            pool.suspect(label(number), "banned")
+    # The last one rests, and would be dropped after two more such runs.
+    assert pool.figures()["dropped"] == 1
+    assert pool.figures()["resting"] == 1
+
+
+async def test_the_last_proxy_gets_the_patience_of_one_that_worked():
+    clock = Clock()
+    pool = await pool_of(1, clock, cooldown_seconds=10)
+    pool.fail(label(1), "dead")
+    assert pool.take() is None
+    assert pool.seconds_to_wait() == 10
+    clock.now += 10
+    assert pool.take().label == label(1)
+
+
+async def test_exhaustion_says_what_became_of_them():
+    clock = Clock()
+    pool = await pool_of(3, clock, max_faults=1)
+    pool.fail(label(1), "dead")
+    pool.fail(label(2), "dead")
+    pool.fail(label(3), "credentials refused")
+    with pytest.raises(NoProxy, match=r"3 of 3 dropped \(1 credentials refused, 2 dead\)") as error:
+        pool.take()
+    assert error.value.is_final
+
+
+@pytest.mark.parametrize(
+    ("there", "asked", "of_the_setting", "taken"),
+    [
+        (["DE", "FR", "*"], ["DE"], (), {1}),
+        (["DE", "FR", "*"], ["IT"], (), {3}),
+        (["DE", "FR", "*"], [], (), {3}),
+        (["DE", "FR", "*"], [], ("FR",), {2}),
+        (["DE", "FR", "*"], ["DE"], ("FR",), {1}),
+        (["DE", "FR", "DE"], [], (), {1, 2, 3}),
+        (["DE", "FR", "DE"], ["DE"], (), {1, 3}),
+    ],
+)
+async def test_the_country_chooses(there, asked, of_the_setting, taken):
+    pool = await pool_of(3, countries=there)
+    pool.rules = PoolRules(countries=of_the_setting)
+    assert {pool.take(countries=asked).label for _ in range(6)} == {label(number) for number in taken}
+
+
+async def test_a_country_without_proxies_ends_its_requests_only():
+    pool = await pool_of(2, countries=["DE", "FR"])
+    with pytest.raises(NoProxy, match="in IT") as error:
+        pool.take(countries=["IT"])
+    assert not error.value.is_final
+
+
+async def test_a_country_whose_proxies_are_gone_does_not_fall_back_on_others():
+    pool = await pool_of(2, countries=["DE", "*"], max_faults=1)
+    pool.fail(label(1), "dead")
+    with pytest.raises(NoProxy, match="no proxy is left in DE"):
+        pool.take(countries=["DE"])
+
+
+async def test_a_provider_that_fails_is_asked_once():
+    class Broken:
+        calls = 0
+
+        async def load(self):
+            self.calls += 1
+            raise NoProxy("the key is wrong")
+
+    provider = Broken()
+    pool = ProxyPool(provider, PoolRules(), clock=Clock())
+    for _ in range(2):
+        with pytest.raises(NoProxy, match="the key is wrong"):
+            await pool.open()
+    assert provider.calls == 1
+
+
+async def test_accounts_name_proxies_of_one_address_without_their_credentials():
+    proxies = [parse_proxy(f"http://user{number}:secret@gate.example:80") for number in (1, 2)]
+    pool = ProxyPool(FixedProxies(proxies), PoolRules(), clock=Clock())
+    await pool.open()
+    for _ in range(3):
+        pool.take()
+    pool.fail("http://gate.example:80 #2", "dead")
+    assert pool.accounts() == {
+        "http://gate.example:80": "2 requests, 0 pages",
+        "http://gate.example:80 #2": "1 requests, 0 pages, 1 dead; dropped: dead",
+    }

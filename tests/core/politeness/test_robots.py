@@ -1,0 +1,360 @@
+"""robots.txt by RFC 9309. The cases follow the RFC's sections and what Google's parser is known to be tested for."""
+
+import tracemalloc
+
+import pytest
+
+from llmcrawler.politeness.robots import MAX_BYTES, RobotsCache, parse_robots, product_token, path_rules
+
+FORBIDDEN = "User-agent: *\nDisallow: /\n"
+
+
+def robots(text, token="foobot"):
+    return parse_robots(text if isinstance(text, bytes) else text.encode(), token)
+
+
+def allows(text, path, token="foobot"):
+    return robots(text, token).allows(f"http://foo.bar{path}")
+
+
+# -- which group is ours (2.2.1) --------------------------------------------------------------------------------------
+
+FOR_FOO = "User-agent: FooBot\nDisallow: /\n"
+FOR_BAR = "User-agent: BarBot\nDisallow: /\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("", True),
+        ("\n\r\n\r", True),
+        (FOR_FOO, False),
+        (FOR_BAR, True),
+        (FORBIDDEN, False),
+        # Names are compared without case, and keys too.
+        ("USER-AGENT: FOOBOT\nDISALLOW: /", False),
+        ("user-agent: foobot\ndisallow: /", False),
+        # A name ends where such names have no character.
+        ("User-agent: FooBot/2.1\nDisallow: /", False),
+        ("User-agent: FooBot 2\nDisallow: /", False),
+        ("User-agent: foobot2\nDisallow: /", False),
+        ("User-agent: foobot*\nDisallow: /", False),
+        # The whole name counts, not the beginning or a part of it.
+        ("User-agent: foo\nDisallow: /", True),
+        ("User-agent: bot\nDisallow: /", True),
+        ("User-agent: foobot-image\nDisallow: /", True),
+        ("User-agent: foobot_news\nDisallow: /", True),
+        ("User-agent: Mozilla/5.0 (compatible; FooBot/1.0)\nDisallow: /", True),
+        ("User-agent:\nDisallow: /", True),
+        ("User-agent: /\nDisallow: /", True),
+        # Everybody's group.
+        ("User-agent: * \nDisallow: /", False),
+        ("User-agent: * baz\nDisallow: /", False),
+        ("User-agent: *baz\nDisallow: /", True),
+        (f"{FORBIDDEN}User-agent: foobot\nAllow: /", True),
+        (f"User-agent: foobot\nAllow: /\n{FORBIDDEN}", True),
+        # A group of our own holds alone, even one without rules.
+        (f"User-agent: foobot\n\n{FORBIDDEN}", False),  # a blank line ends no group: both agents have the rule
+        (f"User-agent: foobot\nDisallow:\n{FORBIDDEN}", True),
+        (f"User-agent: foobot\nAllow: /x\nDisallow: /y\n\n{FORBIDDEN}", True),
+        # Rules of several agents, and several groups of one.
+        ("User-agent: BarBot\nUser-agent: FooBot\nDisallow: /", False),
+        ("User-agent: FooBot\nUser-agent: BarBot\nDisallow: /", False),
+        ("User-agent: FooBot\nAllow: /x\nUser-agent: BarBot\nAllow: /\nUser-agent: foobot\nDisallow: /", False),
+        ("User-agent: *\nAllow: /x\nUser-agent: BarBot\nAllow: /\nUser-agent: *\nDisallow: /", False),
+        # What is no rule splits nothing.
+        ("User-agent: FooBot\nCrawl-delay: 5\nUser-agent: BarBot\nDisallow: /", False),
+        ("User-agent: FooBot\nSitemap: http://foo.bar/s.xml\nUser-agent: BarBot\nDisallow: /", False),
+        ("User-agent: FooBot\nNoindex: /x\nwhat is this\n\nUser-agent: BarBot\nDisallow: /", False),
+        ("User-agent: BarBot\nDisallow:\nUser-agent: FooBot\nDisallow: /", False),
+        # Rules before any agent are nobody's.
+        ("Disallow: /\nUser-agent: FooBot\nAllow: /x", True),
+        ("Disallow: /\n", True),
+    ],
+)
+def test_the_group_is_chosen_by_the_exact_product_token(text, allowed):
+    assert allows(text, "/page") is allowed
+
+
+@pytest.mark.parametrize(
+    ("user_agent", "token"),
+    [
+        ("llmcrawler/0.1 (+https://github.com/llmcrawler/llmcrawler)", "llmcrawler"),
+        ("LLMcrawler", "llmcrawler"),
+        ("my_Bot-X 2", "my_bot-x"),
+        ("Mozilla/5.0 (compatible; MyBot/1.0; +http://my.example/bot)", "mybot"),
+        ("Mozilla/5.0 (X11; Linux x86_64)", "mozilla"),
+        ("", ""),
+        ("2bots", ""),
+    ],
+)
+def test_our_own_name_is_the_product_token_of_the_user_agent(user_agent, token):
+    assert product_token(user_agent) == token
+
+
+@pytest.mark.parametrize("name", ["llm", "github", "com", "https", "crawler", "0.1", ""])
+def test_words_of_our_user_agent_are_not_our_name(name):
+    token = product_token("llmcrawler/0.1 (+https://github.com/llmcrawler/llmcrawler)")
+    assert allows(f"User-agent: {name}\nDisallow: /", "/", token)
+
+
+def test_a_crawler_without_a_name_has_everybodys_rules():
+    assert allows("User-agent:\nDisallow: /\n\nUser-agent: 2\nDisallow: /\n", "/x", "")
+    assert not allows(FORBIDDEN, "/x", "")
+
+
+# -- lines ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("user-agent: foobot\rdisallow: /\r", False),
+        ("user-agent: foobot\r\ndisallow: /\r\n", False),
+        ("user-agent: foobot\n\rdisallow: /", False),
+        ("  user-agent\t:  foobot  \n\tdisallow :\t/  ", False),
+        ("user-agent:foobot\ndisallow:/", False),
+        ("user-agent: foobot # us\ndisallow: / # all", False),
+        ("user-agent: foobot\n#disallow: /", True),
+        ("user-agent: foobot\ndisallow: #/", True),
+        # Misspelt, and without a colon.
+        ("user agent: foobot\ndisalow: /", False),
+        ("useragent: foobot\ndissallow: /", False),
+        ("user-agent foobot\ndisallow /", False),
+        ("user-agent: foobot\ndisallow / x", True),
+        ("user-agent: foobot\ndisallowed: /", True),
+        ("user-agent: foobot\nxdisallow: /", True),
+        # Lines end at CR and LF and nowhere else.
+        ("user-agent: foobot\nfoo\x0bdisallow: /", True),
+        ("user-agent: foobot\nfoo\x0cdisallow: /", True),
+        ("user-agent: foobot\nfoo\x85disallow: /", True),
+        ("user-agent: foobot\nfoo\u2028disallow: /", True),
+        # NUL ends what counts of a line.
+        ("user-agent: foobot\ndisallow: /p\0xyz", False),
+        ("user-agent: foobot\n\0disallow: /", True),
+        ("user-agent: foobot\0nonsense\ndisallow: /", False),
+        # A byte order mark, whole.
+        (b"\xef\xbb\xbfuser-agent: foobot\ndisallow: /", False),
+        (b"\xef\xbbuser-agent: foobot\ndisallow: /", True),
+        (b"user-agent: foobot\n\xef\xbb\xbfdisallow: /", True),
+        ("\ufeffuser-agent: foobot\ndisallow: /".encode("utf-16-le"), False),
+        ("\ufeffuser-agent: foobot\ndisallow: /".encode("utf-16-be"), False),
+        # No robots.txt at all.
+        ("<!doctype html><title>Not found</title>", True),
+        (bytes(range(256)) * 10, True),
+    ],
+)
+def test_lines_are_read_as_the_rfc_has_them(text, allowed):
+    assert allows(text, "/page") is allowed
+
+
+# -- rules (2.2.2, 2.2.3) ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lines", "path", "allowed"),
+    [
+        # The longest match holds, wherever it stands, and Allow among equals.
+        ("disallow: /x/page.html\nallow: /x/", "/x/page.html", False),
+        ("allow: /x/page.html\ndisallow: /x/", "/x/page.html", True),
+        ("allow: /x/page.html\ndisallow: /x/", "/x/", False),
+        ("disallow: \nallow: ", "/x/page.html", True),
+        ("disallow: /\nallow: /", "/x/page.html", True),
+        ("allow: /\ndisallow: /", "/x/page.html", True),
+        ("disallow: /x\nallow: /x/", "/x", False),
+        ("disallow: /x\nallow: /x/", "/x/", True),
+        ("allow: /page\ndisallow: /*.html", "/page.html", False),
+        ("allow: /page\ndisallow: /*.html", "/page", True),
+        ("allow: /x/page.\ndisallow: /*.html", "/x/page.html", True),
+        ("disallow: /x/page.html\nallow: /x/*", "/x/page.html", False),
+        ("allow: /p\ndisallow: /", "/page", True),
+        ("allow: /folder\ndisallow: /folder", "/folder/page", True),
+        ("allow: /$\ndisallow: /", "/", True),
+        ("allow: /$\ndisallow: /", "/page.htm", False),
+        ("allow: /page\ndisallow: /*.ph", "/page.php5", True),
+        # Paths are compared with case, from their start.
+        ("disallow: /X/", "/x/", True),
+        ("disallow: /x", "/a/x", True),
+        ("disallow: x", "/x", True),
+        ("disallow: http://foo.bar/x", "/x", True),
+        ("disallow: /fish", "/fish.html", False),
+        ("disallow: /fish", "/catfish", True),
+        ("disallow: /fish/", "/fish", True),
+        ("disallow: /fish/", "/fish/?id=1", False),
+        ("disallow: /", "", False),
+        ("disallow: /?", "?x=1", False),
+        # Wildcards.
+        ("disallow: *", "/x", False),
+        ("disallow: /*", "/x", False),
+        ("disallow: /fish*", "/fish/salmon", False),
+        ("disallow: /fish*", "/desert/fish", True),
+        ("disallow: *.php", "/a/b.php?c", False),
+        ("disallow: /*.php", "/.php", False),
+        ("disallow: /*.php", "/windows.PHP", True),
+        ("disallow: /*.php$", "/a.php", False),
+        ("disallow: /*.php$", "/a.php?x", True),
+        ("disallow: /*.php$", "/a.php/b.php", False),
+        ("disallow: /fish*.php", "/fishheads/catfish.php?p", False),
+        ("disallow: /foo/bar/*/qux", "/foo/bar/baz/qux", False),
+        ("disallow: /foo/bar/*/qux", "/foo/bar/qux", True),
+        ("disallow: /a***b", "/ab", False),
+        ("disallow: /a*b*c$", "/a-b-b-c-c", False),
+        ("disallow: /a*b*c$", "/a-c-b", True),
+        ("disallow: /*aa$", "/a", True),
+        ("disallow: /a*a$", "/a", True),
+        ("disallow: /a*", "/a", False),
+        ("disallow: /a$", "/a/", True),
+        ("disallow: /a*$", "/abc", False),
+        ("disallow: /a**\nallow: /ab", "/abc", False),  # stars are octets too
+        ("disallow: $", "/x", True),
+        # "$" that is not at the end stands for itself, and so do both when they are escaped.
+        ("disallow: /a$b", "/a$b", False),
+        ("disallow: /a$b", "/a%24b", False),
+        ("disallow: /a$b", "/a", True),
+        ("disallow: /a%24", "/a$b", False),
+        ("disallow: /a%2a", "/a*", False),
+        ("disallow: /a%2A", "/ab", True),
+        ("disallow: /a*$b$", "/a-$b", False),
+        # Escapes.
+        ("disallow: /foo/bar?baz=http://foo.bar", "/foo/bar?baz=http://foo.bar", False),
+        ("disallow: /foo/bar/ツ", "/foo/bar/%E3%83%84", False),
+        ("disallow: /foo/bar/%E3%83%84", "/foo/bar/ツ", False),
+        ("disallow: /foo/bar/%e3%83%84", "/foo/bar/%E3%83%84", False),
+        ("disallow: /foo/bar/%62%61%7A", "/foo/bar/baz", False),
+        ("disallow: /foo/bar/baz", "/foo/bar/%62%61%7a", False),
+        ("disallow: /~joe/", "/%7Ejoe/page", False),
+        ("disallow: /a%3Fb", "/a?b", True),
+        ("disallow: /a?b", "/a%3Fb", True),
+        ("disallow: /a%2fb", "/a%2Fb", False),
+        ("disallow: /a%2fb", "/a/b", True),
+        ("disallow: /a b", "/a%20b", False),
+        ("disallow: /100%", "/100%25", False),
+        ("disallow: /%zz", "/%25zz", False),
+        ('disallow: /"x"', "/%22x%22", False),
+        # What is compared of a url.
+        ("disallow: /a;b", "/a;b?c", False),
+        ("disallow: /#x", "/", False),
+        ("disallow: /x", "/#/x", True),
+        ("disallow: /x", "/?/x", True),
+        ("disallow: /", "/robots.txt", True),
+        ("disallow: /", "/robots.txt?x", False),
+    ],
+)
+def test_the_longest_match_decides(lines, path, allowed):
+    assert allows(f"user-agent: foobot\n{lines}", path) is allowed
+
+
+def test_octets_that_are_no_utf_8_are_compared_as_they_are():
+    text = b"user-agent: foobot\ndisallow: /caf\xe9"
+    assert not allows(text, "/caf%E9")
+    assert allows(text, "/café")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://foo.bar", "https://foo.bar:81/x?y", "HTTP://u@foo.bar/x", "data:x", "", "\ud800"]
+)
+def test_any_url_can_be_asked_for(url):
+    assert not robots(FORBIDDEN).allows(url)
+
+
+# -- what else stands there -------------------------------------------------------------------------------------------
+
+
+_LONG = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "gap"),
+    [
+        ("User-agent: *\nCrawl-delay: 5", 5),
+        ("User-agent: foobot\nCrawl-delay: 0.5\n", 0.5),
+        ("User-agent: foobot\nCrawl-delay: 2\nAllow: /\nUser-agent: *\nCrawl-delay: 5", 2),
+        ("User-agent: foobot\nAllow: /\nUser-agent: *\nCrawl-delay: 5", None),
+        ("User-agent: bar\nCrawl-delay: 5\nUser-agent: foobot\nAllow: /", 5),  # one group, of both
+        ("User-agent: *\nRequest-rate: 1/10", 10),
+        ("User-agent: *\nRequest-rate: 30/1m 0900-1700", 2),
+        ("User-agent: *\nRequest-rate: 1/1h\nCrawl-delay: 5", 3600),
+        ("User-agent: *\nRequest-rate: 10/1s\nCrawl-delay: 5", 5),
+        ("User-agent: *\nRequest-rate: 3/2m\nCrawl-delay: 1.5", 40),
+        ("Crawl-delay: 5", None),
+        *((f"User-agent: *\nCrawl-delay: {odd}", None) for odd in ("-1", "nan", "inf", "1e999", "x", "", "1,5", _LONG)),
+        *((f"User-agent: *\nRequest-rate: {odd}", None) for odd in ("0/1", "1", "-1/5", "1/x", f"1/{_LONG}")),
+    ],
+)
+def test_the_gap_is_the_longest_that_is_asked_of_us(text, gap):
+    assert robots(text).gap_seconds == gap
+
+
+def test_sitemaps_are_everybodys():
+    text = "Sitemap: http://a/1.xml\nUser-agent: x\nDisallow: /\nsite-map:/2.xml # c\nSITEMAP : http://a/ü.xml"
+    assert robots(text).sitemaps == ("http://a/1.xml", "/2.xml", "http://a/ü.xml")
+
+
+# -- bounds -----------------------------------------------------------------------------------------------------------
+
+
+def test_at_most_500_kib_are_read_and_no_half_line():
+    head = f"{FORBIDDEN}Allow: /page\n"
+    room = MAX_BYTES - len(head)
+    assert not allows(f"{head}{'#' * (room - 20)}\nDisallow: /page-9", "/page-9/x")  # the whole file is within
+    assert allows(f"{head}{'#' * (room - 10)}\nAllow: /x\nDisallow: /page-9", "/page-9")
+    assert not allows(f"{head}{'#' * (room - 10)}\nAllow: /x-and-more", "/x")
+    assert allows(b"Disallow: /" + b"x" * 2 * MAX_BYTES, "/")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+def test_no_line_is_lost_where_a_long_file_is_cut_into_pieces(end):
+    paths = [f"/{'x' * (number % 37)}{number}" for number in range(9000)]
+    found = robots(end.join(["User-agent: *", *(f"Disallow: {path}$" for path in paths)]))
+    assert not [path for path in paths if found.allows(f"http://foo.bar{path}")]
+    assert allows(f"user-agent: *{end * 300_000}disallow: /x", "/y")
+    assert not allows(f"user-agent: *{end * 200_000}disallow: /x", "/x")
+
+
+def test_rules_of_other_crawlers_take_no_memory():
+    agents = "".join(f"User-agent: bot{'x' * (number % 50)}\n" for number in range(4000))
+    lines = "".join(f"Disallow: /path/{number}\n" for number in range(4000))
+    for text in (agents + lines, agents + "User-agent: *\n" + lines):
+        body = text.encode()
+        tracemalloc.start()
+        found = robots(body)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 8 * 2**20
+        assert found.size_bytes < 2**20
+        assert found.allows("http://foo.bar/path/3999") is (text == agents + lines)
+
+
+def test_many_stars_are_no_work_without_end():
+    stars = "*a" * 500
+    assert allows(f"user-agent: *\ndisallow: /{stars}b", f"/{'a' * 2000}")
+    assert not allows(f"user-agent: *\ndisallow: /{stars}b", f"/{'a' * 2000}b")
+
+
+def test_a_path_that_would_take_too_much_work_is_not_allowed():
+    lines = "".join(f"disallow: /*aa{number:x}b\n" for number in range(30_000))
+    assert allows(f"user-agent: *\n{lines}", "/an/ordinary/page.html?id=1")
+    assert not allows(f"user-agent: *\n{lines}", f"/{'a' * 2000}")
+
+
+def test_the_work_of_a_path_is_within_its_bound(monkeypatch):
+    """Counted at worst: each character of the path beside each of the rules that was looked at."""
+    looked_at = []
+    match = path_rules._Wildcard.matches
+    monkeypatch.setattr(path_rules._Wildcard, "matches", lambda rule, path: looked_at.append(rule) or match(rule, path))
+    lines = "".join(f"disallow: /*{'a' * 100}{number}b\n" for number in range(4000))
+    assert not allows(f"user-agent: *\n{lines}", f"/{'a' * 2000}")
+    assert sum(rule.longest * (2001 - rule.least) for rule in looked_at) <= path_rules.MAX_STEPS
+
+
+def test_hosts_not_asked_for_are_forgotten_first():
+    kept = RobotsCache[str](max_bytes=100)
+    for host in "abc":
+        kept.keep(host, host.upper(), 40)
+        kept.get("a")
+    assert [kept.get(host) for host in "abc"] == ["A", None, "C"]
+    kept.keep("a", "larger", 500)
+    assert [kept.get(host) for host in "ac"] == ["larger", None]
+    kept.keep("a", "small", 1)
+    kept.keep("d", "D", 99)
+    assert [kept.get(host) for host in "ad"] == ["small", "D"]

@@ -1,0 +1,377 @@
+"""The data behind a report, and that strangers' text stays text in it."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from llmcrawler.errors import ConfigError
+from llmcrawler.reporting.figures import lasting_stats
+from llmcrawler.reporting.html.costs import costs_of
+from llmcrawler.reporting.html.digest import UNKNOWN, Digest
+from llmcrawler.reporting.html.pace import chart_data, chart_rows, pace_of
+from llmcrawler.reporting.html.render import embedded_json, render, web_link
+from llmcrawler.reporting.html.sources import feed_source, job_source
+from llmcrawler.reporting.html.structure import by_folder, by_type, depth_table
+from llmcrawler.reporting.html.template_views import template_views
+from llmcrawler.reporting.html.view import build
+from llmcrawler.reporting.timeline import Timeline
+from llmcrawler.storage import SiteState, TemplatesFile
+from llmcrawler.storage.job_folder import JOB_FILE
+from llmcrawler.storage.job_runs import Run, write_run
+from llmcrawler.storage.job_file import open_job_file
+from tests.core.crawl.jobs import make_job
+
+HOSTILE = "</script><img src=x onerror=alert(1)> {{ 7*7 }} \u202e\ud800 <!--"
+
+
+def page(path="/", page_type="product", **more):
+    return {
+        "kind": "page",
+        "url": f"https://a.example{path}",
+        "page_type": page_type,
+        "depth": 1,
+        "error": None,
+        **more,
+    }
+
+
+LINES = [
+    page("/p/1/", template="t1", record={"name": "Lamp", "price": "1.00"}, decided_by="llm", latency_seconds=0.5),
+    page("/p/2/", template="t1", record={"name": "Desk", "price": None}, decided_by="template"),
+    page("/list/", "listing", template="t2", depth=0, change="new", title="All"),
+    page("/gone/", None, error={"stage": "fetch", "kind": "http_404", "message": "404 Not Found", "attempts": 1}),
+]
+TEMPLATE = {
+    "kind": "template",
+    "template": "t1",
+    "url_pattern": "/p/*/",
+    "examples": ["https://a.example/p/1/"],
+    "llm_calls": 2,
+    "selectors": [
+        {"field": "name", "type": "string", "css": "h1", "coverage": 1.0, "agreement": 0.9},
+        {"field": "name", "xpath": "//h1", "coverage": 0.8},
+    ],
+    "schema": {"type": "object"},
+}
+STATS = {
+    "llmcrawler/pages": 4,
+    "llmcrawler/llm/calls/classify": 1,
+    "llmcrawler/llm/prompt_tokens/classify": 900,
+    "llmcrawler/llm/completion_tokens/classify": 100,
+    "llmcrawler/llm/cost_usd/classify": 0.001,
+    "llmcrawler/llm/calls/induce": 2,
+    "llmcrawler/llm/prompt_tokens/induce": 4000,
+    "llmcrawler/llm/completion_tokens/induce": 1000,
+    "llmcrawler/llm/cost_usd/induce": 0.01,
+    "llmcrawler/crawl/changes/new": 1,
+}
+
+
+def digest(*lines, max_listed=100):
+    found = Digest(max_listed)
+    found.add_all(lines)
+    return found
+
+
+def run_of(stats, number=1, timeline=None):
+    settings = {"DOWNLOAD_DELAY": 0.2, "CONCURRENT_REQUESTS_PER_DOMAIN": 5, "CONCURRENT_REQUESTS": 32}
+    figures = {"stats": stats, "settings": settings}
+    return Run(number, 100.0, 110.0, "finished", figures, (timeline or Timeline()).as_json())
+
+
+def feed(tmp_path, lines, name="feed.jsonl"):
+    path = tmp_path / name
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    return path
+
+
+def report_of_feed(path, max_listed=100):
+    with feed_source(path) as material:
+        view = build(material, max_listed)
+    return view, render(view, "1.0", 0.0).decode()
+
+
+def test_pages_are_counted_by_type_template_depth_and_folder():
+    found = digest(*LINES)
+    assert (found.pages, found.failed) == (4, 1)
+    assert depth_table(found, ["product", "listing", UNKNOWN]) == [(0, [0, 1, 0], 1), (1, [2, 0, 1], 3)]
+    boxes = by_type(found, {("a.example", "t1"): "/p/*/"})
+    assert [(box["name"], box["value"]) for box in boxes] == [("product", 2), (UNKNOWN, 1), ("listing", 1)]
+    assert boxes[0]["children"][0] == {
+        "name": "/p/*/", "value": 2, "type": "product", "template": "t1", "site": "a.example",
+    }  # fmt: skip
+    assert [(box["name"], box["value"]) for box in by_folder(found)] == [("p/", 2), ("gone/", 1), ("list/", 1)]
+    ((kind, one),) = found.errors.items()
+    assert (kind, one.examples) == (("fetch", "http_404"), [("https://a.example/gone/", "404 Not Found")])
+    assert found.changed == {"new": [("https://a.example/list/", "All")]}
+
+
+def test_folders_that_all_pages_lie_in_are_no_box_and_small_ones_are_put_together_by_type():
+    lines = [page(f"/en/items/lamp-{n}/") for n in range(6)] + [
+        page(f"/en/news/2026/{n}.html", "article") for n in range(5)
+    ]
+    items, news = by_folder(digest(*lines))
+    assert (items["name"], items["type"], items["children"]) == (
+        "items/",
+        "product",
+        [{"name": "product", "value": 6, "type": "product"}],
+    )
+    assert news["children"] == [{"name": "2026/", "value": 5, "type": "article"}]
+    two_sites = by_folder(digest(*LINES, {**LINES[0], "url": "https://b.example/p/1/"}))
+    assert [(box["name"], box["value"]) for box in two_sites] == [("a.example/", 4), ("b.example/", 1)]
+
+
+def test_fields_have_what_was_learned_beside_what_the_pages_gave():
+    costs = costs_of([run_of(STATS)])
+    (view, _list) = template_views(digest(*LINES), [{**TEMPLATE, "site": "a.example"}], costs)
+    assert [(one.name, one.type, one.filled, one.example) for one in view.fields] == [
+        ("name", "string", 1.0, "Lamp"),
+        ("price", "", 0.5, "1.00"),
+    ]
+    assert [(one.language, one.text, one.coverage) for one in view.fields[0].selectors] == [
+        ("css", "h1", 1.0),
+        ("xpath", "//h1", 0.8),
+    ]
+    assert view.tokens == 6000  # the one page that was judged, and both calls for learning
+
+
+def test_costs_are_summed_over_runs_and_an_unknown_price_is_not_nothing():
+    known = costs_of([run_of(STATS), run_of(STATS, 2), run_of({}, 3)])
+    assert (known.calls, known.tokens, known.cost_usd) == (6, 12_000, pytest.approx(0.022))
+    unknown = costs_of([run_of({key: value for key, value in STATS.items() if "cost" not in key})])
+    assert unknown.cost_usd is None
+    assert (costs_of([]).calls, costs_of([]).cost_usd) == (0, 0)
+
+
+def test_pace_names_the_limit_that_held_most():
+    timeline = Timeline()
+    for second in range(10):
+        bucket = timeline.at(second)
+        bucket.answers += 4
+        bucket.pages += 4
+        bucket.latencies[40] += 4
+        bucket.latency_sum += 2.0
+        bucket.samples, bucket.in_flight_sum, bucket.allowed_sum = 1, 2.0, 5.0
+        bucket.hold("gap between starts" if second else "urls known", 1.0)
+    pace = pace_of(timeline, 10.0, run_of({}).figures["settings"])
+    assert pace.words == "4.00 answers/s × 0.50 s = 2.0 requests in flight, where 5.0 were allowed on average"
+    assert pace.bound == "90% of the time the limit was: gap between starts"
+    assert "it was 0.2 s" in pace.cure
+    data = chart_data(timeline, 100.0, 10.0, is_whole=True)
+    assert data["columns"]["pages"] == [4.0] * 10
+    assert [row["at"] for row in chart_rows(data, most=4)] == [0, 3, 6, 9]
+    empty = pace_of(Timeline(), 0.0, {})
+    assert (empty.words, empty.bound, empty.cure, empty.pages_per_second) == ("", "", "", 0.0)
+
+
+def test_a_gap_that_the_site_set_is_not_laid_to_the_settings():
+    timeline = Timeline()
+    timeline.at(0).hold("gap between starts", 1.0)
+    assert "The site set the gap itself" in pace_of(timeline, 1.0, {"DOWNLOAD_DELAY": "0"}).cure
+
+
+def test_a_map_has_urls_and_no_sections_of_what_only_pages_have(tmp_path):
+    lines = [{"kind": "url", "url": f"https://a.example/p/{n}/", "depth": 1, "error": None} for n in range(8)]
+    view, html = report_of_feed(feed(tmp_path, lines))
+    assert view["findings"][0] == "8 urls."
+    assert view["data"]["noun"] == "urls"
+    assert "Map report" in html
+    assert "<dt>urls</dt>" in html
+    for name in ("templates", "model"):
+        assert f'id="{name}"' not in html
+        assert f'href="#{name}"' not in html
+
+
+def test_the_list_is_bounded_and_the_figures_are_not(tmp_path):
+    view, html = report_of_feed(feed(tmp_path, LINES), max_listed=2)
+    assert len(view["data"]["pages"]["columns"]["path"]) == 2
+    assert view["data"]["total"] == 4
+    assert "The list has the first 2 pages; 2 more are in the figures above" in html
+
+
+def test_groups_beyond_a_bound_are_counted_together():
+    found = digest(*(page(f"/{n}/", template=f"t{n}") for n in range(2_100)), max_listed=0)
+    assert len(found.groups) == 2_001
+    assert found.groups["", "…"].pages == 100
+
+
+@pytest.mark.parametrize("name", ["feed.jsonl", "feed.jsonl.gz"])
+def test_a_feed_says_what_it_cannot_know(tmp_path, name):
+    view, html = report_of_feed(feed(tmp_path, [*LINES, TEMPLATE], name))
+    assert "This report is made of a feed" in html
+    assert "With -s JOBDIR=FOLDER a crawl keeps these" in html
+    assert [one.name for one in view["templates"]] == ["/p/*/", "t2 /list/"]
+    assert view["data"]["timeline"]["columns"].keys() == {"at", "pages", "errors", "p50", "p95"}
+
+
+def test_the_cut_last_line_of_a_feed_is_left_out(tmp_path):
+    path = feed(tmp_path, LINES)
+    path.write_text(path.read_text() + '{"kind": "page", "url": "https://a.exam')
+    assert report_of_feed(path)[0]["digest"].pages == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("not json\n", "line 1 is no JSON"),
+        ("[1]\n", "line 1 is no line of a feed"),
+        ("", "there is no page in it"),
+        ('{"a": 1}\n', "there is no page in it"),
+    ],
+)
+def test_what_is_no_feed_is_refused(tmp_path, text, reason):
+    path = tmp_path / "feed.jsonl"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=reason):
+        report_of_feed(path)
+
+
+def test_a_damaged_archive_is_refused(tmp_path):
+    path = feed(tmp_path, LINES, "feed.jsonl.gz")
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(ConfigError, match="is damaged"):
+        report_of_feed(path)
+
+
+def test_a_job_is_shown_with_its_runs_and_what_was_learned(tmp_path):
+    folder = asyncio.run(make_job(tmp_path / "job"))
+    connection = open_job_file(folder / JOB_FILE)
+    write_run(connection, run_of({"llmcrawler/pages": 5}))
+    write_run(connection, run_of(STATS, 2))
+    connection.close()
+    TemplatesFile(folder / "templates.json").save({"a.example": SiteState([TEMPLATE], {})})
+    with job_source(folder, 0.0) as material:
+        view = build(material, 100)
+    assert view["digest"].pages == 7
+    assert [(one.run.number, one.delta_pages, one.changes["new"]) for one in view["runs"]] == [(2, -1, 1), (1, None, 0)]
+    html = render(view, "1.0", 0.0).decode()
+    assert "$0.0110" in html
+    assert "This report is made of a feed" not in html
+
+
+def test_what_was_learned_is_read_where_the_last_run_kept_it(tmp_path):
+    folder = asyncio.run(make_job(tmp_path / "job"))
+    run = run_of({})
+    connection = open_job_file(folder / JOB_FILE)
+    write_run(connection, replace(run, figures={"settings": {"TEMPLATES_FILE": str(tmp_path / "shop.json")}}))
+    connection.close()
+    TemplatesFile(tmp_path / "shop.json").save({"a.example": SiteState([TEMPLATE], {})})
+    with job_source(folder, 0.0) as material:
+        assert [one["template"] for one in material.templates] == ["t1"]
+        assert material.gaps == []
+    (tmp_path / "shop.json").write_text("no json")
+    with job_source(folder, 0.0) as material:
+        assert "TEMPLATES_FILE=" in material.gaps[0]
+
+
+def test_what_is_kept_of_the_stats_can_be_written_and_has_no_proxies():
+    stats = {
+        **STATS,
+        "llmcrawler/politeness/proxies/accounts": {"http://user:password@proxy": 1},
+        "llmcrawler/politeness/proxies/alive": 3,
+        "llmcrawler/map_end": "a text",
+        "start_time": object(),
+        "downloader/response_status_count/200": 5,
+    }
+    assert lasting_stats(stats) == {**STATS, "downloader/response_status_count/200": 5}
+
+
+def test_a_job_without_runs_or_templates_says_so(tmp_path):
+    folder = asyncio.run(make_job(tmp_path / "job"))
+    with job_source(folder, 0.0) as material:
+        view = build(material, 100)
+    html = render(view, "1.0", 0.0).decode()
+    assert "has not written yet how it went" in html
+    assert "No file of learned templates" in html
+    with pytest.raises(ConfigError, match="no such file"), job_source(tmp_path, 0.0):
+        pass
+
+
+class _Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tags[tag] += 1
+        self.attributes += attrs
+
+    def handle_data(self, data):
+        self.text += data if self.lasttag != "script" else ""
+
+
+def test_no_text_of_a_page_becomes_markup_or_a_link_that_runs(tmp_path):
+    hostile = {
+        **page(f"/{HOSTILE}", HOSTILE, title=HOSTILE, template=HOSTILE, change=HOSTILE, decided_by=HOSTILE),
+        "record": {HOSTILE: HOSTILE},
+        "error": {"stage": HOSTILE, "kind": HOSTILE, "message": HOSTILE},
+    }
+    lines = [
+        hostile,
+        page(title="x", latency_seconds=float("nan")) | {"url": "javascript:alert(1)//"},
+        {"url": "http://["},
+    ]
+    learned = {
+        **TEMPLATE,
+        "template": HOSTILE,
+        "url_pattern": HOSTILE,
+        "examples": [hostile["url"]],
+        "schema": {"x": HOSTILE},
+    }
+    lines[2] |= {"kind": "page"}
+    _view, html = report_of_feed(feed(tmp_path, [*lines, learned]))
+    parsed = _Tags()
+    parsed.feed(html)
+    assert parsed.tags["img"] == 0
+    assert parsed.tags["script"] == 3
+    assert not [name for name, _value in parsed.attributes if name.startswith("on")]
+    links = [value for name, value in parsed.attributes if name == "href"]
+    assert all(link.startswith(("https://a.example/", "#")) for link in links)
+    assert "49" not in re.sub(r"<(script|style)>.*?</\1>", "", html, flags=re.DOTALL)
+    data = json.loads(re.search(r'id="data">(.*?)</script>', html)[1])
+    assert data["pages"]["columns"]["title"][0].startswith("</script><img")
+    assert "<img src=x" in parsed.text
+    assert "\u202e" not in parsed.text
+
+
+def test_the_page_runs_its_own_scripts_only_and_fetches_nothing(tmp_path):
+    _view, html = report_of_feed(feed(tmp_path, LINES))
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', html)
+    assert policy.startswith("default-src &#39;none&#39;; script-src &#39;sha256-")
+    assert not re.search(
+        r"<(?:link|img|iframe)\b|\bsrc=|@import|url\(", re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "link"),
+    [
+        ("https://a.example/?a=1", "https://a.example/?a=1"),
+        ("http://a.example", "http://a.example"),
+        ("javascript:alert(1)", ""),
+        ("data:text/html,x", ""),
+        ("//a.example/", ""),
+        ("http://[", ""),
+        (None, ""),
+    ],
+)
+def test_only_urls_of_the_web_are_links(url, link):
+    assert web_link(url) == link
+
+
+def test_embedded_json_cannot_end_its_script():
+    value = {"a": "</script><!--&\u2028", "b": [1, None]}
+    text = str(embedded_json(value))
+    assert not set("<>&\u2028") & set(text)
+    assert json.loads(text) == value

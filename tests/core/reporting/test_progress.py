@@ -1,0 +1,156 @@
+"""What a person is told while a crawl runs."""
+
+from __future__ import annotations
+
+import io
+import logging
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from llmcrawler.reporting import DownloadProgress, DownloadFlow, HostThrottle, CrawlProgress, read_figures
+from llmcrawler.reporting.display import panel
+from llmcrawler.reporting.text import duration
+
+STATS: dict[str, Any] = {
+    "llmcrawler/pages": 100,
+    "llmcrawler/max_pages": 500,
+    "llmcrawler/frontier/queued": 1000,
+    "llmcrawler/frontier/leased": 8,
+    "downloader/request_count": 112,
+    "downloader/response_status_count/200": 96,
+    "downloader/response_status_count/404": 4,
+    "llmcrawler/templates": 7,
+    "llmcrawler/page_types/product": 80,
+    "llmcrawler/page_types/listing": 16,
+    "llmcrawler/errors/fetch/http_404": 4,
+    "llmcrawler/llm/calls": 3,
+    "llmcrawler/llm/calls/classify": 3,
+    "llmcrawler/llm/pages_shown": 24,
+    "llmcrawler/llm/prompt_tokens": 9000,
+    "llmcrawler/llm/completion_tokens": 500,
+    "llmcrawler/llm/faults/timeout": 1,
+    "start_time": "a value of another kind",
+}
+FLOW = DownloadFlow([HostThrottle("shop.example", 5, 0.2, in_flight=5, waiting=2)], 32)
+
+
+class Clock:
+    seconds = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def test_the_log_line_tells_it_all() -> None:
+    clock = Clock()
+    progress = CrawlProgress(clock)
+    clock.seconds += 25
+    assert progress.sample(STATS, FLOW, 1.1).as_line() == (
+        "100 pages (max_pages 500) in 25 s, 4.0/s (4.0/s overall) | 1,000 queued, 5 in flight | about 1 min 41 s left"
+        " | throttle: latency 1.10 s; shop.example 5 of 5 in flight, gap 0.20 s"
+        " | limit: requests in flight per host: 4.4/s x 1.10 s = 4.8 of 5"
+        " | status: 200 96, 404 4 | templates: 7 | types: product 80, listing 16"
+        " | llm: 3 calls, 24 pages, 9,500 tokens, cost unknown, faults timeout 1 | errors: fetch/http_404 4"
+    )
+
+
+def test_a_crawl_without_figures_yet_has_a_line_too() -> None:
+    assert CrawlProgress(Clock()).sample({}, DownloadFlow()).as_line() == (
+        "0 pages in 0.0 s, 0.0/s (0.0/s overall) | 0 queued, 0 in flight | limit: urls known: none is waiting"
+    )
+
+
+def test_the_rate_of_now_forgets_what_is_older_than_its_window() -> None:
+    clock = Clock()
+    progress = CrawlProgress(clock, window_seconds=10)
+    for second in range(100):
+        clock.seconds += 1
+        pages = 10 * min(second + 1, 50)  # 10 a second, then nothing more
+        report = progress.sample({"llmcrawler/pages": pages}, DownloadFlow())
+        if second == 49:
+            assert report.rate_now == pytest.approx(10)
+    assert report.rate_now == 0
+    assert report.rate_overall == pytest.approx(5)
+
+
+def test_many_samples_a_second_keep_the_window_small() -> None:
+    clock = Clock()
+    progress = CrawlProgress(clock, window_seconds=10)
+    for _ in range(10_000):
+        clock.seconds += 0.25
+        progress.sample({}, DownloadFlow())
+    assert len(progress._samples) <= 13
+
+
+def test_a_crawl_that_may_find_more_urls_takes_at_least_so_long() -> None:
+    clock = Clock()
+    progress = CrawlProgress(clock)
+    clock.seconds += 10
+    report = progress.sample({**STATS, "llmcrawler/frontier/queued": 40, "llmcrawler/frontier/leased": 10}, FLOW)
+    assert report.pages_left == 50
+    assert "at least 5.0 s left" in report.as_line()
+
+
+def test_the_time_is_shared_out_among_the_limits_that_held_the_crawl_back() -> None:
+    clock = Clock()
+    progress = CrawlProgress(clock)
+    clock.seconds += 25
+    progress.sample(STATS, FLOW, 1.1)
+    clock.seconds += 5
+    progress.sample(STATS, DownloadFlow(FLOW.hosts, 32, backing_out=True), 1.1)
+    assert progress.limit_seconds == {"requests in flight per host": 25, "pages in process": 5}
+
+
+def test_a_name_from_a_page_cannot_steer_the_terminal() -> None:
+    stats = {**STATS, "llmcrawler/page_types/[bold]\x1b[2Jx\n": 200}
+    report = CrawlProgress(Clock()).sample(stats, FLOW)
+    assert "\x1b" not in report.as_line()
+    assert "\n" not in report.as_line()
+    console = Console(file=io.StringIO(), width=100, force_terminal=False)
+    console.print(panel(report, "crawl [red]\x1b[2J"))
+    assert isinstance(console.file, io.StringIO)
+    drawn = console.file.getvalue()
+    assert "\x1b" not in drawn
+    assert "[bold]�[2Jx" in drawn
+    assert "crawl [red]" in drawn
+    assert "100 pages" in drawn
+
+
+def test_a_cost_is_shown_where_it_is_known() -> None:
+    figures = read_figures({**STATS, "llmcrawler/llm/cost_usd": 0.01234})
+    assert figures.llm.cost_usd == 0.01234
+    line = CrawlProgress(Clock()).sample({**STATS, "llmcrawler/llm/cost_usd": 0.01234}, FLOW).as_line()
+    assert "$0.0123" in line
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.04, "0.0 s"),
+        (9.94, "9.9 s"),
+        (59.4, "59 s"),
+        (59.7, "1 min 0 s"),
+        (61, "1 min 1 s"),
+        (3599.9, "1 h 0 min"),
+        (7260, "2 h 1 min"),
+    ],
+)
+def test_durations_are_written_as_people_say_them(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_a_download_says_how_far_it_is_at_every_twentieth(caplog):
+    caplog.set_level(logging.INFO)
+    progress = DownloadProgress("the model")
+    for done in range(0, 1001, 10):
+        progress(done, 1000)
+    assert len(caplog.messages) == 21
+    assert caplog.messages[0] == "Fetching the model [....................] 0% of 0.00 GB"
+    assert caplog.messages[10] == "Fetching the model [##########..........] 50% of 0.00 GB"
+
+
+def test_an_unknown_size_does_no_harm(caplog):
+    DownloadProgress("the model")(0, 0)
+    assert len(caplog.messages) <= 1

@@ -1,0 +1,196 @@
+"""The thread that works on a job's file."""
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from llmcrawler.errors import ConfigError, StorageFailed
+from llmcrawler.storage import Database, check_job_file, open_job_file, read_job_file
+from llmcrawler.storage.ledger import read_value, write_value
+from llmcrawler.storage.job_file import SCHEMA_VERSION
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "job" / "crawl.sqlite"
+
+
+@pytest.fixture
+async def database(path: Path) -> AsyncIterator[Database]:
+    database = Database(open_job_file(path), path)
+    yield database
+    await database.close()
+
+
+def seen_by_another_process(path: Path, name: str) -> object:
+    connection = read_job_file(path)
+    try:
+        return read_value(connection, name)
+    finally:
+        connection.close()
+
+
+async def test_what_was_awaited_is_committed(database, path):
+    await database.run(lambda connection: write_value(connection, "a", 1))
+    assert seen_by_another_process(path, "a") == 1
+
+
+async def test_work_is_done_in_the_order_in_which_it_was_asked_for(database):
+    for n in range(300):
+        database.post(lambda connection, n=n: write_value(connection, "n", [*read_value(connection, "n", []), n]))
+    assert await database.run(lambda connection: read_value(connection, "n")) == list(range(300))
+
+
+async def test_work_that_fails_leaves_nothing_and_harms_no_other(database):
+    def fail(connection: sqlite3.Connection) -> None:
+        write_value(connection, "bad", 1)
+        raise KeyError("mine")
+
+    results = await asyncio.gather(
+        database.run(lambda connection: write_value(connection, "before", 1)),
+        database.run(fail),
+        database.run(lambda connection: write_value(connection, "after", 1)),
+        return_exceptions=True,
+    )
+    assert [type(result) for result in results] == [type(None), KeyError, type(None)]
+    names = {
+        row[0] for row in await database.run(lambda connection: connection.execute("SELECT name FROM job").fetchall())
+    }
+    assert names == {"before", "after"}
+
+
+async def test_closing_does_what_was_asked_for_and_later_work_is_refused(path):
+    database = Database(open_job_file(path), path)
+    database.post(lambda connection: write_value(connection, "last", 1))
+    await database.close()
+    assert seen_by_another_process(path, "last") == 1
+    database.post(lambda connection: write_value(connection, "too late", 1))
+    with pytest.raises(StorageFailed, match="closed"):
+        await database.run(lambda connection: None)
+    assert seen_by_another_process(path, "too late") is None
+
+
+async def test_a_full_disk_is_told_once_and_what_was_committed_stays(path):
+    connection = open_job_file(path)
+    failures: list[StorageFailed] = []
+    database = Database(connection, path, on_failure=failures.append)
+    await database.run(lambda connection: write_value(connection, "kept", 1))
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count = {pages + 1}")
+    for n in range(3):
+        with pytest.raises(StorageFailed, match=r"crawl\.sqlite cannot be written: database or disk is full"):
+            await database.run(lambda connection, n=n: write_value(connection, f"large{n}", "x" * 100_000))
+    with pytest.raises(StorageFailed):
+        await database.run(lambda connection: write_value(connection, "small", 1))
+    await database.close()
+    assert len(failures) == 1
+    assert seen_by_another_process(path, "kept") == 1
+    assert seen_by_another_process(path, "small") is None
+
+
+async def test_every_commit_is_written_to_the_disk_when_nothing_may_be_lost(path):
+    database = Database(open_job_file(path), path, sync_seconds=0)
+    await database.run(lambda connection: None)
+    (mode,) = await database.run(lambda connection: connection.execute("PRAGMA synchronous").fetchone())
+    assert mode == 2  # FULL
+    await database.close()
+
+
+async def test_what_was_committed_is_written_to_the_disk_soon_even_when_nothing_more_comes(path):
+    database = Database(open_job_file(path), path, sync_seconds=0.05)
+    for n in range(2):  # the first commit is always synced, and the second follows too soon
+        await database.run(lambda connection, n=n: write_value(connection, "n", n))
+    for _ in range(500):
+        if seen_by_another_process(path, "synced") is not None:
+            break
+        await asyncio.sleep(0.02)
+    assert seen_by_another_process(path, "synced") is not None
+    await database.close()
+
+
+def _foreign_database(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE mine (a)")
+    connection.commit()
+    connection.close()
+
+
+def _newer_version(path: Path) -> None:
+    connection = open_job_file(path)
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    connection.close()
+
+
+def _damaged(path: Path) -> None:
+    _filled(path)
+    _damage(path)
+
+
+def _filled(path: Path) -> None:
+    connection = open_job_file(path)
+    for n in range(200):
+        write_value(connection, f"name {n}", "x" * 500)
+    connection.close()
+
+
+def _damage(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[5000:60000] = b"\x5a" * 55000
+    path.write_bytes(data)
+
+
+def _cut_off(path: Path) -> None:
+    open_job_file(path).close()
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda path: path.write_text("my notes, not to be lost, not to be lost"), "is no job file of llmcrawler"),
+        (_foreign_database, "is a database of another program"),
+        (_newer_version, f"has version {SCHEMA_VERSION + 1} of the format"),
+        (_damaged, "is damaged"),
+        (_cut_off, "is damaged"),
+    ],
+)
+def test_a_file_that_is_not_ours_or_damaged_is_refused_and_left_as_it_is(tmp_path, make, reason):
+    path = tmp_path / "crawl.sqlite"
+    make(path)
+    before = path.read_bytes()
+    with pytest.raises(ConfigError, match=reason) as refusal:
+        open_job_file(path)
+    assert "left as it is" in str(refusal.value) or "use the one that wrote it" in str(refusal.value)
+    assert path.read_bytes() == before
+
+
+def test_a_file_is_gone_through_once_for_as_long_as_nobody_changes_it(tmp_path):
+    path = tmp_path / "crawl.sqlite"
+    _filled(path)
+    check_job_file(path)
+    before = path.stat()
+    _damage(path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    check_job_file(path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    with pytest.raises(ConfigError, match="is damaged"):
+        check_job_file(path)
+
+
+def test_an_empty_file_becomes_a_job(tmp_path):
+    path = tmp_path / "crawl.sqlite"
+    path.touch()
+    open_job_file(path).close()
+    connection = read_job_file(path)
+    assert connection.execute("SELECT count(*) FROM urls").fetchone() == (0,)
+    connection.close()
+
+
+def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="cannot be written"):
+        open_job_file(tmp_path / "file" / "crawl.sqlite")

@@ -1,0 +1,64 @@
+"""Feeds that could not be written are refused, and nothing is changed by looking."""
+
+from __future__ import annotations
+
+import pytest
+
+from llmcrawler.errors import ConfigError
+from llmcrawler.storage.feeds import check_feed
+
+
+def check(uri, format_, *, overwrite=False, goes_on=False, is_processed=False):
+    check_feed(str(uri), format_, overwrite=overwrite, goes_on=goes_on, is_processed=is_processed)
+
+
+@pytest.fixture
+def there(tmp_path):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "empty").touch()
+    (tmp_path / "site.zip").write_text("x")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "index.md").write_text("mine")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "format_", "options", "message"),
+    [
+        ("file", "parquet", {}, "nothing can be added to a parquet file"),
+        ("site.zip", "markdown", {}, "nothing can be added to a markdown file"),
+        ("file", "markdown", {"overwrite": True}, "is a file; the markdown feed is a folder"),
+        ("notes", "markdown", {"overwrite": True}, "has an index.md that is not of a crawl"),
+        ("new", "markdown", {"is_processed": True}, "postprocessing needs one file"),
+    ],
+)
+def test_what_is_wrong_with_a_feed_is_told(there, name, format_, options, message):
+    for scheme in ("", "file://"):
+        with pytest.raises(ConfigError, match=message):
+            check(f"{scheme}{there / name}", format_, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "format_", "options"),
+    [
+        ("file", "parquet", {"overwrite": True}),
+        ("file", "parquet", {"goes_on": True}),
+        ("file", "jsonlines", {}),
+        ("file", "documents", {}),
+        ("empty", "parquet", {}),
+        ("site.zip", "markdown", {"overwrite": True, "is_processed": True}),
+        ("new/deep", "markdown", {}),
+        ("%(time)s.parquet", "parquet", {}),
+    ],
+)
+def test_other_feeds_pass(there, name, format_, options):
+    before = sorted(there.rglob("*"))
+    check(there / name, format_, **options)
+    assert sorted(there.rglob("*")) == before
+
+
+@pytest.mark.parametrize("place", ["s3://bucket", "ftp://host", "stdout:"])
+def test_of_feeds_elsewhere_nothing_is_known(there, place):
+    with pytest.raises(ConfigError):
+        check(f"file://{there / 'notes'}", "markdown")
+    check(f"{place}{there / 'notes'}", "markdown")
