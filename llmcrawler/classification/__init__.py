@@ -1,5 +1,6 @@
 """Page types of pages: structured data, rules, the model's verdicts, and how the pages of a template share them."""
 
+from llmcrawler.classification.classifier import Classifier
 from llmcrawler.classification.classify_calls import (
     ClassifyWorker,
     PageAsker,
@@ -11,11 +12,10 @@ from llmcrawler.classification.classify_calls import (
     site_of,
     tokens_of,
 )
-from llmcrawler.classification.classifier import Classifier
-from llmcrawler.classification.page_types import DEFAULT_PAGE_TYPES, PageType, PageTypes, load_page_types
 from llmcrawler.classification.classify_prompt import Answer, describe_page
-from llmcrawler.classification.question import LLM, STRUCTURED_DATA, TEMPLATE, Question, Verdict
 from llmcrawler.classification.page_type_rules import PageTypeRules
+from llmcrawler.classification.page_types import DEFAULT_PAGE_TYPES, PageType, PageTypes, load_page_types
+from llmcrawler.classification.question import LLM, STRUCTURED_DATA, TEMPLATE, Question, Verdict
 from llmcrawler.classification.site_verdicts import SiteVerdicts
 
 __all__ = [
@@ -28,10 +28,10 @@ __all__ = [
     "ClassifyWorker",
     "PageAsker",
     "PageType",
+    "PageTypeRules",
     "PageTypes",
     "PageView",
     "Question",
-    "PageTypeRules",
     "SiteVerdicts",
     "Verdict",
     "answer_from_json",

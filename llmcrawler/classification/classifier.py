@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from llmcrawler.classification.classify_calls import PageAsker
-from llmcrawler.classification.evidence import StructuredEvidence
-from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.classify_prompt import Answer, describe_page
-from llmcrawler.classification.question import LLM, RULE, STRUCTURED_DATA, TEMPLATE, Question, Verdict
+from llmcrawler.classification.evidence import StructuredEvidence
 from llmcrawler.classification.page_type_rules import PageTypeRules
-from llmcrawler.classification.template_samples import SampleStep
+from llmcrawler.classification.page_types import PageTypes
+from llmcrawler.classification.question import LLM, RULE, STRUCTURED_DATA, TEMPLATE, Question, Verdict
 from llmcrawler.classification.site_verdicts import SiteVerdicts, TemplateGroup
+from llmcrawler.classification.template_samples import SampleStep
 from llmcrawler.errors import BudgetSpent, LLMError, LLMUnavailable
 from llmcrawler.items import PageError
 

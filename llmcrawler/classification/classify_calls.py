@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.classify_prompt import (
     COUNTS,
     TASK,
@@ -18,9 +17,10 @@ from llmcrawler.classification.classify_prompt import (
     classify_document,
     parse_answers,
 )
-from llmcrawler.classification.question import Question
-from llmcrawler.classification.page_type_rules import PageTypeRules
 from llmcrawler.classification.classify_small_model import prompt_for
+from llmcrawler.classification.page_type_rules import PageTypeRules
+from llmcrawler.classification.page_types import PageTypes
+from llmcrawler.classification.question import Question
 from llmcrawler.errors import BadAnswer, BudgetSpent, LLMError
 from llmcrawler.items import PageContent
 from llmcrawler.llm import AskLLM, cache_key, estimate_tokens

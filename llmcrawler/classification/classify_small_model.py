@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.classify_prompt import PROMPT_VERSION, SYSTEM, TASK, ClassifyPrompt
+from llmcrawler.classification.page_types import PageTypes
 
 # Raise it with every change here; changes in prompt.py that this form shares are in its own version.
 _VERSION = "small-1"

@@ -129,8 +129,8 @@ def _refused(busy: JobBusy) -> ExitStatus:
 
 def _check(spider_class: type[Spider], opts: argparse.Namespace, settings: BaseSettings) -> None:
     """Raise a usage error, whose cause is a JobBusy where another crawl has the JOBDIR."""
-    from llmcrawler.crawl.start_checks import check
     from llmcrawler.crawl.configuration import errors_share
+    from llmcrawler.crawl.start_checks import check
 
     options = getattr(spider_class, "Options", None)  # a spider of the user's own has none
     with config_errors_as_usage():

@@ -74,8 +74,8 @@ class Command(Described, BaseRunSpiderCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler.crawl.context import find_crawl
         from llmcrawler.crawl.job import keep_plan
-        from llmcrawler.reporting.planning import make_plan
         from llmcrawler.reporting.plan_tables import plan_tables
+        from llmcrawler.reporting.planning import make_plan
         from llmcrawler.reporting.planning.sampler import Sampler
 
         assert self.crawler_process is not None

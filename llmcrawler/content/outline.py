@@ -7,8 +7,8 @@ from typing import Final
 
 from selectolax.lexbor import LexborNode
 
-from .page_links import Resolver
 from .markup import parse
+from .page_links import Resolver
 
 _FEED_TYPES: Final = frozenset(("application/rss+xml", "application/atom+xml"))
 _WAYS: Final = frozenset(("next", "prev", "canonical", "alternate"))

@@ -13,9 +13,9 @@ from llmcrawler.items import PageContent, TextBlock
 
 from .cues import page_cues
 from .fingerprint import fingerprint
-from .page_links import Resolver, resolve_links
 from .markup import json_ld_scripts, parse, tokens
 from .metadata import base_reference, language, metadata, metas
+from .page_links import Resolver, resolve_links
 from .scoring import score_blocks
 from .segmenter import segment
 from .segments import Segments

@@ -27,10 +27,10 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from llmcrawler.errors import ConfigError
-from llmcrawler.extraction import RequestedSchema, load_schema, requested_fields
 from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.crawl.task_lists import ListedTask, TaskList, open_list, read_url
+from llmcrawler.errors import ConfigError
+from llmcrawler.extraction import RequestedSchema, load_schema, requested_fields
 from llmcrawler.urls import normalise_with_route
 
 NO_LIMIT: Final = sys.maxsize  # of max_pages

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.crawler import Crawler
 
+from llmcrawler.crawl import signals
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.configuration import distributed_rules, job_rules, job_spec_of, memory_frontier
-from llmcrawler.crawl import signals
+from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.safe_lines import SafeLines
-from llmcrawler.engine.compat import close_spider_soon
+from llmcrawler.crawl.engine_state import SpiderSwitch
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import Frontier
-from llmcrawler.crawl.job import Job
 
 if TYPE_CHECKING:
     from llmcrawler.crawl.distributed_session import DistributedSession
@@ -40,7 +40,7 @@ class CrawlBackend:
 
 
 def build_backend(
-    crawler: Crawler, options: ExploreOptions, take_lead: Callable[[str], Awaitable[None]]
+    crawler: Crawler, options: ExploreOptions, switch: SpiderSwitch, take_lead: Callable[[str], Awaitable[None]]
 ) -> CrawlBackend:
     """Open what JOBDIR or REDIS_URL name. `take_lead` is awaited with a site that this worker leads from then on.
 
@@ -49,7 +49,7 @@ def build_backend(
     settings = crawler.settings
     if settings.get("REDIS_URL") and options.urls:
         lines = SafeLines(crawler)
-        session = _session(crawler, options, lines, take_lead)
+        session = _session(crawler, options, switch, lines, take_lead)
         return CrawlBackend(session.frontier, settings.getfloat("REDIS_LEASE_SECONDS"), session=session, lines=lines)
     lease_seconds = settings.getfloat("LEASE_SECONDS")
     if settings.get("JOBDIR") and options.urls:
@@ -57,7 +57,7 @@ def build_backend(
             Path(settings["JOBDIR"]),
             job_spec_of(settings, crawler.spidercls.name, options),
             job_rules(settings),
-            on_failure=partial(_end_crawl, crawler),
+            on_failure=partial(_end_crawl, crawler, switch),
             before_close=lambda reason: _send(crawler, signals.job_closing, reason=reason),
         )
         return CrawlBackend(job.frontier, lease_seconds, job=job)
@@ -65,7 +65,11 @@ def build_backend(
 
 
 def _session(
-    crawler: Crawler, options: ExploreOptions, lines: SafeLines, take_lead: Callable[[str], Awaitable[None]]
+    crawler: Crawler,
+    options: ExploreOptions,
+    switch: SpiderSwitch,
+    lines: SafeLines,
+    take_lead: Callable[[str], Awaitable[None]],
 ) -> DistributedSession:
     from llmcrawler.crawl.distributed_session import DistributedSession  # noqa: PLC0415 - redis takes 0.14 s to load
 
@@ -77,7 +81,7 @@ def _session(
         on_kept=lines.set_kept,
         take_lead=take_lead,
         on_news=lambda key, events, window: _send(crawler, signals.host_news, key=key, events=events, window=window),
-        on_failure=partial(_end_crawl, crawler),
+        on_failure=partial(_end_crawl, crawler, switch),
     )
 
 
@@ -85,8 +89,8 @@ def _send(crawler: Crawler, signal: object, **arguments: Any) -> None:
     crawler.signals.send_catch_log(signal, **arguments)
 
 
-def _end_crawl(crawler: Crawler, failure: StorageFailed) -> None:
+def _end_crawl(crawler: Crawler, switch: SpiderSwitch, failure: StorageFailed) -> None:
     """End the crawl when its backend takes no more."""
     cure = "make room and run" if crawler.settings.get("JOBDIR") else "run"
     logger.error("%s. What was written before is kept: %s the same command again", failure, cure)
-    close_spider_soon(crawler, "storage_failed")
+    switch.close_soon("storage_failed")

@@ -13,13 +13,13 @@ from typing import Any
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
-from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.classification import DEFAULT_PAGE_TYPES, PageTypes, load_page_types
+from llmcrawler.crawl.arguments import ExploreOptions
+from llmcrawler.crawl.job_spec import JobRules, JobSpec, SessionRules
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import RecordTypes
-from llmcrawler.frontier import LinkScorer, MemoryFrontier, FocusedCrawl
+from llmcrawler.frontier import FocusedCrawl, LinkScorer, MemoryFrontier
 from llmcrawler.items import Page
-from llmcrawler.crawl.job_spec import SessionRules, JobRules, JobSpec
 from llmcrawler.llm import (
     AnswerCache,
     BatchRules,
@@ -31,8 +31,8 @@ from llmcrawler.llm import (
     read_price,
     resolve_provider,
 )
-from llmcrawler.llm.embedded import default_cache_folder
 from llmcrawler.llm.call_limits import CallRate
+from llmcrawler.llm.embedded import default_cache_folder
 from llmcrawler.llm.language_model import LanguageModel
 from llmcrawler.politeness.proxies import BanRules, PoolRules, ProxyPool, read_countries, resolve_proxies
 from llmcrawler.reporting import DownloadProgress

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Final
 from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 
+from llmcrawler.content.bounds.body_limiter import BodyLimiter
 from llmcrawler.crawl.arguments import ExploreOptions, MapOptions
-from llmcrawler.crawl.configuration import bans_of, proxies_of, focused_crawl_of, record_types_of
 from llmcrawler.crawl.backend import CrawlBackend, build_backend
-from llmcrawler.crawl.engine_state import active_bytes
+from llmcrawler.crawl.configuration import bans_of, focused_crawl_of, proxies_of, record_types_of
+from llmcrawler.crawl.engine_state import EngineWatch, SpiderSwitch, active_bytes
 from llmcrawler.crawl.goal_progress import GoalProgress
+from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.reachable_hosts import ReachableHosts
+from llmcrawler.crawl.render_choice import RenderChoice
+from llmcrawler.crawl.template_store import TemplateStore
 from llmcrawler.crawl.understanding import Understanding, build_understanding
 from llmcrawler.extraction import RecordTypes
-from llmcrawler.frontier import Admission, Frontier, MapAdmission, MapRules, FocusedCrawl
-from llmcrawler.content.bounds.body_limiter import BodyLimiter
+from llmcrawler.frontier import Admission, FocusedCrawl, Frontier, MapAdmission, MapRules
 from llmcrawler.items import Page
-from llmcrawler.crawl.job import Job
-from llmcrawler.crawl.template_store import TemplateStore
 from llmcrawler.politeness.proxies import BanRules, ProxyPool
-from llmcrawler.crawl.render_choice import RenderChoice
 from llmcrawler.politeness.robots import RobotsCache
 from llmcrawler.reporting.planning.sampler import SAMPLE_PAGES, Sampler
 from llmcrawler.storage import Ledger
@@ -62,6 +62,7 @@ class CrawlContext:
     admission: Admission
     hosts: ReachableHosts
     backend: CrawlBackend
+    watch: EngineWatch
     understanding: Understanding
     record_types: RecordTypes
     intake: BodyLimiter
@@ -147,7 +148,7 @@ class CrawlContext:
             self.goal.relearn(connection)
 
 
-def build_crawl(crawler: Crawler, *, names: NameLookup | None = None) -> CrawlContext:
+def build_crawl(crawler: Crawler, switch: SpiderSwitch, *, names: NameLookup | None = None) -> CrawlContext:
     """Build the parts of a crawl from the crawler's settings and the `options` of its spider, for `crawl_of`.
 
     A spider without any (`scrapy shell` and `scrapy fetch` have one) gets a crawl with no start urls: its requests
@@ -163,7 +164,8 @@ def build_crawl(crawler: Crawler, *, names: NameLookup | None = None) -> CrawlCo
     async def take_lead(site: str) -> None:
         await context.understanding.sites.take_lead(site)
 
-    backend = build_backend(crawler, options, take_lead)
+    backend = build_backend(crawler, options, switch, take_lead)
+    watch = EngineWatch(crawler, switch, backend.session)
     context = CrawlContext(
         options=options,
         admission=_admission(options, addresses),
@@ -171,7 +173,8 @@ def build_crawl(crawler: Crawler, *, names: NameLookup | None = None) -> CrawlCo
             addresses, proxies, names, checks_names=bool(options.urls) and settings.getbool("PROXY_CHECK_NAMES")
         ),
         backend=backend,
-        understanding=build_understanding(crawler, options, backend, pursuit),
+        watch=watch,
+        understanding=build_understanding(crawler, options, backend, watch, pursuit),
         record_types=record_types,
         intake=BodyLimiter(settings.getint("SCRAPER_SLOT_MAX_ACTIVE_SIZE"), partial(active_bytes, crawler)),
         rendering=RenderChoice(options.render),

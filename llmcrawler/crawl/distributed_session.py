@@ -14,15 +14,15 @@ from typing import Any, Final
 
 import redis
 
-from llmcrawler.errors import StorageFailed
-from llmcrawler.distributed.redis_checks import check_redis
-from llmcrawler.distributed.site_requests import SiteRequests
-from llmcrawler.distributed.host_limiter import DistributedHostLimiter
+from llmcrawler.crawl.job_spec import JobSpec, SessionRules, check_same
 from llmcrawler.distributed.connection import RedisConnection, key_prefix
+from llmcrawler.distributed.host_limiter import DistributedHostLimiter
+from llmcrawler.distributed.membership import Membership, WorkerHeartbeats, WorkerReport, new_worker_name
+from llmcrawler.distributed.redis_checks import check_redis
 from llmcrawler.distributed.shared_stores import SharedSites
-from llmcrawler.distributed.membership import Membership, WorkerReport, WorkerHeartbeats, new_worker_name
+from llmcrawler.distributed.site_requests import SiteRequests
+from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier.redis import RedisFrontier
-from llmcrawler.crawl.job_spec import SessionRules, JobSpec, check_same
 
 _ACK_SECONDS: Final = 0.05
 _CLOSING_SECONDS: Final = 10.0  # that a Redis that is away is waited for at the end

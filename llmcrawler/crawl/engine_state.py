@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from scrapy.crawler import Crawler
-
-from llmcrawler.engine.compat import is_closing
 
 if TYPE_CHECKING:
     from llmcrawler.crawl.distributed_session import DistributedSession
@@ -68,11 +66,21 @@ def phase_of(state: EngineState, waiting: int | None = None) -> Phase:
     return Phase.IDLE
 
 
+class SpiderSwitch(Protocol):
+    """Tells whether a crawl's spider is closing, and closes it."""
+
+    def is_closing(self) -> bool: ...
+
+    def close_soon(self, reason: str) -> None:
+        """Begin to close the spider with this finish reason, unless it is closing already."""
+
+
 class EngineWatch:
     """Takes snapshots of a crawler's engine, and of the other workers where a distributed session is given."""
 
-    def __init__(self, crawler: Crawler, session: DistributedSession | None = None) -> None:
+    def __init__(self, crawler: Crawler, switch: SpiderSwitch, session: DistributedSession | None = None) -> None:
         self._crawler = crawler
+        self._switch = switch
         self._session = session
 
     def reason_to_flush(self, waiting: int | None = None) -> str | None:
@@ -85,7 +93,7 @@ class EngineWatch:
         slot = None if engine is None else engine.scraper.slot
         if engine is None or slot is None or not engine.running:
             return EngineState(is_running=False)
-        if is_closing(self._crawler):
+        if self._switch.is_closing():
             return EngineState(is_closing=True)
         scheduler, session = engine.scheduler, self._session
         others: Sequence[WorkerReport] = [] if session is None else session.others()

@@ -23,7 +23,7 @@ class GoalProgress:
         self.pursuit.note_end(page.url, page.page_type, has_record=self._has_record(page.as_line()))
         return not self.pursuit.is_done
 
-    def restore_link_scorer(self, connection: JobConnection) -> None:
+    def relearn(self, connection: JobConnection) -> None:
         """Take over what earlier runs of the job have learned of its links."""
         restore_link_scorer(connection, self.pursuit, self._has_record)
 

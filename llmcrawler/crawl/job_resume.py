@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from llmcrawler.crawl.job_spec import JobSpec
 from llmcrawler.storage import State
 from llmcrawler.storage.feed_files import truncate_feeds
+from llmcrawler.storage.job_file import REQUEUED_PRIORITY
 from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import SPENT, STAGES, read_value, return_to_queue, write_value
-from llmcrawler.storage.requeueing import RequeueChoice, requeue_in_transaction, park
-from llmcrawler.storage.job_file import REQUEUED_PRIORITY
+from llmcrawler.storage.requeueing import RequeueChoice, park, requeue_in_transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,9 @@ def _put_first(connection: JobConnection) -> None:
 
 def _retry(connection: JobConnection, spec: JobSpec, *, is_forced: bool) -> None:
     if spec.keys and is_forced:
-        requeue_in_transaction(connection, RequeueChoice(stages=spec.stages or ("fetch",), keys=spec.keys, is_forced=True))
+        requeue_in_transaction(
+            connection, RequeueChoice(stages=spec.stages or ("fetch",), keys=spec.keys, is_forced=True)
+        )
     else:
         requeue_in_transaction(connection, RequeueChoice(keys=spec.keys, dead=True, failed=True))
     park(connection, spec.keys)

@@ -12,10 +12,10 @@ from typing import Any
 
 from llmcrawler.classification import SiteVerdicts
 from llmcrawler.content import read_page
+from llmcrawler.crawl.template_store import damaged, find_site
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import Learner, described_selectors, extract_best, read_learners
 from llmcrawler.items import PageContent
-from llmcrawler.crawl.template_store import damaged, find_site
 from llmcrawler.storage import TemplatesFile
 from llmcrawler.templates import TemplateGrouper
 from llmcrawler.urls import origin_of, site_name

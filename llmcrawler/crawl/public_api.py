@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from llmcrawler import content
+from llmcrawler.crawl.offline_extractor import OfflineExtractor
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import Link
-from llmcrawler.crawl.offline_extractor import OfflineExtractor
 from llmcrawler.storage import TemplatesFile
 
 

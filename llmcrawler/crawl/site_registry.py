@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from llmcrawler.classification import Classifier
 from llmcrawler.content import Boilerplate
-from llmcrawler.extraction import Records
 from llmcrawler.crawl.template_store import TemplateStore
+from llmcrawler.extraction import Records
 from llmcrawler.storage import SiteState
 from llmcrawler.templates import Changes, TemplateGrouper, recluster
 from llmcrawler.urls import site_name
@@ -43,7 +43,11 @@ class SiteRegistry:
     """Where workers share the crawl (`session`), each site's templates are learned by one of them."""
 
     def __init__(
-        self, templates: TemplateStore, classifier: Classifier, records: Records, session: DistributedSession | None = None
+        self,
+        templates: TemplateStore,
+        classifier: Classifier,
+        records: Records,
+        session: DistributedSession | None = None,
     ) -> None:
         self._templates = templates
         self._classifier = classifier

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from scrapy.settings import BaseSettings
 
+from llmcrawler.classification import SiteVerdicts
 from llmcrawler.crawl import template_store
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
-from llmcrawler.classification import SiteVerdicts
 from llmcrawler.crawl.configuration import (
     bans_of,
     distributed_rules,
@@ -22,12 +22,12 @@ from llmcrawler.crawl.configuration import (
     proxies_of,
     templates_file,
 )
-from llmcrawler.errors import ConfigError
-from llmcrawler.extraction import RecordValidator, read_learners
-from llmcrawler.storage.feeds import check_feed
 from llmcrawler.crawl.job import check_job
 from llmcrawler.crawl.job_spec import JobSpec
 from llmcrawler.crawl.monitoring import check_monitoring
+from llmcrawler.errors import ConfigError
+from llmcrawler.extraction import RecordValidator, read_learners
+from llmcrawler.storage.feeds import check_feed
 from llmcrawler.storage.job_folder import JOB_FILE
 from llmcrawler.urls import Scope
 

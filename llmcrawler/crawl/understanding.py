@@ -8,9 +8,11 @@ from typing import Final
 
 from scrapy.crawler import Crawler
 
-from llmcrawler.crawl.arguments import ExploreOptions
-from llmcrawler.content.bounds.processes import BoundedProcesses
 from llmcrawler.classification import LLM, Classifier, Question, Verdict
+from llmcrawler.content import PageReader
+from llmcrawler.content.bounds.processes import BoundedProcesses
+from llmcrawler.crawl.arguments import ExploreOptions
+from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.configuration import (
     answer_cache_of,
     batch_rules,
@@ -19,29 +21,27 @@ from llmcrawler.crawl.configuration import (
     record_types_of,
     templates_file,
 )
-from llmcrawler.content import PageReader
-from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.engine_state import EngineWatch
 from llmcrawler.crawl.page_asker import BatchingAsker
 from llmcrawler.crawl.site_registry import SiteRegistry
-from llmcrawler.extraction import (
-    FallbackAnnotator,
-    RecordSerializer,
-    Learner,
-    TrainingRules,
-    LLMAnnotator,
-    ExtractionRunner,
-    RecordRules,
-    Records,
-    SingleRecords,
-    StructuredDataAnnotator,
-    Annotator,
-)
+from llmcrawler.crawl.template_store import TemplateStore
 from llmcrawler.distributed.shared_budget import SharedBudget
 from llmcrawler.distributed.shared_rate import SharedRate
 from llmcrawler.distributed.shared_stores import SharedAnswers
+from llmcrawler.extraction import (
+    Annotator,
+    ExtractionRunner,
+    FallbackAnnotator,
+    Learner,
+    LLMAnnotator,
+    RecordRules,
+    Records,
+    RecordSerializer,
+    SingleRecords,
+    StructuredDataAnnotator,
+    TrainingRules,
+)
 from llmcrawler.frontier import FocusedCrawl
-from llmcrawler.crawl.template_store import TemplateStore
 from llmcrawler.llm import AnswerStore
 from llmcrawler.llm.language_model import LanguageModel
 from llmcrawler.templates import Changes
@@ -86,11 +86,10 @@ class Understanding:
 
 
 def build_understanding(
-    crawler: Crawler, options: ExploreOptions, backend: CrawlBackend, pursuit: FocusedCrawl | None
+    crawler: Crawler, options: ExploreOptions, backend: CrawlBackend, watch: EngineWatch, pursuit: FocusedCrawl | None
 ) -> Understanding:
     settings, stats, session = crawler.settings, crawler.stats, backend.session
     assert stats is not None
-    watch = EngineWatch(crawler, session)
     reader, processes = PageReader(settings.getint("CONTENT_INLINE_CHARS")), BoundedProcesses(_RECORD_MODULES)
     model, answers = _model(crawler, backend)
     page_types = page_types_of(options)
@@ -166,7 +165,9 @@ def _lesson_rules(crawler: Crawler) -> TrainingRules:
     )
 
 
-def _teacher(crawler: Crawler, options: ExploreOptions, model: LanguageModel | None, answers: AnswerStore | None) -> Annotator:
+def _teacher(
+    crawler: Crawler, options: ExploreOptions, model: LanguageModel | None, answers: AnswerStore | None
+) -> Annotator:
     by_structured_data = StructuredDataAnnotator(options.wanted)
     if model is None:
         return by_structured_data

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import redis
 
-from llmcrawler.errors import ConfigError
-from llmcrawler.distributed.redis_checks import check_redis
 from llmcrawler.distributed.connection import key_prefix, shown
 from llmcrawler.distributed.membership import WorkerReport
+from llmcrawler.distributed.redis_checks import check_redis
+from llmcrawler.errors import ConfigError
 
 _MAX_HOSTS: Final = 100
 _SILENT_SECONDS: Final = 10.0

@@ -124,7 +124,10 @@ class DistributedHostLimiter:
     """
 
     def __init__(
-        self, link: RedisConnection, on_news: Callable[[str, list[Mapping[str, Any]], float], None], permit_seconds: float
+        self,
+        link: RedisConnection,
+        on_news: Callable[[str, list[Mapping[str, Any]], float], None],
+        permit_seconds: float,
     ) -> None:
         self._link = link
         self._permit_seconds = permit_seconds

@@ -10,8 +10,8 @@ from typing import Any, Final
 import redis
 from redis import exceptions as faults
 
-from llmcrawler.errors import ConfigError
 from llmcrawler.distributed.connection import TIMEOUT_SECONDS, key_prefix, said_by, shown
+from llmcrawler.errors import ConfigError
 
 OLDEST: Final = (6, 2)
 _CRAWL_ID: Final = re.compile(r"[\w.-]{1,100}\Z")

@@ -20,8 +20,8 @@ from twisted.internet.defer import Deferred
 
 from llmcrawler.engine.compat import wake_engine
 from llmcrawler.engine.compat.components import DownloaderBase
-from llmcrawler.engine.request_context import update_context
 from llmcrawler.engine.handlers import PageHandlers
+from llmcrawler.engine.request_context import update_context
 
 _Result = TypeVar("_Result")
 

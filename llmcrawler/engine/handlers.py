@@ -13,8 +13,8 @@ from scrapy.http import Response
 from scrapy.utils.misc import load_object
 
 from llmcrawler.engine.compat.components import DownloadHandlersBase
-from llmcrawler.errors import BrowserMissing
 from llmcrawler.engine.request_context import RENDER
+from llmcrawler.errors import BrowserMissing
 
 logger = logging.getLogger(__name__)
 

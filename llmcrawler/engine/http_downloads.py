@@ -12,6 +12,8 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from twisted.internet import error as network
 
+from llmcrawler.content.bounds.body_limiter import LARGE_BYTES, BodyLimiter
+from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat.http11 import (
     ChunkDecoder,
     ClientHandler,
@@ -22,8 +24,6 @@ from llmcrawler.engine.compat.http11 import (
     fault_in_answer,
 )
 from llmcrawler.errors import ProtocolFault
-from llmcrawler.content.bounds.body_limiter import LARGE_BYTES, BodyLimiter
-from llmcrawler.crawl.context import crawl_of
 
 # Of all headers of an answer, those of its 1xx answers included. Browsers stop at 256 KB, web servers at 8 to 64 KB.
 _MAX_HEAD_BYTES: Final = 256 * 1024

@@ -11,12 +11,12 @@ from scrapy import signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 
+from llmcrawler.crawl.context import CrawlContext
 from llmcrawler.engine.page_budget import PageBudget
 from llmcrawler.errors import StorageFailed, WorkGivenBack
 from llmcrawler.frontier import Frontier, Lease
 from llmcrawler.items import FeedItem, Page, StageRun
 from llmcrawler.storage import Outcome
-from llmcrawler.crawl.context import CrawlContext
 
 logger = logging.getLogger(__name__)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from llmcrawler.crawl.job_resume import ResumeState
 from llmcrawler.frontier import Lease
 from llmcrawler.frontier.protocol import Counts
-from llmcrawler.crawl.job_resume import ResumeState
 
 
 class PageBudget:

@@ -8,9 +8,9 @@ from scrapy.crawler import Crawler
 
 from llmcrawler.crawl.context import CrawlContext
 from llmcrawler.engine.page_budget import PageBudget
+from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.frontier.protocol import UrlTask
 from llmcrawler.reporting.planning.sampler import SAMPLE_PAGES, Draw
-from llmcrawler.engine.scheduler import FrontierScheduler
 
 
 class SamplingScheduler(FrontierScheduler):

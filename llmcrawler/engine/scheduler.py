@@ -20,15 +20,15 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 
-from llmcrawler.engine.downloader import PoliteDownloader
+from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.engine.compat import wake_engine
+from llmcrawler.engine.downloader import PoliteDownloader
 from llmcrawler.engine.host_queues import HostQueues
+from llmcrawler.engine.lease_keeper import LeaseKeeper
 from llmcrawler.engine.request_context import context_of, update_context
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.frontier import Lease, UrlTask
-from llmcrawler.engine.lease_keeper import LeaseKeeper
 from llmcrawler.storage.job_file import REQUEUED_PRIORITY
-from llmcrawler.crawl.context import CrawlContext, crawl_of
 
 # Pages may come in faster than they can be read: so many of them wait as bodies.
 _MOST_ARRIVING = 32

@@ -15,9 +15,9 @@ from scrapy.exporters import CsvItemExporter
 
 from llmcrawler.errors import ConfigError
 from llmcrawler.exporters.plain import item_columns, line_of
-from llmcrawler.storage.feeds.tables import RECORD, FlatTable, columns_of, neutral
-from llmcrawler.storage.feeds.clean_values import as_json, clean
 from llmcrawler.items import Page
+from llmcrawler.storage.feeds.clean_values import as_json, clean
+from llmcrawler.storage.feeds.tables import RECORD, FlatTable, columns_of, neutral
 
 logger = logging.getLogger(__name__)
 

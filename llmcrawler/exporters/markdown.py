@@ -8,8 +8,8 @@ from scrapy.crawler import Crawler
 from scrapy.exporters import BaseItemExporter
 
 from llmcrawler.exporters.plain import line_of
-from llmcrawler.storage.feeds.markdown_stores import MarkdownArchive, MarkdownFolder, MarkdownStore
 from llmcrawler.storage.feeds.markdown_files import markdown_file_of
+from llmcrawler.storage.feeds.markdown_stores import MarkdownArchive, MarkdownFolder, MarkdownStore
 
 
 class MarkdownExporter(BaseItemExporter):

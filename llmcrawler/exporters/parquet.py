@@ -10,10 +10,10 @@ from typing import Any
 from scrapy.exporters import BaseItemExporter
 
 from llmcrawler.exporters.plain import item_columns, line_of
+from llmcrawler.items import Page
+from llmcrawler.storage.feeds.clean_values import clean
 from llmcrawler.storage.feeds.feed_checks import require
 from llmcrawler.storage.feeds.tables import Column, columns_of, fitted
-from llmcrawler.storage.feeds.clean_values import clean
-from llmcrawler.items import Page
 
 logger = logging.getLogger(__name__)
 

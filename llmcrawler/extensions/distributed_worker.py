@@ -16,11 +16,11 @@ from llmcrawler.crawl.engine_state import EngineWatch, Phase, phase_of
 from llmcrawler.crawl.safe_lines import SafeLines
 from llmcrawler.engine.compat import is_closing, process_item
 from llmcrawler.engine.error_pages import error_page
+from llmcrawler.engine.scheduler import FrontierScheduler, scheduler_of
 from llmcrawler.errors import StorageFailed
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.extraction import Records
 from llmcrawler.items import Page
-from llmcrawler.engine.scheduler import FrontierScheduler, scheduler_of
 
 if TYPE_CHECKING:
     from llmcrawler.crawl.distributed_session import DistributedSession
@@ -33,12 +33,19 @@ _BEAT_SECONDS, _IDLE_BEAT_SECONDS = 1.0, 0.25
 class DistributedWorker:
     """`lines` knows which pages' lines are safe from a death of this worker."""
 
-    def __init__(self, crawler: Crawler, session: DistributedSession, lines: SafeLines, records: Records) -> None:
+    def __init__(
+        self,
+        crawler: Crawler,
+        session: DistributedSession,
+        watch: EngineWatch,
+        lines: SafeLines,
+        records: Records,
+    ) -> None:
         self._crawler = crawler
         self._session = session
         self._lines = lines
         self._records = records
-        self._watch = EngineWatch(crawler, session)
+        self._watch = watch
         self._tasks: list[asyncio.Task[None]] = []
         self._idle_since: float | None = None
         self._confirmed_at = 0.0
@@ -50,7 +57,7 @@ class DistributedWorker:
         crawl = crawl_of(crawler)
         if crawl.backend.session is None or crawl.backend.lines is None:
             raise NotConfigured
-        return cls(crawler, crawl.backend.session, crawl.backend.lines, crawl.understanding.records)
+        return cls(crawler, crawl.backend.session, crawl.watch, crawl.backend.lines, crawl.understanding.records)
 
     def spider_opened(self) -> None:
         logger.info("This is worker %s of the crawl %s", self._session.worker, self._session.rules.crawl_id)

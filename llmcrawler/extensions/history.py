@@ -15,13 +15,13 @@ from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from twisted.internet.task import LoopingCall
 
 from llmcrawler.crawl.context import crawl_of
+from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.signals import job_closing
 from llmcrawler.engine.refusals import OVERLOAD_STATUSES
 from llmcrawler.engine.request_context import LATENCY
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.extensions.progress_reports import read_flow, read_hosts
 from llmcrawler.items import Page, Url
-from llmcrawler.crawl.job import Job
 from llmcrawler.reporting import CrawlProgress
 from llmcrawler.reporting.figures import lasting_stats
 from llmcrawler.reporting.timeline import Timeline

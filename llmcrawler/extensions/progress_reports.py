@@ -19,16 +19,26 @@ from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from scrapy.utils.log import get_scrapy_root_handler
 from twisted.internet.task import LoopingCall
 
-from llmcrawler.engine import json_log
 from llmcrawler.crawl.arguments import NO_LIMIT
 from llmcrawler.crawl.configuration import progress_mode
 from llmcrawler.crawl.context import crawl_of
+from llmcrawler.engine import json_log
 from llmcrawler.errors import ConfigError
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.extensions.throttle import AdaptiveThrottle
 from llmcrawler.items import Page, Template, Url
-from llmcrawler.reporting import Actual, Ending, DownloadFlow, HostThrottle, CrawlProgress, ProgressReport, Tally, read_figures, summary
 from llmcrawler.politeness.throttling import HostPolicy
+from llmcrawler.reporting import (
+    Actual,
+    CrawlProgress,
+    DownloadFlow,
+    Ending,
+    HostThrottle,
+    ProgressReport,
+    Tally,
+    read_figures,
+    summary,
+)
 
 if TYPE_CHECKING:
     from llmcrawler.reporting.display import LiveDisplay

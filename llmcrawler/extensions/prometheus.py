@@ -22,11 +22,11 @@ from twisted.internet.task import LoopingCall
 
 from llmcrawler.crawl.configuration import errors_share
 from llmcrawler.crawl.context import crawl_of
+from llmcrawler.crawl.monitoring import MetricsPlace, crawl_name, metrics_place, runs_since
 from llmcrawler.engine.request_context import LATENCY
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.items import FeedItem
 from llmcrawler.llm.usage import CallReport, Usage
-from llmcrawler.crawl.monitoring import MetricsPlace, crawl_name, metrics_place, runs_since
 from llmcrawler.reporting import Metric, ending_of, metrics_of
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from scrapy.extensions.feedexport import FeedExporter
 
 from llmcrawler.content import PageReader
 from llmcrawler.crawl.context import crawl_of
+from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.engine.stored_bodies import text_of
 from llmcrawler.errors import ContentError
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.items import Page, feed_item_of
-from llmcrawler.crawl.job import Job
 from llmcrawler.reporting import count_item
 
 logger = logging.getLogger(__name__)

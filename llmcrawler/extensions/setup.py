@@ -7,6 +7,7 @@ from typing import Self
 from scrapy.crawler import Crawler
 
 from llmcrawler.crawl.context import build_crawl
+from llmcrawler.engine.compat import SpiderControl
 
 
 class CrawlSetup:
@@ -16,5 +17,5 @@ class CrawlSetup:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        build_crawl(crawler)
+        build_crawl(crawler, SpiderControl(crawler))
         return cls()

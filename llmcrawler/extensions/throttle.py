@@ -25,24 +25,24 @@ from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.task import LoopingCall
 
+from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.signals import host_news
-from llmcrawler.engine.downloader import HostPaused, PoliteDownloader, PoliteSlot, download_failed
+from llmcrawler.distributed.host_limiter import HostAllowance, HostInCooldown, HostPlace
 from llmcrawler.engine.compat.components import AutoThrottleBase
+from llmcrawler.engine.downloader import HostPaused, PoliteDownloader, PoliteSlot, download_failed
 from llmcrawler.engine.refusals import OVERLOAD_STATUSES
 from llmcrawler.engine.request_context import LATENCY, context_of
+from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.extensions.throttle_report import ThrottleReport
-from llmcrawler.distributed.host_limiter import HostPlace, HostInCooldown, HostAllowance
-from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.politeness.throttling import (
-    ThrottleDecision,
     HostPolicies,
     HostPolicy,
+    ThrottleDecision,
     ThrottleRules,
     http_date,
     retry_after_seconds,
 )
-from llmcrawler.crawl.context import crawl_of
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from scrapy.statscollectors import StatsCollector
 
-from llmcrawler.politeness.throttling import ThrottleDecision, HostPolicy
+from llmcrawler.politeness.throttling import HostPolicy, ThrottleDecision
 
 logger = logging.getLogger("llmcrawler.extensions.throttle")  # people look for its decisions under that name
 

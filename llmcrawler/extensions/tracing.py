@@ -18,12 +18,12 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
 from llmcrawler.crawl.context import crawl_of
+from llmcrawler.crawl.monitoring import crawl_name, runs_since, span_exporter
 from llmcrawler.engine.downloader import download_failed
 from llmcrawler.engine.request_context import RETRY_TIMES, context_of
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.items import FeedItem, Page, Url
 from llmcrawler.llm.usage import CallReport, Usage
-from llmcrawler.crawl.monitoring import crawl_name, runs_since, span_exporter
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from llmcrawler.errors import BudgetSpent, LLMUnavailable
-from llmcrawler.extraction.induce_answers import Induced, parse_answer, snake_case
 from llmcrawler.extraction.blocks import Block
 from llmcrawler.extraction.extractor import Field
+from llmcrawler.extraction.induce_answers import Induced, parse_answer, snake_case
 from llmcrawler.extraction.induce_prompt import TASK, ShownPage
-from llmcrawler.extraction.record_schema import RequestedSchema
 from llmcrawler.extraction.induce_small_model import prompt_for
+from llmcrawler.extraction.record_schema import RequestedSchema
 from llmcrawler.extraction.training_set import Pointed
 from llmcrawler.llm import AnswerStore, AskLLM, cache_key, estimate_tokens
 

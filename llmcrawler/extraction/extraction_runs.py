@@ -14,7 +14,7 @@ from lxml import etree
 from llmcrawler.content import is_cheap
 from llmcrawler.errors import ContentError, TooCostly
 from llmcrawler.extraction.evaluation import outermost
-from llmcrawler.extraction.extractor import TemplateExtractor, FieldRule, Selector
+from llmcrawler.extraction.extractor import FieldRule, Selector, TemplateExtractor
 from llmcrawler.extraction.patterns import compile_pattern
 from llmcrawler.extraction.queries import PageSource, compile_query, is_bounded, nodes_at, texts_at, texts_within
 from llmcrawler.extraction.record_schema import assemble
@@ -163,7 +163,7 @@ class ExtractionRunner:
     def __init__(
         self,
         inline_chars: int = 100_000,
-        apart: Apart = in_thread,
+        apart: BoundedRun = in_thread,
         is_cheap: Callable[[str], bool] = is_cheap,
     ) -> None:
         self._inline_chars = inline_chars

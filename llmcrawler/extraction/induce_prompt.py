@@ -129,7 +129,9 @@ class InducePrompt:
     version: str = PROMPT_VERSION
     system: str = SYSTEM
     examples: tuple[tuple[str, str], ...] = ()
-    document: Callable[[str, RequestedSchema | None, Sequence[ShownPage], Sequence[Field]], dict[str, Any]] = induce_document
+    document: Callable[[str, RequestedSchema | None, Sequence[ShownPage], Sequence[Field]], dict[str, Any]] = (
+        induce_document
+    )
     schema: Callable[[Sequence[str], RequestedSchema | None], dict[str, Any]] = answer_schema
     read: Callable[[Mapping[str, Any], Any], Any] = lambda _document, answer: answer
     most_pages: int | None = None

@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from llmcrawler.errors import BudgetSpent, LLMError, LLMUnavailable, StorageFailed, TooCostly
-from llmcrawler.extraction.extraction_runs import Extraction, ExtractionRunner, compile_extractor
-from llmcrawler.extraction.extractor import TemplateExtractor, Field
-from llmcrawler.extraction.record_schema import RequestedSchema
 from llmcrawler.extraction.annotators import Annotator
+from llmcrawler.extraction.extraction_runs import Extraction, ExtractionRunner, compile_extractor
+from llmcrawler.extraction.extractor import Field, TemplateExtractor
+from llmcrawler.extraction.record_schema import RequestedSchema
 from llmcrawler.extraction.training_run import TrainingRules, TrainingRun
 from llmcrawler.extraction.training_set import TrainingPage
 from llmcrawler.extraction.variants import Variant

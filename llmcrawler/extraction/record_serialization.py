@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from llmcrawler.extraction.extraction_runs import compile_extractor
+from llmcrawler.extraction.extractor import Field, Selector, TemplateExtractor
 from llmcrawler.extraction.learner import Learner, LearnerKey
-from llmcrawler.extraction.extractor import TemplateExtractor, Field, Selector
-from llmcrawler.extraction.records import Records
 from llmcrawler.extraction.record_schema import RequestedSchema, schema_of
+from llmcrawler.extraction.records import Records
 from llmcrawler.extraction.variants import Variant
 
 logger = logging.getLogger(__name__)

@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, S
 from typing import Any
 
 from llmcrawler.errors import TooCostly
+from llmcrawler.extraction.annotators import Annotator
 from llmcrawler.extraction.extraction_runs import Extraction, ExtractionRunner
 from llmcrawler.extraction.learner import SAYING_CORE, HeldPage, Learner, LearnerKey, Trainer
 from llmcrawler.extraction.record_question import RecordAnswer, RecordQuestion, RecordRules
 from llmcrawler.extraction.record_schema import RequestedSchema, completed
-from llmcrawler.extraction.annotators import Annotator
-from llmcrawler.extraction.training_set import TrainingPage
 from llmcrawler.extraction.record_validation import RecordValidator
+from llmcrawler.extraction.training_set import TrainingPage
 from llmcrawler.extraction.variants import Variant, VariantMatch, best_match
 from llmcrawler.items import PageError
 

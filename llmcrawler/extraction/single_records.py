@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from llmcrawler.errors import LLMError
+from llmcrawler.extraction.annotators import Annotator
 from llmcrawler.extraction.blocks import PageBlocks, shown_blocks
 from llmcrawler.extraction.extraction_runs import ExtractionRunner
 from llmcrawler.extraction.extractor import Field
 from llmcrawler.extraction.induce_prompt import ShownPage
 from llmcrawler.extraction.record_question import RecordAnswer, RecordQuestion
 from llmcrawler.extraction.record_schema import assemble
-from llmcrawler.extraction.annotators import Annotator
 from llmcrawler.extraction.training_run import blocks_of
 from llmcrawler.extraction.training_set import AnnotatedPage, Pointed, TrainingPage, Value, as_one
 from llmcrawler.extraction.typed_values import Scalar, typed

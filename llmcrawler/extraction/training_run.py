@@ -11,15 +11,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from llmcrawler.errors import BadAnswer, BudgetSpent
-from llmcrawler.extraction.induce_answers import Induced
+from llmcrawler.extraction.annotators import Annotator
 from llmcrawler.extraction.blocks import BlockList, PageBlocks, repeated_texts, shown_blocks
 from llmcrawler.extraction.extraction_runs import ExtractionRunner
+from llmcrawler.extraction.extractor import Field, FieldRule, TemplateExtractor
 from llmcrawler.extraction.field_learning import LearnedField, learn_field
-from llmcrawler.extraction.extractor import TemplateExtractor, Field, FieldRule
+from llmcrawler.extraction.induce_answers import Induced
 from llmcrawler.extraction.induce_prompt import ShownPage
-from llmcrawler.extraction.repeated_groups import LearnedGroup, learn_group
 from llmcrawler.extraction.record_schema import reconcile
-from llmcrawler.extraction.annotators import Annotator
+from llmcrawler.extraction.repeated_groups import LearnedGroup, learn_group
 from llmcrawler.extraction.training_set import AnnotatedPage, Pointed, TrainingPage, TrainingSet, first_pages
 
 logger = logging.getLogger(__name__)

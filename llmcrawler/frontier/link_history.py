@@ -14,7 +14,9 @@ from llmcrawler.storage.ledger import unpack
 _FETCHED = 'u."group" != 0 AND p.seq IS NOT NULL'
 
 
-def restore_link_scorer(connection: JobConnection, pursuit: FocusedCrawl, is_record: Callable[[Mapping[str, Any]], bool]) -> None:
+def restore_link_scorer(
+    connection: JobConnection, pursuit: FocusedCrawl, is_record: Callable[[Mapping[str, Any]], bool]
+) -> None:
     """Teach the link scorer from the pages of earlier runs. `is_record` tells whether the line of a wanted page counts
     as a record. Pages that run again are left out: they will be counted then.
     """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final, Protocol, Self
 
-from llmcrawler.items import UrlSource, FeedItem, Page, Url
+from llmcrawler.items import FeedItem, Page, Url, UrlSource
 from llmcrawler.storage import Outcome
 
 FIRST: Final = -1  # groups of this priority, and urls of it in any group, go out before all others

@@ -9,7 +9,7 @@ from typing import Any
 
 from llmcrawler.frontier.name_table import NameTable
 from llmcrawler.frontier.protocol import FIRST, Counts, Lease, UrlTask
-from llmcrawler.items import SOURCES, UrlSource, PageError
+from llmcrawler.items import SOURCES, PageError, UrlSource
 from llmcrawler.storage import Database, Outcome, State
 from llmcrawler.storage.keys import JobConnection, url_key
 from llmcrawler.storage.ledger import id_of, read_value, write_outcome

@@ -4,8 +4,8 @@ from llmcrawler.llm.batching import Batcher, BatchReport, call_bound
 from llmcrawler.llm.budget import Account, Budget, BudgetLimits
 from llmcrawler.llm.cache import AnswerCache, AnswerStore, cache_key
 from llmcrawler.llm.cached import CachedAsker
+from llmcrawler.llm.call_limits import CallLimits, Clock
 from llmcrawler.llm.client import AskLLM, LLMClient
-from llmcrawler.llm.call_limits import Clock, CallLimits
 from llmcrawler.llm.providers import ProviderChoice, read_price, resolve_provider
 from llmcrawler.llm.tokens import estimate_tokens, truncate_to_tokens
 from llmcrawler.llm.usage import Price, Usage, price_of
@@ -22,9 +22,9 @@ __all__ = [
     "Budget",
     "BudgetLimits",
     "CachedAsker",
+    "CallLimits",
     "Clock",
     "LLMClient",
-    "CallLimits",
     "Price",
     "ProviderChoice",
     "Usage",

@@ -13,12 +13,12 @@ from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
 from llmcrawler.llm import faults
 from llmcrawler.llm.answers import read_answer
 from llmcrawler.llm.budget import Budget, BudgetLimits, Call
+from llmcrawler.llm.call_limits import CallLimits, CallRate, Circuit, Clock, RateLimiter
 from llmcrawler.llm.dialect import Dialect, ModelRequest, answer_bound, prompt_estimate
 from llmcrawler.llm.faults import Fault, Redactor, rules_with
-from llmcrawler.llm.call_limits import CallRate, Circuit, Clock, CallLimits, RateLimiter
+from llmcrawler.llm.openai_transport import OpenAITransport
 from llmcrawler.llm.replies import Completion
 from llmcrawler.llm.tokens import estimate_tokens
-from llmcrawler.llm.openai_transport import OpenAITransport
 from llmcrawler.llm.usage import CallReport, Usage
 
 logger = logging.getLogger(__name__)

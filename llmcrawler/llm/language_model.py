@@ -12,9 +12,9 @@ from typing import Any
 from llmcrawler.errors import LLMUnavailable
 from llmcrawler.llm import embedded
 from llmcrawler.llm.budget import Budget, BudgetLimits
+from llmcrawler.llm.call_limits import CallLimits, CallRate
 from llmcrawler.llm.client import LLMClient
 from llmcrawler.llm.embedded.download import QWEN_CODER_1_5B, Progress
-from llmcrawler.llm.call_limits import CallRate, CallLimits
 from llmcrawler.llm.providers import ProviderChoice
 from llmcrawler.llm.usage import Price, Usage
 

@@ -61,7 +61,9 @@ class OpenAITransport:
 
     def _build(self) -> openai.AsyncOpenAI:
         # The last of them checks the answers.
-        package, http, _ = map(importlib.import_module, ("openai", "llmcrawler.content.bounds.api_client", "jsonschema_rs"))
+        package, http, _ = map(
+            importlib.import_module, ("openai", "llmcrawler.content.bounds.api_client", "jsonschema_rs")
+        )
         for name in ("openai", "httpx2", "httpcore2"):
             logger = logging.getLogger(name)
             # At DEBUG, Scrapy's default level, each of these writes whole prompts or dozens of lines a request.

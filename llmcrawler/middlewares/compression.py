@@ -10,9 +10,9 @@ from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.http import Response
 
+from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat.components import BoundedUnpacking, UnpacksTooLarge
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
-from llmcrawler.crawl.context import crawl_of
 
 # What takes a millisecond or two. Both count: 40 bytes of brotli unpack to 20 MB, and 64 kB of gzip may be 3,000 files
 # of nothing, which take longer than as much text.

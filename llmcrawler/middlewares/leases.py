@@ -14,10 +14,10 @@ from scrapy.http import Response
 from llmcrawler.engine.compat import process_item
 from llmcrawler.engine.error_pages import error_page
 from llmcrawler.engine.request_context import context_of, response_context, update_context
+from llmcrawler.engine.scheduler import FrontierScheduler, scheduler_of
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import Lease
 from llmcrawler.items import FeedItem
-from llmcrawler.engine.scheduler import FrontierScheduler, scheduler_of
 
 logger = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import CannotResolveHostError, NotConfigured
 from scrapy.utils.httpobj import urlparse_cached
 
+from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import context_of
-from llmcrawler.crawl.context import CrawlContext, crawl_of
 
 _TLS_PROXY = "a proxy that speaks TLS itself (https://...) is not supported: write its address as http://host:port"
 

@@ -15,13 +15,13 @@ from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
 
+from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.engine.compat import close_spider_soon, is_closing
 from llmcrawler.engine.compat.components import ENVIRONMENT_PROXY_KEYS, ENVIRONMENT_PROXY_SCHEME
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import context_of, update_context
 from llmcrawler.errors import ConfigError, NoProxy
-from llmcrawler.politeness.proxies import ProxyPool, AssignedProxy, parse_country
-from llmcrawler.crawl.context import CrawlContext, crawl_of
+from llmcrawler.politeness.proxies import AssignedProxy, ProxyPool, parse_country
 
 logger = logging.getLogger(__name__)
 

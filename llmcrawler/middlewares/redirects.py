@@ -10,12 +10,12 @@ from scrapy.downloadermiddlewares.redirect import MetaRefreshMiddleware, Redirec
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import HtmlResponse, Response
 
+from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.engine.compat.components import RedirectHooks
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import context_of
 from llmcrawler.engine.response_text import head_of, may_refresh
 from llmcrawler.urls import normalise_with_route, with_plain_origin
-from llmcrawler.crawl.context import CrawlContext, crawl_of
 
 
 class _InsideTheCrawl(RedirectHooks):

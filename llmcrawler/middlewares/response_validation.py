@@ -15,12 +15,12 @@ from scrapy.http import Response, TextResponse
 from scrapy.http.request import NO_CALLBACK
 
 from llmcrawler.crawl.configuration import load_validator
+from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import context_of
 from llmcrawler.engine.response_text import page_text
 from llmcrawler.errors import NotThePage
 from llmcrawler.middlewares.proxy_choice import switched
-from llmcrawler.crawl.context import CrawlContext, crawl_of
 
 _INLINE_BYTES = 64 * 1024  # what takes some milliseconds
 

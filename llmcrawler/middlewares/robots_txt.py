@@ -16,11 +16,11 @@ from scrapy.robotstxt import RobotParser
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import build_from_crawler
 
-from llmcrawler.engine.downloader import HostPaused
+from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat.components import RobotsBase
+from llmcrawler.engine.downloader import HostPaused
 from llmcrawler.engine.refusals import OVERLOAD_STATUSES, RefusalKind, RequestRefused
 from llmcrawler.politeness.robots import MAX_BYTES
-from llmcrawler.crawl.context import crawl_of
 
 _MAX_REFUSALS = 3  # of a robots.txt, before its host counts as one that has none
 # More is fetched than is read (RFC 9309, 2.5), so that a file which is too long is cut and not lost.

@@ -9,10 +9,10 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
+from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.request_context import context_of, update_context
 from llmcrawler.engine.stored_bodies import response_of
 from llmcrawler.storage import Ledger, StoredPage
-from llmcrawler.crawl.context import crawl_of
 
 
 class StoredPageMiddleware:

@@ -8,9 +8,9 @@ from typing import Any, Self, get_args
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import StatsCollector
 
-from llmcrawler.storage.feeds import clean, clean_text
 from llmcrawler.items import FeedItem, Page, PageError, Template
 from llmcrawler.reporting import count_item
+from llmcrawler.storage.feeds import clean, clean_text
 
 
 class FeedPipeline:

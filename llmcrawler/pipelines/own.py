@@ -11,9 +11,9 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
 from llmcrawler.crawl.configuration import load_stages
-from llmcrawler.storage.feeds import clean
 from llmcrawler.items import Page, PageError, StageRun
 from llmcrawler.pipelines.stage import Stage, StageRules
+from llmcrawler.storage.feeds import clean
 
 RUNNING = "running"  # the status of a stage that a process left behind when it died
 

@@ -16,9 +16,9 @@ from scrapy.statscollectors import StatsCollector
 
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.errors import StorageFailed, WorkGivenBack
-from llmcrawler.storage.feeds import clean_text
 from llmcrawler.items import Page, PageError, StageRun
 from llmcrawler.storage import Ledger
+from llmcrawler.storage.feeds import clean_text
 
 SUCCESS, FAILED, SKIPPED = "success", "failed", "skipped"
 

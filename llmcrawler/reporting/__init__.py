@@ -3,12 +3,12 @@
 `display`, the live one, is imported only where it is shown, as rich's console is slow to load.
 """
 
-from llmcrawler.reporting.exit_status import BUDGET_REACHED, ExitStatus, count_item, exit_status_of
-from llmcrawler.reporting.figures import Figures, LLMFigures, read_figures
 from llmcrawler.reporting.crawl_limits import DownloadFlow, HostThrottle, Limit, binding_limit
 from llmcrawler.reporting.crawl_metrics import Metric, ending_of, metrics_of
+from llmcrawler.reporting.crawl_progress import CrawlProgress, DownloadProgress, ProgressReport
+from llmcrawler.reporting.exit_status import BUDGET_REACHED, ExitStatus, count_item, exit_status_of
+from llmcrawler.reporting.figures import Figures, LLMFigures, read_figures
 from llmcrawler.reporting.plan_tables import Actual
-from llmcrawler.reporting.crawl_progress import DownloadProgress, CrawlProgress, ProgressReport
 from llmcrawler.reporting.summary import Ending, summary
 from llmcrawler.reporting.tally import Tally
 from llmcrawler.reporting.text import plain
@@ -16,16 +16,16 @@ from llmcrawler.reporting.text import plain
 __all__ = [
     "BUDGET_REACHED",
     "Actual",
+    "CrawlProgress",
+    "DownloadFlow",
+    "DownloadProgress",
     "Ending",
     "ExitStatus",
-    "DownloadProgress",
     "Figures",
-    "DownloadFlow",
     "HostThrottle",
     "LLMFigures",
     "Limit",
     "Metric",
-    "CrawlProgress",
     "ProgressReport",
     "Tally",
     "binding_limit",

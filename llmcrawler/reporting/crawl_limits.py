@@ -72,7 +72,9 @@ class Limit:
     words: str
 
 
-def binding_limit(flow: DownloadFlow, starts_per_second: float, latency_seconds: float | None, queued: int) -> Limit | None:
+def binding_limit(
+    flow: DownloadFlow, starts_per_second: float, latency_seconds: float | None, queued: int
+) -> Limit | None:
     """Return what holds the crawl back; None while there is nothing to judge by."""
     if flow.backing_out:
         return Limit("pages in process", "pages in process: downloads wait until pages are read or classified")

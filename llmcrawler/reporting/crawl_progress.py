@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 
-from llmcrawler.reporting.figures import Figures, Stats, read_figures
 from llmcrawler.reporting.crawl_limits import DownloadFlow, HostThrottle, Limit, binding_limit
+from llmcrawler.reporting.figures import Figures, Stats, read_figures
 from llmcrawler.reporting.text import counts, duration, money, percent, plain
 
 logger = logging.getLogger(__name__)

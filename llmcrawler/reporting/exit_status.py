@@ -55,7 +55,9 @@ def count_item(count: Callable[[str], None], depth: int, error: PageError | None
             count(_FAILED_START_LINES)
 
 
-def exit_status_of(stats: Mapping[str, Any], max_errors_share: float, reason: str | None = None) -> tuple[ExitStatus, str]:
+def exit_status_of(
+    stats: Mapping[str, Any], max_errors_share: float, reason: str | None = None
+) -> tuple[ExitStatus, str]:
     """Return the exit status, and why it is that, in words. `reason` to close the spider is Scrapy's, where the stats
     do not hold it yet.
     """

@@ -10,8 +10,8 @@ from typing import Any
 from rich.cells import cell_len
 
 from llmcrawler.items import Template
-from llmcrawler.reporting.figures import Figures
 from llmcrawler.reporting.crawl_limits import HostThrottle
+from llmcrawler.reporting.figures import Figures
 from llmcrawler.reporting.plan_tables import Actual, plan_rows
 from llmcrawler.reporting.tally import Tally, TemplateTally
 from llmcrawler.reporting.text import column, counts, duration, money, percent, plain

@@ -9,13 +9,6 @@ from scrapy import Request
 from scrapy.http import Response, TextResponse
 
 from llmcrawler.content import PageReader
-from llmcrawler.engine.request_context import LATENCY
-from llmcrawler.errors import ContentError
-from llmcrawler.frontier import Frontier, Lease
-from llmcrawler.items import Link, Page, PageContent, PageError
-from llmcrawler.engine.browser.page_scripts import LINKS_HEADER
-from llmcrawler.crawl.render_choice import NEVER, RenderChoice
-from llmcrawler.engine.request_context import RENDER, RENDERED
 from llmcrawler.content.render_features import (
     THIN_WORDS,
     RenderFeatures,
@@ -23,6 +16,12 @@ from llmcrawler.content.render_features import (
     read_page_and_features,
     read_render_features,
 )
+from llmcrawler.crawl.render_choice import NEVER, RenderChoice
+from llmcrawler.engine.browser.page_scripts import LINKS_HEADER
+from llmcrawler.engine.request_context import LATENCY, RENDER, RENDERED
+from llmcrawler.errors import ContentError
+from llmcrawler.frontier import Frontier, Lease
+from llmcrawler.items import Link, Page, PageContent, PageError
 
 # In Scrapy's HTTP cache a page and what the browser makes of it would be one.
 _BY_BROWSER = {RENDER: True, "dont_cache": True}

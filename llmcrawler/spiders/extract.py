@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 from scrapy import Request
 
 from llmcrawler.crawl.arguments import ExtractOptions
+from llmcrawler.crawl.task_lists import ListedTask
 from llmcrawler.engine.compat import is_closing
 from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.items import Link
 from llmcrawler.spiders.explore import ExploreSpider
-from llmcrawler.crawl.task_lists import ListedTask
 
 _TASKS_AT_ONCE = 500
 # Without a JOBDIR the queue is in memory, and the rest of a long list stays in its file until there is room.

@@ -13,8 +13,8 @@ from typing import Any
 from scrapy import Request
 from scrapy.http import Response, TextResponse
 
-from llmcrawler.crawl.changes import CHANGED, GONE, GONE_STATUSES, NEW, UNCHANGED, PageVersion, says_the_same
 from llmcrawler.content import PageReader, content_hash, main_text
+from llmcrawler.crawl.changes import CHANGED, GONE, GONE_STATUSES, NEW, UNCHANGED, PageVersion, says_the_same
 from llmcrawler.crawl.context import ArrivingPages
 from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.engine.request_context import LATENCY, attempts_of, context_of, response_context

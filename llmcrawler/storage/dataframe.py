@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.job_file import State
 from llmcrawler.storage.job_status import job_status, known_stages, open_snapshot
+from llmcrawler.storage.keys import JobConnection
 
 if TYPE_CHECKING:
     import pandas as pd

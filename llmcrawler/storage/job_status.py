@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from llmcrawler.storage.job_file import State, read_job_file, refusal
 from llmcrawler.storage.job_folder import JOB_FILE, is_locked
 from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import PLAN, SPENT, STAGES, read_value
-from llmcrawler.storage.job_file import State, read_job_file, refusal
 
 _LATELY_SECONDS = 60.0
 _MAX_HOSTS = 100

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from llmcrawler.items import StageRun
 from llmcrawler.storage.database import Database
+from llmcrawler.storage.job_file import State
 from llmcrawler.storage.keys import JobConnection, url_key
-from llmcrawler.storage.job_file import REQUEUED_PRIORITY, State
 
 STAGES: Final = ("fetch", "content", "classify", "record")  # and then the user's own
 
@@ -223,7 +223,7 @@ def return_to_queue(connection: JobConnection, url_ids: Sequence[int], forget_st
         some = url_ids[start : start + 500]
         marks = ",".join("?" * len(some))
         connection.execute(
-            f"UPDATE urls SET attempts = 0, rank = {AGAIN}, state = {State.QUEUED:d} WHERE id IN ({marks})",  # noqa: S608 - only question marks are put in
+            f"UPDATE urls SET attempts = 0, rank = {REQUEUED_PRIORITY}, state = {State.QUEUED:d} WHERE id IN ({marks})",  # noqa: S608 - only question marks are put in
             some,
         )
         connection.execute(f"UPDATE pages SET seq = NULL WHERE url IN ({marks})", some)  # noqa: S608 - the same

@@ -23,7 +23,7 @@ from selectolax.lexbor import LexborHTMLParser
 from llmcrawler.content import read_page
 from llmcrawler.content.fingerprint import fingerprint
 from llmcrawler.content.markup import tokens
-from llmcrawler.extraction import TemplateExtractor, Field, FieldRule, Selector, compile_extractor
+from llmcrawler.extraction import Field, FieldRule, Selector, TemplateExtractor, compile_extractor
 from llmcrawler.extraction.tree import parse_tree
 from tests.benchmarks.records_quality import learned
 from tests.servers.record_sites import Site, SitePage, make_site, words

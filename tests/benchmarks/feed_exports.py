@@ -23,8 +23,8 @@ from llmcrawler.exporters.csv import PagesCsvExporter
 from llmcrawler.exporters.langchain_documents import DocumentsExporter
 from llmcrawler.exporters.markdown import MarkdownExporter
 from llmcrawler.exporters.parquet import ParquetExporter
-from llmcrawler.storage.feeds.markdown_stores import MarkdownFolder
 from llmcrawler.items import Page
+from llmcrawler.storage.feeds.markdown_stores import MarkdownFolder
 
 EXPORTERS = {
     "jsonlines": JsonLinesItemExporter,

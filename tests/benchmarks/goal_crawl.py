@@ -25,7 +25,7 @@ from statistics import mean
 from urllib.parse import urlsplit
 
 from llmcrawler.content import read_page
-from llmcrawler.frontier import Admission, LinkScorer, Lease, MemoryFrontier, FocusedCrawl
+from llmcrawler.frontier import Admission, FocusedCrawl, Lease, LinkScorer, MemoryFrontier
 from llmcrawler.urls import Scope, TrapGuard, normalise
 from tests.benchmarks.goal_sites import SITES, Graph, GraphPage
 

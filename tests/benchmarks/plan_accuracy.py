@@ -21,7 +21,7 @@ from itertools import count
 
 from llmcrawler.frontier import Admission, UrlTask
 from llmcrawler.llm.waiting import BatchRules
-from llmcrawler.reporting.planning import SampledPage, CrawlTerms, make_plan
+from llmcrawler.reporting.planning import CrawlTerms, SampledPage, make_plan
 from llmcrawler.reporting.planning.model_calls import PageArrival, play
 from llmcrawler.reporting.planning.sampler import Draw, Sampler
 from llmcrawler.urls import Scope, TrapGuard, url_pattern

@@ -24,7 +24,7 @@ from typing import Any
 
 from llmcrawler.content import read_page
 from llmcrawler.errors import LLMError
-from llmcrawler.extraction import TrainingRules, LLMAnnotator, compile_extractor
+from llmcrawler.extraction import LLMAnnotator, TrainingRules, compile_extractor
 from llmcrawler.extraction.extractor import TemplateExtractor
 from llmcrawler.extraction.training_run import TrainingRun
 from llmcrawler.extraction.training_set import TrainingPage

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from llmcrawler.classification.evidence import StructuredEvidence
+from llmcrawler.classification.page_type_rules import PageTypeRules
 from llmcrawler.classification.page_types import DEFAULT_PAGE_TYPES, PageTypes
 from llmcrawler.classification.question import Question
-from llmcrawler.classification.page_type_rules import PageTypeRules
 from llmcrawler.content import main_text, read_page
 
 _SAME = {"collection": {"listing", "search"}, "listing": {"listing", "search"}, "forum": {"forum_thread", "question"}}

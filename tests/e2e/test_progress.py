@@ -184,7 +184,9 @@ def test_a_second_ctrl_c_gives_the_cursor_back_too(site: Site, tmp_path: Path) -
 
 def test_without_a_terminal_there_are_log_lines_and_the_summary(site: Site, tmp_path: Path) -> None:
     outcome = explore(tmp_path, site.url("/"), {"PROGRESS_LOG_SECONDS": 0.5, "DOWNLOAD_DELAY": 0.3})
-    assert re.search(r"\[llmcrawler.extensions.progress_reports\] INFO: \d+ pages \(max_pages 500\) in .* queued", outcome.log)
+    assert re.search(
+        r"\[llmcrawler.extensions.progress_reports\] INFO: \d+ pages \(max_pages 500\) in .* queued", outcome.log
+    )
     assert "Page type" in outcome.log
     assert "fetch/http_404      1  http://" in outcome.log
     assert "\x1b" not in outcome.log

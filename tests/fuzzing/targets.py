@@ -12,26 +12,26 @@ from types import MappingProxyType
 from hypothesis import strategies as st
 
 from llmcrawler.classification import DEFAULT_PAGE_TYPES, Question
-from llmcrawler.classification.evidence import StructuredEvidence
 from llmcrawler.classification.classify_prompt import answer_schema, describe_page, parse_answers
+from llmcrawler.classification.evidence import StructuredEvidence
 from llmcrawler.classification.page_type_rules import score
 from llmcrawler.content import Boilerplate, content_hash, decode_page, main_text, read_page
 from llmcrawler.content.cost import is_cheap
+from llmcrawler.content.render_features import read_render_features
 from llmcrawler.errors import BadAnswer, TooCostly
 from llmcrawler.extraction import PageBlocks, shown_blocks
 from llmcrawler.extraction.candidates import candidates_for
 from llmcrawler.extraction.extraction_runs import extractions
-from llmcrawler.extraction.extractor import TemplateExtractor, Field, FieldRule, Selector
+from llmcrawler.extraction.extractor import Field, FieldRule, Selector, TemplateExtractor
 from llmcrawler.extraction.patterns import learn_pattern
 from llmcrawler.extraction.queries import texts_at
 from llmcrawler.extraction.tree import INLINE_STEPS, Work
 from llmcrawler.extraction.typed_values import typed
 from llmcrawler.items import Link
 from llmcrawler.llm.answers import read_answer
-from llmcrawler.content.render_features import read_render_features
 from llmcrawler.politeness.robots import parse_robots
-from llmcrawler.templates import TemplateGrouper
 from llmcrawler.politeness.throttling import retry_after_seconds
+from llmcrawler.templates import TemplateGrouper
 from llmcrawler.urls import (
     AddressGuard,
     Scope,

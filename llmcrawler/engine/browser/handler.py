@@ -23,20 +23,19 @@ from scrapy.http import Headers, HtmlResponse, Response
 from scrapy.responsetypes import responsetypes
 from scrapy.utils.httpobj import urlparse_cached
 
-from llmcrawler.engine.browser.host_limiter import BrowserHostLimiter
-from llmcrawler.engine.browser.gateway import Failure, Gateway, Upstream, Route
-from llmcrawler.engine.browser.launching import CLOSE_SECONDS, LaunchingHandler
-from llmcrawler.engine.browser.page_traffic import Traffic
-from llmcrawler.engine.browser.viewing import RenderedPage, RenderRules, view
-from llmcrawler.engine.downloader import PoliteDownloader
-from llmcrawler.engine.compat.http11 import TunnelError
-from llmcrawler.engine.refusals import RefusalKind, RequestRefused
-from llmcrawler.engine.request_context import LATENCY
-from llmcrawler.engine.browser.page_scripts import LINKS_HEADER, links_header
-from llmcrawler.engine.request_context import RENDER, RENDERED
-from llmcrawler.engine.browser.context_turns import ContextTurns
-from llmcrawler.engine.browser.traffic_rules import TrafficRules
 from llmcrawler.crawl.context import CrawlContext, crawl_of
+from llmcrawler.engine.browser.context_turns import ContextTurns
+from llmcrawler.engine.browser.gateway import Failure, Gateway, Route, Upstream
+from llmcrawler.engine.browser.host_limiter import BrowserHostLimiter
+from llmcrawler.engine.browser.launching import CLOSE_SECONDS, LaunchingHandler
+from llmcrawler.engine.browser.page_scripts import LINKS_HEADER, links_header
+from llmcrawler.engine.browser.page_traffic import Traffic
+from llmcrawler.engine.browser.traffic_rules import TrafficRules
+from llmcrawler.engine.browser.viewing import RenderedPage, RenderRules, view
+from llmcrawler.engine.compat.http11 import TunnelError
+from llmcrawler.engine.downloader import PoliteDownloader
+from llmcrawler.engine.refusals import RefusalKind, RequestRefused
+from llmcrawler.engine.request_context import LATENCY, RENDER, RENDERED
 
 logger = logging.getLogger(__name__)
 

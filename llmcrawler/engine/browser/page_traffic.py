@@ -17,8 +17,8 @@ from playwright.async_api import Error as PlaywrightError
 from scrapy import Request
 
 from llmcrawler.engine.browser.host_limiter import BrowserHostLimiter
-from llmcrawler.engine.browser.traffic_rules import BrowserRequest, TrafficRules
 from llmcrawler.engine.browser.page_scripts import PREPARE
+from llmcrawler.engine.browser.traffic_rules import BrowserRequest, TrafficRules
 
 _REFUSALS: Final = frozenset({429, 503})
 # A request that takes longer (a long poll) holds neither a place at its host nor the page.

@@ -9,8 +9,8 @@ from typing import Final
 
 from playwright.async_api import Page
 
-from llmcrawler.engine.browser.page_traffic import Traffic
 from llmcrawler.engine.browser.page_scripts import LINKS, LOOK, MORE, PROBE, SIZE, SNAPSHOT
+from llmcrawler.engine.browser.page_traffic import Traffic
 from llmcrawler.urls import route_of
 
 _LOOK_SECONDS: Final = 0.1

@@ -6,6 +6,13 @@ versions, so an upgrade fails there. `execution` is about the running engine, `c
 extensions and the downloader, `http11` about HTTP connections, `rendering_handler` about scrapy-playwright.
 """
 
-from llmcrawler.engine.compat.execution import close_spider_soon, is_closing, process_item, settle_scraper, wake_engine
+from llmcrawler.engine.compat.execution import (
+    SpiderControl,
+    close_spider_soon,
+    is_closing,
+    process_item,
+    settle_scraper,
+    wake_engine,
+)
 
-__all__ = ["close_spider_soon", "is_closing", "process_item", "settle_scraper", "wake_engine"]
+__all__ = ["SpiderControl", "close_spider_soon", "is_closing", "process_item", "settle_scraper", "wake_engine"]

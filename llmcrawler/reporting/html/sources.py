@@ -13,10 +13,10 @@ from typing import IO, Any
 
 from llmcrawler.errors import ConfigError
 from llmcrawler.storage import TemplatesFile
-from llmcrawler.storage.keys import JobConnection
-from llmcrawler.storage.ledger import read_lines
 from llmcrawler.storage.job_runs import Run, read_runs
 from llmcrawler.storage.job_status import JobStatus, job_status, open_snapshot
+from llmcrawler.storage.keys import JobConnection
+from llmcrawler.storage.ledger import read_lines
 from llmcrawler.urls import site_name
 
 FeedItem = Mapping[str, Any]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from llmcrawler.reporting.crawl_limits import HostThrottle
 from llmcrawler.reporting.figures import Figures, read_figures
 from llmcrawler.reporting.html.costs import TASKS, Costs, costs_of
 from llmcrawler.reporting.html.digest import UNKNOWN, Digest, ErrorKind
@@ -14,7 +15,6 @@ from llmcrawler.reporting.html.pace import Pace, chart_data, chart_rows, last_bu
 from llmcrawler.reporting.html.sources import ReportSource
 from llmcrawler.reporting.html.structure import by_folder, by_type, depth_table, page_types
 from llmcrawler.reporting.html.template_views import template_views
-from llmcrawler.reporting.crawl_limits import HostThrottle
 from llmcrawler.reporting.plan_tables import job_plan_rows
 from llmcrawler.reporting.text import counts, duration, percent, plain
 from llmcrawler.reporting.timeline import Timeline, timeline_of

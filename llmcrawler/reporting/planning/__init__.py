@@ -6,11 +6,11 @@ from llmcrawler.reporting.planning.size_estimate import Range, Stratum, site_siz
 
 __all__ = [
     "THOUGHT_TOKENS",
+    "CrawlTerms",
     "Range",
     "SampledPage",
     "SiteSample",
     "Stratum",
-    "CrawlTerms",
     "make_plan",
     "site_size",
     "strata_of",

@@ -72,7 +72,9 @@ class _PlayedCrawl:
             patient = step is SampleStep.ASK_PATIENTLY and arrival.is_settled
             samples.note_asked(name, patient=patient)
             no_future = cast("Any", None)  # nobody awaits an answer that is only played
-            self._room.add(WaitingQuestion(number, arrival.tokens, patient, self._now, self._rules.max_questions, no_future))
+            self._room.add(
+                WaitingQuestion(number, arrival.tokens, patient, self._now, self._rules.max_questions, no_future)
+            )
             self._send_due()
         elif step is SampleStep.WAIT:
             samples.waiting[name] = None

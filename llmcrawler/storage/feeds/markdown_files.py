@@ -25,7 +25,9 @@ _PLAIN_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))  # of YAML 1.1, which are no text
 
 
-def markdown_file_of(line: Mapping[str, Any], fields: Collection[str] | None = None) -> tuple[dict[str, Any], bytes | None]:
+def markdown_file_of(
+    line: Mapping[str, Any], fields: Collection[str] | None = None
+) -> tuple[dict[str, Any], bytes | None]:
     """Return a page's line in the index and its file, None for a page without text."""
     facts = {
         name: clean(value)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from llmcrawler.crawl.engine_state import EngineState, EngineWatch, Phase, phase_of
+from llmcrawler.engine.compat import SpiderControl
 
 DRY = {"is_shared": True, "is_left": False, "is_confirmed": True}  # a worker that has heard that all urls are done
 
@@ -75,14 +76,16 @@ def engine(**changes: Any) -> SimpleNamespace:
     ],
 )
 def test_a_snapshot_of_the_engine_says_why_pages_wait_no_longer(now: Any, waiting: int | None, reason: str) -> None:
-    assert EngineWatch(SimpleNamespace(engine=now)).reason_to_flush(waiting) == reason  # type: ignore[arg-type]
+    crawler: Any = SimpleNamespace(engine=now)
+    assert EngineWatch(crawler, SpiderControl(crawler)).reason_to_flush(waiting) == reason
 
 
 def test_pages_that_wait_at_other_workers_are_not_waited_for() -> None:
     others = [SimpleNamespace(pressed=None, working=0, held=2), SimpleNamespace(pressed=None, working=0, held=1)]
     counts = SimpleNamespace(leased=4)
     session: Any = SimpleNamespace(others=lambda: others, frontier=SimpleNamespace(counts=lambda: counts))
-    watch = EngineWatch(SimpleNamespace(engine=engine()), session)  # type: ignore[arg-type]
+    crawler: Any = SimpleNamespace(engine=engine())
+    watch = EngineWatch(crawler, SpiderControl(crawler), session)
     assert [watch.reason_to_flush(waiting) for waiting in (0, 1)] == [None, "idle"]
     others[0].working = 1
     assert watch.reason_to_flush(1) is None

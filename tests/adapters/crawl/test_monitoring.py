@@ -4,8 +4,8 @@ import pytest
 from scrapy.settings import BaseSettings
 
 from llmcrawler.crawl.arguments import ExploreOptions
-from llmcrawler.errors import ConfigError
 from llmcrawler.crawl.monitoring import check_monitoring, crawl_name
+from llmcrawler.errors import ConfigError
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,10 @@ from twisted.internet.error import DNSLookupError
 from llmcrawler import settings as project_settings
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.context import build_crawl
+from llmcrawler.engine.compat import SpiderControl
 from llmcrawler.engine.refusals import RequestRefused
-from llmcrawler.middlewares.private_addresses import AddressMiddleware
 from llmcrawler.engine.resolver import GuardedResolver
+from llmcrawler.middlewares.private_addresses import AddressMiddleware
 from llmcrawler.spiders.explore import ExploreSpider
 
 
@@ -20,7 +21,7 @@ def crawler_of(url: str):
     values = {name: getattr(project_settings, name) for name in dir(project_settings) if name.isupper()}
     crawler = get_crawler(ExploreSpider, values | {"LLM_PROVIDER": "none"})
     crawler.spider = SimpleNamespace(options=ExploreOptions(urls=(url,)))
-    build_crawl(crawler)
+    build_crawl(crawler, SpiderControl(crawler))
     return crawler
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.frontier import UrlTask
-from llmcrawler.items import StageRun
 from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.job_spec import JobRules, JobSpec
 from llmcrawler.engine.scheduler import FrontierScheduler
+from llmcrawler.frontier import UrlTask
+from llmcrawler.items import StageRun
 from llmcrawler.storage import Outcome, StoredBody
 
 MAX_PAGES = 30

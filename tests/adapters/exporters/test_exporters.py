@@ -36,9 +36,9 @@ from llmcrawler.exporters.markdown import MarkdownExporter
 from llmcrawler.exporters.parquet import ParquetExporter
 from llmcrawler.exporters.plain import PagesMarshalExporter, PagesPickleExporter
 from llmcrawler.exporters.xml import PagesXmlExporter
-from llmcrawler.storage.feeds.markdown_stores import MarkdownFolder
 from llmcrawler.items import Page, PageError, Template, Url
 from llmcrawler.pipelines.feed import FeedPipeline
+from llmcrawler.storage.feeds.markdown_stores import MarkdownFolder
 
 SITE = "https://a.test"
 

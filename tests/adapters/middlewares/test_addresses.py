@@ -12,11 +12,12 @@ from twisted.internet.error import DNSLookupError
 from llmcrawler import settings as project_settings
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.context import build_crawl
+from llmcrawler.engine.compat import SpiderControl
 from llmcrawler.engine.refusals import RequestRefused
 from llmcrawler.engine.request_context import CONTEXT, RequestContext
+from llmcrawler.engine.resolver import GuardedResolver
 from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.middlewares.private_addresses import AddressMiddleware, NameMiddleware
-from llmcrawler.engine.resolver import GuardedResolver
 from llmcrawler.spiders.explore import ExploreSpider
 from llmcrawler.urls import NameLookup
 
@@ -35,7 +36,7 @@ def crawler_of(*urls: str, names: dict[str, list[str]] | None = None, **settings
             raise socket.gaierror(socket.EAI_NONAME, "unknown")
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0)) for address in names[host]]
 
-    build_crawl(crawler, names=NameLookup(resolve=resolve))
+    build_crawl(crawler, SpiderControl(crawler), names=NameLookup(resolve=resolve))
     return crawler
 
 

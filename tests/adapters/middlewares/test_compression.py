@@ -15,6 +15,7 @@ from scrapy.utils.test import get_crawler
 from llmcrawler import settings as project_settings
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.context import build_crawl
+from llmcrawler.engine.compat import SpiderControl
 from llmcrawler.engine.refusals import RequestRefused
 from llmcrawler.middlewares.compression import CompressionMiddleware
 from llmcrawler.spiders.explore import ExploreSpider
@@ -42,7 +43,7 @@ def unpacked_here(monkeypatch):
 def unpacked(body, coding, **settings):
     crawler = get_crawler(ExploreSpider, {**PROJECT, "LLM_PROVIDER": "none", **settings})
     crawler.spider = SimpleNamespace(options=ExploreOptions(urls=(URL,)))
-    build_crawl(crawler)
+    build_crawl(crawler, SpiderControl(crawler))
     middleware = CompressionMiddleware.from_crawler(crawler)
     response = Response(URL, body=body, headers={"Content-Encoding": coding})
     return asyncio.run(middleware.process_response(Request(URL), response))

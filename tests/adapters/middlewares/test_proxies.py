@@ -11,11 +11,12 @@ from scrapy.utils.test import get_crawler
 from llmcrawler import settings as project_settings
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.context import build_crawl
+from llmcrawler.engine.compat import SpiderControl
 from llmcrawler.engine.refusals import RequestRefused
 from llmcrawler.engine.request_context import CONTEXT, RequestContext, context_of
+from llmcrawler.engine.resolver import GuardedResolver
 from llmcrawler.middlewares.proxy_choice import ProxyMiddleware
 from llmcrawler.middlewares.response_validation import ValidationMiddleware
-from llmcrawler.engine.resolver import GuardedResolver
 from llmcrawler.spiders.explore import ExploreSpider
 
 URL = "https://example.com/"
@@ -27,7 +28,7 @@ def crawler_of(url: str = URL, **settings):
     values |= {"LLM_PROVIDER": "none", "PROXY_CHECK_NAMES": False, "PROXIES": [LOGIN, "http://two.example:80"]}
     crawler = get_crawler(ExploreSpider, values | settings)
     crawler.spider = SimpleNamespace(options=ExploreOptions(urls=(url,)), request_of=None)
-    build_crawl(crawler)
+    build_crawl(crawler, SpiderControl(crawler))
     return crawler
 
 

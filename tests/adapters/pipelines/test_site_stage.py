@@ -9,8 +9,8 @@ import pytest
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
-from llmcrawler.errors import StorageFailed, WorkGivenBack
 from llmcrawler.distributed.page_json import page_to_json
+from llmcrawler.errors import StorageFailed, WorkGivenBack
 from llmcrawler.items import Page, PageContent, PageError
 from llmcrawler.pipelines.site_stage import SiteStage
 from llmcrawler.pipelines.stage import StageRules

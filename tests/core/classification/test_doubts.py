@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.classification import DEFAULT_PAGE_TYPES, Answer, ClassifyWorker, PageView, PageTypeRules, page_key
+from llmcrawler.classification import DEFAULT_PAGE_TYPES, Answer, ClassifyWorker, PageTypeRules, PageView, page_key
 from llmcrawler.classification.classify_calls import answer_from_json, answer_to_json, doubted_answers, site_of
 from llmcrawler.errors import BadAnswer, BudgetSpent
 from llmcrawler.llm import Batcher, BatchRules, CachedAsker, Usage

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from llmcrawler.content.bounds.processes import BoundedProcesses
 from llmcrawler.content.bounds.process_worker import packed
+from llmcrawler.content.bounds.processes import BoundedProcesses
 from llmcrawler.errors import ContentError
 
 MB = 2**20

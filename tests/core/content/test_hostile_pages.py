@@ -9,8 +9,8 @@ import pytest
 from llmcrawler.content import PageReader
 from llmcrawler.content.cost import is_cheap
 from llmcrawler.content.page import read_page
-from llmcrawler.errors import ContentError
 from llmcrawler.content.render_features import read_render_features
+from llmcrawler.errors import ContentError
 
 URL = "http://site.example/a/"
 CHARS = 140_000

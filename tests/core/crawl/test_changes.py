@@ -2,8 +2,8 @@
 
 import pytest
 
-from llmcrawler.crawl.changes import PageVersion, says_the_same
 from llmcrawler.content import Boilerplate, read_page
+from llmcrawler.crawl.changes import PageVersion, says_the_same
 
 PAGE = """<html lang=en><head><title>{title}</title></head><body data-token="{token}">
 <nav><a href="/">Home</a><a href="/shop">Shop</a>{menu}</nav>

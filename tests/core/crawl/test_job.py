@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from llmcrawler.crawl.job import Job, check_job
+from llmcrawler.crawl.job_spec import JobRules, JobSpec
 from llmcrawler.errors import ConfigError
 from llmcrawler.frontier import UrlTask
 from llmcrawler.items import StageRun
-from llmcrawler.crawl.job import Job, check_job
-from llmcrawler.crawl.job_spec import JobRules, JobSpec
 from llmcrawler.storage import Outcome, StoredBody
 from llmcrawler.storage.requeueing import RequeueChoice, requeue
 
@@ -23,7 +23,7 @@ def line(url: str, **fields: Any) -> dict[str, Any]:
     return {"url": url, "kind": "page", "status": 200, "error": None, **fields}
 
 
-async def opened(folder: Path, wish: Wish = WISH, **rules: Any) -> Job:
+async def opened(folder: Path, wish: JobSpec = WISH, **rules: Any) -> Job:
     job = Job(folder, wish, replace(JobRules(), **rules))
     await job.open()
     return job

@@ -3,12 +3,11 @@
 import pytest
 
 from llmcrawler.content import read_page
-from llmcrawler.crawl.render_choice import ALWAYS, AUTO, NEVER, RenderChoice
-from llmcrawler.engine.browser.traffic_rules import BrowserRequest, TrafficRules
+from llmcrawler.content.render_features import read_page_and_features, read_render_features
+from llmcrawler.crawl.render_choice import ALWAYS, AUTO, NEVER, RenderChoice, has_gained
 from llmcrawler.engine.browser.context_turns import ContextTurns
 from llmcrawler.engine.browser.page_scripts import links_header
-from llmcrawler.content.render_features import read_page_and_features, read_render_features
-from llmcrawler.crawl.render_choice import has_gained
+from llmcrawler.engine.browser.traffic_rules import BrowserRequest, TrafficRules
 from llmcrawler.urls import AddressGuard
 
 SCRIPT = '<script src="/app.js"></script>'
@@ -78,7 +77,10 @@ def test_a_page_whose_place_for_content_is_empty_is_worth_a_try(name):
     ],
 )
 def test_gain_is_measured_in_what_there_is_to_read(raw, rendered, gained):
-    assert has_gained(read_render_features(raw, is_rendered=True), read_render_features(rendered, is_rendered=True)) is gained
+    assert (
+        has_gained(read_render_features(raw, is_rendered=True), read_render_features(rendered, is_rendered=True))
+        is gained
+    )
 
 
 SHELL, FINE = read_render_features(SHELLS["vue"]), read_render_features(NOT_SHELLS["prose"])
@@ -174,9 +176,17 @@ RULES = TrafficRules(
         (BrowserRequest("https://a.example/frame", "Document"), False, "kind"),
         (BrowserRequest("https://a.example/", "Document", is_page=True), False, None),
         (BrowserRequest("http://10.0.0.1/metadata", "Fetch"), False, "private_address"),
-        (BrowserRequest("http://localhost:631/", "Document", is_page=True, source="https://a.example/"), False, "private_address"),
+        (
+            BrowserRequest("http://localhost:631/", "Document", is_page=True, source="https://a.example/"),
+            False,
+            "private_address",
+        ),
         (BrowserRequest("http://localhost:631/a", "Fetch", "POST", source="http://localhost:631/"), False, None),
-        (BrowserRequest("http://localhost:632/a", "Fetch", "POST", source="http://localhost:631/"), False, "private_address"),
+        (
+            BrowserRequest("http://localhost:632/a", "Fetch", "POST", source="http://localhost:631/"),
+            False,
+            "private_address",
+        ),
         (BrowserRequest("https://a.example/private/x", "XHR"), False, "robots"),
         (BrowserRequest("file:///etc/passwd", "Fetch"), False, "scheme"),
         (BrowserRequest("data:text/plain,x", "Fetch"), False, None),

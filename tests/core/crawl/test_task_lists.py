@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from llmcrawler.errors import ConfigError
 from llmcrawler.crawl.task_lists import ListedTask, TaskList
+from llmcrawler.errors import ConfigError
 
 
 def listed(tmp_path: Path, kind: str, text: str | bytes) -> list[ListedTask]:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from llmcrawler.crawl import template_store
-from llmcrawler.errors import ConfigError
 from llmcrawler.crawl.template_store import TemplateStore
+from llmcrawler.errors import ConfigError
 from llmcrawler.storage import SiteState, TemplatesFile
 from tests.core.templates.test_grouping import feed, pages
 

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from redis.exceptions import ResponseError
 
-from llmcrawler.errors import BudgetSpent, ConfigError, StorageFailed, WorkGivenBack
-from llmcrawler.distributed import site_requests as desk_module
 from llmcrawler.distributed import connection as links
-from llmcrawler.distributed.redis_checks import check_redis, check_server
-from llmcrawler.distributed.site_requests import SiteRequests
-from llmcrawler.distributed.host_limiter import DistributedHostLimiter, HostInCooldown, HostAllowance
+from llmcrawler.distributed import site_requests as desk_module
 from llmcrawler.distributed.connection import RedisConnection
+from llmcrawler.distributed.crawl_status import distributed_status
+from llmcrawler.distributed.host_limiter import DistributedHostLimiter, HostAllowance, HostInCooldown
+from llmcrawler.distributed.membership import WorkerHeartbeats, WorkerReport
 from llmcrawler.distributed.page_json import page_of_json, page_to_json
+from llmcrawler.distributed.redis_checks import check_redis, check_server
 from llmcrawler.distributed.shared_budget import SharedBudget
 from llmcrawler.distributed.shared_rate import SharedRate
 from llmcrawler.distributed.shared_stores import SharedAnswers
-from llmcrawler.distributed.crawl_status import distributed_status
-from llmcrawler.distributed.membership import WorkerReport, WorkerHeartbeats
+from llmcrawler.distributed.site_requests import SiteRequests
+from llmcrawler.errors import BudgetSpent, ConfigError, StorageFailed, WorkGivenBack
 from llmcrawler.frontier import Counts
 from llmcrawler.items import Page, PageContent
 from llmcrawler.llm import Budget, BudgetLimits
@@ -201,7 +201,9 @@ async def test_a_leader_that_is_about_to_go_answers_nothing_and_who_has_asked_le
     one.retire()
     question = asyncio.ensure_future(other.ask("site", "classify", dict))
     await heard.wait()
-    await asyncio.gather(WorkerHeartbeats(link_pair[0], 10).leave(WorkerReport("w1", "m", 1, 0.0), ["site"]), one.close())
+    await asyncio.gather(
+        WorkerHeartbeats(link_pair[0], 10).leave(WorkerReport("w1", "m", 1, 0.0), ["site"]), one.close()
+    )
     other.note_roll({"w2"}, ())
     assert await question == (True, None)
     assert led == ["w1 site", "w2 site"]
@@ -295,7 +297,9 @@ async def test_lines_of_a_worker_that_is_gone_go_to_another_one(link_pair, serve
     workers = WorkerHeartbeats(link_pair[1], 10)
     assert list(await workers.inherit("w1")) == ["https://a.example/1"]
     assert await workers.inherit("w1") == {}
-    await WorkerHeartbeats(link_pair[0], 10).beat(WorkerReport("w1", "m", 1, 2.0), [])  # it was only stopped for a while
+    await WorkerHeartbeats(link_pair[0], 10).beat(
+        WorkerReport("w1", "m", 1, 2.0), []
+    )  # it was only stopped for a while
     assert not await link_pair[1].client.exists(f"{link_pair[1].prefix}:lost")
     await workers.drop_lines(["https://a.example/1"])
     assert await link_pair[1].client.hlen(f"{link_pair[1].prefix}:lines:w2") == 0

@@ -8,8 +8,8 @@ from typing import Any
 
 from llmcrawler.content import read_page
 from llmcrawler.extraction import RecordQuestion
-from llmcrawler.extraction.induce_answers import Induced, parse_answer
 from llmcrawler.extraction.extractor import Field
+from llmcrawler.extraction.induce_answers import Induced, parse_answer
 from llmcrawler.extraction.induce_prompt import ShownPage, induce_document
 from llmcrawler.extraction.record_schema import RequestedSchema
 

@@ -10,7 +10,16 @@ import pytest
 from llmcrawler.content.bounds.processes import BoundedProcesses
 from llmcrawler.content.cost import is_cheap
 from llmcrawler.errors import ContentError, TooCostly
-from llmcrawler.extraction import TemplateExtractor, Field, FieldRule, Learner, LearnerKey, ExtractionRunner, Records, Selector
+from llmcrawler.extraction import (
+    ExtractionRunner,
+    Field,
+    FieldRule,
+    Learner,
+    LearnerKey,
+    Records,
+    Selector,
+    TemplateExtractor,
+)
 from llmcrawler.extraction.blocks import PageBlocks
 from llmcrawler.extraction.dates import read_date
 from llmcrawler.extraction.extraction_runs import compile_extractor, extractions

@@ -10,22 +10,22 @@ from typing import Any
 import pytest
 
 from llmcrawler.extraction import (
-    TemplateExtractor,
+    Annotator,
     Field,
     FieldRule,
-    RecordSerializer,
     LearnerKey,
     RecordQuestion,
     RecordRules,
     Records,
+    RecordSerializer,
     Selector,
-    Annotator,
+    TemplateExtractor,
     read_learners,
     requested_fields,
 )
 from llmcrawler.extraction.induce_answers import Induced
-from llmcrawler.extraction.learner import Learner
 from llmcrawler.extraction.induce_prompt import ShownPage
+from llmcrawler.extraction.learner import Learner
 from llmcrawler.extraction.variants import Variant
 from llmcrawler.items import PageError
 

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmcrawler.errors import BadAnswer
-from llmcrawler.extraction.induce_answers import Induced, parse_answer, snake_case
 from llmcrawler.extraction.blocks import Block
 from llmcrawler.extraction.extractor import Field
+from llmcrawler.extraction.induce_answers import Induced, parse_answer, snake_case
 from llmcrawler.extraction.induce_prompt import SYSTEM, ShownPage, answer_schema, induce_document
 from llmcrawler.extraction.record_schema import RequestedSchema
-from llmcrawler.extraction.training_set import Pointed
 from llmcrawler.extraction.requested_schema import requested_fields
+from llmcrawler.extraction.training_set import Pointed
 from llmcrawler.llm import estimate_tokens
 from llmcrawler.llm.answers import read_answer
 
@@ -307,7 +307,9 @@ JSON = st.recursive(
 
 @settings(max_examples=200, deadline=None)
 @given(
-    st.lists(JSON, max_size=4), st.lists(JSON, max_size=4), st.sampled_from([None, requested_fields("title,price:number")])
+    st.lists(JSON, max_size=4),
+    st.lists(JSON, max_size=4),
+    st.sampled_from([None, requested_fields("title,price:number")]),
 )
 def test_no_answer_gives_a_value_that_is_not_on_its_page(fields: list[Any], values: list[Any], wanted: Any) -> None:
     good = [value("title", 1), value("price", 2, quote="12.99")]

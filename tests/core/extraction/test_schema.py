@@ -284,7 +284,10 @@ def test_a_day_that_was_asked_for_loses_its_time_and_a_time_needs_no_zone() -> N
     schema = of(day={"type": "string", "format": "date"}, moment={"type": "string", "format": "date-time"})
     record = {"day": "2024-05-12T10:00:00", "moment": "2024-05-12T10:00:00"}
     assert RecordValidator(schema).clean(record) == ({"day": "2024-05-12", "moment": "2024-05-12T10:00:00"}, [])
-    assert RecordValidator(schema).clean({"day": "soon", "moment": "2024-05-12"})[0] == {"day": None, "moment": "2024-05-12"}
+    assert RecordValidator(schema).clean({"day": "soon", "moment": "2024-05-12"})[0] == {
+        "day": None,
+        "moment": "2024-05-12",
+    }
 
 
 def test_a_schema_elsewhere_is_never_fetched() -> None:

@@ -12,15 +12,15 @@ from parsel import Selector as ParselSelector
 from llmcrawler.extraction.blocks import PageBlocks, repeated_texts, shown_blocks
 from llmcrawler.extraction.candidates import candidates_for
 from llmcrawler.extraction.extraction_runs import compile_extractor
+from llmcrawler.extraction.extractor import Field, FieldRule, Selector, TemplateExtractor
 from llmcrawler.extraction.field_learning import LearnedField, learn_field
-from llmcrawler.extraction.extractor import TemplateExtractor, Field, FieldRule, Selector
 from llmcrawler.extraction.patterns import learn_pattern, take
 from llmcrawler.extraction.queries import nodes_at, texts_within
 from llmcrawler.extraction.repeated_groups import learn_group
+from llmcrawler.extraction.requested_schema import RecordTypes
 from llmcrawler.extraction.training_run import spread, unseen
 from llmcrawler.extraction.training_set import AnnotatedPage, Pointed, TrainingSet
 from llmcrawler.extraction.tree import Work
-from llmcrawler.extraction.requested_schema import RecordTypes
 
 
 def texts(html: str) -> list[str]:

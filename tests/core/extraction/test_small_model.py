@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from llmcrawler.errors import BadAnswer
-from llmcrawler.extraction.induce_answers import parse_answer
+from llmcrawler.extraction.annotators import LLMAnnotator
 from llmcrawler.extraction.blocks import Block
 from llmcrawler.extraction.extractor import Field
+from llmcrawler.extraction.induce_answers import parse_answer
 from llmcrawler.extraction.induce_prompt import InducePrompt, ShownPage
-from llmcrawler.extraction.record_schema import RequestedSchema, schema_of
 from llmcrawler.extraction.induce_small_model import prompt_for
-from llmcrawler.extraction.annotators import LLMAnnotator
-from llmcrawler.extraction.training_set import Pointed
+from llmcrawler.extraction.record_schema import RequestedSchema, schema_of
 from llmcrawler.extraction.requested_schema import requested_fields
+from llmcrawler.extraction.training_set import Pointed
 from llmcrawler.llm import estimate_tokens
 from llmcrawler.llm.answers import misfit
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmcrawler.frontier import FIRST, LinkScorer, FocusedCrawl, UrlTask
+from llmcrawler.frontier import FIRST, FocusedCrawl, LinkScorer, UrlTask
 from llmcrawler.frontier.branching import Branch, branch_values
 from llmcrawler.frontier.link_features import LinkFeatures, LinkFeatureTable, shape_of
 from llmcrawler.frontier.link_scorer import LEVELS

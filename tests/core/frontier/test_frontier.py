@@ -11,7 +11,7 @@ import pytest
 from llmcrawler.distributed.connection import RedisConnection
 from llmcrawler.frontier import FIRST, Counts, Frontier, MemoryFrontier, SqliteFrontier, UrlTask, redis_scripts
 from llmcrawler.frontier.redis import RedisFrontier
-from llmcrawler.items import UrlSource, StageRun
+from llmcrawler.items import StageRun, UrlSource
 from llmcrawler.storage import Database, Ledger, Outcome, keys, open_job_file
 from tests.servers.redis_server import RedisServer, carried_server
 
@@ -412,7 +412,9 @@ async def test_urls_are_known_wherever_their_keys_are(tmp_path, clock, monkeypat
 async def test_what_is_found_of_a_url_that_waits_is_merged(frontier):
     first = UrlTask("https://a.example/1", "a.example", found=UrlSource("link"))
     await frontier.add([first])
-    await frontier.add([replace(first, found=UrlSource("sitemap", "2026")), replace(first, found=UrlSource("feed", "x", "T"))])
+    await frontier.add(
+        [replace(first, found=UrlSource("sitemap", "2026")), replace(first, found=UrlSource("feed", "x", "T"))]
+    )
     (lease,) = await frontier.lease(MANY, {}, MANY)
     assert lease.task.found == UrlSource("sitemap", "2026", "T")
     await frontier.release(lease.url)

@@ -8,7 +8,7 @@ import pytest
 
 from llmcrawler.content import read_outline
 from llmcrawler.frontier import LISTED_ONLY_PRIORITY, TEST_PRIORITY, MapAdmission, MapRules, UrlTask
-from llmcrawler.items import UrlSource, Page, Url, feed_item_of
+from llmcrawler.items import Page, Url, UrlSource, feed_item_of
 from llmcrawler.urls import Listed, Scope, TrapGuard, parse_llms_txt
 
 HOME = "https://h.example/"

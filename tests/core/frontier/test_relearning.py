@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from llmcrawler.frontier import LinkScorer, FocusedCrawl, SqliteFrontier, UrlTask
+from llmcrawler.frontier import FocusedCrawl, LinkScorer, SqliteFrontier, UrlTask
 from llmcrawler.frontier.link_history import restore_link_scorer
 from llmcrawler.items import Link
 from llmcrawler.storage import Outcome, open_job_file
@@ -44,7 +44,9 @@ async def test_a_crawl_that_goes_on_knows_what_the_earlier_runs_have_learned(tmp
     first.scorer.changed_priorities()
 
     second = FocusedCrawl(LinkScorer(["product"]), max_records=None, clock=lambda: 0.0)
-    await database.run(lambda connection: restore_link_scorer(connection, second, lambda line: line["record"] is not None))
+    await database.run(
+        lambda connection: restore_link_scorer(connection, second, lambda line: line["record"] is not None)
+    )
     priorities = second.scorer.changed_priorities()
     await database.close()
     assert second.records == 1

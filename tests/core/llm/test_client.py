@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from llmcrawler.errors import BadAnswer, LLMFailed, LLMUnavailable
-from llmcrawler.llm import Clock, CallLimits, LLMClient
+from llmcrawler.llm import CallLimits, Clock, LLMClient
 from llmcrawler.llm.usage import Price, Usage
 from tests.servers.fake_llm import FakeLLM, label_by_url
 

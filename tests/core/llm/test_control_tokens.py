@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmcrawler.classification import DEFAULT_PAGE_TYPES, ClassifyWorker
-from llmcrawler.extraction.induce_answers import parse_answer
 from llmcrawler.extraction.blocks import Block
+from llmcrawler.extraction.induce_answers import parse_answer
 from llmcrawler.extraction.induce_prompt import InducePrompt, ShownPage, induce_document
 from llmcrawler.llm.client import LLMClient
 from llmcrawler.llm.control_tokens import without_control_tokens

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
-from llmcrawler.llm import Clock, CallLimits, LLMClient
+from llmcrawler.llm import CallLimits, Clock, LLMClient
 from llmcrawler.llm.budget import Budget, BudgetLimits
 from llmcrawler.llm.usage import Price
 from tests.servers.fake_llm import FakeLLM

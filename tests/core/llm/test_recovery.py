@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from llmcrawler.errors import BadAnswer, LLMError
-from llmcrawler.llm import Clock, CallLimits, LLMClient
+from llmcrawler.llm import CallLimits, Clock, LLMClient
 from llmcrawler.llm.batching import Batcher
 from llmcrawler.llm.waiting import BatchRules
 from tests.servers.fake_llm import FakeLLM, label_by_url
@@ -136,7 +136,9 @@ async def test_every_kind_of_fault_over_http_leaves_no_page_without_its_verdict(
     }
     faults = ["429:1", "500", "hang", "cut", "drop", "alien", "prose", "reset", "503", "fenced", "length", "empty"]
     async with FakeLLM(label_by_url([("/odd/", "odd"), ("/", "even")]), faults=faults) as server:
-        client = LLMClient(server.base_url, "m", "k", limits=CallLimits(timeout_seconds=0.5), clock=Clock(sleep=no_wait))
+        client = LLMClient(
+            server.base_url, "m", "k", limits=CallLimits(timeout_seconds=0.5), clock=Clock(sleep=no_wait)
+        )
 
         async def worker(questions: Sequence[str]) -> Mapping[int, str]:
             pages = [{"id": str(position), "url": url} for position, url in enumerate(questions)]

@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from llmcrawler.politeness.robots import MAX_BYTES, RobotsCache, parse_robots, product_token, path_rules
+from llmcrawler.politeness.robots import MAX_BYTES, RobotsCache, parse_robots, path_rules, product_token
 
 FORBIDDEN = "User-agent: *\nDisallow: /\n"
 

@@ -14,9 +14,9 @@ import pytest
 
 from llmcrawler.politeness.throttling import (
     CircuitBreaker,
-    StartGap,
     HostPolicies,
     HostPolicy,
+    StartGap,
     ThrottleRules,
     retry_after_seconds,
 )

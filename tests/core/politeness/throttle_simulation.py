@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from llmcrawler.politeness.throttling import ThrottleDecision, HostPolicy, ThrottleRules
+from llmcrawler.politeness.throttling import HostPolicy, ThrottleDecision, ThrottleRules
 
 
 @dataclass(frozen=True)

@@ -45,4 +45,7 @@ def test_the_lowest_status_that_applies_is_given(lines, stats, share, status):
 
 
 def test_a_person_reads_why():
-    assert exit_status_of(stats_of(FINE), 0.1)[1] == "1 of 4 pages have errors, 25.0%: more than CRAWL_MAX_ERRORS_SHARE=0.1"
+    assert (
+        exit_status_of(stats_of(FINE), 0.1)[1]
+        == "1 of 4 pages have errors, 25.0%: more than CRAWL_MAX_ERRORS_SHARE=0.1"
+    )

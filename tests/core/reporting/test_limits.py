@@ -41,6 +41,10 @@ def test_a_crawl_with_nothing_waiting_is_held_back_by_the_urls_it_knows() -> Non
     assert limit.name == "urls known"
 
 
-@pytest.mark.parametrize(("rate", "latency", "state"), [(0.0, 0.1, flow()), (1.0, None, flow()), (1.0, 0.1, DownloadFlow())])
-def test_nothing_is_said_before_there_is_something_to_judge_by(rate: float, latency: float | None, state: DownloadFlow) -> None:
+@pytest.mark.parametrize(
+    ("rate", "latency", "state"), [(0.0, 0.1, flow()), (1.0, None, flow()), (1.0, 0.1, DownloadFlow())]
+)
+def test_nothing_is_said_before_there_is_something_to_judge_by(
+    rate: float, latency: float | None, state: DownloadFlow
+) -> None:
     assert binding_limit(state, rate, latency, queued=10) is None

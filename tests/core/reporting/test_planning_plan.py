@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from llmcrawler.llm import BatchRules, Price
-from llmcrawler.reporting.planning import SampledPage, SiteSample, CrawlTerms, make_plan
-from llmcrawler.reporting.planning.model_calls import ExpectedCalls, PageArrival, play
+from llmcrawler.reporting.planning import CrawlTerms, SampledPage, SiteSample, make_plan
 from llmcrawler.reporting.planning.estimate import retyped_items
+from llmcrawler.reporting.planning.model_calls import ExpectedCalls, PageArrival, play
 
 RULES = BatchRules(max_questions=20, max_tokens=12_000, wait_seconds=2.0, patient_seconds=15.0)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from llmcrawler.reporting import DownloadProgress, DownloadFlow, HostThrottle, CrawlProgress, read_figures
+from llmcrawler.reporting import CrawlProgress, DownloadFlow, DownloadProgress, HostThrottle, read_figures
 from llmcrawler.reporting.display import panel
 from llmcrawler.reporting.text import duration
 

@@ -10,8 +10,8 @@ import pytest
 
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.storage import Database, check_job_file, open_job_file, read_job_file
-from llmcrawler.storage.ledger import read_value, write_value
 from llmcrawler.storage.job_file import SCHEMA_VERSION
+from llmcrawler.storage.ledger import read_value, write_value
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from llmcrawler.errors import ConfigError
-from llmcrawler.storage.feeds.markdown_stores import JOURNAL, MarkdownFolder, sweep
-from llmcrawler.storage.feeds.markdown_files import CONTENTS, INDEX, file_name, markdown_file_of
 from llmcrawler.items import Page, PageError
 from llmcrawler.storage.feed_files import note_feed_file, truncate_feeds
+from llmcrawler.storage.feeds.markdown_files import CONTENTS, INDEX, file_name, markdown_file_of
+from llmcrawler.storage.feeds.markdown_stores import JOURNAL, MarkdownFolder, sweep
 from llmcrawler.storage.job_file import open_job_file
 
 

@@ -5,9 +5,9 @@ import sqlite3
 import pytest
 from filelock import FileLock
 
-from llmcrawler.errors import ConfigError
 from llmcrawler.crawl.job import check_job
 from llmcrawler.crawl.job_spec import JobSpec
+from llmcrawler.errors import ConfigError
 from llmcrawler.storage import open_job_file
 from llmcrawler.storage.job_folder import JOB_FILE, LOCK_FILE, lock_folder
 from llmcrawler.storage.job_status import job_status
