@@ -85,7 +85,7 @@ SPIDER_MIDDLEWARES = {
 }
 DOWNLOADER_MIDDLEWARES = {
     "llmcrawler.middlewares.stored.StoredPageMiddleware": 5,  # before all that could refuse or wait
-    "llmcrawler.middlewares.private_addresses.AddressMiddleware": 10,
+    "llmcrawler.middlewares.address_checks.AddressMiddleware": 10,
     "llmcrawler.middlewares.backoff.GivenUpMiddleware": 20,
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
@@ -103,7 +103,7 @@ DOWNLOADER_MIDDLEWARES = {
     "llmcrawler.middlewares.redirects.CrawlRedirectMiddleware": 600,
     # Behind the HTTP cache: what is kept needs no proxy, and neither bans nor credentials are kept.
     "llmcrawler.middlewares.proxy_choice.ProxyMiddleware": 950,
-    "llmcrawler.middlewares.private_addresses.NameMiddleware": 1000,  # behind all that may choose a proxy
+    "llmcrawler.middlewares.address_checks.NameMiddleware": 1000,  # behind all that may choose a proxy
 }
 ITEM_PIPELINES = {
     "llmcrawler.pipelines.content.ContentPipeline": 100,
@@ -125,7 +125,7 @@ EXTENSIONS_BASE = {
     "llmcrawler.extensions.spider_state.WholeSpiderState": 0,
 }
 EXTENSIONS = {
-    "llmcrawler.extensions.distributed_worker.DistributedWorker": -10,  # before the feeds, as it has to see in which one an item goes
+    "llmcrawler.extensions.distributed_worker.DistributedWorker": -10,  # before the feeds
     "llmcrawler.extensions.resume.ResumeExtension": 0,
     "llmcrawler.extensions.throttle.AdaptiveThrottle": 0,
     "llmcrawler.extensions.history.HistoryExtension": 500,

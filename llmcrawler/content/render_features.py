@@ -80,7 +80,7 @@ class RenderFeatures:
 
 
 def may_need_browser(html: str, *, is_rendered: bool = False) -> bool:
-    """Tell whether `read_render_features` has anything to find: a page without scripts needs no browser and no parse."""
+    """Tell whether `read_render_features` has anything to find: a page without scripts needs neither."""
     # Most pages have one in lower case: a plain search takes a hundredth of the pattern's time.
     return is_rendered or "<script" in html or _SCRIPT.search(html) is not None
 

@@ -14,9 +14,9 @@ from scrapy.crawler import Crawler
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.configuration import distributed_rules, job_rules, job_spec_of, memory_frontier
+from llmcrawler.crawl.engine_state import SpiderSwitch
 from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.safe_lines import SafeLines
-from llmcrawler.crawl.engine_state import SpiderSwitch
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import Frontier
 

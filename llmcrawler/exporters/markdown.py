@@ -13,7 +13,7 @@ from llmcrawler.storage.feeds.markdown_stores import MarkdownArchive, MarkdownFo
 
 
 class MarkdownExporter(BaseItemExporter):
-    """Writes to a MarkdownFolder where `file` is one, else a ZIP archive. The feed's `fields` choose the front matter."""
+    """Writes to a MarkdownFolder where `file` is one, else a ZIP archive; its `fields` choose the front matter."""
 
     def __init__(self, file: Any, *, waiting_folder: str | None = None, **kwargs: Any) -> None:
         super().__init__(dont_fail=True, **kwargs)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from llmcrawler.items import StageRun
 from llmcrawler.storage.database import Database
-from llmcrawler.storage.job_file import State
+from llmcrawler.storage.job_file import REQUEUED_PRIORITY, State
 from llmcrawler.storage.keys import JobConnection, url_key
 
 STAGES: Final = ("fetch", "content", "classify", "record")  # and then the user's own

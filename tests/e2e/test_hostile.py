@@ -12,7 +12,7 @@ from tests.e2e.crawling import Outcome, crawl, explore, scrapy
 from tests.servers.hostile_responses import SECRET, TARGETS, HostileSite
 
 QUICK = {"RETRY_TIMES": 1, "DOWNLOAD_TIMEOUT": 20, "THROTTLE_BREAKER_FAILURES": 100_000}
-# A few of those that are made to cost much to read, which tests/core/content/test_hostile_pages.py has all of; and honest ones.
+# A few of those that are made to cost much to read (tests/core/content/test_hostile_pages.py has all); and honest ones.
 HOSTILE = [
     *(COSTLY[shape] for shape in ("formatting left open", "options", "nested lists", "attributes", "quotes", "links")),
     *(LINEAR[shape] for shape in ("a long list in JSON-LD", "a reference for each character", "a long base")),

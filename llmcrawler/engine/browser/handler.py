@@ -24,9 +24,9 @@ from scrapy.responsetypes import responsetypes
 from scrapy.utils.httpobj import urlparse_cached
 
 from llmcrawler.crawl.context import CrawlContext, crawl_of
+from llmcrawler.engine.browser.browser_limiter import BrowserHostLimiter
 from llmcrawler.engine.browser.context_turns import ContextTurns
 from llmcrawler.engine.browser.gateway import Failure, Gateway, Route, Upstream
-from llmcrawler.engine.browser.host_limiter import BrowserHostLimiter
 from llmcrawler.engine.browser.launching import CLOSE_SECONDS, LaunchingHandler
 from llmcrawler.engine.browser.page_scripts import LINKS_HEADER, links_header
 from llmcrawler.engine.browser.page_traffic import Traffic

@@ -16,7 +16,7 @@ from playwright.async_api import CDPSession, Page
 from playwright.async_api import Error as PlaywrightError
 from scrapy import Request
 
-from llmcrawler.engine.browser.host_limiter import BrowserHostLimiter
+from llmcrawler.engine.browser.browser_limiter import BrowserHostLimiter
 from llmcrawler.engine.browser.page_scripts import PREPARE
 from llmcrawler.engine.browser.traffic_rules import BrowserRequest, TrafficRules
 

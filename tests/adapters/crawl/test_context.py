@@ -17,7 +17,7 @@ from llmcrawler import settings as project_settings
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.context import build_crawl, crawl_of, find_crawl
 from llmcrawler.engine.compat import SpiderControl
-from llmcrawler.middlewares.private_addresses import AddressMiddleware
+from llmcrawler.middlewares.address_checks import AddressMiddleware
 from llmcrawler.pipelines.classify import ClassifyPipeline
 from llmcrawler.spiders.explore import ExploreSpider
 

@@ -13,7 +13,7 @@ from llmcrawler.crawl.context import build_crawl
 from llmcrawler.engine.compat import SpiderControl
 from llmcrawler.engine.refusals import RequestRefused
 from llmcrawler.engine.resolver import GuardedResolver
-from llmcrawler.middlewares.private_addresses import AddressMiddleware
+from llmcrawler.middlewares.address_checks import AddressMiddleware
 from llmcrawler.spiders.explore import ExploreSpider
 
 

@@ -17,7 +17,7 @@ from llmcrawler.engine.refusals import RequestRefused
 from llmcrawler.engine.request_context import CONTEXT, RequestContext
 from llmcrawler.engine.resolver import GuardedResolver
 from llmcrawler.frontier import Lease, UrlTask
-from llmcrawler.middlewares.private_addresses import AddressMiddleware, NameMiddleware
+from llmcrawler.middlewares.address_checks import AddressMiddleware, NameMiddleware
 from llmcrawler.spiders.explore import ExploreSpider
 from llmcrawler.urls import NameLookup
 
