@@ -188,4 +188,4 @@ def test_the_chosen_browser_goes_before_those_of_the_system():
 
 def test_a_crawl_that_renders_nothing_does_not_import_playwright():
     code = "import sys, llmcrawler.spiders.explore; sys.exit(any('playwright' in name for name in sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], check=False, cwd=Path(__file__).parents[2]).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], check=False, cwd=Path(__file__).parents[3]).returncode == 0

@@ -386,7 +386,7 @@ async def test_half_a_surrogate_pair_in_a_page_can_be_asked_about(fake_time: Fak
 
 def test_the_openai_package_is_not_imported_before_it_is_needed() -> None:
     code = "import sys, llmcrawler.llm; sys.exit('openai' in sys.modules or 'httpx2' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False, cwd=Path(__file__).parents[2]).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], check=False, cwd=Path(__file__).parents[3]).returncode == 0
 
 
 async def test_no_more_calls_run_at_once_than_allowed(fake_time: FakeTime) -> None:

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from llmcrawler.reporting.planning import Range, SampledPage, SiteSample, size_estimate, strata_of
+from llmcrawler.reporting.planning import Range, SampledPage, SiteSample, site_size, strata_of
 
 Graph = Mapping[str, tuple[str, tuple[str, ...]]]  # url -> its pattern and its links
 
@@ -31,7 +31,7 @@ def crawled(graph: Graph, count: int, start: str = "/") -> SiteSample:
 
 
 def total(sample: SiteSample) -> Range:
-    sizes = [one.size for one in size_estimate(sample)]
+    sizes = [one.size for one in site_size(sample)]
     return Range(*(sum(getattr(size, name) for size in sizes) for name in ("low", "likely", "high")))
 
 
@@ -110,7 +110,7 @@ def test_what_a_sitemap_lists_is_known() -> None:
 
 def test_pages_that_fail_are_a_share_of_their_stratum() -> None:
     pages = [SampledPage(f"/x/{n}", "/x/{n}", error="http_404" if n % 2 else None) for n in range(10)]
-    (stratum,) = size_estimate(SiteSample(pages, {f"/x/{n}": "/x/{n}" for n in range(40)}))
+    (stratum,) = site_size(SiteSample(pages, {f"/x/{n}": "/x/{n}" for n in range(40)}))
     assert (stratum.known, stratum.failed_share) == (40, 0.5)
 
 

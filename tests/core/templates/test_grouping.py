@@ -55,7 +55,7 @@ def test_the_same_stream_gives_the_same_groups() -> None:
 
 def test_another_process_gives_the_same_groups() -> None:
     """Sets are ordered anew in each process; nothing may hang on it."""
-    program = f"import sys; sys.path[:0] = {sys.path!r}; import test_templates_grouping as t; print(t.trace())"
+    program = f"import sys; sys.path[:0] = {sys.path!r}; import test_grouping as t; print(t.trace())"
     folder = str(Path(__file__).parent)
     traces = {
         subprocess.run(
