@@ -106,7 +106,7 @@ DOWNLOADER_MIDDLEWARES = {
     "llmcrawler.middlewares.address_checks.NameMiddleware": 1000,  # behind all that may choose a proxy
 }
 ITEM_PIPELINES = {
-    "llmcrawler.pipelines.content.ContentPipeline": 100,
+    "llmcrawler.pipelines.page_content.ContentPipeline": 100,
     "llmcrawler.pipelines.classify.ClassifyPipeline": 300,
     "llmcrawler.pipelines.record.RecordPipeline": 500,
     "llmcrawler.pipelines.own.OwnStages": 700,

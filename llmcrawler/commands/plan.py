@@ -28,7 +28,7 @@ _LOOK_ONLY: dict[str, Any] = {
     "SCHEDULER": "llmcrawler.engine.sampling_scheduler.SamplingScheduler",
     "ITEM_PIPELINES": {
         "llmcrawler.pipelines.plan_sampling.SampledLinks": 50,
-        "llmcrawler.pipelines.content.ContentPipeline": 100,
+        "llmcrawler.pipelines.page_content.ContentPipeline": 100,
         "llmcrawler.pipelines.plan_sampling.SamplingPipeline": 300,
     },
     "LLM_PROVIDER": "none",
