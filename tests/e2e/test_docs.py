@@ -22,7 +22,7 @@ from tests.servers.teacher import answer_from_truth
 PAGES = sorted(DOCS.glob("*.md"))
 README = ROOT / "README.md"
 # Their commands are only parsed here: what they start has tests of its own.
-NOTHING_RUN = ("explore.md", "jobs.md", "models.md", "politeness.md")
+NOTHING_RUN = ("architecture.md", "explore.md", "jobs.md", "models.md", "politeness.md")
 NOTHING_RUN += ("proxies.md", "records.md", "rendering.md", "security.md", "settings.md")
 # Where the docs say that something is, and a test has it elsewhere.
 SITE, CHECKOUT = "https://shop.example", "/srv/llmcrawler"
@@ -215,7 +215,7 @@ def test_every_page_has_its_test():
 
 
 def test_every_link_leads_to_a_page_and_a_heading_that_are_there():
-    for page in (README, ROOT / "deploy" / "README.md", *PAGES):
+    for page in (README, ROOT / "CONTRIBUTING.md", ROOT / "deploy" / "README.md", *PAGES):
         for path, heading in relative_links_of(page):
             target = page.parent / path if path else page
             assert target.exists(), f"{page.name}: {path}"
