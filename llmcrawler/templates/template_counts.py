@@ -1,4 +1,4 @@
-"""The ids of a site's groups, and what is counted for each."""
+"""Issues the ids of a site's groups, and counts the pages of each."""
 
 from __future__ import annotations
 
