@@ -1,4 +1,4 @@
-"""A job as a pandas DataFrame: one row for each url."""
+"""Reads a job as a pandas DataFrame with one row for each url, or as a dict of figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A page as a Markdown file with YAML front matter, its file name, and the index of such files."""
+"""Writes a page as Markdown with YAML front matter, names its file, and writes the index of such files."""
 
 from __future__ import annotations
 
