@@ -1,4 +1,4 @@
-"""The classification stage: which template made a page, and what kind of page it is."""
+"""Tells which template made a page and what kind of page it is: the stage `classify`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ async def _do_nothing() -> None:
 
 
 class ClassifyPipeline(SiteStage):
-    """A page may wait here for its batch; other pages go on. `close` is awaited when all pages are through."""
+    """Finds the template and the page type of a page, which may wait here for its batch while other pages go on.
+    `close` is awaited when all pages are through.
+    """
 
     name = "classify"
 
@@ -72,7 +74,7 @@ class ClassifyPipeline(SiteStage):
         return verdict.error
 
     async def restore(self, page: Page) -> None:
-        """Its verdict holds; its template may have another name in this run."""
+        """Keep the verdict of an earlier run, and find the template, which may have another id in this run."""
         question, assigned = await self._place(page)
         page.template = self._sites.of(page.url).grouper.resolve(assigned.template)
         if page.page_type is not None and page.decided_by is not None:

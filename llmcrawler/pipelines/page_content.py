@@ -1,4 +1,4 @@
-"""The content stage: a page's main text, without what repeats over its site."""
+"""Takes the main text of a page, without what repeats over its site: the stage `content`."""
 
 from __future__ import annotations
 
