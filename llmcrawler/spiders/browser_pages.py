@@ -1,4 +1,4 @@
-"""Pages that come as empty shells are fetched again by the browser, as far as the crawl's choice says."""
+"""Fetches pages that come as empty shells again by the browser, as far as the crawl's choice says."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _OF_THE_RESPONSE = (LATENCY,)
 
 @dataclass(frozen=True, slots=True)
 class PageLook:
-    """What came of a look at a page: `again`, the request for the browser where the page needs it; or `content` where
-    it was read in passing, or why it could not be.
+    """Result of a look at a page: `again`, the request for the browser where the page needs it; or `content` where
+    it was read in passing, or the error for which it could not be read.
     """
 
     again: Request | None = None

@@ -1,4 +1,4 @@
-"""The `kind` and message of a page's error, from what went wrong with its request."""
+"""Tells the `kind` and message of a page's error from what went wrong with its request."""
 
 from __future__ import annotations
 

@@ -41,7 +41,9 @@ _KEPT_CHARS = 2_000_000
 
 @dataclass(eq=False)
 class PageBuilder:
-    """`ledger` is None without a job. `refreshes`: pages are compared with what the last crawl of the job found."""
+    """Makes pages of responses. `ledger` is None without a job. `refreshes`: pages are compared with what the last
+    crawl of the job found.
+    """
 
     reader: PageReader
     frontier: Frontier
