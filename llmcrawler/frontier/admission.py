@@ -100,9 +100,7 @@ class Admission:
         return refusal
 
     def _reason_by_address(self, url: str, referer: str) -> UrlRefusal | None:
-        """Refuse a private start url that a page of another place leads to; the scope keeps out all other private
-        hosts.
-        """
+        """Refuse a private start that another place leads to; the scope keeps out all other private hosts."""
         return None if self._addresses is None else self._addresses.reason_to_refuse(url, referer)
 
     def _task(self, url: str, depth: int, referer: str | None, group: str = "") -> UrlTask:

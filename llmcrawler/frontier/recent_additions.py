@@ -14,9 +14,7 @@ Parts = Sequence[str | int]
 
 
 class RecentAdditions:
-    """Numbers additions. `number` is the last one's; Redis keeps it beside what was added, so that both are lost
-    together.
-    """
+    """Numbers additions. Redis keeps the `number` of the last one beside it, so that both are lost together."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.number = 0
