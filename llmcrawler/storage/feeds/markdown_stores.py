@@ -25,9 +25,7 @@ JOURNAL: Final = ".llmcrawler-files"
 
 class MarkdownStore(Protocol):
     def add(self, entry: Mapping[str, Any], note: bytes | None) -> None:
-        """Add a file. `entry` is a line of the index; a page without text has no `note`, and stands in the
-        index only.
-        """
+        """Add a page. `entry` is its line of the index; without a `note` it stands there only."""
 
     def finish(self) -> None: ...
 
@@ -135,9 +133,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 class MarkdownArchive:
-    """Writes Markdown files into a ZIP archive. `file` need not be seekable; it stays open. The index waits for the end
-    in `folder`.
-    """
+    """Writes Markdown files into a ZIP archive. `file` need not be seekable; the index waits in `folder`."""
 
     def __init__(self, file: IO[bytes], folder: str | None = None) -> None:
         self._archive = ZipFile(cast("IO[bytes]", _Stream(file)), "w", ZIP_DEFLATED, compresslevel=1)
