@@ -33,9 +33,7 @@ class SiteStage(Stage):
         """Do the stage's work with what this process knows of the site. Returns and raises as `run` does."""
 
     async def run(self, page: Page) -> PageError | None:
-        """Do the stage's work here or at the site's owner. Raises WorkGivenBack when this worker leaves while
-        it waits.
-        """
+        """Work here or at the site's owner. Raises WorkGivenBack when this worker leaves while it waits."""
         if self._session is None:
             return await self.run_here(page)
         site, with_html = self._sites.of(page.url).name, self.name == "record"

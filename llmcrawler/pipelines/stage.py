@@ -67,9 +67,7 @@ class Stage(ABC):
 
     @abstractmethod
     async def run(self, page: Page) -> PageError | None:
-        """Do the stage's work, put what it found into the page, and return what went wrong. An exception is an error of
-        the page too.
-        """
+        """Put what is found into the page, and return what went wrong. An exception is an error of the page too."""
 
     def applies(self, page: Page) -> bool:  # noqa: ARG002 (for subclasses)
         """Return whether there is something to do; if not, the stage counts as skipped."""
