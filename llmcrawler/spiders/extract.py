@@ -23,9 +23,7 @@ _MAX_QUEUED, _LOOK_SECONDS = 20_000, 0.5
 
 
 class ExtractSpider(ExploreSpider):
-    """Fetches what a list names; see docs/extract.md for the arguments. Its pages go through the same stages as those
-    of `explore`.
-    """
+    """Fetches what a list names, through the stages of `explore`; see docs/extract.md for the arguments."""
 
     name = "extract"
     Options: ClassVar[type[ExtractOptions]] = ExtractOptions

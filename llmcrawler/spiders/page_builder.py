@@ -41,8 +41,8 @@ _KEPT_CHARS = 2_000_000
 
 @dataclass(eq=False)
 class PageBuilder:
-    """Makes pages of responses. `ledger` is None without a job. `refreshes`: pages are compared with what the last
-    crawl of the job found.
+    """Makes pages of responses. `ledger` is None without a job. `refreshes`: pages are compared with the last
+    crawl's.
     """
 
     reader: PageReader
