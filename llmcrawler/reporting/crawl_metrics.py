@@ -1,4 +1,4 @@
-"""A crawl's stats as metrics: which of them, under which names and labels."""
+"""Turns a crawl's stats into metrics: which of them, under which names and labels."""
 
 from __future__ import annotations
 

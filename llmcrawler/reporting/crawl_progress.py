@@ -1,4 +1,4 @@
-"""How far a crawl or a download is, how fast, and what holds it back: as a line for the log, as rows for a display."""
+"""Tells how far a crawl or a download is, how fast, and what holds it back, for the log or a display."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ProgressReport:
 
     @property
     def is_capped(self) -> bool:
-        """Whether more urls are known than may be fetched: then the crawl ends at its cap, and the end is known."""
+        """Tell whether more urls are known than may be fetched: the crawl then ends at its cap."""
         figures = self.figures
         if figures.max_pages is None:
             return False

@@ -1,4 +1,4 @@
-"""How many pages a site has, from a sample of them: an unseen-species problem, solved by kinds of urls.
+"""Estimates how many pages a site has from a sample of them: an unseen-species problem, solved by kinds of urls.
 
 Urls of one shape are a stratum. Pages of a stratum are the sampling units, the urls that they link to are the species.
 From S, the urls of a stratum that any sampled page links to, and Q1, those of them that one page alone links to, which
@@ -92,7 +92,7 @@ def site_size(sample: SiteSample) -> list[Stratum]:
 
 
 class _Discovery(NamedTuple):
-    """What pages of one stratum showed of another: T, Q1 and S as above."""
+    """Counts of what pages of one stratum showed of another: T, Q1 and S as above."""
 
     sampled: int
     once: int
