@@ -38,7 +38,7 @@ class CandidateScore:
 
     @property
     def claims(self) -> float:
-        """The pages that it is judged by: those with a value, and those where it speaks of one that is not there.
+        """The number of pages that it is judged by: those with a value, and those where it gives one that is not there.
 
         A model often leaves out what is there; it seldom points where nothing is.
         """
@@ -50,7 +50,7 @@ class CandidateScore:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether it is right wherever it speaks on the annotated pages."""
+        """Tell whether the candidate is right wherever it gives a value on the annotated pages."""
         return not self.wrong and not self.ghosts
 
     @property
@@ -119,7 +119,7 @@ def agreement_of(one: CandidateScore, other: CandidateScore) -> float:
 
 
 def _pairs(texts: Sequence[str], want: Texts) -> list[tuple[str, str]]:
-    """Pairs (text, value) where a text holds a value; for a single value the first text that is or holds it."""
+    """Return pairs (text, value) where a text holds a value; for a single value the first text that is or holds it."""
     if not want or not texts:
         return []
     if len(want) > 1:

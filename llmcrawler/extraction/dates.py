@@ -72,7 +72,7 @@ def read_date(text: str, lang: str = "", work: Work | None = None) -> str | None
 
 @lru_cache(maxsize=4096)
 def _in_numbers(text: str, lang: str) -> tuple[str | None, bool]:
-    """A date that needs no other words than English months, and whether a text may be one with other words."""
+    """Return a date that needs no other words than English months, and whether a text may be one with other words."""
     if len(text) > _MAX_CHARS or not any(map(str.isdigit, text)):
         return None, False
     for form, read in _KNOWN_FORMS:
@@ -135,13 +135,13 @@ _KNOWN_FORMS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], 
 
 
 def _month_first(lang: str) -> bool | None:
-    """Whether a language writes the month first; None where it does not say."""
+    """Tell whether a language writes the month first; None where it does not say."""
     language = lang.split("-", maxsplit=1)[0]
     return None if not lang or language in _YEAR_AT_THE_END_IS_FOREIGN else lang in _MONTH_FIRST
 
 
 def _lettered(text: str, lang: str, work: Work | None) -> str | None:
-    """A date with its month in letters, in any language.
+    """Return a date with its month in letters, in any language.
 
     dateparser takes half a millisecond, and ten where it finds no date. But texts that differ in their numbers only are
     of one month, so it reads one of them, with numbers that can be told apart.
@@ -177,7 +177,7 @@ class _Numbers:
         return cls(day, year, clock) if len(day[0]) <= 2 and len(year[0]) in (2, 4) else None
 
     def sampled(self, text: str, day: int) -> str:
-        """The text with the numbers of the sample."""
+        """Return the text with the numbers of the sample."""
         samples = [(self.day, str(day)), (self.year, str(_SAMPLE.year)[-len(self.year[0]) :])]
         if self.clock is not None:
             second = f":{_SAMPLE.second}" if self.clock["second"] else ""

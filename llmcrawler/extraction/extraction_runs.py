@@ -95,7 +95,7 @@ def _base_url(source: PageSource, url: str) -> str:
 
 
 def _value(rule: FieldRule, page: _Page, row: etree._Element | None = None) -> Scalar | list[Scalar] | None:
-    """The typed value of a field, of the page or within a row, by the first of its selectors that gives one."""
+    """Return the typed value of a field, of the page or within a row, by the first of its selectors that gives one."""
     for selector in rule.selectors:
         if row is not None:
             texts = texts_within(row, selector, page.source.work)
@@ -112,7 +112,7 @@ def _value(rule: FieldRule, page: _Page, row: etree._Element | None = None) -> S
 
 
 def _objects(rows: Sequence[Selector], rules: Sequence[FieldRule], page: _Page) -> list[dict[str, Any]]:
-    """The objects of a group by the first of its selectors that gives any."""
+    """Return the objects of a group by the first of its selectors that gives any."""
     for selector in rows:
         objects = []
         for row in _rows(selector, rules, page):
@@ -124,7 +124,7 @@ def _objects(rows: Sequence[Selector], rules: Sequence[FieldRule], page: _Page) 
 
 
 def _rows(selector: Selector, rules: Sequence[FieldRule], page: _Page) -> list[etree._Element]:
-    """The elements that hold one object each."""
+    """Return the elements that hold one object each."""
     work = page.source.work
     rows = [one for one in nodes_at(page.source.root, selector, work) if isinstance(one, etree._Element)]
     if len(outermost(rows, work)) < len(rows):

@@ -90,14 +90,14 @@ def compile_pattern(pattern: str) -> Any:
 
 
 def _cut(text: str, value: str) -> tuple[str, str]:
-    """The texts before and after a value, where it stands as a whole word if it does so anywhere."""
+    """Return the texts before and after a value, where it stands as a whole word if it does so anywhere."""
     word = re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text)
     start = word.start() if word else text.index(value)
     return text[:start], text[start + len(value) :]
 
 
 def _constant_around(text: str, value: str) -> str | None:
-    """The pattern of the texts around a value, whatever numbers are in them."""
+    """Return the pattern of the texts around a value, whatever numbers are in them."""
     before, after = _cut(text, value)
     if max(len(before), len(after)) > _MAX_CONTEXT_CHARS:
         return None
@@ -105,7 +105,7 @@ def _constant_around(text: str, value: str) -> str | None:
 
 
 def _piece(separator: str, text: str, value: str, *, from_end: bool) -> str | None:
-    """The n-th piece of a text that a separator cuts; pieces are counted from its start or from its end."""
+    """Return the n-th piece of a text that a separator cuts; pieces are counted from its start or from its end."""
     pieces = text.split(separator)
     if value not in pieces or len(pieces) > _MAX_PIECES:
         return None

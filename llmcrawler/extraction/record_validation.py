@@ -100,7 +100,7 @@ def _refuse(address: str) -> NoReturn:
 
 
 def _cut_to_day(record: Any, path: Sequence[str | int], message: str) -> bool:
-    """Whether the problem was the time of day behind a date, which is cut off."""
+    """Cut off the time of day behind a date where that is the problem, and tell whether it was."""
     holder = _at(record, path[:-1])
     if holder is None or not path or not message.endswith('is not a "date"'):
         return False

@@ -1,4 +1,4 @@
-"""One training run: show a few pages of a template to an annotator, learn selectors from what it points at, and show
+"""Runs a training: shows a few pages of a template to an annotator, learns selectors from what it points at, and shows
 more where in doubt.
 """
 
@@ -146,7 +146,7 @@ class TrainingRun:
         return answered
 
     def _next_pages(self, features: Sequence[frozenset[str]], shown: set[int]) -> list[int]:
-        """The pages to show next: those on which doubtful selectors differ, else those that vary most."""
+        """Return the pages to show next: those on which doubtful selectors differ, else those that vary most."""
         plain, groups = self._learned
         doubtful = [one for one in plain if one.doubt]
         room = min(_MORE_PAGES, self._rules.max_samples - len(shown), len(features) - len(shown))

@@ -1,4 +1,4 @@
-"""A page as a tree of elements: its texts, the ways through it, and the work that reading it may cost."""
+"""Reads a page as a tree of elements: its texts, the ways through it, and the work that reading it may cost."""
 
 from __future__ import annotations
 
