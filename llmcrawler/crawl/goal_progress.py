@@ -1,4 +1,4 @@
-"""How far a crawl with a goal has come: which of its pages count, and whether there are enough of them."""
+"""Tells how far a crawl with a goal has come: which of its pages count, and whether they are enough."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ class GoalProgress:
         restore_link_scorer(connection, self.pursuit, self._has_record)
 
     def _has_record(self, line: Mapping[str, Any]) -> bool:
-        """A page of a type that has no records counts as its own record."""
+        """Tell whether a page's line counts as a record: it has one, or its type has none."""
         return line["error"] is None and (line["record"] is not None or line["page_type"] not in self._record_types)

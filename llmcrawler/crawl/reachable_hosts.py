@@ -1,4 +1,4 @@
-"""Which hosts a crawl may reach: public ones, those that the user named, and the user's proxies."""
+"""Tells which hosts a crawl may reach: public ones, those that the user named, and the user's proxies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a crawl understands pages with, built from settings: the model, classifier, records and templates."""
+"""Builds what a crawl understands pages with from settings: the model, classifier, records and templates."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _FORGOTTEN: Final[Mapping[str | None, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Understanding:
-    """`model`, `asker` and `answers` (its answers so far) are None where no model is asked."""
+    """Parts that understand pages. `model`, `asker` and `answers` are None where no model is asked."""
 
     reader: PageReader
     processes: BoundedProcesses
