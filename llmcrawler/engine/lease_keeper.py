@@ -46,7 +46,7 @@ class LeaseKeeper(BaseScheduler):
         return lease.url in self._leases
 
     def _note_refund(self) -> None:
-        """`max_pages` leaves a place that was taken before."""
+        """Do what has to be done when a place of `max_pages` is free again."""
         raise NotImplementedError
 
     async def _return_buffered(self) -> None:
