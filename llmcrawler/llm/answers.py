@@ -161,7 +161,7 @@ def _json_values(text: str) -> Iterator[Any]:
 
 
 def _value_at(text: str, position: int) -> tuple[Any, int]:
-    """Do what `value_at` does, with ? for halves of surrogate pairs."""
+    """Return what `value_at` returns, with ? for halves of surrogate pairs."""
     value, end = value_at(text, position)
     if _SURROGATE.search(text, position, end):
         try:

@@ -26,8 +26,8 @@ _FULL_COMPANY_ASKS = 2
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """One call of the worker. `reason` is full, tokens, waited, patience, halved or what `pressure` said; `outcome` is
-    ok, partial or the error's name.
+    """Report on one call of the worker. `reason` is full, tokens, waited, patience, halved or what `pressure` said;
+    `outcome` is ok, partial or the error's name.
     """
 
     number: int

@@ -82,7 +82,7 @@ class BudgetLimits:
 
 
 class Call:
-    """One request to the server, paid from the budget. One that ends with neither `settle` nor `release` may have been
+    """Request to the server, paid from the budget. One that ends with neither `settle` nor `release` may have been
     answered and be on the bill: all that was held for it counts as spent.
     """
 

@@ -25,7 +25,7 @@ _SCHEMA_IN_WORDS = "\n\nAnswer with one JSON object and nothing else. It has to 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One question to the model: `document` is the task document of the LLM contract, `schema` that of the answer."""
+    """Question to the model: `document` is the task document of the LLM contract, `schema` that of the answer."""
 
     task: str
     system: str

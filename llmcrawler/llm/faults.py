@@ -63,8 +63,8 @@ def rules_with(max_attempts: int) -> dict[str, RetryRule]:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One failed request. `message` is the server's own, with no secret in it. `may_be_billed`: the question may have
-    been answered.
+    """Failure of one request. `message` is the server's own, with no secret in it. `may_be_billed`: the question may
+    have been answered.
     """
 
     kind: str
