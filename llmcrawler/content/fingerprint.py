@@ -166,7 +166,7 @@ def fold_class(token: str) -> str:
 
 
 def may_be_hash(token: str) -> bool:
-    """Whether a class name may have been derived from a hash: then it holds until the site's next build only."""
+    """Tell whether a class name may have been derived from a hash: then it holds until the site's next build only."""
     return _MAYBE_HASH.search(token) is not None
 
 
