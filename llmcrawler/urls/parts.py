@@ -37,7 +37,7 @@ def route_of(url: str) -> str:
 
 
 def normalise_with_route(url: str, base: str | None = None) -> str | None:
-    """Do as `normalise`, but keep a route behind the mark."""
+    """Normalise a url as `normalise` does, but keep a route behind the "#"."""
     found = normalise(url, base)
     route = route_of(url.strip()) if "#" in url else ""
     if found is None or not route:
