@@ -122,7 +122,7 @@ class IPRoyal:
 
 
 class _Api:
-    """One service's API. Its errors show neither the key nor the address asked, which may hold the key."""
+    """Client of a service's API. Its errors show neither the key nor the address asked, which may hold the key."""
 
     def __init__(self, name: str, key_setting: str, base_url: str, headers: dict[str, str]) -> None:
         self._name = name

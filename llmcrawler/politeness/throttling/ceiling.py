@@ -1,4 +1,4 @@
-"""The most that a host is given in flight: where it refused, or got slower; and the way up again."""
+"""Bounds what a host is given in flight by where it refused or got slower, and finds the way up again."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _LATELY = 40  # answers
 
 
 class Ceiling:
-    """`level` falls to what a host showed that it can take, and rises a step at a time: soon up to where the host
-    refused, or anywhere if it never did; from there on, seldom.
+    """Most requests that a host is given in flight. `level` falls to what a host showed that it can take, and rises a
+    step at a time: soon up to where the host refused, or anywhere if it never did; from there on, seldom.
     """
 
     def __init__(self, most: float, clock: Callable[[], float]) -> None:
