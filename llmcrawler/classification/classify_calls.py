@@ -87,7 +87,7 @@ class ClassifyWorker:
     async def _confirmed(
         self, pages: Sequence[PageView], answers: Mapping[int, Answer | Exception], label: str, samples: set[int]
     ) -> Mapping[int, Answer | Exception]:
-        """The answers, if the samples get this label alone too; else without those that have it."""
+        """Return the answers, if the samples get this label alone too; else without those that have it."""
         site = site_of(pages[0])
         if (site, label) in self._confirmed_labels:
             return answers

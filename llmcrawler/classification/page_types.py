@@ -1,4 +1,4 @@
-"""The page types that a crawl tells apart: the default set, or the user's own."""
+"""Page types that a crawl tells apart: the default set, or the user's own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PageType:
 
 
 class PageTypes(tuple[PageType, ...]):
-    """At least two page types with distinct names, in the order given. Raises ConfigError otherwise."""
+    """Page types in the order given: at least two, with distinct names. Raises ConfigError otherwise."""
 
     __slots__ = ()
 
