@@ -16,7 +16,7 @@ from llmcrawler.storage import Ledger, StoredPage
 
 
 class StoredPageMiddleware:
-    """A crawl that refreshes asks for pages of earlier runs only if they have changed (RFC 9110, 13.1)."""
+    """Answers requests from stored bodies; a refresh asks for pages only if they have changed (RFC 9110, 13.1)."""
 
     def __init__(self, ledger: Ledger, *, refresh: bool) -> None:
         self._ledger = ledger
