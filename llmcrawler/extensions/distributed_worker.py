@@ -1,4 +1,4 @@
-"""A worker among others: it tells them that it is there, and waits for what they find."""
+"""Makes a crawl a worker among others: tells them that it is there, and waits for what they find."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BEAT_SECONDS, _IDLE_BEAT_SECONDS = 1.0, 0.25
 
 
 class DistributedWorker:
-    """`lines` knows which pages' lines are safe from a death of this worker."""
+    """Sends heartbeats, and ends with the others. `lines` knows what a death of this worker would not take away."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class DistributedWorker:
         self._reason = reason
 
     async def engine_stopped(self) -> None:
-        """Feeds are closed by now."""
+        """Leave the crawl and drop the lines that are safe: feeds are closed by now."""
         for task in self._tasks:
             task.cancel()
         try:
