@@ -1,4 +1,4 @@
-"""Every setting: its default and what it means. Scrapy's own settings keep their meaning."""
+"""Settings of the project, each with its default and what it means. Scrapy's own settings keep their meaning."""
 
 BOT_NAME = "llmcrawler"
 SPIDER_MODULES = ["llmcrawler.spiders"]
