@@ -50,7 +50,7 @@ class WorkGivenBack(CrawlerError):
 
 
 class ProtocolFault(CrawlerError):
-    """The other side does not speak HTTP as it should, or the address is none; the message says how."""
+    """Raised when an answer is no proper HTTP, or an address cannot be asked for; the message says how."""
 
 
 class NotThePage(CrawlerError):
@@ -62,7 +62,7 @@ class BrowserMissing(CrawlerError):
 
 
 class ContentError(CrawlerError):
-    """A page cannot be read at all; it took its reader down."""
+    """Raised when a page cannot be read at all: it took its reader down."""
 
 
 class TooCostly(CrawlerError):

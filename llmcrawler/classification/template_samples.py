@@ -36,8 +36,9 @@ class SampleStep(enum.Enum):
 
 @dataclass(slots=True)
 class TemplateSamples:
-    """`labels` are the model's answers by url, in the order they came. `asked` are the samples that are out (url ->
-    patient), `waiting` the pages that wait for them. `page_count` is the highest member number seen.
+    """Samples of a template. `labels` are the model's answers by url, in the order they came. `asked` are the samples
+    that are out (url -> patient), `waiting` the pages that wait for them. `page_count` is the highest member number
+    seen.
     """
 
     labels: dict[str, str] = field(default_factory=dict)

@@ -13,8 +13,9 @@ _MAX_REFUSED_NAMES: Final = 10_000
 
 
 class ReachableHosts:
-    """`checks_names`: names are looked up here before a proxy looks them up. `refused_names` says of the names that the
-    resolver refused last why it did: Twisted loses that reason on its way to the request.
+    """Hosts that a crawl may reach. `checks_names`: names are looked up here before a proxy looks them up.
+    `refused_names` says of the names that the resolver refused last why it did: Twisted loses that reason on its way to
+    the request.
     """
 
     def __init__(

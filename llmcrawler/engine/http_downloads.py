@@ -135,7 +135,7 @@ class _BoundedParser(HeadParser, decoder=_JoinedChunks):
 
 
 class _BoundedProtocol(ClientProtocol):
-    """Pauses a large body while others take the room (see Intake). The pause does not count for its timeout."""
+    """Pauses a large body while others take the room (see BodyLimiter). The pause does not count for its timeout."""
 
     parser_class = _BoundedParser
 

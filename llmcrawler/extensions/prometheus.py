@@ -43,7 +43,7 @@ _WRITE_SECONDS = 15.0  # between two writes of the textfile
 
 @dataclass(eq=False)
 class MetricsExtension:
-    """`labels` are those of every metric. `usage` reports the calls of the model; None: there is no model."""
+    """Offers the metrics, all with `labels`. `usage` reports the model's calls, None without one."""
 
     signal_manager: SignalManager
     stats: StatsCollector

@@ -36,7 +36,7 @@ _NANOSECONDS = 10**9
 
 @dataclass(eq=False)
 class TracingExtension:
-    """`of_all` are attributes of every span. `usage` reports the calls of the model; None: there is no model."""
+    """Sends the spans. `of_all` are attributes of each; `usage` reports the model's calls, None without one."""
 
     make_exporter: Callable[[], Any]
     name: str

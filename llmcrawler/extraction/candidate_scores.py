@@ -55,7 +55,7 @@ class CandidateScore:
 
     @property
     def score(self) -> float:
-        """The sum of what speaks for it, weighted."""
+        """The weighted sum of the evidence for the candidate."""
         agreement = 0.5 if self.agreement is None else self.agreement
         seen = 1.5 * self.coverage - 0.6 * self.several + 0.3 * self.distinct
         return 4 * self.support + self.candidate.prior + agreement + seen
@@ -114,7 +114,7 @@ def compare(scores: Sequence[CandidateScore]) -> None:
 
 
 def agreement_of(one: CandidateScore, other: CandidateScore) -> float:
-    """Return the share of the other pages on which two candidates give the same."""
+    """Return the share of the other pages on which two candidates give the same texts."""
     return fmean(a == b for a, b in zip(one.outputs, other.outputs, strict=True))
 
 

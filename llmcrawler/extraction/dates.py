@@ -187,7 +187,7 @@ class _Numbers:
         return text
 
     def put_into(self, moment: datetime, year: int, day: int, text: str) -> datetime:
-        """The moment that the sample was read as, with the text's own numbers. Raises ValueError for the 30th of
+        """Return the moment that was read of the sample with the text's own numbers. Raises ValueError for the 30th of
         February, and where the sample's time was not read as it should be."""
         if self.clock is None:
             return moment.replace(year=year, day=day)
@@ -212,7 +212,7 @@ _moments: dict[tuple[str, str], datetime | None] = {}
 
 
 def _moment(text: str, lang: str, work: Work | None) -> datetime | None:
-    """The date that dateparser reads, remembered."""
+    """Return the date that dateparser reads, which is remembered for the next time."""
     key = text, lang
     if key not in _moments:
         if work is not None:

@@ -53,7 +53,7 @@ class Feature:
 
 
 def features_of(element: etree._Element) -> Iterator[Feature]:
-    """Yield what marks an element, the best first."""
+    """Yield the features of an element that mark it, the best first."""
     tag = str(element.tag)
     for attribute in _property_attributes(element):
         test = f'{attribute}="{element.get(attribute) or ""}"'

@@ -84,7 +84,7 @@ class Learner:
 
     @property
     def proper_variants(self) -> list[Variant]:
-        """The variants without those that stand in for what there was no budget for."""
+        """The variants without those that stand in where the budget did not reach for the model."""
         return [variant for variant in self.variants if variant.shortcoming is None]
 
     @property

@@ -42,7 +42,7 @@ class RecordValidator:
             raise ConfigError(f"{place or 'at the top'}: is not valid in JSON Schema: {reason}") from error
 
     def problems(self, record: Mapping[str, Any]) -> list[tuple[tuple[str | int, ...], str]]:
-        """Return (path, what does not fit) for each."""
+        """Return a pair for each value that does not fit: its path, and why."""
         return [(tuple(one.instance_path), one.message) for one in self._validator.iter_errors(record)]
 
     def clean(self, record: dict[str, Any]) -> tuple[dict[str, Any] | None, list[str]]:

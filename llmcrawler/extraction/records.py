@@ -137,12 +137,13 @@ class Records:
         return max(known, key=lambda one: one.key.page_type == page_type, default=None)
 
     def learners(self, site: str | None = None) -> list[Learner]:
-        """Return those that know something, of one site or of all."""
+        """Return the learners that know something, of one site or of all."""
         return [one for one in self._learners.values() if one.variants and site in (None, one.key.site)]
 
     def to_keep(self, site: str) -> list[Learner]:
-        """Return those that the next crawl should have: with something learned (not what stands in for it), or found
-        not to be worth it."""
+        """Return the learners that the next crawl should have: with something learned (not what stands in for it), or
+        found not to be worth it.
+        """
         known = [one for one in self._learners.values() if one.key.site == site]
         return [one for one in known if one.proper_variants or (one.gave_up and one.error is None)]
 

@@ -126,7 +126,7 @@ class TrainingRun:
         repeated: frozenset[str],
         places: Sequence[int],
     ) -> list[int]:
-        """Ask for some pages; return those that were answered."""
+        """Ask the annotator about some pages; return the pages that were answered."""
         budget = self._rules.budget_tokens
         asked = [
             ShownPage(str(at), pages[at].url, pages[at].title, shown_blocks(listed[at], repeated, budget))
@@ -187,7 +187,7 @@ def _check_useful(answer: Induced, answered: Collection[int]) -> None:
 
 
 def blocks_of(pages: Sequence[TrainingPage]) -> list[BlockList]:
-    """Return what stands on each page."""
+    """Return the blocks of each page."""
     return [PageBlocks(page.html, page.url).listed() for page in pages]
 
 

@@ -91,7 +91,7 @@ class TrainingSet:
         self._texts: dict[tuple[int, str, str | None], list[str]] = {}
 
     def forget(self) -> None:
-        """Drop the texts: those of one field are of little use for the next, and there are many."""
+        """Drop the texts that selectors gave: those of one field are of little use for the next."""
         self._texts.clear()
 
     def texts(self, page: PageBlocks, selector: Selector) -> list[str]:

@@ -76,11 +76,11 @@ class Variant:
         )
 
     def watch_anew(self) -> None:
-        """Forget what was seen: from here on another variant may take some of the pages."""
+        """Count what pages have anew: from here on another variant may take some of them."""
         self._seen.clear()
 
     def accept(self) -> None:
-        """Take what was seen last as the way things are: nothing better was found."""
+        """Take the fields of the latest pages for the usual ones, as training found nothing better."""
         for key in self.drifted():
             self.coverage[key] = self._seen_with(key) / len(self._seen)
         self._seen.clear()

@@ -234,7 +234,7 @@ class Batcher(Generic[Q, A]):
         return answered, missing
 
     def _requeue(self, missing: list[WaitingQuestion[Q, A]], group: list[WaitingQuestion[Q, A]]) -> None:
-        """Let those left out wait for the batch that goes next."""
+        """Let questions that a batch had no room for wait for the next one."""
         for entry in self._ask_again_or_fail(missing, len(group)):
             if entry.asks >= _FULL_COMPANY_ASKS:
                 entry.company = max(1, min(entry.company, len(group)) // 2)
@@ -245,7 +245,7 @@ class Batcher(Generic[Q, A]):
 
     @staticmethod
     def _ask_again_or_fail(entries: list[WaitingQuestion[Q, A]], group_size: int) -> list[WaitingQuestion[Q, A]]:
-        """Return those that are asked again; one that has failed alone, and often enough, gets its error."""
+        """Return the questions that are asked again; one that has failed alone, and often enough, gets its error."""
         if group_size == 1:
             for entry in entries:
                 if entry.asks >= _MIN_ASKS:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 async def _do_nothing() -> None:
-    """Leave open what the pipeline was made with."""
+    """Do nothing, where a test or another owner closes the parts."""
 
 
 class ClassifyPipeline(SiteStage):

@@ -54,5 +54,5 @@ class ContentPipeline(Stage):
         return None
 
     async def restore(self, page: Page) -> None:
-        """Run again: it is quickly done, and the later stages need it."""
+        """Run the stage again: it is quickly done, and the later stages need its text."""
         await self.run(page)

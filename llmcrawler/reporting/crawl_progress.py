@@ -52,13 +52,13 @@ class ProgressReport:
         return figures.queued + figures.leased >= figures.max_pages - figures.counted_pages
 
     def as_line(self) -> str:
-        """Return it as one line of printable characters, whatever the pages hold."""
+        """Return the report as one line of printable characters, whatever the pages hold."""
         parts = [text for name, text in self.as_rows() if name in ("pages", "queue", "left")]
         parts += [f"{name}: {text}" for name, text in self.as_rows() if name not in ("pages", "queue", "left")]
         return plain(" | ".join(parts))
 
     def as_rows(self) -> list[tuple[str, str]]:
-        """Return (name, text) of what there is to say, most important first."""
+        """Return the report as rows of (name, text), the most important first."""
         figures = self.figures
         rows = [
             ("urls", f"{figures.sources.total():,} ({counts(figures.sources, _SHOWN)})" if figures.sources else ""),

@@ -80,7 +80,7 @@ class BrowserPages:
         return [Link(url) for url in (response.headers.get(LINKS_HEADER) or b"").decode("latin-1").split()]
 
     async def refuse_shell(self, page: Page, response: Response, html: str) -> None:
-        """Make a page with nothing in it but scripts one with an error: it is nothing to be classified."""
+        """Give a page that holds nothing but scripts an error, so that it is not classified."""
         assert page.content is not None
         if page.content.cues.get("word_count", 0) > THIN_WORDS or page.error is not None:
             return
@@ -108,7 +108,9 @@ class BrowserPages:
         return found
 
     async def _signs(self, html: str, url: str, *, is_rendered: bool = False) -> RenderFeatures:
-        """Return no signs where they cannot be read: what is wrong with the page is said where its content is read."""
+        """Read the features of a page by which a browser is chosen; none where it cannot be read, which its content
+        will tell.
+        """
         if not may_need_browser(html, is_rendered=is_rendered):
             return RenderFeatures()
         try:

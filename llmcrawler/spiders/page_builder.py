@@ -118,7 +118,7 @@ class PageBuilder:
         return GONE if page.status in GONE_STATUSES else None
 
     async def keep_unchanged(self, page: Page) -> None:
-        """Tell the ledger that the body it has is that of this crawl too."""
+        """Note in the ledger that the stored body is this crawl's too."""
         assert self.ledger is not None
         await self.ledger.note_unchanged(page.id)
 

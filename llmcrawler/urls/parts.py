@@ -31,7 +31,7 @@ def relative_url(url: str) -> str:
 
 
 def route_of(url: str) -> str:
-    """Return "#/guide"; "" where what follows the mark is a place on the page, or nothing."""
+    """Return the route of a url, such as "#/guide"; "" where nothing follows the "#", or a place on the page."""
     at = url.find("#")
     return url[at:] if at >= 0 and _ROUTE.fullmatch(url, at) else ""
 

@@ -119,7 +119,7 @@ class AddressGuard:
         return self._reason_to_refuse_private(place, place if source is None else place_of(source))
 
     def reason_to_refuse_place(self, place: str, source: str) -> UrlRefusal | None:
-        """Judge a place for a request of another place."""
+        """Return why a place (host and port) may not be asked by a page of the place `source`; None where it may."""
         if place and not is_private_host(_host_and_port(f"//{place}")[0]):
             return None
         return self._reason_to_refuse_private(place, source)
@@ -160,7 +160,7 @@ def _place(host: str, port: int) -> str:
 
 @lru_cache(maxsize=1024)
 def _host_and_port(url: str) -> tuple[str, int]:
-    """Return ("", 0) for what is no url of a host."""
+    """Return the host and port of a url; ("", 0) for one without a host."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port

@@ -113,7 +113,7 @@ class BrowserDownloadHandler(LaunchingHandler):
     # -- one page -----------------------------------------------------------------------------------------------------
 
     async def _render(self, request: Request, traffic: Traffic, seconds: float) -> Response | None:
-        """Return what the page became; None for a download, which is fetched over plain HTTP."""
+        """Return the rendered response; None for a download, which is fetched over plain HTTP."""
         place = "" if self._guard is None else self._guard.private_place_of(request.url)
         agent = (request.headers.get(b"User-Agent") or b"").decode("latin-1")
         port = await self._gateway.port(Route(_upstream(request), place))

@@ -36,7 +36,7 @@ class TrafficRules:
     is_forbidden: Callable[[str], bool]
 
     def reason_to_block(self, ask: BrowserRequest, *, probing: bool = False) -> str | None:
-        """Return None for what may go out. `probing`: links are being clicked, and nothing must come of it."""
+        """Return why a request must not go out, else None. `probing`: links are clicked to see where they lead."""
         parts = urlsplit(ask.url)
         if parts.scheme in ("data", "blob"):
             return None

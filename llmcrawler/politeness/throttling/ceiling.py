@@ -85,7 +85,7 @@ class Ceiling:
         return most if most - least <= 1 and most <= _A_FEW else (most + least) / 2
 
     def _note_refusal(self, window: float) -> bool:
-        """Tell whether it is noise."""
+        """Note a refusal, and tell whether refusals are noise that no number in flight would avoid."""
         was_noise = self.is_noise
         self._shares.refused(window)
         if self.is_noise and not was_noise:
@@ -95,7 +95,7 @@ class Ceiling:
         return self.is_noise
 
     def slowed(self, level: float) -> None:
-        """Go down to what latency showed that the host can work on."""
+        """Lower the level to what the host can work on, as latency showed."""
         self.level = min(self.level, level)
         self._under_limit.wrong(self._clock())
 

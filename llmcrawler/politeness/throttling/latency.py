@@ -65,7 +65,7 @@ class LoadTrial:
 
     @property
     def reference(self) -> Round:
-        """Return what the next round is compared with."""
+        """Return the round that the next one is compared with."""
         return self.raised if self.fewer is None else self.fewer
 
     def expected(self, this: Round, baseline: Round) -> float:

@@ -102,7 +102,7 @@ class HostPolicy:
         return max(0.0, self.cools_down_until - self._clock())
 
     def gap(self) -> StartGap:
-        """Return what is between two starts now."""
+        """Return the gap between two starts that holds now."""
         gap = self._adapted_gap() if self.rules.is_adaptive else StartGap(self.rules.min_gap_seconds, self.rules.jitter)
         return self._over_floor(gap)
 

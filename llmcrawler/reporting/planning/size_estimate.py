@@ -47,7 +47,7 @@ class Range(NamedTuple):
     high: float
 
     def rounded(self, digits: int = 0) -> dict[str, float]:
-        """Return it as JSON; counts (no digits) are rounded outward, so that the range still holds them."""
+        """Return the range as JSON; counts (no digits) are rounded outward, so that it still holds them."""
         if digits:
             return {name: round(value, digits) for name, value in self._asdict().items()}
         return {"low": math.floor(self.low), "likely": math.floor(self.likely + 0.5), "high": math.ceil(self.high)}
@@ -68,7 +68,7 @@ class Stratum:
 
     @property
     def fine(self) -> Range:
-        """The size without what fails."""
+        """The size without pages that fail."""
         return Range(*(count * (1 - self.failed_share) for count in self.size))
 
 

@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"[+-]([0-9][0-9.,]*|\.[0-9]+)([eE][+-]?[0-9]+)?%?")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`parts` are the columns of a struct. A json column holds JSON text."""
+    """Column of a table. `parts` are the columns of a struct; a json column holds JSON text."""
 
     name: str
     kind: Kind
