@@ -67,7 +67,7 @@ class ClassifyWorker:
         self._prompt: ClassifyPrompt = prompt_for(page_types, small_model=small_model)
         self._on_shown = on_shown
         self._rules = PageTypeRules(page_types)
-        # What rules are sure not to be, and the model calls so all the same, by site: once a site is enough.
+        # Labels that rules exclude and the model gives all the same, by site: once a site is enough.
         self._confirmed_labels: set[tuple[str, str]] = set()
 
     async def __call__(self, pages: Sequence[PageView]) -> Mapping[int, Answer | Exception]:

@@ -25,7 +25,7 @@ Answer with compact JSON on one line: {"pages":[{"id":"1","label":"...","confide
 _TEXT_CHARS = 800
 _DESCRIPTION_CHARS = 100
 
-# What it says of its confidence is always the number in the examples. About what it has been measured to be.
+# Its share of right answers as measured: the confidence that it states is always the number in the examples.
 _CONFIDENCE = 0.65
 
 # With fewer, a model believes that there are no other labels.

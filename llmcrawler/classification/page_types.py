@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from llmcrawler.errors import ConfigError
 
-# What model providers allow in an enum, what a file name and a stat's name can hold.
+# Characters that model providers allow in an enum, and that a file name and a stat's name can hold.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
 _MAX_DESCRIPTION_CHARS = 500
 _FALLBACK = "other"

@@ -52,7 +52,7 @@ _SHARED_PATIENCE: Final = 4
 _RECORD_INLINE_CHARS: Final = 100_000
 # Loaded by the processes that make records of costly pages, and learn.
 _RECORD_MODULES: Final = ("llmcrawler.extraction",)
-# What is not taken from the file of learned templates when a stage runs anew, by the first of them.
+# Parts that are not taken from the file of learned templates when stages run anew, by the first of the stages.
 _FORGOTTEN: Final[Mapping[str | None, tuple[str, ...]]] = {
     "fetch": ("grouping",),
     "content": ("grouping",),

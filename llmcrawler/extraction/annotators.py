@@ -23,7 +23,7 @@ from llmcrawler.llm import AnswerStore, AskLLM, cache_key, estimate_tokens
 _ANSWER_TOKENS_AROUND: Final = 1_500
 _ANSWER_TOKENS_PER_PAGE: Final = 1_500
 
-# What describes the page's place in the site, or the site, not the thing that the page is about.
+# Types that describe the site or the page's place in it, not the thing that the page is about.
 _FRAME: Final = re.compile(
     r"^(?:BreadcrumbList|ListItem|WebPage|WebSite|Organization|SearchAction|ImageObject|\w*Page)$"
 )

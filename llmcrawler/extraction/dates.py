@@ -43,7 +43,7 @@ _WRITTEN: Final = re.compile(
 _MONTH_FIRST: Final = frozenset("en en-us en-ph en-bz fil tl es-us es-pr es-pa".split())
 _YEAR_AT_THE_END_IS_FOREIGN: Final = frozenset("zh ja ko hu mn lt".split())
 
-# What dateparser may read needs a month in letters. Numbers alone are read here; it makes a date of any version number.
+# dateparser is asked about months in letters only: of numbers alone, which are read here, it makes dates of versions.
 _WORD: Final = re.compile(r"[A-Za-z]{3}|[^\W\d_A-Za-z]")
 # Tried where a page's language is unknown, or is not that of its dates. All that dateparser knows take 1.5 s to load.
 _LANGUAGES: Final = "en de fr es it pt nl pl ru uk sv da nb fi cs sk hu ro el tr ar he fa hi id vi th ja ko zh".split()

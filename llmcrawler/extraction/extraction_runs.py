@@ -23,9 +23,9 @@ from llmcrawler.extraction.typed_values import Scalar, typed
 
 T = TypeVar("T")
 
-# What a selector costs before it has found anything.
+# Steps that a field costs before its selectors have found anything.
 _STEPS_A_FIELD: Final = 10
-# Of processor time. An honest table of 60,000 rows takes four seconds, a training run on twenty long pages ten.
+# Processor time. An honest table of 60,000 rows takes four seconds, a training run on twenty long pages ten.
 _PAGE_SECONDS: Final = 20.0
 _TRAINING_SECONDS: Final = 60.0
 
@@ -64,7 +64,7 @@ class CompiledExtractor:
             compile_query(selector.query, selector.language)
         for pattern in {one.pattern for one in selectors if one.pattern is not None}:
             compile_pattern(pattern)
-        # Whether all work on a page is counted, so that no page can make it endless.
+        # True where all work on a page is counted, so that no page can make it endless.
         self.is_bounded = not unknown
 
     def extract(self, html: str, url: str, lang: str = "") -> Extraction:
@@ -102,7 +102,7 @@ def _value(rule: FieldRule, page: _Page, row: etree._Element | None = None) -> S
         else:
             texts = texts_at(page.source, selector)
             texts = ["\n".join(texts)] if rule.joined and texts else texts
-        # What is written for machines is written alike in all languages.
+        # Values for machines are written alike in all languages.
         lang = "" if selector.language == "json-ld" and row is None else page.lang
         given = (typed(text, rule.field.type, base_url=page.url, lang=lang, work=page.source.work) for text in texts)
         values = [value for value in given if value is not None]

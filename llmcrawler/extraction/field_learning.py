@@ -32,12 +32,12 @@ _TWIN_DISCOUNT = 0.25
 _MAX_TWINS = 6
 _MIN_TWIN_CHARS = 3
 _POSITION = re.compile(r":nth-of-type|^/html/|\]\[\d|[a-z]\[\d+\](?!.*normalize-space)")
-# So many annotated pages without a word against it confirm a selector whose kind is trusted; so many, one of any kind.
+# Annotated pages, none against it, that confirm a selector of a kind so trusted; _MANY_PAGES confirm one of any kind.
 _SURE_PAGES = 3
 _SURE_PRIOR = 0.8
 _CONVINCING_PRIOR = 0.6
 _MANY_PAGES = 5
-# What a page says of its own differs from what others say; what a menu says does not.
+# Share of pages that differ: a page's own value differs from those of other pages, the text of a menu does not.
 _DISTINCT = 0.5
 _MAX_COMPLEMENTS = 2
 _HOPELESS_SUPPORT = 0.4

@@ -210,7 +210,7 @@ def _quoted(
     key: str, blocks: tuple[int, ...], quote: str, texts: Mapping[int, str], dropped: Counter[str]
 ) -> Pointed | None:
     """Return the blocks that have the quote; all of them, where only together they do."""
-    # What was cut off of a long text is no part of the value.
+    # The part of a long text that was cut off is no part of the value.
     having = tuple(n for n in blocks if quote in texts[n] and (quote == texts[n] or not quote.endswith("…")))
     if having:
         return Pointed(key, having, None if all(quote == texts[n] for n in having) else quote)

@@ -40,7 +40,7 @@ _MAX_BLOCKS: Final = 24
 _TEXT_CHARS: Final = 80
 _MAX_QUOTE_CHARS: Final = 120
 _MAX_VALUES_OF_A_LIST: Final = 10
-# Of several blocks with one text, that which says what it is.
+# Hints of the block that is chosen among several with one text: it says what the text is.
 _TELLING: Final = ("h1", "itemprop=")
 
 # Made-up pages: type, url, blocks, and the block of each field.

@@ -18,7 +18,7 @@ _STEPS_A_TEXT: Final = 10
 # A value is no part of a longer text; some patterns take quadratic time, and a person's may take any.
 _MAX_TEXT_CHARS: Final = 4_000
 _MAX_SECONDS: Final = 0.02
-# Of a long list so many pairs make patterns, and so many say which is best.
+# Pairs of a long list that make patterns, and pairs that decide which pattern is best.
 _MAX_BUILDERS: Final = 40
 _MAX_JUDGES: Final = 200
 

@@ -17,12 +17,12 @@ from llmcrawler.extraction.patterns import taken
 from llmcrawler.extraction.tree import Work, fold, text_of
 
 _TRANSLATOR: Final = HTMLTranslator()
-# Of a selector that matches more, the rest is not looked at.
+# A selector that matches more elements is cut off there.
 _MAX_NODES: Final = 1_000
 _MAX_DEPTH: Final = 6
 _MAX_JSON_VALUES: Final = 300
 _MAX_JSON_PATH_CHARS: Final = 200
-# Who publishes and where the page stands in the site: nothing of the thing that the page is about.
+# Types that describe the publisher and the page's place in the site, not the thing that the page is about.
 _FRAME_TYPES: Final = frozenset({"WebSite", "SearchAction", "SiteNavigationElement", "WPHeader", "WPFooter"})
 
 

@@ -22,7 +22,7 @@ from llmcrawler.extraction.tree import Work, line_up
 
 _MIN_SUPPORT = 0.6
 _MAX_ROWS_TRIED = 40
-# Of the values of a group so many stand where its rows are.
+# Share of a group's values that must stand where its rows are.
 _HELD_SHARE = 0.7
 
 

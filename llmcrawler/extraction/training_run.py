@@ -26,12 +26,12 @@ logger = logging.getLogger(__name__)
 
 # After the first pages, more are shown so many at a time.
 _MORE_PAGES = 2
-# So many useless answers, and the run is given up.
+# Useless answers after which the run is given up.
 _MAX_BAD_ANSWERS = 3
 # A feature on fewer pages than this share is a page's own oddity, not a variant of the template.
 _MIN_SHARE = 0.1
 _COMMON_SHARE = 0.15
-# What a feature is worth that was shown already, against the first time.
+# Worth of a feature that was shown already, against the first time.
 _AGAIN = 0.25
 
 
@@ -157,7 +157,7 @@ class TrainingRun:
         others = [place for place in range(len(features)) if place not in self._pointed]
         votes: Counter[int] = Counter()
         for one in doubtful:
-            # What has no rule yet needs pages most.
+            # Fields without a rule need pages most.
             votes.update({others[index]: 1 if one.rule else 3 for index in one.disputed[:5]})
         chosen = [place for place, _ in votes.most_common(room) if place not in shown]
         return chosen + spread(features, room - len(chosen), {*shown, *chosen})

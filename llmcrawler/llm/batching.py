@@ -20,7 +20,7 @@ A = TypeVar("A")
 # A question is given up when it has failed alone, but not before it was asked so often: any one call may be unlucky
 # (at one answer in ten, as faulty as the shared oracle gets, three asks still lose one question in a thousand).
 _MIN_ASKS = 4
-# So often it is asked in full company, then in ever smaller, at last alone.
+# A question is asked so often in a full batch, then in ever smaller ones, at last alone.
 _FULL_COMPANY_ASKS = 2
 
 

@@ -76,7 +76,7 @@ class Fault:
 
 _FORMAT = re.compile(r"response_format|json_schema|json_object|structured.?output|guided|grammar", re.IGNORECASE)
 _TOO_LONG = re.compile(r"context.?length|context window|context size|too long|too many tokens", re.IGNORECASE)
-# What a server may not know, and may be left out: options of a call, and bounds in its schema.
+# Options of a call, and bounds in its schema, that a server may not know and that can be left out.
 SCHEMA_KEYWORDS = frozenset({"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern"})
 PARAMETERS = ("reasoning_effort", "max_tokens", "max_completion_tokens", "temperature")
 

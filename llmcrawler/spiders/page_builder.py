@@ -31,7 +31,7 @@ NOT_MODIFIED = 304
 # A page that was read takes twenty times the memory of its body until its links are in the frontier. When pages come in
 # faster than that, they wait as bodies.
 _READ_AT_ONCE = 4
-# What is read in another process waits for that apart, so that it is not in the way of the others.
+# Pages that are read in another process have places of their own, so that they are not in the way of the others.
 _COSTLY_AT_ONCE = 16
 _LARGE_AT_ONCE = 4
 _LARGE_BYTES = 256 * 2**10

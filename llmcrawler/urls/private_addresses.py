@@ -16,7 +16,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _PRIVATE_SUFFIXES = tuple(".localhost .local .localdomain .internal .intranet .lan .home .corp .home.arpa".split())
 # RFC 6052: the last 32 bits are an IPv4 address that a gateway connects to.
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-# What Python 3.11 takes for public: site-local (RFC 3879), documentation (RFC 9637), IETF assignments (RFC 6890) and
+# Networks that Python 3.11 takes for public: site-local (RFC 3879), documentation (RFC 9637), IETF (RFC 6890) and
 # the relays of 6to4 (RFC 7526).
 _MORE_PRIVATE = tuple(map(ipaddress.ip_network, ("fec0::/10", "3fff::/20", "192.0.0.0/24", "192.88.99.0/24")))
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")

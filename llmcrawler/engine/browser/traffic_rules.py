@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-# What is never text. An EventSource and the like would never end; a frame's content is not the page's.
+# Resources that are never text. An EventSource would never end; a frame's content is not the page's.
 _BLOCKED_KINDS: Final = frozenset({"Image", "Font", "Media", "TextTrack", "Ping", "CSPViolationReport", "Prefetch"})
 _PICTURES: Final = (".ico", ".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".woff", ".woff2", ".ttf")
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})

@@ -10,11 +10,11 @@ _LATENCY_HOLD_SECONDS = 4.0  # here it costs some milliseconds
 _MAX_HOLD_SECONDS = 600.0
 _UNDER_RATE = 0.9
 _A_FEW = 6  # in flight
-# Of a host that counts requests a second, not those in flight:
+# Signs of a host that counts requests a second, not those in flight:
 _MORE = 1.5  # times the answers a second: far more
 _FEW, _MANY = 3, 20  # in flight
 _LONG_SECONDS = 3.0  # a host's answers a second over less than that prove little
-# Of a host that refuses at random:
+# Signs of a host that refuses at random:
 _ENOUGH = 3  # refusals on each side
 _ALIKE = 2.5
 _MUCH_MORE = 3.5

@@ -213,7 +213,7 @@ class HostPolicy:
             return self._go_on(self.latency.trial, result)
         if result.is_raised:
             return self._try_fewer(result)
-        # What is not used need not grow.
+        # A window that is not used need not grow.
         if self.window < self.ceiling.level or not is_used or not self.ceiling.is_due():
             return None
         if not result.is_steady:

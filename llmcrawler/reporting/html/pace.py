@@ -10,7 +10,7 @@ from llmcrawler.reporting.text import percent
 from llmcrawler.reporting.timeline import Bucket, Timeline
 from llmcrawler.storage.job_runs import Run
 
-# What would change it, by the name of a limit (crawl_limits.py).
+# Advice that would lift a limit, by its name (crawl_limits.py).
 _CURES: Mapping[str, str] = {
     "gap between starts": (
         "A shorter DOWNLOAD_DELAY (it was {DOWNLOAD_DELAY} s) would make it faster, at the site's expense."

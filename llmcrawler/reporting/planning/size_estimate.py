@@ -31,9 +31,9 @@ from typing import NamedTuple
 from llmcrawler.reporting.planning.site_sample import SampledPage, SiteSample
 
 _ROUNDS = 60
-# So many times what was seen may be left of what shows no end: half of them, and three in four, have no more.
+# Of a series without an end in sight so many times what was seen may be left: half, and three in four, have no more.
 _REST_LIKELY, _REST_HIGH = 1.0, 3.0
-# So many times what was heard of is the most that a sample speaks for, before that rest.
+# A sample can show at most so many times the urls that were heard of, not counting the rest of a series.
 _MOST_TIMES = 4
 # A series is open when so many of its later pages led to a new one; one by one, so that few of them wait.
 _OPEN_SHARE, _OPEN_PAGES, _WAITING_SHARE = 0.5, 3, 0.5
