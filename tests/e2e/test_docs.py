@@ -22,10 +22,12 @@ from tests.servers.teacher import answer_from_truth
 PAGES = sorted(DOCS.glob("*.md"))
 README = ROOT / "README.md"
 # Their commands are only parsed here: what they start has tests of its own.
-NOTHING_RUN = ("architecture.md", "explore.md", "jobs.md", "models.md", "politeness.md")
+NOTHING_RUN = ("explore.md", "jobs.md", "models.md", "politeness.md")
 NOTHING_RUN += ("proxies.md", "records.md", "rendering.md", "security.md", "settings.md")
 # Where the docs say that something is, and a test has it elsewhere.
 SITE, CHECKOUT = "https://shop.example", "/srv/llmcrawler"
+# What it names of the code is checked by tests/core/test_docs_paths.py, and nothing in it is run.
+ARCHITECTURE = DOCS / "architecture.md"
 
 
 @pytest.fixture(scope="module")
@@ -212,6 +214,7 @@ def test_every_page_has_its_test():
     for page in PAGES:
         assert f'"{page.name}"' in tests, page
     assert not [name for name in NOTHING_RUN if any(one.is_run for one in blocks_of(DOCS / name))]
+    assert not any(one.is_run for one in blocks_of(ARCHITECTURE))
 
 
 def test_every_link_leads_to_a_page_and_a_heading_that_are_there():
