@@ -14,7 +14,7 @@ import pytest
 from llmcrawler.classification import Classifier, ClassifyWorker, PageType, PageTypes, Question, Verdict, tokens_of
 from llmcrawler.items import PageContent
 from llmcrawler.llm import Batcher, BatchRules
-from tests.benchmarks.virtual_time import VirtualTimeLoop
+from tests.virtual_time import VirtualTimeLoop
 
 # Template -> its page type and its pages, as a shop may have them.
 SITE = {

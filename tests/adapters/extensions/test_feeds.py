@@ -10,7 +10,6 @@ import lzma
 import resource
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import IO, Any
 
 import pytest
@@ -23,6 +22,7 @@ from llmcrawler.errors import ConfigError
 from llmcrawler.extensions.feed_export import Feeds
 from llmcrawler.items import Page
 from llmcrawler.reporting import ExitStatus, exit_status_of
+from tests.adapters.stubs import stub
 from tests.e2e.copying import STORAGES
 
 FORMATS = ("jsonlines", "json", "csv", "xml", "pickle", "marshal", "documents", "markdown", "parquet")
@@ -68,7 +68,7 @@ class Crawled:
         settings["FEED_STORAGES"] = {**STORAGES, "failing": FailingStorage}
         settings["FEED_EXPORTERS"] |= {"failing": FailingExporter}
         self.crawler = get_crawler(Spider, settings)
-        self.crawler.engine = SimpleNamespace(_slot=None)
+        self.crawler.engine = stub(_slot=None)
         self.crawler.spider = Spider.from_crawler(self.crawler, name="some")
         self.closed: list[str] = []
         self.crawler.signals.connect(self._note_closed, signals.feed_slot_closed)

@@ -85,7 +85,7 @@ def test_callbacks_are_turns_however_they_were_scheduled(watched, way):
 
 
 def test_many_short_steps_are_no_hold(watched):
-    async def main(_: LoopWatchdog) -> None:
+    async def main(_watchdog: LoopWatchdog) -> None:
         for _ in range(40):
             burn(LIMIT_SECONDS / 10)
             await asyncio.sleep(0)

@@ -61,6 +61,7 @@ async def refused(*_: Any, **__: Any) -> Any:
     raise ContentError("reading it took over 20 s")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("html", "value"),
     [
@@ -77,6 +78,7 @@ async def test_a_learned_selector_is_run_on_a_long_page(html, value):
     assert (answer.record or {}).get("f") == value
 
 
+@pytest.mark.slow
 async def test_a_long_table_has_all_of_its_rows():
     rows = Selector("table > tr", "css")
     rules = tuple(
@@ -116,6 +118,8 @@ async def test_a_costly_page_is_read_elsewhere_and_may_end_as_an_error(html, sel
     assert counted == ["too_costly"]
 
 
+@pytest.mark.server
+@pytest.mark.slow
 async def test_a_selector_without_end_is_ended(monkeypatch):
     monkeypatch.setattr("llmcrawler.extraction.extraction_runs._PAGE_SECONDS", 0.5)
     endless = Selector("//*[count(.//*[count(.//*) > count(..//*)]) > 7]", "xpath")
@@ -151,6 +155,7 @@ async def test_a_page_whose_template_is_learned_meanwhile_is_looked_at_again():
     assert (await under_way).record == {"f": "a1"}
 
 
+@pytest.mark.slow
 def test_texts_of_elements_in_each_other_are_bounded():
     html = "<div>" * 1_000 + "<p>word</p>" * 100_000
     with pytest.raises(TooCostly):

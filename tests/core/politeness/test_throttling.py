@@ -117,6 +117,7 @@ def test_a_crawl_is_nearly_as_fast_as_with_the_best_fixed_setting(limit: int, la
     assert max(run.refused_share for run in runs) < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "spread"), [(5, 0.3), (8, 0.3), (8, 0.6), (20, 0.6)])
 def test_noise_does_not_slow_a_host_with_a_limit_down(limit: int, spread: float) -> None:
     runs = runs_against_the_best(
@@ -268,6 +269,7 @@ def test_noise_does_not_hide_that_a_host_slows_down(limit: int, spread: float) -
     assert max(settled) < 2.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [0.3, 0.5, 0.8])
 def test_noise_alone_does_not_slow_the_crawl_down(spread: float) -> None:
     runs = runs_against_the_best(

@@ -53,6 +53,8 @@ def test_the_same_stream_gives_the_same_groups() -> None:
     assert feed(TemplateGrouper(), pages(200)) == feed(TemplateGrouper(), pages(200))
 
 
+@pytest.mark.server
+@pytest.mark.slow
 def test_another_process_gives_the_same_groups() -> None:
     """Sets are ordered anew in each process; nothing may hang on it."""
     program = f"import sys; sys.path[:0] = {sys.path!r}; import test_grouping as t; print(t.trace())"
