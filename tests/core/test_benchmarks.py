@@ -9,6 +9,8 @@ import pytest
 
 from tests import benchmarks
 
+pytestmark = pytest.mark.slow
+
 # In tests/benchmarks/requirements.txt alone.
 COMPARED_WITH = {"lightgbm", "trafilatura"}
 

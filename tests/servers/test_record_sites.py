@@ -36,6 +36,7 @@ def scalars(value):
     return [] if value is None else [value]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "redesign"), DESIGNS)
 def test_the_truth_is_on_the_page(name, redesign):
     for page in make_site(name, redesign=redesign).records:

@@ -106,6 +106,7 @@ def limited_files(size: int):
         resource.setrlimit(resource.RLIMIT_FSIZE, (_soft, hard))
 
 
+@pytest.mark.slow
 @needs_full
 @pytest.mark.parametrize("count", [0, 1, len(PAGES)])
 @pytest.mark.parametrize("format_", FORMATS)
@@ -124,6 +125,7 @@ def test_a_full_disk_is_told_with_the_feed_and_the_cause(format_, count, tmp_pat
     assert crawled.closed == [str(feed)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [100, 5_000, 20_000])
 @pytest.mark.parametrize("format_", [name for name in FORMATS if name not in ("csv", "markdown", "parquet")])
 def test_a_disk_that_fills_in_the_middle_is_told(format_, size, tmp_path, caplog):
@@ -134,6 +136,7 @@ def test_a_disk_that_fills_in_the_middle_is_told(format_, size, tmp_path, caplog
     assert "File too large" in line
 
 
+@pytest.mark.slow
 @needs_full
 @pytest.mark.parametrize("plugin", PLUGINS)
 @pytest.mark.parametrize("format_", ["jsonlines", "csv", "xml", "parquet"])

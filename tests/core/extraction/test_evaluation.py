@@ -137,6 +137,7 @@ CSS = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(pages)
 def test_every_shape_gives_what_libxml2_gives(html):

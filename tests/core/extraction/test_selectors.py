@@ -269,6 +269,7 @@ def test_rows_with_missing_parts_stay_together():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "html", ["", "<", "<frameset>", "\ud800<h1>a", "<h1>" * 3000, "\x00", "<svg><h1>x", "<!-- ", "<?xml ?><h1>x</h1>"]
 )

@@ -286,6 +286,7 @@ def test_text_of_any_script_gives_a_value_of_its_type_or_none(text: str, field_t
     assert value is None or type(value) in TYPES.get(field_type, (str,))
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(
     st.text(alphabet=st.sampled_from("0123456789.,' -£€%kK()x"), max_size=40),

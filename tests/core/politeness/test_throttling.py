@@ -104,6 +104,7 @@ def test_a_fixed_capacity_is_found_with_hardly_a_refusal(retry_after: float) -> 
     assert run.throughput() > 0.8 * 8 / 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limit", "latency", "jitter"),
     [(3, 0.2, 0.1), (5, 0.6, 0.3), (8, 0.2, 0.05), (8, 0.2, 0.5), (12, 0.2, 0.2), (20, 0.6, 0.05), (20, 1.2, 0.3)],
@@ -127,6 +128,7 @@ def test_noise_does_not_slow_a_host_with_a_limit_down(limit: int, spread: float)
     assert max(run.refused_share for run in runs) < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "latency", "mood_seconds"), [(8, 0.2, 0.5), (8, 0.2, 2), (3, 0.2, 4), (20, 0.6, 2)])
 def test_slow_seconds_now_and_then_do_not_hold_the_crawl_back(limit: int, latency: float, mood_seconds: float) -> None:
     runs = runs_against_the_best(
@@ -177,6 +179,7 @@ def test_a_limit_that_changes_is_followed(limit: int, to: int, latency: float, s
         assert run.refused_share < 0.03
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.03, 0.07, 0.15])
 @pytest.mark.parametrize("retry_after", [None, 1.0])
 def test_refusals_at_random_do_not_bring_the_crawl_to_a_stand(share: float, retry_after: float | None) -> None:
@@ -246,6 +249,7 @@ def test_with_fixed_settings_a_host_that_asks_for_a_rest_gets_it() -> None:
 # -- latency ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limit", "latency", "jitter"),
     [(3, 0.8, 0.1), (4, 0.3, 0.05), (6, 0.2, 0.0), (6, 0.2, 0.05), (10, 0.1, 0.02), (16, 0.3, 0.1), (16, 0.8, 0.05)],
@@ -258,6 +262,7 @@ def test_a_host_that_slows_down_is_settled_near_what_it_can_work_on(limit: int, 
         assert run.throughput(since=half) > 0.9 * limit / (latency + jitter / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "spread"), [(4, 0.3), (6, 0.3), (6, 0.6), (16, 0.6)])
 def test_noise_does_not_hide_that_a_host_slows_down(limit: int, spread: float) -> None:
     runs = [
@@ -279,6 +284,7 @@ def test_noise_alone_does_not_slow_the_crawl_down(spread: float) -> None:
     assert min(run.share for run in runs) > 0.6
 
 
+@pytest.mark.slow
 def test_latency_that_is_not_our_load_is_told_by_a_trial() -> None:
     run = crawl(bursty(0.2, 20, 5, 3), FAST, 200)
     assert {"latency", "latency-not-ours"} <= run.reasons()

@@ -118,6 +118,7 @@ def test_a_page_unlike_all_known_opens_a_group_of_its_own() -> None:
     assert odd.is_sample
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_whatever_comes() -> None:
     grouper = TemplateGrouper()
     for number in range(1500):

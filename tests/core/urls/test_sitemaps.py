@@ -104,6 +104,7 @@ def test_a_cut_gzip_gives_what_came():
     assert 100 < len(parse_sitemap(body[: len(body) // 2]).urls) < 5000
 
 
+@pytest.mark.slow
 def test_bombs_stay_small():
     entities = b"".join(b'<!ENTITY e%d "%s">' % (n, b"&e%d;" % (n - 1) * 10) for n in range(1, 10))
     bomb = (
