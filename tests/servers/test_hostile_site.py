@@ -7,9 +7,10 @@ import socket
 
 import pytest
 
+from tests.servers.hostile_pages import PAGES
 from tests.servers.hostile_robots import ROBOTS, SITEMAPS, sitemap_of
 from tests.servers.hostile_server import Visit
-from tests.servers.hostile_site import HOSTILE, PAGES, TWINS, HonestShop, HostileSite
+from tests.servers.hostile_site import HOSTILE, TWINS, HonestShop, HostileSite
 
 VISIT = Visit("/hostile/x", "http://127.0.0.3:80", {}, 1)
 
