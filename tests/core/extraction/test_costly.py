@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ from llmcrawler.extraction import (
 from llmcrawler.extraction.blocks import PageBlocks
 from llmcrawler.extraction.dates import read_date
 from llmcrawler.extraction.extraction_runs import compile_extractor, extractions
+from llmcrawler.extraction.induce_answers import Induced
+from llmcrawler.extraction.induce_prompt import ShownPage
 from llmcrawler.extraction.patterns import learn_pattern
 from llmcrawler.extraction.queries import is_bounded
 from llmcrawler.extraction.record_question import RecordQuestion, RecordRules
@@ -45,7 +48,7 @@ def records_of(extractor: TemplateExtractor, place: ExtractionRunner) -> Records
 
 
 class NoTeacher:
-    async def point(self, *_: Any) -> Any:
+    async def point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:
         raise AssertionError("nobody is to be asked")
 
 
