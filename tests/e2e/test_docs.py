@@ -22,8 +22,8 @@ from tests.servers.teacher import answer_from_truth
 PAGES = sorted(DOCS.glob("*.md"))
 README = ROOT / "README.md"
 # Their commands are only parsed here: what they start has tests of its own.
-NOTHING_RUN = ("explore.md", "jobs.md", "models.md", "politeness.md")
-NOTHING_RUN += ("proxies.md", "records.md", "rendering.md", "security.md", "settings.md")
+NOTHING_RUN = {"explore.md", "jobs.md", "models.md", "politeness.md"}
+NOTHING_RUN |= {"proxies.md", "records.md", "rendering.md", "security.md", "settings.md"}
 # Where the docs say that something is, and a test has it elsewhere.
 SITE, CHECKOUT = "https://shop.example", "/srv/llmcrawler"
 # What it names of the code is checked by tests/core/test_docs_paths.py, and nothing in it is run.
@@ -141,7 +141,7 @@ def test_a_nightly_schedule_by_script_by_cron_and_by_systemd(reader_without_a_mo
     assert (night.stdout, night.stderr) == ("", "")  # so that cron sends no mail
     assert {page["change"] for page in reader.pages(feed)} == {"unchanged"}
     unit = configparser.ConfigParser(interpolation=None)
-    unit.optionxform = str
+    setattr(unit, "optionxform", str)  # noqa: B010 (names keep their case; it is typed as a method)
     unit.read(reader.folder / "llmcrawler-shop.service")
     assert unit["Service"]["ExecStart"] == f"{reader.folder}/nightly.sh"
     reader.write("nightly.sh", block("schedules.md", "nightly.sh").replace(SITE, "http://127.0.0.1:9"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.frontier import UrlTask
 from llmcrawler.items import StageRun
 from llmcrawler.storage import Outcome, StoredBody
+from tests.adapters.stubs import stub
 
 MAX_PAGES = 30
 WISH = JobSpec("explore", {"url": ["http://a.test/"], "max_pages": MAX_PAGES})
@@ -26,20 +26,20 @@ class Scheduler(FrontierScheduler):
     """Without an engine: what it leases is taken from its buffer."""
 
     def __init__(self, job: Job) -> None:
-        crawl = SimpleNamespace(
+        crawl = stub(
             frontier=job.frontier,
             pursuit=None,
             crew=None,
             job=job,
-            options=SimpleNamespace(max_pages=MAX_PAGES),
-            admission=SimpleNamespace(restore=list, scope=SimpleNamespace(widen=print)),
+            options=stub(max_pages=MAX_PAGES),
+            admission=stub(restore=list, scope=stub(widen=print)),
             relearn=lambda _connection: None,
             lease_seconds=3600.0,
-            learned=SimpleNamespace(note_progress=lambda: None),
+            learned=stub(note_progress=lambda: None),
             note_end=lambda _page: True,
         )
-        signals = SimpleNamespace(connect=lambda *_: None)
-        super().__init__(SimpleNamespace(signals=signals, stats=None, engine=None), crawl)
+        signals = stub(connect=lambda *_: None)
+        super().__init__(stub(signals=signals, stats=None, engine=None), crawl)
         self.busy: Counter[str] = Counter()
 
     def _low_water(self) -> int:
@@ -105,7 +105,7 @@ async def run(folder, site: Site, steps: int | None) -> set[str]:
         else:
             under_way.remove(url)
             error = {"stage": "fetch", "kind": "http_404", "message": "", "attempts": 1} if is_dead else None
-            await scheduler._end(SimpleNamespace(id=url), Outcome({"url": url, "error": error}, {}, is_dead=is_dead))
+            await scheduler._end(stub(id=url), Outcome({"url": url, "error": error}, {}, is_dead=is_dead))
             if random.random() < 0.2:
                 await job.ledger.note_learned(await job.ledger.last_seq())
         steps = None if steps is None else steps - 1
@@ -125,6 +125,7 @@ async def lines_of(job: Job) -> list[tuple[int, dict[str, Any]]]:
     return lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 async def test_a_crawl_that_is_killed_often_has_no_page_too_many(tmp_path, seed):
     random = Random(seed)
