@@ -9,6 +9,7 @@ from scrapy import Request
 from scrapy.utils.request import RequestFingerprinterProtocol
 
 from llmcrawler.engine.request_runs import RequestRun
+from llmcrawler.storage import REQUEST_MARK
 
 
 class RequestIdentities:
@@ -24,10 +25,10 @@ class RequestIdentities:
         self._repeats: dict[str, Counter[bytes]] = {}  # of what no page made
 
     def identify(self, request: Request, source: RequestRun | None) -> str:
-        """Return what stands for the request. `source` is the run that it came of."""
+        """Return the url of the request's task in the frontier. `source` is the run that it came of."""
         fingerprint = self._fingerprinter.fingerprint(request)
         if not request.dont_filter:
-            return fingerprint.hex()
+            return _task_url(request, fingerprint.hex())
         if source is not None:
             name, repeats = source.lease.url, source.repeats
         else:  # an extension's requests come when they come, and are never the same
@@ -35,4 +36,15 @@ class RequestIdentities:
             repeats = self._repeats.setdefault(name, Counter())
         repeats[fingerprint] += 1
         text = f"{name} {fingerprint.hex()} {repeats[fingerprint]}"
-        return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
+        return _task_url(request, blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest())
+
+    def redirected(self, request: Request, run: RequestRun) -> str | None:
+        """Return the task url of where a run's request goes on; None where that is no other page, or not filtered."""
+        if request.dont_filter:
+            return None
+        identity = self._fingerprinter.fingerprint(request).hex()
+        return None if run.lease.url.endswith(identity) else _task_url(request, identity)
+
+
+def _task_url(request: Request, identity: str) -> str:
+    return f"{request.url.partition('#')[0]}{REQUEST_MARK}{identity}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from itemadapter import ItemAdapter, is_item
@@ -15,8 +16,9 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
+from llmcrawler.crawl.job import Job
 from llmcrawler.engine.compat import observe_scraping
-from llmcrawler.engine.kept_requests import pack_item
+from llmcrawler.engine.kept_requests import pack_item, unpack_item
 from llmcrawler.engine.request_context import context_of
 from llmcrawler.errors import ConfigError
 from llmcrawler.frontier import Lease
@@ -88,6 +90,11 @@ class RequestRuns:
         # What a callback has set off may go on in its context long after it.
         return run if run is not None and self._runs.get(run.lease.url) is run and run.is_with_spider else None
 
+    def end(self, run: RequestRun) -> None:
+        """All that came of a run is through."""
+        if self._runs.pop(run.lease.url, None) is run:
+            self._finish(run)
+
     def fetching(self) -> Counter[str]:
         """Count by host the requests that have not come back."""
         return Counter(run.lease.task.host for run in self._runs.values() if not run.is_with_spider)
@@ -110,11 +117,7 @@ class RequestRuns:
             run.fail("fetch", result.value)
             run.is_dead = not isinstance(result.value, IgnoreRequest)
 
-        def end() -> None:
-            if self._runs.pop(run.lease.url, None) is run:
-                self._finish(run)
-
-        return end
+        return partial(self.end, run)
 
     def _item_scraped(self, item: Any) -> None:
         run = self.current()
@@ -137,3 +140,10 @@ class RequestRuns:
         run = self.current()
         if run is not None:
             run.fail(stage, failure.value)
+
+
+async def earlier_items(job: Job) -> AsyncIterator[Any]:
+    """Give the items of earlier runs. Raises ConfigError for one that cannot be read any more."""
+    async for line in job.earlier_lines():
+        for text in line.get("items", ()):
+            yield unpack_item(text)

@@ -24,13 +24,12 @@ from twisted.internet.defer import Deferred
 
 from llmcrawler.crawl.request_job import open_request_job
 from llmcrawler.engine.compat import close_spider_soon, end_with_failure, wake_engine
-from llmcrawler.engine.kept_requests import pack_request, unpack_item, unpack_request
+from llmcrawler.engine.kept_requests import pack_request, unpack_request
 from llmcrawler.engine.request_context import context_of, update_context
 from llmcrawler.engine.request_identity import RequestIdentities
-from llmcrawler.engine.request_runs import RequestRun, RequestRuns
+from llmcrawler.engine.request_runs import RequestRun, RequestRuns, earlier_items
 from llmcrawler.errors import ConfigError, CrawlerError, StorageFailed
 from llmcrawler.frontier import Lease, UrlTask
-from llmcrawler.storage import REQUEST_MARK
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +72,12 @@ class RequestScheduler(BaseScheduler):
     def enqueue_request(self, request: Request) -> bool:
         run = self._runs.of(request)
         if run is not None and not run.is_with_spider:
-            self._continue(request)
+            target = self._identities.redirected(request, run)
+            if target is None:
+                self._continue(request)
+            else:
+                self._delayed += 1
+                self._spawn(self._redirect(request, run, target))
             return True
         source = self._runs.current()
         try:
@@ -93,8 +97,8 @@ class RequestScheduler(BaseScheduler):
         if self._continued:
             return self._continued.popleft()
         lease = self._take()
-        if lease is None or len(self._buffer) < self._low_water():
-            self._fill_soon()
+        if not self._leasing and (lease is None or len(self._buffer) < self._low_water()):
+            self._spawn(self._fill())
         if lease is None:
             return None
         self._runs.start(lease)
@@ -116,9 +120,8 @@ class RequestScheduler(BaseScheduler):
     def _task_of(self, request: Request, source: RequestRun | None) -> UrlTask:
         assert self._crawler.engine is not None
         payload = pack_request(request, self._spider)
-        address = request.url.partition("#")[0]
         return UrlTask(
-            f"{address}{REQUEST_MARK}{self._identities.identify(request, source)}",
+            self._identities.identify(request, source),
             self._crawler.engine.downloader.get_slot_key(request),
             depth=request.meta.get("depth", 0),
             referer=None if source is None else source.lease.task.address,
@@ -140,6 +143,19 @@ class RequestScheduler(BaseScheduler):
         finally:
             self._adding -= Counter(task.priority for task in tasks)
             wake_engine(self._crawler)
+
+    async def _redirect(self, request: Request, run: RequestRun, target: str) -> None:
+        """Go on to where a request was redirected, unless that was asked for before, as Scrapy does."""
+        try:
+            is_new = await self.job.frontier.reserve_target(target, run.lease.url)
+        finally:
+            self._delayed -= 1
+        if is_new:
+            self._continue(request)
+        else:
+            self._count("dupefilter/filtered")
+            self._runs.end(run)
+        wake_engine(self._crawler)
 
     def _continue(self, request: Request) -> None:
         wait_seconds = context_of(request).wait_seconds
@@ -166,10 +182,6 @@ class RequestScheduler(BaseScheduler):
             if fetching[lease.task.host] < self._concurrency(lease.task.host):
                 return self._buffer.pop(index)
         return None
-
-    def _fill_soon(self) -> None:
-        if not self._leasing:
-            self._spawn(self._fill())
 
     async def _fill(self, best_new: int | None = None) -> None:
         limit = 2 * self._low_water() - len(self._buffer)
@@ -224,18 +236,14 @@ class RequestScheduler(BaseScheduler):
         if self.job.resumed.is_new:
             return
         logger.info("%s", self.job.resumed)
-        exporter, count = self._crawler.get_extension(FeedExporter), 0
+        exporter = self._crawler.get_extension(FeedExporter)
         try:
-            async for line in self.job.earlier_lines():
-                for text in line.get("items", ()):
-                    item = unpack_item(text)
-                    if exporter is not None:
-                        exporter.item_scraped(item, self._spider)
-                    count += 1
+            async for item in earlier_items(self.job):
+                self._count("llmcrawler/replayed")
+                if exporter is not None:
+                    exporter.item_scraped(item, self._spider)
         except CrawlerError as error:
             self._refuse(error)
-        assert self._crawler.stats is not None
-        self._crawler.stats.set_value("llmcrawler/replayed", count)
 
     def _refuse(self, error: CrawlerError) -> None:
         """End the crawl for what it cannot keep; what it has kept stays."""

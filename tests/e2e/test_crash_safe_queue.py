@@ -15,7 +15,7 @@ from llmcrawler.storage import State, read_job_file
 from llmcrawler.storage.job_file import holds_job
 from llmcrawler.storage.job_folder import JOB_FILE
 from llmcrawler.storage.job_status import job_status
-from tests.e2e.stranger import StrangersProject
+from tests.e2e.shop_project import ShopProject
 from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import MockSite
 
@@ -82,7 +82,7 @@ def stored(job) -> set[str]:
 
 
 def test_kill_9_again_and_again_loses_no_item_and_repeats_nothing_that_was_done(tmp_path, pages, site):
-    shop = StrangersProject(tmp_path, ADDON, SPIDERS)
+    shop = ShopProject(tmp_path, ADDON, SPIDERS)
     command = ("crawl", "shop", "-a", f"at={site.url()}", "-s", "JOBDIR=job", "-O", "things.jsonl")
     random, repeats = Random(3), Counter[str]()
     shop.write_spiders(SPIDERS + START)
@@ -144,7 +144,7 @@ class QueueSpider(scrapy.Spider):
 
 
 def test_asked_to_stop_it_says_how_to_go_on_and_appends_each_item_once(tmp_path, pages, site):
-    shop = StrangersProject(tmp_path, ADDON, QUEUE)
+    shop = ShopProject(tmp_path, ADDON, QUEUE)
     (tmp_path / "things.jsonl").write_text(EARLIER)
     command = ("crawl", "queue", "-a", f"at={site.url()}", "-s", "JOBDIR=job", "-o", "things.jsonl")
     shop.run_until(pages, 20, *command, number=signal.SIGINT)
@@ -165,7 +165,7 @@ def test_asked_to_stop_it_says_how_to_go_on_and_appends_each_item_once(tmp_path,
 
 def test_what_cannot_be_kept_is_refused_at_once_and_lost_to_nobody(tmp_path, pages, site):
     broken = QUEUE.replace("CALLBACK = None", "CALLBACK = staticmethod(lambda response: None)")
-    shop = StrangersProject(tmp_path, ADDON, broken)
+    shop = ShopProject(tmp_path, ADDON, broken)
     command = ("crawl", "queue", "-a", f"at={site.url()}", "-s", "JOBDIR=job", "-O", "things.jsonl")
     assert shop.run(*command) == 1
     assert re.search(
@@ -181,7 +181,7 @@ def test_what_cannot_be_kept_is_refused_at_once_and_lost_to_nobody(tmp_path, pag
 
 
 def test_without_a_jobdir_it_leaves_scrapys_scheduler_in_its_place(tmp_path, pages, site):
-    shop = StrangersProject(tmp_path, ADDON, QUEUE)
+    shop = ShopProject(tmp_path, ADDON, QUEUE)
     assert shop.run("crawl", "queue", "-a", f"at={site.url()}", "-O", "things.jsonl") == 0
     assert "scheduler/enqueued/memory" in shop.log
     settings = ("-s", "JOBDIR=job", "-s", "SCHEDULER=scrapy.core.scheduler.Scheduler")

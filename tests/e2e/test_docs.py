@@ -75,6 +75,11 @@ class Reader:
     def write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(self.as_here(text), encoding="utf-8")
 
+    def forget_settings(self) -> None:
+        """Have commands use the settings of the folder that they are typed in, as they do for everybody."""
+        del self._environment["SCRAPY_SETTINGS_MODULE"]
+        self._environment |= {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(self.folder / "cache")}
+
     def run(self, command: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             ["sh", "-e", "-c", self.as_here(command)],
@@ -97,9 +102,11 @@ class Reader:
                 assert ran[-1].returncode == 0, f"{one.text}\n{ran[-1].stdout[-1000:]}{ran[-1].stderr[-3000:]}"
         return ran
 
+    def items(self, feed: str) -> list[dict[str, object]]:
+        return [json.loads(line) for line in (self.folder / feed).read_text(encoding="utf-8").splitlines()]
+
     def pages(self, feed: str) -> list[dict[str, object]]:
-        lines = [json.loads(line) for line in (self.folder / feed).read_text(encoding="utf-8").splitlines()]
-        return [line for line in lines if line["kind"] == "page"]
+        return [line for line in self.items(feed) if line["kind"] == "page"]
 
 
 def test_own_schema(reader):
@@ -197,6 +204,19 @@ def test_map(reader_without_a_model):
     reader = reader_without_a_model
     reader.read("map.md")
     assert '"kind": "url"' in (reader.folder / "urls.jsonl").read_text(encoding="utf-8")
+
+
+def test_parts(reader_without_a_model):
+    """A stranger's project has settings of its own."""
+    reader = reader_without_a_model
+    reader.forget_settings()
+    crawled = reader.read("parts.md")[-1]
+    kept = reader.items("shop/kept.jsonl")
+    assert len(kept) > 5
+    (command,) = (one.text for one in blocks_of(DOCS / "parts.md") if "CrashSafeQueue" in one.text and one.is_run)
+    assert "llmcrawler/replayed" not in crawled.stderr
+    assert f"'llmcrawler/replayed': {len(kept)}" in reader.run(command).stderr
+    assert reader.items("shop/kept.jsonl") == kept
 
 
 def test_commands_that_cannot_run_here_are_at_least_commands():

@@ -196,6 +196,23 @@ async def test_a_retry_goes_on_with_its_request_and_a_spiders_copy_of_the_meta_i
         assert len({context_of(one).lease.url for one in (*taken, request)}) == 3
 
 
+async def test_a_redirect_to_what_was_asked_for_before_ends_there_as_scrapy_has_it(tmp_path):
+    async with Opened(tmp_path) as opened:
+        await opened.put(in_spider(opened, "old"), in_spider(opened, "older"), in_spider(opened, "known"))
+        old, older, known = [await opened.take() for _ in range(3)]
+        await opened.put(old.replace(url=URL + "new"), older.replace(url=URL + "known"))
+        assert (await opened.take()).url == URL + "new"
+        assert await opened.take() is None
+        await opened.scrape(known, page("new"), page("newer"))
+        assert opened.waiting == 2  # old, which is on its way to new, and newer
+        assert opened.crawler.stats.get_value("dupefilter/filtered") == 2
+    async with Opened(tmp_path) as opened:
+        old = await opened.take()
+        await opened.put(old.replace(url=URL + "new"))
+        assert (await opened.take()).url in {URL + "new", URL + "newer"}
+        assert not opened.crawler.stats.get_value("dupefilter/filtered")
+
+
 async def test_a_request_that_was_dropped_on_its_way_is_done_when_the_spider_is_idle(tmp_path):
     async with Opened(tmp_path) as opened:
         await opened.put(page("1"))

@@ -32,7 +32,7 @@ TELNETCONSOLE_ENABLED = False
 
 
 @dataclass
-class StrangersProject:
+class ShopProject:
     """`spiders` is the text of the one module with spiders."""
 
     folder: Path
