@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Self
 
 from scrapy.crawler import Crawler
+from scrapy.utils.asyncio import is_asyncio_available
 
 from llmcrawler.crawl.context import build_crawl
+from llmcrawler.crawl.start_checks import check_numbers
 from llmcrawler.engine.compat import SpiderControl
+from llmcrawler.errors import ConfigError
 
 
 class CrawlSetup:
@@ -17,5 +20,9 @@ class CrawlSetup:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
+        if not is_asyncio_available():
+            reactor = crawler.settings["TWISTED_REACTOR"]
+            raise ConfigError(f"TWISTED_REACTOR={reactor!r}: it must be that of asyncio, Scrapy's default")
+        check_numbers(crawler.settings)
         build_crawl(crawler, SpiderControl(crawler))
         return cls()
