@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Self
 
 from scrapy.crawler import Crawler
-from scrapy.utils.asyncio import is_asyncio_available
 
 from llmcrawler.crawl.context import build_crawl
 from llmcrawler.crawl.start_checks import check_numbers
@@ -20,8 +19,8 @@ class CrawlSetup:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        if not is_asyncio_available():
-            reactor = crawler.settings["TWISTED_REACTOR"]
+        reactor = crawler.settings["TWISTED_REACTOR"]
+        if not str(reactor).endswith(".AsyncioSelectorReactor"):
             raise ConfigError(f"TWISTED_REACTOR={reactor!r}: it must be that of asyncio, Scrapy's default")
         check_numbers(crawler.settings)
         build_crawl(crawler, SpiderControl(crawler))
