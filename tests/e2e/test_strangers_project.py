@@ -211,6 +211,23 @@ def test_proxies_take_turns_and_what_is_not_the_page_is_asked_for_through_anothe
     assert stat(outcome, "llmcrawler/politeness/proxies/switches") == len(asked_again)
 
 
+def test_a_page_that_never_comes_is_told_in_the_log(project):
+    project.write(
+        "shop/checks.py",
+        "from llmcrawler.errors import NotThePage\n\n"
+        "def never(response):\n"
+        "    if '/page/7' in response.url:\n"
+        "        raise NotThePage('a waiting room')\n",
+    )
+    project.set("Proxies", VALIDATE_RESPONSE="shop.checks.never", RETRY_TIMES=1)
+    pages = {f"/page/{number}": f"<title>Page {number}</title>" for number in range(12)}
+    with MockSite({"/": LINKS, **pages}).in_thread() as site:
+        outcome = crawled(project, site.url())
+    assert paths(outcome) == dict.fromkeys(set(pages) - {"/page/7"}, 1)
+    assert site.measures.hits["/page/7"] == 2
+    assert "/page/7>: not the page: a waiting room" in outcome.log
+
+
 # -- all of them -------------------------------------------------------------------------------------------------------
 
 
