@@ -16,7 +16,9 @@ from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, environment
 from tests.e2e.documents import DOCS, NOT_RUN, anchors_of, block, blocks_of, relative_links_of
 from tests.e2e.test_records import served
 from tests.servers.fake_llm import FakeLLM
+from tests.servers.proxy_server import ProxyServer
 from tests.servers.record_sites import make_site
+from tests.servers.serving import all_in_thread
 from tests.servers.teacher import answer_from_truth
 
 PAGES = sorted(DOCS.glob("*.md"))
@@ -51,7 +53,7 @@ class Reader:
 
     def __init__(self, folder: Path, site: str, llm: str | None) -> None:
         self.folder = folder
-        self._site = site
+        self.places = {SITE: site, CHECKOUT: str(folder)}
         for name in ("llmcrawler", "scrapy.cfg"):
             (folder / name).symlink_to(ROOT / name)
         activate = folder / ".venv" / "bin" / "activate"
@@ -70,7 +72,9 @@ class Reader:
         }
 
     def as_here(self, text: str) -> str:
-        return text.replace(SITE, self._site).replace(CHECKOUT, str(self.folder))
+        for there, here in self.places.items():
+            text = text.replace(there, here)
+        return text
 
     def write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(self.as_here(text), encoding="utf-8")
@@ -206,15 +210,24 @@ def test_map(reader_without_a_model):
     assert '"kind": "url"' in (reader.folder / "urls.jsonl").read_text(encoding="utf-8")
 
 
-def test_parts(reader_without_a_model):
+def test_parts(reader):
     """A stranger's project has settings of its own."""
-    reader = reader_without_a_model
     reader.forget_settings()
-    crawled = reader.read("parts.md")[-1]
+    proxies = [ProxyServer(), ProxyServer()]
+    with all_in_thread(*proxies):
+        reader.places |= {f"http://proxy-{number}.example:8080": one.url for number, one in enumerate(proxies, 1)}
+        *_, read = reader.read("parts.md")
+    assert all(len(one.targets) > 5 for one in proxies)
+    assert {"url", "html"} == set(reader.items("shop/polite.jsonl")[0])
+    understood = reader.items("shop/pages.jsonl")
+    assert {"product", "listing"} <= {item["page_type"] for item in understood}
+    assert len([item for item in understood if item["record"]]) > 5
+    assert len(reader.items("shop/proxied.jsonl")) == len(understood)
+    assert "product {'" in read.stdout
+    assert read.stdout.endswith("explore\n")
     kept = reader.items("shop/kept.jsonl")
     assert len(kept) > 5
-    (command,) = (one.text for one in blocks_of(DOCS / "parts.md") if "CrashSafeQueue" in one.text and one.is_run)
-    assert "llmcrawler/replayed" not in crawled.stderr
+    (command,) = (one.text for one in blocks_of(DOCS / "parts.md") if 'CrashSafeQueue": 100' in one.text and one.is_run)
     assert f"'llmcrawler/replayed': {len(kept)}" in reader.run(command).stderr
     assert reader.items("shop/kept.jsonl") == kept
 
