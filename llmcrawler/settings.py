@@ -205,6 +205,18 @@ REDIS_LEASE_SECONDS = 30.0  # a worker that is not heard of for so long loses it
 # -- Learned templates -------------------------------------------------------------------------------------------------
 TEMPLATES_FILE = ""  # keep what was learned across crawls; empty: in a JOBDIR its templates.json, else nowhere
 
+# -- In a project of somebody else's (llmcrawler.addons, docs/parts.md) ------------------------------------------------
+UNDERSTANDING_FIELDS = {  # what is found of a page, and the field of an item that it is put into
+    "page_type": "page_type",
+    "confidence": "confidence",
+    "decided_by": "decided_by",
+    "template": "template",
+    "record": "record",
+    "error": "error",  # also title, lang, text (Markdown), content_hash
+}
+UNDERSTANDING_KEEP_HTML = True  # False takes `html` out of the item behind it
+UNDERSTANDING_OPTIONS: dict[str, str] = {}  # page_types, schema or fields, as -a has them for explore
+
 # -- LLM ---------------------------------------------------------------------------------------------------------------
 LLM_PROVIDER = (
     "auto"  # openai (any server that speaks its API), embedded, none; auto: openai when there is a key or a url

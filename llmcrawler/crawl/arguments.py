@@ -140,15 +140,20 @@ class ExploreOptions(BaseModel):
         for name in sorted(given.keys() - known.keys() - (cls.own or set())):
             if not name.startswith("_"):
                 cls._refuse(name, given[name])
-        try:
-            options = cls.model_validate({name: value for name, value in given.items() if name in known})
-        except ValidationError as invalid:
-            raise ConfigError(_complaint(invalid)) from invalid
+        options = cls.reading({name: value for name, value in given.items() if name in known})
         if not options.urls:
             raise ConfigError(
                 "no url: say where to start with -a url=https://example.com (or -a urls=FILE, one a line)"
             )
         return options
+
+    @classmethod
+    def reading(cls, values: Mapping[str, object]) -> Self:
+        """Read arguments that the spider has, and as few of them as there are."""
+        try:
+            return cls.model_validate(values)
+        except ValidationError as invalid:
+            raise ConfigError(_complaint(invalid)) from invalid
 
     @classmethod
     def _refuse(cls, name: str, value: object) -> None:

@@ -109,6 +109,15 @@ def load_validator(settings: BaseSettings) -> Callable[[Any], Any] | None:
     return validator
 
 
+def foreign_options(settings: BaseSettings) -> ExploreOptions:
+    """Return what a crawl is to find where its spider has none of our arguments (UNDERSTANDING_OPTIONS)."""
+    given = settings.getdict("UNDERSTANDING_OPTIONS")
+    unknown = sorted(given.keys() - {"page_types", "schema", "fields"})
+    if unknown:
+        raise ConfigError(f"UNDERSTANDING_OPTIONS: no option {unknown[0]!r}; there are: page_types, schema, fields")
+    return ExploreOptions.reading(given)
+
+
 def page_types_of(options: ExploreOptions) -> PageTypes:
     return DEFAULT_PAGE_TYPES if options.page_types is None else load_page_types(options.page_types)
 

@@ -15,7 +15,7 @@ from scrapy.robotstxt import RobotParser
 from llmcrawler.content.bounds.body_limiter import BodyLimiter
 from llmcrawler.crawl.arguments import ExploreOptions, MapOptions
 from llmcrawler.crawl.backend import CrawlBackend, build_backend
-from llmcrawler.crawl.configuration import bans_of, focused_crawl_of, proxies_of, record_types_of
+from llmcrawler.crawl.configuration import bans_of, focused_crawl_of, foreign_options, proxies_of, record_types_of
 from llmcrawler.crawl.engine_state import EngineWatch, SpiderSwitch, active_bytes
 from llmcrawler.crawl.goal_progress import GoalProgress
 from llmcrawler.crawl.job import Job
@@ -151,12 +151,12 @@ class CrawlContext:
 def build_crawl(crawler: Crawler, switch: SpiderSwitch, *, names: NameLookup | None = None) -> CrawlContext:
     """Build the parts of a crawl from the crawler's settings and the `options` of its spider, for `crawl_of`.
 
-    A spider without any (`scrapy shell` and `scrapy fetch` have one) gets a crawl with no start urls: its requests
-    pass through, politely. Raises ConfigError where a part cannot be had.
+    A spider without any (one of somebody else's, or that of `scrapy shell`) gets a crawl with no start urls: its
+    requests pass through, politely. Raises ConfigError where a part cannot be had.
     """
     settings, options = crawler.settings, getattr(crawler.spider, "options", None)
     if not isinstance(options, ExploreOptions):
-        options = ExploreOptions(urls=())
+        options = foreign_options(settings)
     addresses, proxies = AddressGuard(options.urls), proxies_of(settings)
     record_types = record_types_of(settings, options)
     pursuit = focused_crawl_of(options)

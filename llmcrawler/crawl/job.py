@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -92,6 +93,15 @@ class Job:
             relearn(connection)
 
         await self._database.run(read)
+
+    async def earlier_lines(self) -> AsyncIterator[dict[str, Any]]:
+        """Give the feed lines of earlier runs, in their order."""
+        last = 0
+        while lines := await self.ledger.lines(last, self.last_earlier_seq):
+            last = lines[-1][0]
+            for _seq, line in lines:
+                yield line
+            await asyncio.sleep(0)
 
     def note_feed(self, path: Path, file: int) -> None:
         """Remember the size of a feed's file as it is opened (`file` is its descriptor), to cut it back on resume."""

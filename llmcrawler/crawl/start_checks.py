@@ -63,9 +63,7 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     load_validator(settings)
     progress_mode(settings)
     check_monitoring(settings)
-    for minimum, names in _MINIMA.items():
-        for name in names.split():
-            number(settings, name, minimum)
+    check_numbers(settings)
     _check_feeds(settings)
     wish = job_spec_of(settings, spider, options)
     if settings.get("REDIS_URL"):
@@ -77,6 +75,12 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     file = templates_file(settings)
     if file is not None:
         template_store.check(file, options.urls, _READERS)
+
+
+def check_numbers(settings: BaseSettings) -> None:
+    for minimum, names in _MINIMA.items():
+        for name in names.split():
+            number(settings, name, minimum)
 
 
 def _check_crew(settings: BaseSettings, wish: JobSpec, options: ExploreOptions) -> None:

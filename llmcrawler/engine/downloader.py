@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from time import monotonic
 from typing import Any, Protocol, TypeVar
 
@@ -16,12 +16,14 @@ from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.httpobj import urlparse_cached
+from scrapy.utils.misc import load_object
 from twisted.internet.defer import Deferred
 
 from llmcrawler.engine.compat import wake_engine
 from llmcrawler.engine.compat.components import DownloaderBase
 from llmcrawler.engine.handlers import PageHandlers
 from llmcrawler.engine.request_context import update_context
+from llmcrawler.errors import ConfigError
 
 _Result = TypeVar("_Result")
 
@@ -133,6 +135,12 @@ class PoliteDownloader(DownloaderBase):
         concurrency = self.domain_concurrency if slot is None else slot.concurrency
         return int(concurrency) + 2 - self.fetching[key]
 
+    def waits_only_for(self, hosts: Collection[str]) -> bool:
+        """Return whether nothing is left to do but for these hosts. Scrapy's scheduler hands in all it has, up to
+        CONCURRENT_REQUESTS: what is for others waits behind these, or is not there.
+        """
+        return bool(self.fetching) and all(host in hosts for host in self.fetching)
+
     def is_resting(self, key: str) -> bool:
         return self._rests.get(key, 0.0) > monotonic()
 
@@ -148,11 +156,7 @@ class PoliteDownloader(DownloaderBase):
         assert isinstance(slot, PoliteSlot)
         slot.rests_until = until
         # A robots.txt has no lease: it stays, and the pages that wait for it with it.
-        back = [entry for entry in slot.queue if entry[0].callback is not NO_CALLBACK]
-        for entry in back:
-            slot.queue.remove(entry)
-        for _request, waiting in back:
-            waiting.errback(HostPaused(f"{key} rests"))
+        _put_back(key, slot, [entry for entry in slot.queue if entry[0].callback is not NO_CALLBACK])
 
     def give_up(self, key: str, reason: str) -> None:
         """Ask nothing more of this host: its requests fail at once."""
@@ -162,6 +166,7 @@ class PoliteDownloader(DownloaderBase):
         if slot is not None:
             assert isinstance(slot, PoliteSlot)
             slot.rests_until = 0.0
+            _put_back(key, slot, list(slot.queue))
         wake_engine(self.crawler)
 
     def get_slot_key(self, request: Request) -> str:
@@ -225,3 +230,19 @@ class PoliteDownloader(DownloaderBase):
             return
         del self._rests[key]
         wake_engine(self.crawler)
+
+
+def check_downloader(crawler: Crawler) -> None:
+    """Raise ConfigError where the settings name a downloader that does not know hosts as this one does."""
+    path = crawler.settings["DOWNLOADER"]
+    if not issubclass(load_object(path), PoliteDownloader):
+        ours = f"{PoliteDownloader.__module__}.PoliteDownloader"
+        raise ConfigError(f"DOWNLOADER={path!r} does not hold the limits of hosts: it must be {ours} or a subclass")
+
+
+def _put_back(key: str, slot: Slot, entries: Collection[tuple[Request, Any]]) -> None:
+    """Fail requests that wait in a slot with HostPaused."""
+    for entry in entries:
+        slot.queue.remove(entry)
+    for _request, waiting in entries:
+        waiting.errback(HostPaused(f"{key} rests"))

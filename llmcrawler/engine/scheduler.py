@@ -22,11 +22,11 @@ from twisted.internet.defer import Deferred
 
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.engine.compat import wake_engine
-from llmcrawler.engine.downloader import PoliteDownloader
+from llmcrawler.engine.downloader import PoliteDownloader, check_downloader
 from llmcrawler.engine.host_queues import HostQueues
 from llmcrawler.engine.lease_keeper import LeaseKeeper
 from llmcrawler.engine.request_context import context_of, update_context
-from llmcrawler.errors import ConfigError, StorageFailed
+from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.storage.job_file import REQUEUED_PRIORITY
 
@@ -73,9 +73,7 @@ class FrontierScheduler(LeaseKeeper):
     # -- Scrapy's interface -------------------------------------------------------------------------------------------
 
     def open(self, spider: Spider) -> Deferred[None] | None:  # noqa: ARG002 (Scrapy's interface)
-        assert self._crawler.engine is not None
-        if not isinstance(self._crawler.engine.downloader, PoliteDownloader):
-            raise ConfigError(f"DOWNLOADER must be a subclass of {PoliteDownloader.__module__}.PoliteDownloader")
+        check_downloader(self._crawler)
         return deferred_from_coro(self._open())
 
     def close(self, reason: str) -> Deferred[None] | None:

@@ -13,8 +13,26 @@ from scrapy.extensions.feedexport import FileFeedStorage
 from twisted.internet.defer import Deferred
 
 from llmcrawler.crawl.context import crawl_of
+from llmcrawler.engine.request_scheduler import request_scheduler_of
 from llmcrawler.storage.feeds.feed_checks import check_addable, is_folder
 from llmcrawler.storage.feeds.markdown_stores import MarkdownFolder
+
+
+class RequestFeedStorage(FileFeedStorage):
+    """Has the job of a spider that makes its own requests remember what the file held before."""
+
+    def __init__(self, uri: str, *, feed_options: dict[str, Any] | None = None, crawler: Crawler) -> None:
+        super().__init__(uri, feed_options=feed_options)
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, uri: str, *, feed_options: dict[str, Any] | None = None) -> Self:
+        return cls(uri, feed_options=feed_options, crawler=crawler)
+
+    def open(self, spider: Spider) -> IO[bytes]:
+        file = super().open(spider)
+        request_scheduler_of(self._crawler).job.note_feed(Path(self.path), file.fileno())
+        return file
 
 
 class JobFileStorage(FileFeedStorage):

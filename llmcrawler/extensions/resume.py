@@ -52,19 +52,16 @@ class ResumeExtension:
         exporter, spider = self._crawler.get_extension(FeedExporter), self._crawler.spider
         assert spider is not None
         assert self._crawler.stats is not None
-        last, count = 0, 0
-        while lines := await self._job.ledger.lines(last, self._job.last_earlier_seq):
-            last = lines[-1][0]
-            for _seq, line in lines:
-                page = feed_item_of(line)
-                if isinstance(page, Page) and page.template is not None:
-                    grouper = self._sites.of(page.url).grouper
-                    page.template = grouper.count_earlier(page.url, page.template)
-                count_item(self._crawler.stats.inc_value, page.depth, page.error)
-                if exporter is not None:
-                    exporter.item_scraped(page, spider)
-            count += len(lines)
-            await asyncio.sleep(0)
+        count = 0
+        async for line in self._job.earlier_lines():
+            page = feed_item_of(line)
+            if isinstance(page, Page) and page.template is not None:
+                grouper = self._sites.of(page.url).grouper
+                page.template = grouper.count_earlier(page.url, page.template)
+            count_item(self._crawler.stats.inc_value, page.depth, page.error)
+            if exporter is not None:
+                exporter.item_scraped(page, spider)
+            count += 1
         self._crawler.stats.set_value("llmcrawler/replayed", count)
 
     async def _observe_earlier_pages(self) -> None:

@@ -7,7 +7,9 @@ from typing import Self
 from scrapy.crawler import Crawler
 
 from llmcrawler.crawl.context import build_crawl
+from llmcrawler.crawl.start_checks import check_numbers
 from llmcrawler.engine.compat import SpiderControl
+from llmcrawler.errors import ConfigError
 
 
 class CrawlSetup:
@@ -17,5 +19,9 @@ class CrawlSetup:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
+        reactor = crawler.settings["TWISTED_REACTOR"]
+        if not str(reactor).endswith(".AsyncioSelectorReactor"):
+            raise ConfigError(f"TWISTED_REACTOR={reactor!r}: it must be that of asyncio, Scrapy's default")
+        check_numbers(crawler.settings)
         build_crawl(crawler, SpiderControl(crawler))
         return cls()

@@ -29,10 +29,9 @@ from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.signals import host_news
 from llmcrawler.distributed.host_limiter import HostAllowance, HostInCooldown, HostPlace
 from llmcrawler.engine.compat.components import AutoThrottleBase
-from llmcrawler.engine.downloader import HostPaused, PoliteDownloader, PoliteSlot, download_failed
+from llmcrawler.engine.downloader import HostPaused, PoliteDownloader, PoliteSlot, check_downloader, download_failed
 from llmcrawler.engine.refusals import OVERLOAD_STATUSES
 from llmcrawler.engine.request_context import LATENCY, context_of
-from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.extensions.throttle_report import ThrottleReport
 from llmcrawler.politeness.throttling import (
@@ -69,6 +68,7 @@ class AdaptiveThrottle(AutoThrottleBase):
     """
 
     def __init__(self, crawler: Crawler) -> None:
+        check_downloader(crawler)
         self.crawler = crawler
         self._rules = _rules(crawler)
         self._policies = HostPolicies(monotonic)
@@ -235,12 +235,14 @@ class AdaptiveThrottle(AutoThrottleBase):
             for key, policy in self._policies.by_host.items()
             if key not in self._downloader.given_up and (reason := policy.reason_to_give_up()) is not None
         }
-        scheduler = self.crawler.engine.scheduler if self.crawler.engine is not None else None
-        if not to_give_up or not isinstance(scheduler, FrontierScheduler):
+        if not to_give_up:
             return
+        scheduler = self.crawler.engine.scheduler if self.crawler.engine is not None else None
         # Pages may be held in the pipelines until the crawl is quiet, so they are not waited for; but their links come
         # within a tick.
-        is_last = scheduler.waits_only_for(to_give_up.keys() | self._downloader.given_up.keys())
+        # Not isinstance: every scheduler is an instance of each of Scrapy's base class, by its metaclass.
+        waits_only_for = getattr(scheduler, "waits_only_for", self._downloader.waits_only_for)
+        is_last = waits_only_for(to_give_up.keys() | self._downloader.given_up.keys())
         self._quiet_ticks = self._quiet_ticks + 1 if is_last else 0
         if self._quiet_ticks >= 2:
             for key, reason in to_give_up.items():
@@ -251,7 +253,7 @@ class AdaptiveThrottle(AutoThrottleBase):
     def _downloader(self) -> PoliteDownloader:
         assert self.crawler.engine is not None
         downloader = self.crawler.engine.downloader
-        assert isinstance(downloader, PoliteDownloader)  # the scheduler checks it
+        assert isinstance(downloader, PoliteDownloader)  # checked when this was made
         return downloader
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
@@ -23,6 +24,8 @@ from llmcrawler.errors import NotThePage
 from llmcrawler.middlewares.proxy_choice import switched
 
 _INLINE_BYTES = 64 * 1024  # what takes some milliseconds
+
+logger = logging.getLogger(__name__)
 
 Validator = Callable[[Response], Any]
 
@@ -62,6 +65,10 @@ class ValidationMiddleware:
         self._crawler.stats.inc_value("llmcrawler/not_the_page")
         again = self._again(request, label, reason)
         if again is None:
+            # In a spider without an errback nothing else would tell of it.
+            level = self._crawler.settings["RETRY_GIVE_UP_LOG_LEVEL"]
+            level = level if isinstance(level, int) else logging.getLevelName(level)
+            logger.log(level, "Gave up %s: not the page: %s", request, reason)
             raise RequestRefused(RefusalKind.VALIDATION, f"not the page: {reason}")
         return again
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 from hashlib import blake2b
+from typing import Final
 
 from llmcrawler.urls import dedup_key
 
@@ -13,10 +14,13 @@ from llmcrawler.urls import dedup_key
 _MIN_GATHERED, _MAX_GATHERED = 20_000, 200_000
 _GATHERED_SHARE = 50
 
+REQUEST_MARK: Final = "#request:"  # between the url of a spider's own request and what alone identifies it
+
 
 def url_key(url: str) -> int:
     """Hash a normalised url to 64 bits: among ten million urls two collide once in 370,000 crawls."""
-    digest = blake2b(dedup_key(url).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    _address, mark, identity = url.rpartition(REQUEST_MARK)
+    digest = blake2b((identity if mark else dedup_key(url)).encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 
 

@@ -16,7 +16,9 @@ from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, environment
 from tests.e2e.documents import DOCS, NOT_RUN, anchors_of, block, blocks_of, relative_links_of
 from tests.e2e.test_records import served
 from tests.servers.fake_llm import FakeLLM
+from tests.servers.proxy_server import ProxyServer
 from tests.servers.record_sites import make_site
+from tests.servers.serving import all_in_thread
 from tests.servers.teacher import answer_from_truth
 
 PAGES = sorted(DOCS.glob("*.md"))
@@ -53,7 +55,7 @@ class Reader:
 
     def __init__(self, folder: Path, site: str, llm: str | None) -> None:
         self.folder = folder
-        self._site = site
+        self.places = {SITE: site, CHECKOUT: str(folder)}
         for name in ("llmcrawler", "scrapy.cfg"):
             (folder / name).symlink_to(ROOT / name)
         activate = folder / ".venv" / "bin" / "activate"
@@ -72,10 +74,17 @@ class Reader:
         }
 
     def as_here(self, text: str) -> str:
-        return text.replace(SITE, self._site).replace(CHECKOUT, str(self.folder))
+        for there, here in self.places.items():
+            text = text.replace(there, here)
+        return text
 
     def write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(self.as_here(text), encoding="utf-8")
+
+    def forget_settings(self) -> None:
+        """Have commands use the settings of the folder that they are typed in, as they do for everybody."""
+        del self._environment["SCRAPY_SETTINGS_MODULE"]
+        self._environment |= {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(self.folder / "cache")}
 
     def run(self, command: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
@@ -99,9 +108,11 @@ class Reader:
                 assert ran[-1].returncode == 0, f"{one.text}\n{ran[-1].stdout[-1000:]}{ran[-1].stderr[-3000:]}"
         return ran
 
+    def items(self, feed: str) -> list[dict[str, object]]:
+        return [json.loads(line) for line in (self.folder / feed).read_text(encoding="utf-8").splitlines()]
+
     def pages(self, feed: str) -> list[dict[str, object]]:
-        lines = [json.loads(line) for line in (self.folder / feed).read_text(encoding="utf-8").splitlines()]
-        return [line for line in lines if line["kind"] == "page"]
+        return [line for line in self.items(feed) if line["kind"] == "page"]
 
 
 def test_own_schema(reader):
@@ -199,6 +210,28 @@ def test_map(reader_without_a_model):
     reader = reader_without_a_model
     reader.read("map.md")
     assert '"kind": "url"' in (reader.folder / "urls.jsonl").read_text(encoding="utf-8")
+
+
+def test_parts(reader):
+    """A stranger's project has settings of its own."""
+    reader.forget_settings()
+    proxies = [ProxyServer(), ProxyServer()]
+    with all_in_thread(*proxies):
+        reader.places |= {f"http://proxy-{number}.example:8080": one.url for number, one in enumerate(proxies, 1)}
+        *_, read = reader.read("parts.md")
+    assert all(len(one.targets) > 5 for one in proxies)
+    assert {"url", "html"} == set(reader.items("shop/polite.jsonl")[0])
+    understood = reader.items("shop/pages.jsonl")
+    assert {"product", "listing"} <= {item["page_type"] for item in understood}
+    assert len([item for item in understood if item["record"]]) > 5
+    assert len(reader.items("shop/proxied.jsonl")) == len(understood)
+    assert "product {'" in read.stdout
+    assert read.stdout.endswith("explore\n")
+    kept = reader.items("shop/kept.jsonl")
+    assert len(kept) > 5
+    (command,) = (one.text for one in blocks_of(DOCS / "parts.md") if 'CrashSafeQueue": 100' in one.text and one.is_run)
+    assert f"'llmcrawler/replayed': {len(kept)}" in reader.run(command).stderr
+    assert reader.items("shop/kept.jsonl") == kept
 
 
 def test_commands_that_cannot_run_here_are_at_least_commands():

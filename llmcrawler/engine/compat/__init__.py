@@ -9,10 +9,21 @@ extensions and the downloader, `http11` about HTTP connections, `rendering_handl
 from llmcrawler.engine.compat.execution import (
     SpiderControl,
     close_spider_soon,
+    end_with_failure,
     is_closing,
+    observe_scraping,
     process_item,
     settle_scraper,
     wake_engine,
 )
 
-__all__ = ["SpiderControl", "close_spider_soon", "is_closing", "process_item", "settle_scraper", "wake_engine"]
+__all__ = [
+    "SpiderControl",
+    "close_spider_soon",
+    "end_with_failure",
+    "is_closing",
+    "observe_scraping",
+    "process_item",
+    "settle_scraper",
+    "wake_engine",
+]

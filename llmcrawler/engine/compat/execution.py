@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
+from scrapy import signals
+
 if TYPE_CHECKING:
+    from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from twisted.internet.defer import Deferred
+    from twisted.python.failure import Failure
 
 _closing: set[asyncio.Task[None]] = set()  # a task that nobody holds may be collected before it ends
 
@@ -52,6 +60,42 @@ def process_item(crawler: Crawler, item: Any) -> None:
     """
     assert crawler.engine is not None
     crawler.engine.scraper._start_itemproc_nowait(item)
+
+
+def observe_scraping(
+    crawler: Crawler, begin: Callable[[Response | Failure, Request], Callable[[], None] | None]
+) -> None:
+    """Call `begin` before the response or failure of a request goes to the spider. What `begin` returns is called when
+    the callback or errback is through, and all items and requests that came of it are. Context variables that it sets
+    hold for all of that.
+    """
+    assert crawler.engine is not None
+    scraper = crawler.engine.scraper
+    enqueue = scraper.enqueue_scrape
+
+    def enqueue_observed(result: Response | Failure, request: Request) -> Deferred[Any]:
+        context = copy_context()
+        end = context.run(begin, result, request)
+        done = context.run(enqueue, result, request)
+        if end is not None:
+            done.addBoth(_passed_on, end)
+        return done
+
+    scraper.enqueue_scrape = enqueue_observed  # type: ignore[method-assign]  # no signal tells of this
+
+
+def _passed_on(result: Any, end: Callable[[], None]) -> Any:
+    end()
+    return result
+
+
+def end_with_failure(crawler: Crawler) -> None:
+    """Have Scrapy's commands exit with status 1 when this crawl is over. They do for a crawler that has no spider."""
+
+    def forget_spider() -> None:
+        crawler.spider = None
+
+    crawler.signals.connect(forget_spider, signals.engine_stopped, weak=False)
 
 
 def settle_scraper(crawler: Crawler) -> None:

@@ -10,6 +10,8 @@ import inspect
 import pkgutil
 import re
 from collections import deque
+from contextvars import ContextVar
+from functools import partial
 from http.cookiejar import Cookie
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,6 +27,7 @@ from scrapy.core.downloader.handlers import DownloadHandlers, http11
 from scrapy.core.engine import ExecutionEngine
 from scrapy.core.scheduler import Scheduler
 from scrapy.core.scraper import Scraper
+from scrapy.crawler import AsyncCrawlerRunner, Crawler
 from scrapy.downloadermiddlewares import cookies as scrapy_cookies
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
@@ -35,6 +38,7 @@ from scrapy.extensions.feedexport import FeedExporter
 from scrapy.extensions.throttle import AutoThrottle
 from scrapy.http import HtmlResponse, Response, TextResponse
 from scrapy.http.cookies import CookieJar
+from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.test import get_crawler
 from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler  # type: ignore[import-untyped]
 from twisted.internet.defer import Deferred
@@ -139,6 +143,36 @@ async def test_a_scraper_that_is_being_closed_looks_whether_it_is_idle():
         compat.settle_scraper(opened.crawler)
         assert slot.closing.called
         compat.settle_scraper(opened.crawler)  # not a second time
+
+
+async def test_what_comes_of_a_response_is_observed_from_before_its_callback_until_its_items_are_through():
+    seen, current = [], ContextVar("current", default="")
+
+    def begin(result, request):
+        seen.append(f"begin {request.url} {result.status}")
+        current.set(request.url)
+        return lambda: seen.append(f"end {request.url}")
+
+    async with Opened() as opened:
+        opened.crawler.spider.parse = lambda _response: [{"n": 1}]
+        opened.crawler.signals.connect(lambda: seen.append(f"item {current.get()}"), signals.item_scraped, weak=False)
+        compat.observe_scraping(opened.crawler, begin)
+        request = Request(URL)
+        await maybe_deferred_to_future(opened.crawler.engine.scraper.enqueue_scrape(Response(URL), request))
+    assert seen == [f"begin {URL} 200", f"item {URL}", f"end {URL}"]
+    assert not current.get()
+
+
+async def test_a_crawl_that_ends_with_failure_makes_scrapys_commands_exit_with_1():
+    crawler = Crawler(Spider)
+    crawler.spider = Spider("test")
+    runner = AsyncCrawlerRunner({"TWISTED_REACTOR_ENABLED": False})
+    compat.end_with_failure(crawler)
+    crawler.crawl_async = partial(crawler.signals.send_catch_log_async, signals.engine_stopped)
+    await runner.crawl(crawler)
+    await asyncio.sleep(0)
+    assert runner.bootstrap_failed
+    assert "bootstrap_failed" in inspect.getsource(CrawlCommand.run)
 
 
 # -- components -------------------------------------------------------------------------------------------------------

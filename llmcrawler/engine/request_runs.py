@@ -1,0 +1,149 @@
+"""Collects what comes of each leased request of any spider, until all of it is through."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from itemadapter import ItemAdapter, is_item
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+from twisted.python.failure import Failure
+
+from llmcrawler.crawl.job import Job
+from llmcrawler.engine.compat import observe_scraping
+from llmcrawler.engine.kept_requests import pack_item, unpack_item
+from llmcrawler.engine.request_context import context_of
+from llmcrawler.errors import ConfigError
+from llmcrawler.frontier import Lease
+from llmcrawler.storage import Outcome
+
+
+@dataclass(eq=False)
+class RequestRun:
+    """A request that was handed out, and what has come of it.
+
+    `is_with_spider`: its callback or errback, or the pipelines for their items, are at work. `repeats` counts the
+    requests with dont_filter that came of it, by fingerprint. `is_whole` is False when something that came of it could
+    not be kept: then it has to be fetched again.
+    """
+
+    lease: Lease
+    is_with_spider: bool = False
+    is_whole: bool = True
+    is_dead: bool = False
+    status: int | None = None
+    error: dict[str, Any] | None = None
+    items: list[str] = field(default_factory=list)
+    repeats: Counter[bytes] = field(default_factory=Counter)
+
+    def fail(self, stage: str, error: BaseException | None, message: str = "") -> None:
+        """Note the first thing that went wrong."""
+        self.error = self.error or {
+            "stage": stage,
+            "kind": type(error).__name__ if error else "dropped",
+            "message": message or str(error),
+            "attempts": 1,
+        }
+
+    def outcome(self) -> Outcome:
+        line = {"kind": "items", "url": self.lease.task.address, "status": self.status, "error": self.error}
+        return Outcome({**line, "items": self.items}, {}, is_dead=self.is_dead)
+
+
+_current: ContextVar[RequestRun | None] = ContextVar("llmcrawler_request_run", default=None)
+
+
+class RequestRuns:
+    """Calls `finish` when the callback or errback of a request is through, and all items and requests that came of it.
+    `refuse` is called with the error of an item that cannot be kept.
+    """
+
+    def __init__(
+        self, crawler: Crawler, finish: Callable[[RequestRun], None], refuse: Callable[[ConfigError], None]
+    ) -> None:
+        self._runs: dict[str, RequestRun] = {}
+        self._finish = finish
+        self._refuse = refuse
+        crawler.signals.connect(self._item_scraped, signals.item_scraped)
+        crawler.signals.connect(self._item_failed, signals.item_error)
+        crawler.signals.connect(self._spider_failed, signals.spider_error)
+        observe_scraping(crawler, self._begin)
+
+    def start(self, lease: Lease) -> None:
+        self._runs[lease.url] = RequestRun(lease)
+
+    def of(self, request: Request) -> RequestRun | None:
+        """Return the run that a request belongs to, or was copied from."""
+        lease = context_of(request).lease
+        return None if lease is None else self._runs.get(lease.url)
+
+    def current(self) -> RequestRun | None:
+        """Return the run whose callback, errback or pipeline makes this call."""
+        run = _current.get()
+        # What a callback has set off may go on in its context long after it.
+        return run if run is not None and self._runs.get(run.lease.url) is run and run.is_with_spider else None
+
+    def end(self, run: RequestRun) -> None:
+        """All that came of a run is through."""
+        if self._runs.pop(run.lease.url, None) is run:
+            self._finish(run)
+
+    def fetching(self) -> Counter[str]:
+        """Count by host the requests that have not come back."""
+        return Counter(run.lease.task.host for run in self._runs.values() if not run.is_with_spider)
+
+    def drain(self) -> list[RequestRun]:
+        """Return the runs that are not through, and forget them."""
+        runs = list(self._runs.values())
+        self._runs.clear()
+        return runs
+
+    def _begin(self, result: Response | Failure, request: Request) -> Callable[[], None] | None:
+        run = self.of(request)
+        if run is None:
+            return None
+        run.is_with_spider = True
+        _current.set(run)
+        if isinstance(result, Response):
+            run.status = result.status
+        elif request.errback is None:
+            run.fail("fetch", result.value)
+            run.is_dead = not isinstance(result.value, IgnoreRequest)
+
+        return partial(self.end, run)
+
+    def _item_scraped(self, item: Any) -> None:
+        run = self.current()
+        if run is None:  # the spider's start() gave it, and will give it again
+            return
+        try:
+            fields = ItemAdapter(item) if is_item(item) else {}
+            run.items.append(pack_item(item, fields, run.lease.task.address))
+        except ConfigError as error:
+            run.is_whole = False
+            self._refuse(error)
+
+    def _item_failed(self, failure: Failure) -> None:
+        self._fail("pipeline", failure)
+
+    def _spider_failed(self, failure: Failure) -> None:
+        self._fail("spider", failure)
+
+    def _fail(self, stage: str, failure: Failure) -> None:
+        run = self.current()
+        if run is not None:
+            run.fail(stage, failure.value)
+
+
+async def earlier_items(job: Job) -> AsyncIterator[Any]:
+    """Give the items of earlier runs. Raises ConfigError for one that cannot be read any more."""
+    async for line in job.earlier_lines():
+        for text in line.get("items", ()):
+            yield unpack_item(text)
