@@ -10,29 +10,3 @@ from llmcrawler.llm.providers import ProviderChoice, read_price, resolve_provide
 from llmcrawler.llm.tokens import estimate_tokens, truncate_to_tokens
 from llmcrawler.llm.usage import Price, Usage, price_of
 from llmcrawler.llm.waiting import BatchRules
-
-__all__ = [
-    "Account",
-    "AnswerCache",
-    "AnswerStore",
-    "AskLLM",
-    "BatchReport",
-    "BatchRules",
-    "Batcher",
-    "Budget",
-    "BudgetLimits",
-    "CachedAsker",
-    "CallLimits",
-    "Clock",
-    "LLMClient",
-    "Price",
-    "ProviderChoice",
-    "Usage",
-    "cache_key",
-    "call_bound",
-    "estimate_tokens",
-    "price_of",
-    "read_price",
-    "resolve_provider",
-    "truncate_to_tokens",
-]

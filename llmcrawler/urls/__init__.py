@@ -12,33 +12,3 @@ from llmcrawler.urls.traps import TrapGuard
 from llmcrawler.urls.turns import in_turns
 from llmcrawler.urls.url_lists import Listed, Sitemap
 from llmcrawler.urls.url_refusals import UrlRefusal, UrlRefusalKind
-
-__all__ = [
-    "MAX_URL_LENGTH",
-    "AddressGuard",
-    "Listed",
-    "NameLookup",
-    "Scope",
-    "Sitemap",
-    "TrapGuard",
-    "UrlRefusal",
-    "UrlRefusalKind",
-    "dedup_key",
-    "in_turns",
-    "is_private_address",
-    "is_private_host",
-    "normalise",
-    "normalise_with_route",
-    "origin_of",
-    "parse_llms_txt",
-    "parse_packed_sitemap",
-    "parse_sitemap",
-    "place_of",
-    "relative_url",
-    "route_of",
-    "routed_path",
-    "site_name",
-    "url_pattern",
-    "with_plain_origin",
-    "without_login",
-]

@@ -2,5 +2,3 @@
 
 from llmcrawler.politeness.robots.parser import MAX_BYTES, Robots, parse_robots, product_token
 from llmcrawler.politeness.robots.robots_cache import RobotsCache
-
-__all__ = ["MAX_BYTES", "Robots", "RobotsCache", "parse_robots", "product_token"]
