@@ -6,6 +6,7 @@ from llmcrawler.llm.cache import AnswerCache, AnswerStore, cache_key
 from llmcrawler.llm.cached import CachedAsker
 from llmcrawler.llm.call_limits import CallLimits, Clock
 from llmcrawler.llm.client import AskLLM, LLMClient
+from llmcrawler.llm.dialect import ModelRequest
 from llmcrawler.llm.providers import ProviderChoice, read_price, resolve_provider
 from llmcrawler.llm.tokens import estimate_tokens, truncate_to_tokens
 from llmcrawler.llm.usage import Price, Usage, price_of

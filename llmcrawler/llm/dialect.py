@@ -25,12 +25,19 @@ _SCHEMA_IN_WORDS = "\n\nAnswer with one JSON object and nothing else. It has to 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One question to the model: `document` is the task document of the LLM contract, `schema` that of the answer."""
+    """One question to the model: `document` is the task document of the LLM contract, `schema` that of the answer
+    (strict JSON Schema, bounded where a small model may run away).
+
+    With `salvage`, entries of the answer's lists that were cut off or do not fit are left out; whoever asks then checks
+    what is missing. `examples` are earlier user messages with their answers; the same ones in each call stay in the
+    server's cache.
+    """
 
     task: str
     system: str
     document: dict[str, Any]
     schema: dict[str, Any]
+    salvage: bool = False
     max_answer_tokens: int | None = None
     examples: Sequence[tuple[str, str]] = ()
 
