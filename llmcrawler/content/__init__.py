@@ -1,10 +1,8 @@
 """HTML to main text as Markdown, links, metadata, structured data and cues; one parse a page."""
 
-from .boilerplate import Boilerplate
 from .cost import is_cheap
-from .decoding import decode, decode_page, encoding_of
+from .decoding import decode, decode_page, encoding_of, is_binary, looks_like_html
 from .outline import Outline, read_outline
 from .page import read_page, read_tree
 from .reader import PageReader
-from .selection import content_hash, main_blocks, main_text
-from .sniffing import is_binary, looks_like_html
+from .selection import Boilerplate, content_hash, main_blocks, main_text

@@ -2,8 +2,7 @@
 
 from llmcrawler.llm.batching import Batcher, BatchReport, call_bound
 from llmcrawler.llm.budget import Account, Budget, BudgetLimits
-from llmcrawler.llm.cache import AnswerCache, AnswerStore, cache_key
-from llmcrawler.llm.cached import CachedAsker
+from llmcrawler.llm.cache import AnswerCache, AnswerStore, CachedAsker, cache_key
 from llmcrawler.llm.call_limits import CallLimits, Clock
 from llmcrawler.llm.client import AskLLM, LLMClient
 from llmcrawler.llm.dialect import ModelRequest

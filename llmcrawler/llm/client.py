@@ -16,8 +16,7 @@ from llmcrawler.llm.budget import Budget, BudgetLimits, Call
 from llmcrawler.llm.call_limits import CallLimits, CallRate, Circuit, Clock, RateLimiter
 from llmcrawler.llm.dialect import Dialect, ModelRequest, answer_bound, prompt_estimate
 from llmcrawler.llm.faults import Fault, Redactor, rules_with
-from llmcrawler.llm.openai_transport import OpenAITransport
-from llmcrawler.llm.replies import Completion
+from llmcrawler.llm.openai_transport import Completion, OpenAITransport
 from llmcrawler.llm.tokens import estimate_tokens
 from llmcrawler.llm.usage import CallReport, Usage
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmcrawler.llm import faults
-from llmcrawler.llm.control_tokens import without_control_tokens
 from llmcrawler.llm.faults import Fault
-from llmcrawler.llm.tokens import estimate_tokens
+from llmcrawler.llm.tokens import estimate_tokens, without_control_tokens
 
 # From the strictest that servers know to the one that all know.
 _FORMATS = ("json_schema", "json_object", "plain")

@@ -19,8 +19,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from content_data import pages, word_f1, words
 
-from llmcrawler.content.features import block_features
 from llmcrawler.content.markup import parse, tokens
+from llmcrawler.content.scoring import block_features
 from llmcrawler.content.segmenter import segment
 from llmcrawler.content.selection import limit_score
 

@@ -15,8 +15,8 @@ from llmcrawler.extraction.blocks import Block
 from llmcrawler.extraction.induce_answers import parse_answer
 from llmcrawler.extraction.induce_prompt import InducePrompt, ShownPage, induce_document
 from llmcrawler.llm.client import LLMClient
-from llmcrawler.llm.control_tokens import without_control_tokens
 from llmcrawler.llm.dialect import Dialect, ModelRequest
+from llmcrawler.llm.tokens import without_control_tokens
 from tests.servers.fake_llm import FakeLLM
 
 # Of ChatML, GPT-2 to gpt-oss, Llama 1 to 4, Mistral, Gemma, DeepSeek, Cohere, Phi, GLM, EXAONE, MiniMax, Falcon, OLMo,
