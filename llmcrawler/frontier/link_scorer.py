@@ -103,7 +103,6 @@ class LinkScorer:
     def __init__(self, page_types: Collection[str]) -> None:
         self.page_types = frozenset(page_types)
         self._table = LinkFeatureTable()
-        self._known: dict[str, LinkFeatures] = {}
         self._tallies: dict[str, _Tally] = {_ALL: _Tally()}
         self._priorities: dict[str, int] = {}
         self._met: set[str] = set()
@@ -112,9 +111,7 @@ class LinkScorer:
 
     def group_of(self, url: str, link: Link) -> str:
         """Return the frontier's group for a link to `url`, which is normalised."""
-        features = self._table.features_of(url, link)
-        self._known[features.name] = features
-        return features.name
+        return self._table.features_of(url, link).name
 
     def grouping(self, links: Mapping[str, Link]) -> Callable[[str, str], str]:
         """Return the `group_of` that Admission.admit takes, for links by the url that they were given with."""
@@ -122,8 +119,8 @@ class LinkScorer:
 
     def restore(self, group: str) -> None:
         """Restore a group of an earlier run."""
-        if group and group not in self._known:
-            self._known[group] = self._table.restore(group)
+        if group:
+            self._table.restore(group)
 
     def note_links(self, group: str, found: Iterable[str]) -> None:
         """Note the groups of the links that were new on a page of this group."""
@@ -148,7 +145,7 @@ class LinkScorer:
             self._due = self._news + 1 + min(self._news // 10, 20)
             priorities = self._all_priorities()
         else:
-            fresh = [name for name in self._known if name not in self._priorities]
+            fresh = [name for name in self._table.known if name not in self._priorities]
             priorities = self._all_priorities(fresh) if fresh else {}
         changed = {name: priority for name, priority in priorities.items() if self._priorities.get(name) != priority}
         self._priorities.update(changed)
@@ -163,7 +160,7 @@ class LinkScorer:
 
     def _all_priorities(self, only: Collection[str] | None = None) -> dict[str, int]:
         everyone = self._offspring(self._tallies[_ALL], {})
-        branches = {name: self._expected(features, everyone) for name, features in self._known.items()}
+        branches = {name: self._expected(features, everyone) for name, features in self._table.known.items()}
         found = branch_values(branches)
         names = found if only is None else only
         return {name: self._priority(name, found[name]) for name in names}
@@ -199,7 +196,7 @@ class LinkScorer:
         return mixed
 
     def _levels_of(self, group: str) -> list[_Tally]:
-        features = self._known.get(group)
+        features = self._table.known.get(group)
         names = (_ALL,) if features is None else (_ALL, features.name, *features.levels)
         return [self._tallies.setdefault(name, _Tally()) for name in names]
 

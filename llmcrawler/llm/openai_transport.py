@@ -6,10 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from llmcrawler.llm.faults import LOST, SERVER_ERROR, TIMEOUT, UNREACHED, Fault, Redactor, fault_of_status
 
@@ -146,16 +144,9 @@ class OpenAITransport:
         package, http, _ = map(
             importlib.import_module, ("openai", "llmcrawler.content.bounds.api_client", "jsonschema_rs")
         )
-        for name in ("openai", "httpx2", "httpcore2"):
-            logger = logging.getLogger(name)
-            # At DEBUG, Scrapy's default level, each of these writes whole prompts or dozens of lines a request.
-            if logger.level == logging.NOTSET:
-                logger.setLevel(logging.WARNING)
-        host = urlsplit(self._base_url).hostname or ""
-        at_home = host in {"localhost", "::1"} or host.startswith("127.")
+        http.quieten("openai")
         timeout = package.Timeout(self._timeout_seconds, connect=min(_CONNECT_SECONDS, self._timeout_seconds))
-        # The proxy of the environment can't reach a server on this machine.
-        http_client = http.APIClient(max_bytes=_MAX_BYTES, timeout=timeout, trust_env=not at_home)
+        http_client = http.APIClient(max_bytes=_MAX_BYTES, timeout=timeout, trust_env=http.takes_proxy(self._base_url))
         client: openai.AsyncOpenAI = package.AsyncOpenAI(
             base_url=self._base_url, api_key=self._api_key, max_retries=0, timeout=timeout, http_client=http_client
         )
