@@ -28,7 +28,12 @@ from llmcrawler.urls import Sitemap, in_turns, normalise, origin_of
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _INLINE_BYTES = 256 * 2**10
-_OWN_STAGES = ("page_content.ContentPipeline", "classify.ClassifyPipeline", "record.RecordPipeline", "feed.FeedPipeline")
+_OWN_STAGES = (
+    "page_content.ContentPipeline",
+    "classify.ClassifyPipeline",
+    "record.RecordPipeline",
+    "feed.FeedPipeline",
+)
 
 
 class MapSpider(FrontierSpider):
