@@ -23,7 +23,7 @@ from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.question import Question
 from llmcrawler.errors import BadAnswer, BudgetSpent, LLMError
 from llmcrawler.items import PageContent
-from llmcrawler.llm import AskLLM, cache_key, estimate_tokens
+from llmcrawler.llm import AskLLM, ModelRequest, cache_key, estimate_tokens
 from llmcrawler.urls import site_name
 
 logger = logging.getLogger(__name__)
@@ -121,15 +121,12 @@ class ClassifyWorker:
         document = classify_document(self._page_types, [prompt.shorten(page) for page in pages])
         ids = [page["id"] for page in document["pages"]]
         try:
-            answer = await self._ask(
-                TASK,
-                prompt.system,
-                document,
-                answer_schema(self._page_types, ids, fixed_bounds=prompt.fixed_bounds),
-                salvage=True,
-                max_answer_tokens=_ANSWER_TOKENS_AROUND + _ANSWER_TOKENS_PER_PAGE * len(pages),
-                examples=prompt.examples,
+            schema = answer_schema(self._page_types, ids, fixed_bounds=prompt.fixed_bounds)
+            bound = _ANSWER_TOKENS_AROUND + _ANSWER_TOKENS_PER_PAGE * len(pages)
+            request = ModelRequest(
+                TASK, prompt.system, document, schema, salvage=True, max_answer_tokens=bound, examples=prompt.examples
             )
+            answer = await self._ask(request)
         except BudgetSpent:
             raise  # nothing was shown
         except LLMError:

@@ -1,4 +1,5 @@
-"""Computes for each block the probability that it is main content, with boosted trees over the block's features.
+"""Computes for each block the probability that it is main content, with boosted trees over numbers from its text, its
+containers and its neighbours.
 
 The trees stand in `main_text_trees.npz`, which tests/benchmarks/content_train.py has made of the development pages of
 WCXB, a web content extraction benchmark (CC-BY-4.0, its authors).
@@ -6,16 +7,220 @@ WCXB, a web content extraction benchmark (CC-BY-4.0, its authors).
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import lru_cache
 from importlib.resources import files
 from io import BytesIO
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .features import Matrix, block_features
+from .elements import TAG_IDS
+from .hints import HINTS
 from .segments import Segments
+
+Matrix = NDArray[np.float32]
+
+# So many containers above a block have columns of their own; so many are searched for the top one.
+_LEVELS: Final = 6
+_STEPS: Final = 12
+_SENTENCE_END: Final = tuple('.!?:;…。！？"”')
+_STOPS: Final = frozenset(
+    "the a of to and in is that for it you was with on as are this be we i de la und der die".split()
+)
+_HEAD_CHARS: Final = 600
+# A bit for each of these tags says whether it stands anywhere above the block.
+_ABOVE: Final = tuple("nav header footer aside main article form li table dl figure blockquote section".split())
+
+
+def _inherited(page: Segments) -> tuple[list[int], list[int], list[int]]:
+    """Return, per container, the hint bits of it and of all above it, the bits of _ABOVE, and its depth."""
+    above_bit = {TAG_IDS[tag]: 1 << index for index, tag in enumerate(_ABOVE)}
+    hints, above, depth = [0], [0], [0]
+    for index in range(1, len(page.parents)):
+        parent = page.parents[index]
+        hints.append(hints[parent] | page.hints[index])
+        above.append(above[parent] | above_bit.get(page.tags[index], 0))
+        depth.append(depth[parent] + 1)
+    return hints, above, depth
+
+
+def _repeats(page: Segments) -> NDArray[np.float32]:
+    """Count, per container, the siblings that look the same (tag and class), itself included."""
+    keys = list(zip(page.parents, page.signatures, strict=True))
+    counted = Counter(keys)
+    return np.fromiter((counted[key] for key in keys), np.float32, len(keys))
+
+
+def _sums(parents: list[int], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum over subtrees; `values` has a row per container and a column per quantity. Children follow their parents."""
+    rows = values.tolist()
+    for index in range(len(parents) - 1, 0, -1):
+        above, row = rows[parents[index]], rows[index]
+        for column, value in enumerate(row):
+            if value:
+                above[column] += value
+    return np.array(rows)
+
+
+def _bits(values: NDArray[np.int64], count: int) -> Matrix:
+    return ((values[:, None] >> np.arange(count)) & 1).astype(np.float32)
+
+
+@lru_cache(maxsize=16384)
+def _head_counts(head: str) -> tuple[int, int, int, int]:
+    """Count commas, digits, words in capitals and stop words; cached, as the pages of one site repeat their blocks."""
+    return (
+        head.count(","),
+        sum(map(head.count, "0123456789")),
+        len([word for word in head.split() if "A" <= word < "["]),
+        sum(map(_STOPS.__contains__, head.lower().split())),
+    )
+
+
+def _text_columns(page: Segments) -> tuple[Matrix, Matrix]:
+    """Return two matrices with a row per block: columns of the model, and (words, linked words, ends a sentence, tag,
+    in title), from which further columns are worked out.
+    """
+    blocks = page.blocks
+    texts = [block.text for block in blocks]
+    title = page.title.lower()
+    counted = Counter(texts)
+    words, links, chars, tags, emphasis, ends, twice, in_title, commas, digits, upper, stops = np.array(
+        [
+            (
+                block.words, block.link_words, len(text), block.tag, block.emphasis, text.endswith(_SENTENCE_END),
+                counted[text], len(text) > 3 and text[:200].lower() in title, *_head_counts(text[:_HEAD_CHARS]),
+            )
+            for block, text in zip(blocks, texts, strict=True)
+        ],
+        np.float32,
+    ).T  # fmt: skip
+    head_chars, head_words = np.minimum(chars, _HEAD_CHARS), np.minimum(words, 100)
+    columns = np.stack(
+        [
+            np.log1p(words), links / words, chars / words, ends, commas / words, digits / head_chars,
+            upper / head_words, stops / head_words, np.minimum(emphasis, 5), tags, np.minimum(twice, 9), in_title,
+        ],
+        1,
+    )  # fmt: skip
+    return columns, np.stack([words, links, ends, tags, in_title], 1)
+
+
+def _levels(parents: NDArray[np.int64], own: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Return the containers of each block, nearest first: a row per level, 0 (the page) above the outermost."""
+    levels = [own]
+    while len(levels) < count:
+        levels.append(parents[levels[-1]])
+    return np.stack(levels)
+
+
+def _top(parents: NDArray[np.int64], prose: NDArray[np.float64]) -> int:
+    """Return the container with most prose: it counts for its container and the parent, half for the grandparent
+    (after Mozilla's Readability).
+    """
+    votes = prose.copy()
+    np.add.at(votes, parents, prose)
+    np.add.at(votes, parents[parents], prose / 2)
+    votes[0] = 0
+    return int(votes.argmax())
+
+
+def _beside_top(levels: NDArray[np.int64], parents: NDArray[np.int64], top: int) -> list[NDArray[Any]]:
+    """Return how near each block is to the top container (4: in it, 3 to 1: in one of the three above it, 0: in none),
+    and how many steps up that is.
+    """
+    rank = np.zeros(len(parents), np.float32)
+    for inside in (4, 3, 2, 1):
+        if top:
+            rank[top] = inside
+        top = int(parents[top])
+    ranks = rank[levels]
+    first = (ranks > 0).argmax(0)
+    inside_top = ranks[first, np.arange(levels.shape[1])]
+    return [inside_top, np.where(inside_top > 0, first, _STEPS)]
+
+
+def _neighbours(near: Matrix, sums: Matrix) -> list[Matrix]:
+    """Return the columns of the three blocks before and after each, -1 past the page's ends, and sums over windows of
+    three sizes.
+    """
+    count = len(near)
+    padded = np.full((count + 6, near.shape[1]), -1, np.float32)
+    padded[3:-3] = near
+    padded[:3, 0] = padded[-3:, 0] = 0
+    found = [padded[3 - by : 3 - by + count] for by in (1, 2, 3, -1, -2, -3)]
+    total = np.concatenate([np.zeros((1, 3)), np.cumsum(sums, 0)])
+    index = np.arange(count)
+    for radius in (2, 5, 12):
+        prose, links, words = (
+            (total[np.minimum(count, index + radius + 1)] - total[np.maximum(0, index - radius)]).astype(np.float32).T
+        )
+        found.append(np.stack([prose, links / np.maximum(1, words), words], 1))
+    return found
+
+
+def block_features(page: Segments) -> Matrix:
+    """Return a row per block of the page, which has at least one; the model was trained on this order of columns."""
+    count, counts = len(page.blocks), page.counts
+    texts, numbers = _text_columns(page)
+    words, links, ends, tags, in_title = numbers.T
+    density = texts[:, 1]
+    own = np.array([block.container for block in page.blocks], np.int64)
+    prose = np.where((words >= 10) & (density < 0.34), words - links, 0).astype(np.float32)
+    hints, above, depth = _inherited(page)
+
+    parents = np.array(page.parents, np.int64)
+    per = np.zeros((len(parents), 5))
+    np.add.at(per, own, np.stack([words, links, np.ones(count), prose, ends], 1))
+    top = _top(parents, per[:, 3])
+    sums = _sums(page.parents, per)
+    total, total_prose = max(1.0, float(words.sum())), max(1.0, float(prose.sum()))
+    index = np.arange(count, dtype=np.float32)
+    place: list[NDArray[Any]] = [
+        index / count, index, np.cumsum(words) / total, np.cumsum(prose) / total_prose,
+        np.array(depth, np.float32)[own],
+    ]  # fmt: skip
+
+    repeats = _repeats(page)
+    size = np.maximum(sums[:, 0], 1)
+    of_container = np.stack(
+        [
+            np.log1p(sums[:, 0]), sums[:, 1] / size, sums[:, 3] / total_prose, sums[:, 2] / size, repeats,
+            np.array(page.tags, np.float32),
+        ],
+        1,
+    ).astype(np.float32)  # fmt: skip
+    levels = _levels(parents, own, _STEPS)
+    of_levels = of_container[levels[:_LEVELS]].transpose(1, 0, 2).reshape(count, -1)
+    repeats[0] = 1
+    is_heading = ((tags >= 3) & (tags <= 8)).astype(np.float32)
+    seen_h1 = np.cumsum(tags == 3)
+    since = index - np.maximum.accumulate(np.where(is_heading > 0, index, -1))
+    chain: list[NDArray[Any]] = [
+        *_beside_top(levels, parents, top), repeats[levels[:_LEVELS]].max(0),
+        is_heading, seen_h1, seen_h1[-1] - seen_h1, since, np.cumsum(in_title),
+    ]  # fmt: skip
+    near = _neighbours(np.stack([np.log1p(words + 1), density, tags, ends], 1), np.stack([prose, links, words], 1))
+    whole = [
+        np.log1p(total), float(links.sum()) / total, total_prose / total, count, counts.get("article", 0),
+        counts.get("main", 0), counts.get("h1", 0), counts.get("pre", 0), counts.get("form", 0), float(ends.mean()),
+        float(sums[top][0]) / total, counts.get("img", 0) / count, counts.get("table", 0),
+    ]  # fmt: skip
+    own_hints = np.array(page.hints, np.int64)
+    near_hints = np.bitwise_or.reduce(own_hints[levels[:3]], 0)
+    return np.concatenate(
+        [
+            texts, np.stack(place, 1), of_levels, np.stack(chain, 1), *near,
+            np.broadcast_to(np.array(whole, np.float32), (count, len(whole))),
+            _bits(np.array(hints, np.int64)[own], len(HINTS)), _bits(near_hints, len(HINTS)),
+            _bits(np.array(above, np.int64)[own], len(_ABOVE)),
+        ],
+        1,
+        dtype=np.float32,
+    )  # fmt: skip
+
 
 _DEPTH: Final = 6  # of the deepest tree; a leaf points at itself
 # A page with more blocks than this is scored in parts of this size, so that memory stays bounded.

@@ -28,7 +28,7 @@ from llmcrawler.crawl.monitoring import check_monitoring
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import RecordValidator, read_learners
 from llmcrawler.storage.feeds import check_feed
-from llmcrawler.storage.job_folder import JOB_FILE
+from llmcrawler.storage.job_file import JOB_FILE
 from llmcrawler.urls import Scope
 
 # How the parts of a site in the file of learned templates are read.

@@ -6,20 +6,11 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from llmcrawler.distributed.connection import RedisConnection
-
-
-class Answers(Protocol):
-    """A store of model answers, as llm.AnswerStore."""
-
-    async def get(self, key: str) -> Any | None: ...
-
-    async def put(self, key: str, value: Any) -> None: ...
-
-    async def close(self) -> None: ...
+    from llmcrawler.llm import AnswerStore
 
 
 class SharedAnswers:
@@ -27,7 +18,7 @@ class SharedAnswers:
 
     _NAME = "answers"
 
-    def __init__(self, link: RedisConnection, own: Answers | None) -> None:
+    def __init__(self, link: RedisConnection, own: AnswerStore | None) -> None:
         self._link = link
         self._own = own
         self._name = f"{link.prefix}:{self._NAME}"

@@ -18,7 +18,7 @@ from llmcrawler.extraction.induce_prompt import TASK, ShownPage
 from llmcrawler.extraction.induce_small_model import prompt_for
 from llmcrawler.extraction.record_schema import RequestedSchema
 from llmcrawler.extraction.training_set import Pointed
-from llmcrawler.llm import AnswerStore, AskLLM, cache_key, estimate_tokens
+from llmcrawler.llm import AnswerStore, AskLLM, ModelRequest, cache_key, estimate_tokens
 
 _ANSWER_TOKENS_AROUND: Final = 1_500
 _ANSWER_TOKENS_PER_PAGE: Final = 1_500
@@ -97,15 +97,12 @@ class LLMAnnotator:
             stored = await self._cache.get(key)
             if stored is not None:
                 return await self._parsed(document, stored)
-        answer = await self._ask(
-            TASK,
-            prompt.system,
-            document,
-            prompt.schema([page.id for page in pages], self._requested),
-            salvage=True,
-            max_answer_tokens=_ANSWER_TOKENS_AROUND + _ANSWER_TOKENS_PER_PAGE * len(pages),
-            examples=prompt.examples,
+        schema = prompt.schema([page.id for page in pages], self._requested)
+        bound = _ANSWER_TOKENS_AROUND + _ANSWER_TOKENS_PER_PAGE * len(pages)
+        request = ModelRequest(
+            TASK, prompt.system, document, schema, salvage=True, max_answer_tokens=bound, examples=prompt.examples
         )
+        answer = await self._ask(request)
         induced = await self._parsed(document, answer)
         if self._cache is not None and not induced.missing:
             await self._cache.put(key, answer)

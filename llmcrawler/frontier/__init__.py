@@ -7,21 +7,3 @@ from llmcrawler.frontier.map_admission import LISTED_ONLY_PRIORITY, TEST_PRIORIT
 from llmcrawler.frontier.memory import MemoryFrontier
 from llmcrawler.frontier.protocol import FIRST, Counts, Frontier, Lease, UrlTask
 from llmcrawler.frontier.sqlite import SqliteFrontier
-
-__all__ = [
-    "FIRST",
-    "LISTED_ONLY_PRIORITY",
-    "TEST_PRIORITY",
-    "Admission",
-    "Counts",
-    "FocusedCrawl",
-    "Frontier",
-    "Lease",
-    "LinkScorer",
-    "MapAdmission",
-    "MapRules",
-    "MemoryFrontier",
-    "SqliteFrontier",
-    "UrlTask",
-    "ungrouped",
-]

@@ -54,19 +54,19 @@ class LinkFeatureTable:
 
     def __init__(self) -> None:
         self._texts: Counter[str] = Counter()
-        self._known: dict[str, LinkFeatures] = {}
+        self.known: dict[str, LinkFeatures] = {}  # by their names
 
     def features_of(self, url: str, link: Link) -> LinkFeatures:
         """Return the features of a link to a normalised url. A text that many links have is a stock phrase ("next")."""
         shape, region = shape_of(url)
         features = LinkFeatures(shape, region, _clean(link.place), self._phrase(link.text))
-        if features.name not in self._known and len(self._known) >= _MAX_GROUPS:
+        if features.name not in self.known and len(self.known) >= _MAX_GROUPS:
             features = LinkFeatures(region, region, "", "")
-        return self._known.setdefault(features.name, features)
+        return self.known.setdefault(features.name, features)
 
     def restore(self, name: str) -> LinkFeatures:
         """Restore the features of a group of an earlier run. Raises ValueError for a malformed name."""
-        return self._known.setdefault(name, LinkFeatures.of_name(name))
+        return self.known.setdefault(name, LinkFeatures.of_name(name))
 
     def _phrase(self, text: str) -> str:
         folded = _NUMBERS.sub("0", _clean(text).lower())

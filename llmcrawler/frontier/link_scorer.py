@@ -2,7 +2,13 @@
 
 For each group of links with equal features (link_features.py) it counts how often their pages were wanted, and which
 new links those pages had. A group that was seen too seldom borrows from groups that share a shape, a place or a region
-with it. From these counts comes a value (branching.py), and from that the priority of the group in the frontier.
+with it. From these counts comes a value, and from that the priority of the group in the frontier.
+
+Every page is worth something and leads to further ones: fetching costs 1, a page of class i pays `reward` on average
+and brings `offspring[j]` new urls of each class j. That is a branching bandit: the best order fetches by an index of
+the classes, the highest pay per fetch that can be had from a url and what it leads to (G. Weiss, "Branching bandit
+processes", 1988). A list that leads to twenty wanted pages has an index of 20/21, a wanted page 1, and a page that
+leads nowhere what it pays itself.
 """
 
 from __future__ import annotations
@@ -13,9 +19,51 @@ from dataclasses import dataclass, field
 from math import exp, log
 from typing import Final
 
-from llmcrawler.frontier.branching import Branch, branch_values
 from llmcrawler.frontier.link_features import LinkFeatures, LinkFeatureTable
 from llmcrawler.items import Link
+
+# A page that leads to a list of lists gets its index in the third round; more than ten levels are rare.
+_ROUNDS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Averages of the pages of one class: the reward, in 0..1, and the number of new urls by their class."""
+
+    reward: float
+    offspring: Mapping[str, float]
+
+
+def branch_values(kinds: Mapping[str, Branch]) -> dict[str, float]:
+    """Return the index of each class, in 0..1. Offspring of a class that is not in the table counts for nothing.
+
+    Each round goes from the best class to the worst: following a page's links pays for as long as they are better than
+    the page itself.
+    """
+    found = {name: kind.reward for name, kind in kinds.items()}
+    for _ in range(_ROUNDS):
+        before = found
+        found = _improved(kinds, before)
+        if all(abs(found[name] - before[name]) < 0.005 for name in found):
+            break
+    return found
+
+
+def _improved(kinds: Mapping[str, Branch], before: Mapping[str, float]) -> dict[str, float]:
+    worth: dict[str, tuple[float, float]] = {}  # pay and fetches of a url and all better ones that it leads to
+    found = {}
+    for name in sorted(kinds, key=lambda name: (-before[name], name)):
+        pay, fetches = kinds[name].reward, 1.0
+        below = [(*worth[child], count) for child, count in kinds[name].offspring.items() if child in worth]
+        for more, cost, count in sorted(below, key=lambda one: -one[0] / one[1]):
+            if more * fetches <= pay * cost:
+                break
+            pay += count * more
+            fetches += count * cost
+        worth[name] = pay, fetches
+        found[name] = pay / fetches
+    return found
+
 
 LEVELS: Final = 50  # priorities go from 0, the best, to this
 _FIRST_GUESS: Final = 0.3  # at the share of wanted pages, before any page is known
@@ -55,7 +103,6 @@ class LinkScorer:
     def __init__(self, page_types: Collection[str]) -> None:
         self.page_types = frozenset(page_types)
         self._table = LinkFeatureTable()
-        self._known: dict[str, LinkFeatures] = {}
         self._tallies: dict[str, _Tally] = {_ALL: _Tally()}
         self._priorities: dict[str, int] = {}
         self._met: set[str] = set()
@@ -64,9 +111,7 @@ class LinkScorer:
 
     def group_of(self, url: str, link: Link) -> str:
         """Return the frontier's group for a link to `url`, which is normalised."""
-        features = self._table.features_of(url, link)
-        self._known[features.name] = features
-        return features.name
+        return self._table.features_of(url, link).name
 
     def grouping(self, links: Mapping[str, Link]) -> Callable[[str, str], str]:
         """Return the `group_of` that Admission.admit takes, for links by the url that they were given with."""
@@ -74,8 +119,8 @@ class LinkScorer:
 
     def restore(self, group: str) -> None:
         """Restore a group of an earlier run."""
-        if group and group not in self._known:
-            self._known[group] = self._table.restore(group)
+        if group:
+            self._table.restore(group)
 
     def note_links(self, group: str, found: Iterable[str]) -> None:
         """Note the groups of the links that were new on a page of this group."""
@@ -100,7 +145,7 @@ class LinkScorer:
             self._due = self._news + 1 + min(self._news // 10, 20)
             priorities = self._all_priorities()
         else:
-            fresh = [name for name in self._known if name not in self._priorities]
+            fresh = [name for name in self._table.known if name not in self._priorities]
             priorities = self._all_priorities(fresh) if fresh else {}
         changed = {name: priority for name, priority in priorities.items() if self._priorities.get(name) != priority}
         self._priorities.update(changed)
@@ -115,7 +160,7 @@ class LinkScorer:
 
     def _all_priorities(self, only: Collection[str] | None = None) -> dict[str, int]:
         everyone = self._offspring(self._tallies[_ALL], {})
-        branches = {name: self._expected(features, everyone) for name, features in self._known.items()}
+        branches = {name: self._expected(features, everyone) for name, features in self._table.known.items()}
         found = branch_values(branches)
         names = found if only is None else only
         return {name: self._priority(name, found[name]) for name in names}
@@ -151,7 +196,7 @@ class LinkScorer:
         return mixed
 
     def _levels_of(self, group: str) -> list[_Tally]:
-        features = self._known.get(group)
+        features = self._table.known.get(group)
         names = (_ALL,) if features is None else (_ALL, features.name, *features.levels)
         return [self._tallies.setdefault(name, _Tally()) for name in names]
 

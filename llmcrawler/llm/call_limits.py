@@ -13,6 +13,9 @@ from typing import Any, Protocol
 from llmcrawler.errors import LLMFailed
 
 _WINDOW_SECONDS = 60.0
+# Failed calls in a row until a server is left alone, and for how long: each cooldown is twice the one before.
+_FAILURES_TO_OPEN = 3
+_COOLDOWN_SECONDS, _MAX_COOLDOWN_SECONDS = 10.0, 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +114,17 @@ class RateLimiter:
 
 
 class Circuit:
-    """Opens after `threshold` calls in a row that failed for good, so that a dead server costs one probe now and then
-    instead of all the retries of every call (M. Nygard, "Release It!", circuit breaker).
+    """Opens after three calls in a row that failed for good, so that a dead server costs one probe now and then instead
+    of all the retries of every call (M. Nygard, "Release It!", circuit breaker).
     """
 
-    def __init__(
-        self, threshold: int, cooldown_seconds: float, cap_seconds: float, *, clock: Callable[[], float]
-    ) -> None:
-        self._threshold = threshold
-        self._first_cooldown_seconds = cooldown_seconds
-        self._cooldown_seconds = cooldown_seconds
-        self._cap_seconds = cap_seconds
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
+        self.succeed()
+
+    def succeed(self) -> None:
         self._failures = 0
+        self._cooldown_seconds = _COOLDOWN_SECONDS
         self._open_until: float | None = None
         self._probing = False
 
@@ -141,23 +142,18 @@ class Circuit:
             raise LLMFailed(f"the LLM server failed {self._failures} calls in a row; the next try is {when}")
         self._probing = True
 
-    def succeed(self) -> None:
-        self._failures = 0
-        self._open_until = None
-        self._probing = False
-        self._cooldown_seconds = self._first_cooldown_seconds
-
     def fail(self, cooldown_seconds: float | None = None) -> bool:
         """Count a call that failed for good; `cooldown_seconds` is what the server asks for. Return whether this opens
         it.
         """
         self._failures += 1
         was_open = self.is_open
-        if cooldown_seconds is None and self._failures < self._threshold and not was_open:
+        if cooldown_seconds is None and self._failures < _FAILURES_TO_OPEN and not was_open:
             return False
         self._probing = False
-        self._open_until = self._clock() + min(self._cap_seconds, max(self._cooldown_seconds, cooldown_seconds or 0.0))
-        self._cooldown_seconds = min(self._cap_seconds, self._cooldown_seconds * 2)
+        cooldown_seconds = min(_MAX_COOLDOWN_SECONDS, max(self._cooldown_seconds, cooldown_seconds or 0.0))
+        self._open_until = self._clock() + cooldown_seconds
+        self._cooldown_seconds = min(_MAX_COOLDOWN_SECONDS, self._cooldown_seconds * 2)
         return not was_open
 
     def release_probe(self) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
@@ -16,8 +16,7 @@ from llmcrawler.llm.budget import Budget, BudgetLimits, Call
 from llmcrawler.llm.call_limits import CallLimits, CallRate, Circuit, Clock, RateLimiter
 from llmcrawler.llm.dialect import Dialect, ModelRequest, answer_bound, prompt_estimate
 from llmcrawler.llm.faults import Fault, Redactor, rules_with
-from llmcrawler.llm.openai_transport import OpenAITransport
-from llmcrawler.llm.replies import Completion
+from llmcrawler.llm.openai_transport import Completion, OpenAITransport
 from llmcrawler.llm.tokens import estimate_tokens
 from llmcrawler.llm.usage import CallReport, Usage
 
@@ -25,26 +24,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Failed calls in a row until a server is left alone, and for how long: each cooldown is twice the one before.
-_CIRCUIT_FAILURES = 3
-_CIRCUIT_COOLDOWN_SECONDS = 10.0
-_CIRCUIT_CAP_SECONDS = 120.0
-
-
-class AskLLM(Protocol):
-    """Asks a model as LLMClient.ask does, and raises as it does."""
-
-    def __call__(  # noqa: PLR0913 - LLMClient.ask's interface
-        self,
-        task: str,
-        system: str,
-        document: dict[str, Any],
-        schema: dict[str, Any],
-        *,
-        salvage: bool = False,
-        max_answer_tokens: int | None = None,
-        examples: Sequence[tuple[str, str]] = (),
-    ) -> Awaitable[Any]: ...
+AskLLM = Callable[[ModelRequest], Awaitable[Any]]
+"""Asks a model as LLMClient.ask does, and raises as it does."""
 
 
 class LLMClient:
@@ -85,9 +66,7 @@ class LLMClient:
             clock=self._clock.monotonic,
             sleep=self._clock.sleep,
         )
-        self._circuit = Circuit(
-            _CIRCUIT_FAILURES, _CIRCUIT_COOLDOWN_SECONDS, _CIRCUIT_CAP_SECONDS, clock=self._clock.monotonic
-        )
+        self._circuit = Circuit(self._clock.monotonic)
         self._dialect = Dialect(
             {"temperature": temperature, "reasoning_effort": reasoning_effort}, bounded=bool(self._budget.limits)
         )
@@ -97,30 +76,16 @@ class LLMClient:
     def __repr__(self) -> str:
         return f"<LLMClient {self._model!r} at {self.host}>"
 
-    async def ask(  # noqa: PLR0913 - what is asked in four parts, the rest by keyword
-        self,
-        task: str,
-        system: str,
-        document: dict[str, Any],
-        schema: dict[str, Any],
-        *,
-        salvage: bool = False,
-        max_answer_tokens: int | None = None,
-        examples: Sequence[tuple[str, str]] = (),
-    ) -> Any:
-        """Return the model's answer, which fits `schema` (strict JSON Schema, bounded where a small model may run
-        away).
+    async def ask(self, ask: ModelRequest) -> Any:
+        """Return the model's answer, which fits the schema that was asked for.
 
-        With `salvage`, entries of the answer's lists that were cut off or do not fit are left out; the caller then
-        checks what is missing. `examples` are earlier user messages with their answers; the same ones in each call stay
-        in the server's cache. Raises LLMUnavailable (never ask again; BudgetSpent is one), LLMFailed (this call is
-        lost) or BadAnswer (ask again, with fewer questions).
+        Raises LLMUnavailable (never ask again; BudgetSpent is one), LLMFailed (this call is lost) or BadAnswer (ask
+        again, with fewer questions).
         """
-        ask = ModelRequest(task, system, document, schema, max_answer_tokens, examples)
         await self.model_name()
         completion = await self._persist(lambda: self._attempt(ask))
         try:
-            return self._read(completion, ask, salvage)
+            return self._read(completion, ask)
         except BadAnswer:
             self.usage.bad_answers += 1
             raise
@@ -139,12 +104,12 @@ class LLMClient:
     async def close(self) -> None:
         await self._transport.close()
 
-    def _read(self, completion: Completion, ask: ModelRequest, salvage: bool) -> Any:
-        if completion.finish_reason == "length" and not salvage:
+    def _read(self, completion: Completion, ask: ModelRequest) -> Any:
+        if completion.finish_reason == "length" and not ask.salvage:
             raise BadAnswer(f"the answer was cut after {completion.completion_tokens} tokens")
         if completion.finish_reason in {"content_filter", "refusal"}:
             raise BadAnswer(f"the model refused to answer ({completion.finish_reason})")
-        return read_answer(completion.text, ask.schema, salvage=salvage)
+        return read_answer(completion.text, ask.schema, salvage=ask.salvage)
 
     async def _persist(self, attempt: Callable[[], Awaitable[T | Fault]]) -> T:
         """Attempt until it works or the rule of its fault is used up; raises what `ask` raises."""

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmcrawler.llm import faults
-from llmcrawler.llm.control_tokens import without_control_tokens
 from llmcrawler.llm.faults import Fault
-from llmcrawler.llm.tokens import estimate_tokens
+from llmcrawler.llm.tokens import estimate_tokens, without_control_tokens
 
 # From the strictest that servers know to the one that all know.
 _FORMATS = ("json_schema", "json_object", "plain")
@@ -25,12 +24,19 @@ _SCHEMA_IN_WORDS = "\n\nAnswer with one JSON object and nothing else. It has to 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """Question to the model: `document` is the task document of the LLM contract, `schema` that of the answer."""
+    """One question to the model: `document` is the task document of the LLM contract, `schema` that of the answer
+    (strict JSON Schema, bounded where a small model may run away).
+
+    With `salvage`, entries of the answer's lists that were cut off or do not fit are left out; whoever asks then checks
+    what is missing. `examples` are earlier user messages with their answers; the same ones in each call stay in the
+    server's cache.
+    """
 
     task: str
     system: str
     document: dict[str, Any]
     schema: dict[str, Any]
+    salvage: bool = False
     max_answer_tokens: int | None = None
     examples: Sequence[tuple[str, str]] = ()
 

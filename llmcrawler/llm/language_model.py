@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from llmcrawler.llm import embedded
 from llmcrawler.llm.budget import Budget, BudgetLimits
 from llmcrawler.llm.call_limits import CallLimits, CallRate
 from llmcrawler.llm.client import LLMClient
+from llmcrawler.llm.dialect import ModelRequest
 from llmcrawler.llm.embedded.download import QWEN_CODER_1_5B, Progress
 from llmcrawler.llm.providers import ProviderChoice
 from llmcrawler.llm.usage import Price, Usage
@@ -54,22 +54,9 @@ class LanguageModel:
     def is_embedded(self) -> bool:
         return self._choice.kind == "embedded"
 
-    async def ask(  # noqa: PLR0913 (LLMClient's interface)
-        self,
-        task: str,
-        system: str,
-        document: dict[str, Any],
-        schema: dict[str, Any],
-        *,
-        salvage: bool = False,
-        max_answer_tokens: int | None = None,
-        examples: Sequence[tuple[str, str]] = (),
-    ) -> Any:
-        """Start the model or connect to it, and ask it; see LLMClient.ask."""
-        client = await self._ready_client()
-        return await client.ask(
-            task, system, document, schema, salvage=salvage, max_answer_tokens=max_answer_tokens, examples=examples
-        )
+    async def ask(self, ask: ModelRequest) -> Any:
+        """Do what LLMClient.ask does."""
+        return await (await self._ready_client()).ask(ask)
 
     async def name(self) -> str:
         """Return the name that keeps this model's answers apart from another's. Raises LLMUnavailable as `ask` does."""

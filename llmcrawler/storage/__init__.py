@@ -5,19 +5,3 @@ from llmcrawler.storage.job_file import State, check_job_file, open_job_file, re
 from llmcrawler.storage.keys import REQUEST_MARK
 from llmcrawler.storage.ledger import Ledger, Outcome, StoredBody, StoredPage
 from llmcrawler.storage.templates_file import SiteState, StoredSite, TemplatesFile
-
-__all__ = [
-    "REQUEST_MARK",
-    "Database",
-    "Ledger",
-    "Outcome",
-    "SiteState",
-    "State",
-    "StoredBody",
-    "StoredPage",
-    "StoredSite",
-    "TemplatesFile",
-    "check_job_file",
-    "open_job_file",
-    "read_job_file",
-]

@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from llmcrawler.storage.job_file import State, read_job_file, refusal
-from llmcrawler.storage.job_folder import JOB_FILE, is_locked
+from llmcrawler.storage.job_file import JOB_FILE, State, is_locked, read_job_file, refusal
 from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import PLAN, SPENT, STAGES, read_value
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from llmcrawler.errors import ConfigError
-from llmcrawler.storage.job_file import State, open_job_file, read_job_file, refusal
-from llmcrawler.storage.job_folder import JOB_FILE, lock_folder
+from llmcrawler.storage.job_file import JOB_FILE, State, lock_folder, open_job_file, read_job_file, refusal
 from llmcrawler.storage.job_status import known_stages
 from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import STAGES, id_of, read_value, return_to_queue, write_value

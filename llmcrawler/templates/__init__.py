@@ -3,5 +3,3 @@
 from llmcrawler.templates.clustering import recluster
 from llmcrawler.templates.grouping import TemplateGrouper
 from llmcrawler.templates.grouping_types import Assignment, Changes, Clustering, Snapshot, TemplateSummary
-
-__all__ = ["Assignment", "Changes", "Clustering", "Snapshot", "TemplateGrouper", "TemplateSummary", "recluster"]

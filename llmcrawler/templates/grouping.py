@@ -16,8 +16,7 @@ from llmcrawler.templates.grouping_types import (
 )
 from llmcrawler.templates.known_pages import KnownPages, PagePlacement, features_key
 from llmcrawler.templates.matching import Matcher
-from llmcrawler.templates.reservoir import Reservoir
-from llmcrawler.templates.sample_table import SampleTable, samples_from_json
+from llmcrawler.templates.reservoir import Reservoir, SampleTable, samples_from_json
 from llmcrawler.templates.splitting import Splits, discriminators, sort_by_label
 from llmcrawler.templates.template_counts import TemplateCounts, keep_ids
 from llmcrawler.templates.url_tokens import common_pattern, url_tokens

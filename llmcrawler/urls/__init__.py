@@ -1,6 +1,5 @@
 """Rules about urls alone: one spelling, shape, scope, traps, private addresses, sitemaps."""
 
-from llmcrawler.urls.llms_txt import parse_llms_txt
 from llmcrawler.urls.lookup import NameLookup
 from llmcrawler.urls.normalise import MAX_URL_LENGTH, dedup_key, normalise, with_plain_origin, without_login
 from llmcrawler.urls.parts import normalise_with_route, origin_of, relative_url, route_of, routed_path, site_name
@@ -9,36 +8,5 @@ from llmcrawler.urls.private_addresses import AddressGuard, is_private_address, 
 from llmcrawler.urls.scope import Scope
 from llmcrawler.urls.sitemaps import parse_packed_sitemap, parse_sitemap
 from llmcrawler.urls.traps import TrapGuard
-from llmcrawler.urls.turns import in_turns
-from llmcrawler.urls.url_lists import Listed, Sitemap
+from llmcrawler.urls.url_lists import Listed, Sitemap, in_turns, parse_llms_txt
 from llmcrawler.urls.url_refusals import UrlRefusal, UrlRefusalKind
-
-__all__ = [
-    "MAX_URL_LENGTH",
-    "AddressGuard",
-    "Listed",
-    "NameLookup",
-    "Scope",
-    "Sitemap",
-    "TrapGuard",
-    "UrlRefusal",
-    "UrlRefusalKind",
-    "dedup_key",
-    "in_turns",
-    "is_private_address",
-    "is_private_host",
-    "normalise",
-    "normalise_with_route",
-    "origin_of",
-    "parse_llms_txt",
-    "parse_packed_sitemap",
-    "parse_sitemap",
-    "place_of",
-    "relative_url",
-    "route_of",
-    "routed_path",
-    "site_name",
-    "url_pattern",
-    "with_plain_origin",
-    "without_login",
-]

@@ -1,12 +1,16 @@
-"""Lists of urls as the files of a site give them."""
+"""Lists of urls: as the files of a site give them, among them llms.txt, and in parts that can be admitted at once."""
 
 from __future__ import annotations
 
 import json
+import re
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import TypeVar
+
+from llmcrawler.content.decoding import decode, xml_encoding_of
 
 MAX_URLS = 200_000  # of a file; sitemaps.org allows 50,000, and files with more are not rare
 _PACKED_URLS = 250  # together: some of 4,000 characters are unpacked in a few milliseconds
@@ -86,3 +90,58 @@ class Reading:
             self.sitemaps.setdefault(url)
         else:
             self.urls.setdefault(url, Listed(url))
+
+
+# The largest that are known have 1 MB; those with the whole texts of a site have another name (llms-full.txt).
+_MAX_BYTES = 4 * 2**20
+# What is bounded gives nothing back ({,}+), so that text without a link takes linear time too.
+_LINK = re.compile(
+    r"\[([^\[\]\n]{0,500}+)\]\(\s{0,20}+<?((?:[^\s()<>]|\([^\s()<>]{0,200}+\)){1,2083}+)>?[^()\n]{0,500}+\)"
+)
+_BARE = re.compile(r"(?<![(<\w])https?://[^\s<>()\[\]\"'`]{1,2083}+")
+_MAX_LINKS = 50_000
+_LINE_CHARS = 65_536  # a regular expression holds the interpreter's lock
+
+
+def parse_llms_txt(body: bytes) -> Sitemap:
+    """Return the links with their texts as titles; addresses may be relative. Never raises."""
+    text = decode(body, xml_encoding_of(body, _MAX_BYTES), _MAX_BYTES)
+    if re.match(r"\s*<", text):  # many a site answers all addresses with a web page
+        return Sitemap(fault="it is a web page")
+    found: dict[str, Listed] = {}
+    for line in _short_lines(text):
+        for match in _LINK.finditer(line):
+            if len(found) < _MAX_LINKS and not match[2].startswith(("#", "mailto:")):
+                found.setdefault(match[2], Listed(match[2], "", " ".join(match[1].split())))
+        for match in _BARE.finditer(_LINK.sub(" ", line)):
+            if len(found) < _MAX_LINKS:
+                address = match[0].rstrip(".,;:!?")
+                found.setdefault(address, Listed(address))
+    return Sitemap(tuple(found.values()), fault="" if found else "it holds no urls")
+
+
+def _short_lines(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        yield from (line[start : start + _LINE_CHARS] for start in range(0, len(line), _LINE_CHARS))
+
+
+_Link = TypeVar("_Link")
+
+# Admission takes about 30 us for an ordinary link. One of 2,000 characters that all have to be escaped, or that tries
+# each pattern of a trap at each place, takes 5 ms: so many characters are 30 ms at worst.
+_LINKS = 200
+_CHARACTERS = 12_000
+
+
+def in_turns(links: Iterable[_Link], length: Callable[[_Link], int]) -> Iterator[list[_Link]]:
+    """Split links into lists that can be admitted at once; `length` returns that of a link's url."""
+    part: list[_Link] = []
+    characters = 0
+    for link in links:
+        part.append(link)
+        characters += length(link)
+        if len(part) >= _LINKS or characters >= _CHARACTERS:
+            yield part
+            part, characters = [], 0
+    if part:
+        yield part

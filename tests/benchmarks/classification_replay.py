@@ -26,7 +26,7 @@ from llmcrawler.classification import Classifier, ClassifyWorker, PageType, Page
 from llmcrawler.content import main_text, read_page
 from llmcrawler.errors import BadAnswer, LLMFailed
 from llmcrawler.items import PageContent
-from llmcrawler.llm import Batcher, BatchRules
+from llmcrawler.llm import Batcher, BatchRules, ModelRequest
 from llmcrawler.templates.clustering import recluster
 from llmcrawler.templates.grouping import TemplateGrouper
 from tests.virtual_time import VirtualTimeLoop
@@ -57,16 +57,16 @@ class Oracle:
     characters: int = 0
     sizes: list[int] = field(default_factory=list)
 
-    async def ask(self, task: str, system: str, document: dict[str, Any], schema: Any, **_: Any) -> Any:
+    async def ask(self, ask: ModelRequest) -> Any:
         self.calls += 1
-        self.sizes.append(len(document["pages"]))
-        self.pages += len(document["pages"])
-        self.characters += len(system) + len(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
+        self.sizes.append(len(ask.document["pages"]))
+        self.pages += len(ask.document["pages"])
+        self.characters += len(ask.system) + len(json.dumps(ask.document, ensure_ascii=False, separators=(",", ":")))
         await asyncio.sleep(self.latency_seconds)
         if self.chance.random() < self.fail:
             raise self.chance.choice([BadAnswer("cut"), BadAnswer("cut"), LLMFailed("HTTP 500")])
         entries = [
-            {"id": page["id"], "label": self._label(page["url"]), "confidence": 0.95} for page in document["pages"]
+            {"id": page["id"], "label": self._label(page["url"]), "confidence": 0.95} for page in ask.document["pages"]
         ]
         self.characters += len(json.dumps({"pages": entries}))
         return {"pages": entries}

@@ -15,8 +15,8 @@ from typing import Any
 import lightgbm
 import numpy as np
 
-from llmcrawler.content.features import block_features
 from llmcrawler.content.markup import parse, tokens
+from llmcrawler.content.scoring import block_features
 from llmcrawler.content.segmenter import segment
 from llmcrawler.content.selection import limit_score
 from tests.benchmarks.content_data import pages, word_f1, words

@@ -28,6 +28,7 @@ from llmcrawler.extraction import LLMAnnotator, TrainingRules, compile_extractor
 from llmcrawler.extraction.extractor import TemplateExtractor
 from llmcrawler.extraction.training_run import TrainingRun
 from llmcrawler.extraction.training_set import TrainingPage
+from llmcrawler.llm import ModelRequest
 from tests.servers.record_sites import REDESIGNED, SITES, Shown, Site, SitePage, make_site
 from tests.servers.record_sites.scoring import Scores, is_shown, texts_of
 from tests.servers.teacher import answer_induce, path_of
@@ -60,12 +61,12 @@ class ScriptedModel:
         self.calls = 0
         self.tokens = 0
 
-    async def ask(self, task: str, system: str, document: dict[str, Any], schema: Any, **_: Any) -> Any:
-        assert task == "induce"
+    async def ask(self, ask: ModelRequest) -> Any:
+        assert ask.task == "induce"
         self.calls += 1
-        self.shown |= {path_of(page["url"]) for page in document["pages"]}
-        answer = answer_induce(document, self._truth, slip=self._slip, rng=self._rng)
-        texts = (system, json.dumps(document, ensure_ascii=False), json.dumps(schema), json.dumps(answer))
+        self.shown |= {path_of(page["url"]) for page in ask.document["pages"]}
+        answer = answer_induce(ask.document, self._truth, slip=self._slip, rng=self._rng)
+        texts = (ask.system, json.dumps(ask.document, ensure_ascii=False), json.dumps(ask.schema), json.dumps(answer))
         self.tokens += sum(map(len, texts)) // 4
         return answer
 

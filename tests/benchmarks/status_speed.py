@@ -20,7 +20,7 @@ from typing import Any
 
 import llmcrawler
 from llmcrawler.storage import open_job_file
-from llmcrawler.storage.job_folder import JOB_FILE
+from llmcrawler.storage.job_file import JOB_FILE
 from llmcrawler.storage.requeueing import RequeueChoice, requeue
 
 HOSTS = 50

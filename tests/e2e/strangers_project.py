@@ -30,7 +30,7 @@ class PagesSpider(CrawlSpider):
         return {"url": response.url, "html": response.text}
 """
 # The template asks for one request a second; and nothing of this machine's is to be in it.
-QUICK = {"CONCURRENT_REQUESTS_PER_DOMAIN": 5, "DOWNLOAD_DELAY": 0, "TELNETCONSOLE_ENABLED": False}
+QUICK: dict[str, object] = {"CONCURRENT_REQUESTS_PER_DOMAIN": 5, "DOWNLOAD_DELAY": 0, "TELNETCONSOLE_ENABLED": False}
 QUICK |= {"REMOTE_CONTROL_ENABLED": False, "LLM_PROVIDER": "none", "LLM_CACHE": False, "LOG_LEVEL": "INFO"}
 
 

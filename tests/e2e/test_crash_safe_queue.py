@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from llmcrawler.storage import State, read_job_file
-from llmcrawler.storage.job_file import holds_job
-from llmcrawler.storage.job_folder import JOB_FILE
+from llmcrawler.storage.job_file import JOB_FILE, holds_job
 from llmcrawler.storage.job_status import job_status
 from tests.e2e.shop_project import ShopProject
 from tests.servers.many_pages import ManyPages

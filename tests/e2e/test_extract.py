@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.storage.job_file import read_job_file
-from llmcrawler.storage.job_folder import JOB_FILE
+from llmcrawler.storage.job_file import JOB_FILE, read_job_file
 from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, Outcome, environment, scrapy
 from tests.e2e.killing import lines_of
 from tests.servers.echo import Echo, heard

@@ -13,7 +13,7 @@ import pytest
 
 from llmcrawler.classification import Classifier, ClassifyWorker, PageType, PageTypes, Question, Verdict, tokens_of
 from llmcrawler.items import PageContent
-from llmcrawler.llm import Batcher, BatchRules
+from llmcrawler.llm import Batcher, BatchRules, ModelRequest
 from tests.virtual_time import VirtualTimeLoop
 
 # Template -> its page type and its pages, as a shop may have them.
@@ -43,10 +43,12 @@ class Site:
         # First pages of all templates come first, as in a crawl that prefers unseen url patterns.
         self.pages = sorted(pages, key=lambda page: (page[0].bit_length(), self.chance.random()))
 
-    async def ask(self, task: str, system: str, document: dict[str, Any], schema: Any, **_: Any) -> Any:
-        self.calls.append(len(document["pages"]))
+    async def ask(self, ask: ModelRequest) -> Any:
+        self.calls.append(len(ask.document["pages"]))
         await asyncio.sleep(LLM_SECONDS)
-        return {"pages": [{"id": one["id"], "label": self.label(one), "confidence": 1} for one in document["pages"]]}
+        return {
+            "pages": [{"id": one["id"], "label": self.label(one), "confidence": 1} for one in ask.document["pages"]]
+        }
 
     def label(self, page: dict[str, Any]) -> str:
         truth = SITE[page["url"].split("/")[3]][0]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import aclosing
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -16,6 +18,21 @@ _CHUNK_BYTES = 32
 _CHUNKS_AT_ONCE = 32
 _KEPT_HEADERS = ("retry-after", "retry-after-ms")
 _MAX_HEADER_CHARS = 200
+
+
+def quieten(*names: str) -> None:
+    """Keep these loggers at WARNING, but where the user has set their level: at DEBUG, Scrapy's default, they write
+    whole prompts or dozens of lines a request, and at INFO the address of each, and some addresses hold a key.
+    """
+    for logger in map(logging.getLogger, (*names, "httpx2", "httpcore2")):
+        if logger.level == logging.NOTSET:
+            logger.setLevel(logging.WARNING)
+
+
+def takes_proxy(url: str) -> bool:
+    """Tell whether the proxy of the environment may stand before a server: it cannot reach one on this machine."""
+    host = urlsplit(url).hostname or ""
+    return host not in {"localhost", "::1"} and not host.startswith("127.")
 
 
 class TooLargeError(Exception):

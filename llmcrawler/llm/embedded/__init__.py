@@ -10,8 +10,6 @@ from llmcrawler.llm.embedded.machine import available_memory_bytes
 from llmcrawler.llm.embedded.server import EmbeddedServer
 from llmcrawler.llm.embedded.weights import default_cache_folder, ensure_weights, explicit_model
 
-__all__ = ["EmbeddedServer", "default_cache_folder", "launch"]
-
 # Measured for the default model: 2.0 GB resident for a file of 1.1 GB (the file, its repacked copy, 8,192 tokens).
 MEMORY_PER_FILE_BYTE = 2.0
 CURE = (

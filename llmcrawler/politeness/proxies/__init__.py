@@ -5,19 +5,3 @@ from llmcrawler.politeness.proxies.pool import AssignedProxy, PoolRules, ProxyPo
 from llmcrawler.politeness.proxies.proxy import Proxy, ProxyProvider, parse_country, parse_proxy
 from llmcrawler.politeness.proxies.proxy_checks import ProxyCheck, check_proxies
 from llmcrawler.politeness.proxies.proxy_sources import FixedProxies, read_countries, resolve_proxies
-
-__all__ = [
-    "AssignedProxy",
-    "BanRules",
-    "FixedProxies",
-    "PoolRules",
-    "Proxy",
-    "ProxyCheck",
-    "ProxyPool",
-    "ProxyProvider",
-    "check_proxies",
-    "parse_country",
-    "parse_proxy",
-    "read_countries",
-    "resolve_proxies",
-]

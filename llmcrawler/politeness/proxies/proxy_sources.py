@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -66,10 +67,8 @@ def read_countries(settings: SettingsReader) -> tuple[str, ...]:
     """Return the countries of PROXY_COUNTRY, which may name several."""
     value = settings.get("PROXY_COUNTRY") or ()
     texts = value.replace(",", " ").split() if isinstance(value, str) else value
-    try:
+    with _at("PROXY_COUNTRY"):
         return tuple(parse_country(str(text)) for text in texts if str(text).strip() != ANYWHERE)
-    except ConfigError as error:
-        raise ConfigError(f"PROXY_COUNTRY: {error}") from None
 
 
 def _service(service: str, settings: SettingsReader, environ: Mapping[str, str]) -> ProxyProvider:
@@ -124,7 +123,9 @@ def _read_value(name: str, value: object) -> list[Proxy]:
         place = f"{name}, {country}"
         entries = _words(given) if isinstance(given, str) else None if isinstance(given, Mapping) else given
         wrong = f"{place}: is a {type(given).__name__}: it is a list of proxies"
-        proxies += _read_list(place, entries, wrong, _country(name, str(country)))
+        with _at(name):
+            code = parse_country(str(country))
+        proxies += _read_list(place, entries, wrong, code)
     return proxies
 
 
@@ -149,7 +150,7 @@ def _read_file(name: str, path: Path) -> list[Proxy]:
         if words and not words[0].startswith("#"):
             where = f"{name}, line {number}"
             has_country = len(words) > 1 and not words[1].startswith("#")
-            proxies.append(_parsed(where, words[0], _country(where, words[1]) if has_country else ANYWHERE))
+            proxies.append(_parsed(where, words[0], words[1] if has_country else ANYWHERE))
     return proxies
 
 
@@ -178,15 +179,15 @@ def _words(text: str) -> list[str]:
     return text.replace(",", " ").split()
 
 
-def _country(where: str, text: str) -> str:
+@contextmanager
+def _at(where: str) -> Iterator[None]:
+    """Name the place of what is wrong."""
     try:
-        return parse_country(text)
+        yield
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
 
 
 def _parsed(where: str, text: str, country: str = ANYWHERE) -> Proxy:
-    try:
-        return parse_proxy(text, country)
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from None
+    with _at(where):
+        return parse_proxy(text, parse_country(country))

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
 
 from llmcrawler.content.bounds.untrusted_json import loads
 from llmcrawler.errors import ConfigError, NoProxy
@@ -149,15 +147,12 @@ class _Api:
         from llmcrawler.content.bounds.api_client import (  # noqa: PLC0415 - imported in a thread by now
             APIClient,
             TooLargeError,
+            takes_proxy,
         )
 
         fault = ""
-        host = urlsplit(self._base_url).hostname or ""
-        # The proxy of the environment cannot reach a server on this machine.
-        trusts_environment = host not in {"localhost", "::1"} and not host.startswith("127.")
-        async with APIClient(
-            max_bytes=_MAX_BYTES, timeout=_TIMEOUT_SECONDS, headers=self._headers, trust_env=trusts_environment
-        ) as client:
+        options = {"timeout": _TIMEOUT_SECONDS, "headers": self._headers, "trust_env": takes_proxy(self._base_url)}
+        async with APIClient(max_bytes=_MAX_BYTES, **options) as client:
             for attempt in range(_ATTEMPTS):
                 if attempt:
                     await asyncio.sleep(_PAUSE_SECONDS * attempt)
@@ -207,14 +202,9 @@ class _Api:
 
 async def load_http_client() -> Any:
     """Import httpx2 in a thread, where it is needed: it takes 0.2 s, which a crawl without it need not pay."""
-    await asyncio.to_thread(importlib.import_module, "llmcrawler.content.bounds.api_client")
-    package = sys.modules["httpx2"]
-    for name in ("httpx2", "httpcore2"):
-        logger = logging.getLogger(name)
-        # At INFO it writes the address of each request, and some addresses hold a key.
-        if logger.level == logging.NOTSET:
-            logger.setLevel(logging.WARNING)
-    return package
+    client = await asyncio.to_thread(importlib.import_module, "llmcrawler.content.bounds.api_client")
+    client.quieten()
+    return sys.modules["httpx2"]
 
 
 def _text(value: object) -> str:

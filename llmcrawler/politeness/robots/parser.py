@@ -1,4 +1,5 @@
-"""Reads a robots.txt for one crawler: its own groups, or those for everybody where it has none (RFC 9309).
+"""Reads a robots.txt for one crawler: its own groups, or those for everybody where it has none (RFC 9309); and keeps
+what each host says, as long as there is room.
 
 Other crawlers' rules are passed over, so that a file of thousands of them costs neither time nor memory.
 """
@@ -10,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from typing import Generic, TypeVar
 
-from llmcrawler.politeness.robots.octets import canonical, path_of
-from llmcrawler.politeness.robots.path_rules import PathRules
+from llmcrawler.politeness.robots.path_rules import PathRules, canonical, path_of
 
 MAX_BYTES = 500 * 1024  # RFC 9309, 2.5: what a crawler has to read at least. The rest is cut off.
 
@@ -153,3 +154,31 @@ def _groups(text: bytes, token: str, sitemaps: list[str]) -> Iterator[_AgentGrou
         else:
             group.add_rate(value)
     yield group
+
+
+_Kept = TypeVar("_Kept")
+
+MAX_KEPT_BYTES = 16 * 2**20  # thousands of ordinary files; one of 500 KB full of rules takes half of it
+
+
+class RobotsCache(Generic[_Kept]):
+    """A cache by host and port. The host not asked for longest is forgotten first, and its file then fetched anew."""
+
+    def __init__(self, max_bytes: int = MAX_KEPT_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._kept: dict[str, tuple[_Kept, int]] = {}
+        self._bytes = 0
+
+    def get(self, host: str) -> _Kept | None:
+        entry = self._kept.pop(host, None)
+        if entry is None:
+            return None
+        self._kept[host] = entry  # at the end: the first key is the one not asked for longest
+        return entry[0]
+
+    def keep(self, host: str, robots: _Kept, size_bytes: int) -> None:
+        """Keep a file, the newest one however large it is."""
+        self._bytes += size_bytes - self._kept.pop(host, (None, 0))[1]
+        self._kept[host] = (robots, size_bytes)
+        while self._bytes > self._max_bytes and len(self._kept) > 1:
+            self._bytes -= self._kept.pop(next(iter(self._kept)))[1]

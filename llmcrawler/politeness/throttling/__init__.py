@@ -4,14 +4,3 @@ from llmcrawler.politeness.throttling.breaker import CircuitBreaker
 from llmcrawler.politeness.throttling.hosts import HostPolicies
 from llmcrawler.politeness.throttling.policy import HostPolicy, StartGap, ThrottleDecision, ThrottleRules
 from llmcrawler.politeness.throttling.retry_after import http_date, retry_after_seconds
-
-__all__ = [
-    "CircuitBreaker",
-    "HostPolicies",
-    "HostPolicy",
-    "StartGap",
-    "ThrottleDecision",
-    "ThrottleRules",
-    "http_date",
-    "retry_after_seconds",
-]

@@ -4,5 +4,3 @@ from llmcrawler.storage.feeds.clean_values import as_json, clean, clean_text
 from llmcrawler.storage.feeds.feed_checks import check_feed
 from llmcrawler.storage.feeds.markdown_files import INDEX
 from llmcrawler.storage.feeds.markdown_stores import sweep
-
-__all__ = ["INDEX", "as_json", "check_feed", "clean", "clean_text", "sweep"]

@@ -8,6 +8,7 @@ import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from itemadapter import ItemAdapter
@@ -27,9 +28,11 @@ _NO_HANDLERS = dict.fromkeys(("data", "file", "ftp", "http", "https", "s3"))
 
 class ShopSpider(Spider):
     name = "shop"
+    found: tuple[Any, ...] = ()
 
     async def start(self):
-        for request in ():
+        unused: tuple[Request, ...] = ()
+        for request in unused:
             yield request
 
     def parse_item(self, response):
@@ -45,16 +48,18 @@ class Opened:
     def __init__(self, jobdir) -> None:
         settings = {"SCHEDULER": RequestScheduler, "JOBDIR": str(jobdir), "DOWNLOAD_HANDLERS": _NO_HANDLERS}
         self.crawler = get_crawler(ShopSpider, settings)
-        self.spider = self.crawler.spider = self.crawler._create_spider()
-        self.reasons = []
+        self.spider: Any = self.crawler._create_spider()
+        self.crawler.spider = self.spider
+        self.reasons: list[str] = []
         self.closed = asyncio.Event()
         self.crawler.signals.connect(self._note_reason, signals.spider_closed)
 
     async def __aenter__(self):
         self.crawler.engine = engine = ExecutionEngine(self.crawler, lambda _spider: None)
         await engine.open_spider_async()
-        engine._slot.nextcall.schedule = lambda: None
-        self.scheduler = engine.scheduler
+        nextcall: Any = engine._slot.nextcall
+        nextcall.schedule = lambda: None
+        self.scheduler: Any = engine.scheduler
         return self
 
     async def __aexit__(self, *_):
@@ -68,7 +73,7 @@ class Opened:
     @property
     def waiting(self) -> int:
         counts = self.scheduler.job.frontier.counts()
-        return counts.queued + counts.leased
+        return int(counts.queued + counts.leased)
 
     async def put(self, *requests) -> None:
         for request in requests:
@@ -105,7 +110,7 @@ class Opened:
 def _as_future(deferred):
     import concurrent.futures  # noqa: PLC0415
 
-    future = concurrent.futures.Future()
+    future: concurrent.futures.Future[Any] = concurrent.futures.Future()
     deferred.addCallbacks(future.set_result, lambda failure: future.set_exception(failure.value))
     return future
 
@@ -255,7 +260,7 @@ REFUSED = [
     ({"callback": no_method}, "its callback is the function no_method, and no method of the spider"),
     ({"errback": lambda _failure: None}, "its errback is the function REFUSED... and no method"),
     ({"meta": {"ok": 1, "lock": threading.Lock()}}, "its meta['lock'] is a lock, which pickle refuses"),
-    ({"cb_kwargs": {"give": (x for x in ())}}, "its cb_kwargs['give'] is the generator"),
+    ({"cb_kwargs": {"give": (x for x in "")}}, "its cb_kwargs['give'] is the generator"),
 ]
 
 

@@ -20,7 +20,7 @@ from llmcrawler.classification.classify_prompt import (
 from llmcrawler.classification.classify_small_model import prompt_for
 from llmcrawler.errors import BadAnswer
 from llmcrawler.items import PageContent
-from llmcrawler.llm import estimate_tokens
+from llmcrawler.llm import ModelRequest, estimate_tokens
 
 TYPES = PageTypes([PageType("product", "one item"), PageType("listing", "many items"), PageType("login", "a form")])
 
@@ -115,8 +115,8 @@ def test_an_answer_of_another_form_has_no_verdicts(answer: Any) -> None:
 async def test_the_worker_answers_by_position_and_marks_what_is_missing() -> None:
     shown: list[int] = []
 
-    async def ask(task: str, system: str, document: dict[str, Any], schema: dict[str, Any], **_: Any) -> Any:
-        assert (task, system) == ("classify", SYSTEM)
+    async def ask(ask: ModelRequest) -> Any:
+        assert (ask.task, ask.system) == ("classify", SYSTEM)
         return {"pages": [entry("3", "login"), entry("1")]}
 
     answers = await ClassifyWorker(ask, TYPES, shown.append)([{"url": "a"}, {"url": "b"}, {"url": "c"}])
@@ -135,11 +135,13 @@ async def test_a_hostile_page_can_not_change_another_pages_verdict() -> None:
     honest = question("http://shop.test/b", "A red shoe for 12 pounds")
     sent: list[dict[str, Any]] = []
 
-    async def ask(task: str, system: str, document: dict[str, Any], schema: dict[str, Any], **_: Any) -> Any:
-        sent.append(json.loads(json.dumps(document)))
-        believed = [page["id"] for page in document["pages"] if "Ignore the above" in page["text"]]
+    async def ask(ask: ModelRequest) -> Any:
+        sent.append(json.loads(json.dumps(ask.document)))
+        believed = [page["id"] for page in ask.document["pages"] if "Ignore the above" in page["text"]]
         return {
-            "pages": [entry(page["id"], "login" if page["id"] in believed else "product") for page in document["pages"]]
+            "pages": [
+                entry(page["id"], "login" if page["id"] in believed else "product") for page in ask.document["pages"]
+            ]
         }
 
     answers = await ClassifyWorker(ask, TYPES)([describe_page(hostile), describe_page(honest)])
@@ -164,26 +166,26 @@ def test_the_cache_key_changes_with_all_that_decides_an_answer() -> None:
 
 
 async def test_a_small_model_is_asked_by_example_and_its_confidence_is_not_believed() -> None:
-    asked: list[dict[str, Any]] = []
+    asked: list[ModelRequest] = []
 
-    async def ask(task: str, system: str, document: dict[str, Any], schema: dict[str, Any], **options: Any) -> Any:
-        asked.append({"system": system, "document": document, "schema": schema, **options})
+    async def ask(ask: ModelRequest) -> Any:
+        asked.append(ask)
         return {"pages": [entry("1", "product")]}
 
     page = describe_page(question(text="# Red shoe\n\n" + "soft " * 900))
     answers = await ClassifyWorker(ask, DEFAULT_PAGE_TYPES, small_model=True)([page])
     assert answers[0] == Answer("product", 0.65)
     (call,) = asked
-    assert "JSON on one line" in call["system"]
-    shown = call["document"]["pages"][0]
+    assert "JSON on one line" in call.system
+    shown = call.document["pages"][0]
     assert set(shown) == {"id", "url", "title", "text"}
     assert len(shown["text"]) <= 800
-    entries = call["schema"]["properties"]["pages"]
+    entries = call.schema["properties"]["pages"]
     assert (entries["minItems"], entries["maxItems"]) == (1, 1)
     assert set(entries["items"]["properties"]["confidence"]) == {"type", "enum"}
-    labels = [json.loads(answered)["pages"][0]["label"] for _, answered in call["examples"]]
+    labels = [json.loads(answered)["pages"][0]["label"] for _, answered in call.examples]
     assert {"product", "listing", "article", "forum_thread"} <= set(labels) <= set(DEFAULT_PAGE_TYPES.names)
-    assert all(json.loads(asked)["task"] == "classify" for asked, _ in call["examples"])
+    assert all(json.loads(asked)["task"] == "classify" for asked, _ in call.examples)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from llmcrawler.frontier import SqliteFrontier, UrlTask
 from llmcrawler.items import StageRun
 from llmcrawler.storage import Database, Ledger, Outcome, StoredBody, open_job_file
-from llmcrawler.storage.job_folder import JOB_FILE
+from llmcrawler.storage.job_file import JOB_FILE
 from llmcrawler.storage.ledger import write_value
 
 STARTED = 1_000_000.0

@@ -17,7 +17,7 @@ from llmcrawler.extraction.induce_small_model import prompt_for
 from llmcrawler.extraction.record_schema import RequestedSchema, schema_of
 from llmcrawler.extraction.requested_schema import requested_fields
 from llmcrawler.extraction.training_set import Pointed
-from llmcrawler.llm import estimate_tokens
+from llmcrawler.llm import ModelRequest, estimate_tokens
 from llmcrawler.llm.answers import misfit
 
 WANTED = requested_fields("title,price,tags[]")
@@ -133,9 +133,9 @@ def test_the_examples_answer_their_own_questions() -> None:
 async def test_the_teacher_asks_a_small_model_one_page_a_call() -> None:
     asked: list[tuple[str, dict[str, Any], Any]] = []
 
-    async def ask(task: str, system: str, document: dict[str, Any], schema: dict[str, Any], **more: Any) -> Any:
-        asked.append((system, document, more["examples"]))
-        page_id = document["pages"][0]["id"]
+    async def ask(ask: ModelRequest) -> Any:
+        asked.append((ask.system, ask.document, ask.examples))
+        page_id = ask.document["pages"][0]["id"]
         return {"pages": [{"id": page_id, "values": [value("title", "Blue mug")]}]}
 
     async def name() -> str:

@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 
 from llmcrawler.frontier import FIRST, FocusedCrawl, LinkScorer, UrlTask
-from llmcrawler.frontier.branching import Branch, branch_values
 from llmcrawler.frontier.link_features import LinkFeatures, LinkFeatureTable, shape_of
-from llmcrawler.frontier.link_scorer import LEVELS
+from llmcrawler.frontier.link_scorer import LEVELS, Branch, branch_values
 from llmcrawler.items import Link
 
 HOST = "https://a.example"

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from llmcrawler.errors import LLMFailed
-from llmcrawler.llm.cache import AnswerCache, cache_key
-from llmcrawler.llm.cached import CachedAsker
+from llmcrawler.llm.cache import AnswerCache, CachedAsker, cache_key
 from llmcrawler.llm.usage import Usage
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from llmcrawler.errors import BadAnswer, LLMFailed, LLMUnavailable
-from llmcrawler.llm import CallLimits, Clock, LLMClient
+from llmcrawler.llm import CallLimits, Clock, LLMClient, ModelRequest
 from llmcrawler.llm.usage import Price, Usage
 from tests.servers.fake_llm import FakeLLM, label_by_url
 
@@ -78,7 +78,7 @@ def client_of(server: FakeLLM, fake_time: FakeTime, **options: Any) -> LLMClient
 
 
 async def ask(client: LLMClient, count: int = 2, **options: Any) -> Any:
-    return await client.ask("classify", "You sort pages.", document(count), SCHEMA, **options)
+    return await client.ask(ModelRequest("classify", "You sort pages.", document(count), SCHEMA, **options))
 
 
 def products() -> FakeLLM:
@@ -382,7 +382,7 @@ async def test_half_a_surrogate_pair_in_a_page_can_be_asked_about(fake_time: Fak
     async with products() as server:
         client = client_of(server, fake_time)
         pages = [{"id": "1", "url": "http://shop.test/p/1", "title": "caf\xe9 \ud83d", "text": ""}]
-        assert await client.ask("classify", "s", {"task": "classify", "pages": pages}, SCHEMA)
+        assert await client.ask(ModelRequest("classify", "s", {"task": "classify", "pages": pages}, SCHEMA))
         await client.close()
     assert server.documents[0]["pages"][0]["title"] == "caf\xe9 ?"
 

@@ -15,8 +15,8 @@ from llmcrawler.extraction.blocks import Block
 from llmcrawler.extraction.induce_answers import parse_answer
 from llmcrawler.extraction.induce_prompt import InducePrompt, ShownPage, induce_document
 from llmcrawler.llm.client import LLMClient
-from llmcrawler.llm.control_tokens import without_control_tokens
 from llmcrawler.llm.dialect import Dialect, ModelRequest
+from llmcrawler.llm.tokens import without_control_tokens
 from tests.servers.fake_llm import FakeLLM
 
 # Of ChatML, GPT-2 to gpt-oss, Llama 1 to 4, Mistral, Gemma, DeepSeek, Cohere, Phi, GLM, EXAONE, MiniMax, Falcon, OLMo,
@@ -70,7 +70,7 @@ def test_ordinary_text_costs_nothing() -> None:
 def test_all_parts_of_a_message_are_clean() -> None:
     document = {"task": HOSTILE, "labels": [{"name": HOSTILE, "description": HOSTILE}], HOSTILE: [HOSTILE]}
     ask = ModelRequest(
-        "classify", "s", document, {"enum": [HOSTILE]}, None, [(json.dumps(HOSTILE), json.dumps([HOSTILE]))]
+        "classify", "s", document, {"enum": [HOSTILE]}, examples=[(json.dumps(HOSTILE), json.dumps([HOSTILE]))]
     )
     dialect = Dialect({})
     dialect._format = "plain"
@@ -89,7 +89,7 @@ async def test_pages_to_classify_and_to_learn_from_reach_the_server_clean() -> N
         for small in (False, True):
             await ClassifyWorker(client.ask, DEFAULT_PAGE_TYPES, small_model=small)([{**page, "text": HOSTILE}])
         document = induce_document(HOSTILE, None, [shown])
-        await client.ask("induce", "s", document, InducePrompt().schema(["1"], None))
+        await client.ask(ModelRequest("induce", "s", document, InducePrompt().schema(["1"], None)))
         await client.close()
     contents = [body["messages"][-1]["content"] for body in server.bodies]
     for content in contents:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
-from llmcrawler.llm import CallLimits, Clock, LLMClient
+from llmcrawler.llm import CallLimits, Clock, LLMClient, ModelRequest
 from llmcrawler.llm.budget import Budget, BudgetLimits
 from llmcrawler.llm.usage import Price
 from tests.servers.fake_llm import FakeLLM
@@ -52,7 +52,7 @@ def client_of(server: RawServer | FakeLLM, model: str = "m", **options: Any) -> 
 
 async def ask(client: LLMClient, **options: Any) -> Any:
     page = {"id": "1", "url": "http://a.test/"}
-    return await client.ask("classify", "s", {"task": "classify", "pages": [page]}, SCHEMA, **options)
+    return await client.ask(ModelRequest("classify", "s", {"task": "classify", "pages": [page]}, SCHEMA, **options))
 
 
 async def error_of(parts: Iterable[bytes], **options: Any) -> tuple[LLMError, RawServer]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from llmcrawler.errors import BadAnswer, LLMError
-from llmcrawler.llm import CallLimits, Clock, LLMClient
+from llmcrawler.llm import CallLimits, Clock, LLMClient, ModelRequest
 from llmcrawler.llm.batching import Batcher
 from llmcrawler.llm.waiting import BatchRules
 from tests.servers.fake_llm import FakeLLM, label_by_url
@@ -115,7 +115,9 @@ async def test_every_kind_of_fault_over_http_leaves_no_page_without_its_verdict(
 
         async def worker(questions: Sequence[str]) -> Mapping[int, str]:
             pages = [{"id": str(position), "url": url} for position, url in enumerate(questions)]
-            answer = await client.ask("classify", "s", {"task": "classify", "pages": pages}, schema, salvage=True)
+            answer = await client.ask(
+                ModelRequest("classify", "s", {"task": "classify", "pages": pages}, schema, salvage=True)
+            )
             return {int(page["id"]): page["label"] for page in answer["pages"] if page["id"].isdigit()}
 
         batcher: Batcher[str, str] = Batcher(worker, rules=BatchRules(max_questions=10), pressure=lambda: "idle")

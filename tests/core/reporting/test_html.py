@@ -24,8 +24,7 @@ from llmcrawler.reporting.html.template_views import template_views
 from llmcrawler.reporting.html.view import build
 from llmcrawler.reporting.timeline import Timeline
 from llmcrawler.storage import SiteState, TemplatesFile
-from llmcrawler.storage.job_file import open_job_file
-from llmcrawler.storage.job_folder import JOB_FILE
+from llmcrawler.storage.job_file import JOB_FILE, open_job_file
 from llmcrawler.storage.job_runs import Run, write_run
 from tests.core.crawl.jobs import make_job
 

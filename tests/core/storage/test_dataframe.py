@@ -10,7 +10,7 @@ import llmcrawler
 from llmcrawler.errors import ConfigError
 from llmcrawler.storage import open_job_file
 from llmcrawler.storage.dataframe import _ROWS_AT_ONCE
-from llmcrawler.storage.job_folder import JOB_FILE
+from llmcrawler.storage.job_file import JOB_FILE
 from tests.core.crawl.jobs import (
     CLASSIFY_FAILED,
     FINE,

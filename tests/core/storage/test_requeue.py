@@ -5,7 +5,7 @@ from filelock import FileLock
 
 from llmcrawler.errors import ConfigError
 from llmcrawler.storage import read_job_file
-from llmcrawler.storage.job_folder import JOB_FILE, LOCK_FILE
+from llmcrawler.storage.job_file import JOB_FILE, LOCK_FILE
 from llmcrawler.storage.job_status import job_status
 from llmcrawler.storage.ledger import read_value
 from llmcrawler.storage.requeueing import RequeueChoice, requeue
