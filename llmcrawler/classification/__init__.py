@@ -3,7 +3,6 @@
 from llmcrawler.classification.classifier import Classifier
 from llmcrawler.classification.classify_calls import (
     ClassifyWorker,
-    PageAsker,
     PageView,
     answer_from_json,
     answer_to_json,
@@ -26,7 +25,6 @@ __all__ = [
     "Answer",
     "Classifier",
     "ClassifyWorker",
-    "PageAsker",
     "PageType",
     "PageTypeRules",
     "PageTypes",

@@ -6,6 +6,8 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Self
 
@@ -60,7 +62,7 @@ def _check_names(names: Sequence[str]) -> None:
             raise ConfigError(f"page types: {names[at]!r} is there twice")
 
 
-def load_page_types(path: Path) -> PageTypes:
+def load_page_types(path: Path | Traversable) -> PageTypes:
     """Read a JSON object of name -> description. Raises ConfigError with what is wrong and where."""
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -93,40 +95,5 @@ def _page_type(name: str, description: Any) -> PageType:
     return PageType(name, description)
 
 
-# Short, as every call repeats them; each says what decides against its near neighbours.
-DEFAULT_PAGE_TYPES = PageTypes(
-    [
-        PageType("homepage", "the front page of the whole site, not of a section"),
-        PageType("article", "one story, news item, blog post or essay to read; not a list of such"),
-        PageType("product", "one item to buy or compare: a single name, price, photos or specification"),
-        PageType(
-            "listing", "many entries that lead to pages of their own: category, collection, archive, index of posts"
-        ),
-        PageType("search", "a search form with or without results for a query"),
-        PageType("documentation", "how to use or understand something: guide, manual, tutorial, help or wiki page"),
-        PageType(
-            "api_reference",
-            "signatures, parameters or endpoints of code, entry by entry; prose guides are documentation",
-        ),
-        PageType("forum_thread", "a discussion: several people's posts on one topic"),
-        PageType("question", "one question with answers of users, often voted or accepted (Q&A site)"),
-        PageType("faq", "a list of questions with the site's own answers"),
-        PageType("about", "who the company, project or team is; its story or mission"),
-        PageType("contact", "how to reach them: address, phone, map or a message form"),
-        PageType("login", "a form to sign in or to recover a password"),
-        PageType("signup", "a form to open an account, subscribe or register"),
-        PageType("pricing", "plans of one offer side by side with their prices"),
-        PageType("legal", "terms, privacy, cookies, imprint, licence"),
-        PageType("profile", "one person, member, author or organisation"),
-        PageType("event", "one happening with date and place"),
-        PageType("job", "one vacancy; a list of them is a listing"),
-        PageType("recipe", "ingredients and steps for one dish"),
-        PageType("download", "files or releases to fetch"),
-        PageType(
-            "service", "what a firm does for customers, to hire or request rather than put into a basket; landing pages"
-        ),
-        PageType("review", "an assessment of one thing by a reviewer, or a form to write one"),
-        PageType("error", "not found, access denied, empty or broken page, even if sent as a normal page"),
-        PageType("other", "none of the above"),
-    ]
-)
+# Its descriptions are short, as every call repeats them; each says what decides against its near neighbours.
+DEFAULT_PAGE_TYPES = load_page_types(files("llmcrawler.classification").joinpath("page_types.json"))

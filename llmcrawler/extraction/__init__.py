@@ -8,11 +8,11 @@ from llmcrawler.extraction.annotators import (
     annotation_tokens,
 )
 from llmcrawler.extraction.blocks import PageBlocks, shown_blocks
-from llmcrawler.extraction.extraction_runs import CompiledExtractor, Extraction, ExtractionRunner, compile_extractor
+from llmcrawler.extraction.extraction_runs import ExtractionRunner, compile_extractor
 from llmcrawler.extraction.extractor import Field, FieldRule, Selector, TemplateExtractor
 from llmcrawler.extraction.learner import Learner, LearnerKey
 from llmcrawler.extraction.record_question import RecordAnswer, RecordQuestion, RecordRules
-from llmcrawler.extraction.record_schema import RequestedSchema, schema_of
+from llmcrawler.extraction.record_schema import RequestedSchema
 from llmcrawler.extraction.record_serialization import (
     RecordSerializer,
     described_schema,
@@ -28,8 +28,6 @@ from llmcrawler.extraction.variants import extract_best
 
 __all__ = [
     "Annotator",
-    "CompiledExtractor",
-    "Extraction",
     "ExtractionRunner",
     "FallbackAnnotator",
     "Field",
@@ -59,6 +57,5 @@ __all__ = [
     "load_schema",
     "read_learners",
     "requested_fields",
-    "schema_of",
     "shown_blocks",
 ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from typing import Any, Final
 
 from llmcrawler.extraction.blocks import Block
@@ -43,51 +44,16 @@ _MAX_VALUES_OF_A_LIST: Final = 10
 # Hints of the block that is chosen among several with one text: it says what the text is.
 _TELLING: Final = ("h1", "itemprop=")
 
-# Made-up pages: type, url, blocks, and the block of each field.
-_EXAMPLES: Final[tuple[tuple[str, str, tuple[tuple[int, str, str], ...], dict[str, int]], ...]] = (
-    (
-        "product",
-        "https://shop.example/blue-mug-350ml",
-        (
-            (11, "Kitchen", ""),
-            (14, "Blue Mug 350 ml", "h1"),
-            (15, "12.99 EUR", "span.amount"),
-            (16, "Ships in 2 days", "p.stock"),
-            (19, "Article number", "dt"),
-            (20, "BM-350", ""),
-            (24, "A mug of stoneware, dishwasher safe.", ""),
-            (27, "You may also like", "h2"),
-            (29, "Red Mug", ""),
-            (30, "11.99 EUR", "span.amount"),
-        ),
-        {"name": 14, "price": 15, "delivery": 16, "article_number": 20},
-    ),
-    (
-        "article",
-        "https://paper.example/2024/05/rivers-are-drying",
-        (
-            (5, "Climate", "a.tag"),
-            (6, "Why our rivers are drying up", "h1"),
-            (8, "By", ""),
-            (9, "Ann Lee", "span.byline"),
-            (10, "3 May 2024", "time"),
-            (11, "When the snow failed for the third winter in a row, farmers began to count.", ""),
-            (31, "Most read", "h3"),
-            (32, "A city without water", ""),
-        ),
-        {"headline": 6, "author": 9, "published": 10, "topic": 5},
-    ),
-)
-
 
 def prompt_for(requested: RequestedSchema | None, *, small_model: bool) -> InducePrompt:
     """Return how a model is asked. Without requested fields a small one, too, has to name the fields itself."""
     if not small_model or requested is None:
         return InducePrompt()
+    examples = files("llmcrawler.extraction").joinpath("small_model_examples.json").read_bytes()
     return InducePrompt(
         version=f"{PROMPT_VERSION}/{_VERSION}",
         system=_SYSTEM,
-        examples=tuple(_turn(*example) for example in _EXAMPLES),
+        examples=tuple(_turn(**example) for example in json.loads(examples)),
         document=_document,
         schema=_answer_schema,
         read=_located,
@@ -161,7 +127,7 @@ def _with_block(value: Any, texts: Mapping[int, str]) -> Any:
 def _turn(
     page_type: str, url: str, blocks: Sequence[tuple[int, str, str]], values: Mapping[str, int]
 ) -> tuple[str, str]:
-    """Return an example as user message and answer."""
+    """Return an example as user message and answer. Of its made-up page `values` has the block of each field."""
     texts = {n: text for n, text, _ in blocks}
     page = ShownPage("1", url, "", tuple(Block(*one) for one in blocks))
     question = {**induce_document(page_type, None, [page]), "schema": {"properties": {name: {} for name in values}}}

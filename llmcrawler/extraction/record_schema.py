@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from llmcrawler.extraction.extractor import Field, FieldType
@@ -28,37 +28,31 @@ class RequestedSchema:
 
 def schema_of(fields: Sequence[Field], title: str = "") -> dict[str, Any]:
     """Return the JSON Schema of a record of these fields: every property may be null, there are no others."""
-    root = _Node()
+    properties: dict[str, Any] = {}
+    names = {one.name for one in fields if not one.group}
     for one in fields:
-        node = root
-        for part in one.group.split(".") if one.group else ():
-            node = node.inner.setdefault(part, _Node())
-        node.is_list |= bool(one.group)
+        if one.group in names:  # one answer of the model had a field where another had a group
+            continue
+        inner = properties
+        if one.group:
+            *parents, last = one.group.split(".")
+            rows = {"type": ["array", "null"], "items": _object()}
+            inner = _within(properties, parents).setdefault(last, rows)["items"]["properties"]
         *parents, last = one.name.split(".")
-        for part in parents:
-            node = node.inner.setdefault(part, _Node())
-        node.inner[last] = _Node(leaf=_property(one))
-    schema = {"$schema": _DIALECT, **_object(root)}
+        _within(inner, parents)[last] = _property(one)
+    schema = {"$schema": _DIALECT, **_object(properties)}
     return {**schema, "title": title} if title else schema
 
 
-@dataclass(slots=True)
-class _Node:
-    leaf: dict[str, Any] | None = None
-    is_list: bool = False
-    inner: dict[str, _Node] = field(default_factory=dict)
+def _object(properties: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"type": "object", "properties": properties or {}, "additionalProperties": False}
 
 
-def _object(node: _Node) -> dict[str, Any]:
-    properties = {}
-    for name, inner in node.inner.items():
-        if inner.leaf is not None:
-            properties[name] = inner.leaf
-        elif inner.is_list:
-            properties[name] = {"type": ["array", "null"], "items": _object(inner)}
-        else:
-            properties[name] = _object(inner)
-    return {"type": "object", "properties": properties, "additionalProperties": False}
+def _within(properties: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
+    """The properties of the object at a path, which is made where there is none."""
+    for part in path:
+        properties = properties.setdefault(part, _object())["properties"]
+    return properties
 
 
 def _property(one: Field) -> dict[str, Any]:

@@ -3,11 +3,11 @@
 `display`, the live one, is imported only where it is shown, as rich's console is slow to load.
 """
 
-from llmcrawler.reporting.crawl_limits import DownloadFlow, HostThrottle, Limit, binding_limit
+from llmcrawler.reporting.crawl_limits import DownloadFlow, HostThrottle, binding_limit
 from llmcrawler.reporting.crawl_metrics import Metric, ending_of, metrics_of
 from llmcrawler.reporting.crawl_progress import CrawlProgress, DownloadProgress, ProgressReport
 from llmcrawler.reporting.exit_status import BUDGET_REACHED, ExitStatus, count_item, exit_status_of
-from llmcrawler.reporting.figures import Figures, LLMFigures, read_figures
+from llmcrawler.reporting.figures import read_figures
 from llmcrawler.reporting.plan_tables import Actual
 from llmcrawler.reporting.summary import Ending, summary
 from llmcrawler.reporting.tally import Tally
@@ -21,10 +21,7 @@ __all__ = [
     "DownloadProgress",
     "Ending",
     "ExitStatus",
-    "Figures",
     "HostThrottle",
-    "LLMFigures",
-    "Limit",
     "Metric",
     "ProgressReport",
     "Tally",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
@@ -11,7 +10,7 @@ from rich.text import Text
 
 from llmcrawler.reporting.plan_tables import job_plan_rows
 from llmcrawler.reporting.terminal_table import more, table
-from llmcrawler.reporting.text import duration, plain
+from llmcrawler.reporting.text import duration, moment, plain
 from llmcrawler.storage.job_status import JobStatus, StageCounts
 
 if TYPE_CHECKING:
@@ -99,11 +98,11 @@ def _facts(status: JobStatus, now: float) -> Iterator[str]:
     if status.run_started is not None:
         rate = status.rate
         pages = f"{rate.pages:,} pages in {duration(rate.seconds)}"
-        yield f"run {status.runs}, started {_moment(status.run_started)}: {pages}"
+        yield f"run {status.runs}, started {moment(status.run_started)}: {pages}"
         if rate.pages_per_minute is not None:
             yield f"{rate.pages_per_minute:,} pages a minute, {rate.pages_per_minute_lately:,} in the last minute"
     if status.last_line is not None:
-        yield f"last line {_moment(status.last_line)}, {duration(max(0.0, now - status.last_line))} ago"
+        yield f"last line {moment(status.last_line)}, {duration(max(0.0, now - status.last_line))} ago"
     yield "on disk " + ", ".join(f"{name} {_bytes(size)}" for name, size in status.files.items() if size)
 
 
@@ -133,10 +132,6 @@ def _arguments(spider: str | None, arguments: Mapping[str, Any]) -> str:
 
 def _numbers(*numbers: int) -> tuple[str, ...]:
     return tuple(f"{number:,}" for number in numbers)
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _bytes(size: float) -> str:

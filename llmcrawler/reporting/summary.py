@@ -51,7 +51,7 @@ def summary(figures: Figures, tally: Tally, ending: Ending) -> str:
     lines = ["Summary"]
     for section in sections:
         if section:
-            lines += [*section, ""]
+            lines += [*(plain(line, WIDTH) for line in section), ""]
     return "\n".join(line.rstrip() for line in lines).rstrip()
 
 
@@ -70,7 +70,7 @@ def _head(figures: Figures, ending: Ending) -> list[str]:
         ordered = sorted(ending.limit_seconds.items(), key=lambda pair: -pair[1])
         shares = ", ".join(f"{name} {percent(seconds / held)}" for name, seconds in ordered if seconds >= held / 100)
         lines.append(f"Held back by: {shares} of the time")
-    return [plain(line, WIDTH) for line in lines]
+    return lines
 
 
 def _why_ended(figures: Figures, ending: Ending) -> str:
@@ -167,7 +167,7 @@ def _llm(figures: Figures) -> list[str]:
     ]
     if llm.faults:
         lines.append(f"     faults: {counts(llm.faults, 8)}")
-    return [plain(line, WIDTH) for line in lines]
+    return lines
 
 
 def _budget(figures: Figures, tally: Tally) -> list[str]:
@@ -187,7 +187,7 @@ def _budget(figures: Figures, tally: Tally) -> list[str]:
     without = sum(count for kind, count in figures.errors.items() if kind.endswith("/budget"))
     if without:
         lines.append(f'     {without:,} pages had to do without: their lines have an error of the kind "budget"')
-    return [plain(line, WIDTH) for line in lines]
+    return lines
 
 
 def _plan(ending: Ending) -> list[str]:
@@ -216,4 +216,4 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequenc
     ]
     if len(rows) > _ROWS:
         lines.append(f"... and {len(rows) - _ROWS:,} more")
-    return [plain(line, WIDTH) for line in lines]
+    return lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
+from datetime import UTC, datetime
 
 from rich.cells import cell_len, set_cell_size
 
@@ -54,6 +55,11 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s"
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def moment(seconds: float) -> str:
+    """Return a Unix time as local date and time."""
+    return datetime.fromtimestamp(seconds, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def money(cost_usd: float | None) -> str:

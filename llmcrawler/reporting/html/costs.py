@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
-from llmcrawler.reporting.figures import read_figures
 from llmcrawler.storage.job_runs import Run
 
 _PREFIX = "llmcrawler/llm/"
@@ -16,8 +16,7 @@ TASKS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TaskCost:
+class TaskCost(NamedTuple):
     """Calls for a task over all runs. `cost_usd` None: the price is not known."""
 
     task: str
@@ -25,10 +24,6 @@ class TaskCost:
     prompt_tokens: int
     completion_tokens: int
     cost_usd: float | None
-
-    @property
-    def tokens(self) -> int:
-        return self.prompt_tokens + self.completion_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,40 +38,31 @@ class Costs:
     pages_shown: int
     faults: int
 
-    def of_template(self, asked_pages: int, learn_calls: int, all_asked: int, all_learn_calls: int) -> float | None:
-        """Estimate a template's part of the tokens: of classifying by the pages that were asked about, of learning by
-        calls. A call has pages of several templates, so there is no other measure.
-        """
-        parts = {"classify": asked_pages / max(1, all_asked), "induce": learn_calls / max(1, all_learn_calls)}
-        return sum(task.tokens * parts.get(task.task, 0.0) for task in self.tasks) if self.tasks else None
-
 
 def costs_of(runs: Sequence[Run]) -> Costs:
-    stats = [run.figures.get("stats", {}) for run in runs]
-    calls = f"{_PREFIX}calls/"
-    names = {key.removeprefix(calls) for one in stats for key in one if key.startswith(calls)}
-    tasks = tuple(_task(name, [one for one in stats if calls + name in one]) for name in sorted(names))
-    llm = [read_figures(one).llm for one in stats]
+    sums: Counter[str] = Counter()
+    unpriced = set()
+    for stats in (run.figures.get("stats", {}) for run in runs):
+        of_model = {key.removeprefix(_PREFIX): value for key, value in stats.items() if key.startswith(_PREFIX)}
+        sums.update(of_model)
+        asked = {key.removeprefix("calls/") for key in of_model if key.startswith("calls/")}
+        unpriced |= {name for name in asked if f"cost_usd/{name}" not in of_model}
+    tasks = tuple(
+        TaskCost(
+            name,
+            sums[f"calls/{name}"],
+            sums[f"prompt_tokens/{name}"],
+            sums[f"completion_tokens/{name}"],
+            None if name in unpriced else float(sums[f"cost_usd/{name}"]),
+        )
+        for name in sorted(key.removeprefix("calls/") for key in sums if key.startswith("calls/"))
+    )
     return Costs(
         tasks=tasks,
         calls=sum(task.calls for task in tasks),
-        tokens=sum(task.tokens for task in tasks),
-        cost_usd=_sum_if_known(task.cost_usd for task in tasks),
-        cached_answers=sum(run.cached_answers for run in llm),
-        pages_shown=sum(run.pages_shown for run in llm),
-        faults=sum(run.faults.total() for run in llm),
+        tokens=sum(task.prompt_tokens + task.completion_tokens for task in tasks),
+        cost_usd=None if unpriced else sum(task.cost_usd or 0.0 for task in tasks),
+        cached_answers=sums["cached_answers"],
+        pages_shown=sums["pages_shown"],
+        faults=sum(count for key, count in sums.items() if key.startswith("faults/")),
     )
-
-
-def _task(name: str, stats: Sequence[Mapping[str, Any]]) -> TaskCost:
-    calls, prompt, completion = (
-        sum(int(one.get(f"{_PREFIX}{kind}/{name}", 0)) for one in stats)
-        for kind in ("calls", "prompt_tokens", "completion_tokens")
-    )
-    cost = _sum_if_known(one.get(f"{_PREFIX}cost_usd/{name}") for one in stats)
-    return TaskCost(name, calls, prompt, completion, cost)
-
-
-def _sum_if_known(costs: Iterable[float | None]) -> float | None:
-    known = list(costs)
-    return None if None in known else float(sum(cost for cost in known if cost is not None))

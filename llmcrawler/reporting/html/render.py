@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -16,7 +15,7 @@ from urllib.parse import urlsplit
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
-from llmcrawler.reporting.text import duration, money, percent, plain
+from llmcrawler.reporting.text import duration, moment, money, percent, plain
 
 _ASSETS = "llmcrawler.reporting.html.assets"
 # Only these scripts run, and nothing is fetched. The library sets styles of elements.
@@ -58,10 +57,6 @@ def web_link(url: object) -> str:
     except ValueError:
         return ""
     return str(url) if parts.scheme in ("http", "https") and parts.netloc else ""
-
-
-def moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 @cache

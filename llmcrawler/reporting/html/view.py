@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 from llmcrawler.reporting.crawl_limits import HostThrottle
-from llmcrawler.reporting.figures import Figures, read_figures
+from llmcrawler.reporting.figures import read_figures
 from llmcrawler.reporting.html.costs import TASKS, Costs, costs_of
 from llmcrawler.reporting.html.digest import UNKNOWN, Digest, ErrorKind
 from llmcrawler.reporting.html.pace import Pace, chart_data, chart_rows, last_busy, pace_of
@@ -23,16 +23,6 @@ from llmcrawler.storage.job_runs import Run
 _MAX_TEMPLATES = 150
 _MAX_RUNS = 12
 _CHANGES = ("new", "changed", "gone", "unchanged")
-
-
-@dataclass(frozen=True, slots=True)
-class RunView:
-    """A run of the job. `figures` are its own; `delta_pages` is against the run before, None for the first."""
-
-    run: Run
-    figures: Figures
-    changes: Mapping[str, int]
-    delta_pages: int | None
 
 
 def build(source: ReportSource, max_listed: int) -> dict[str, Any]:
@@ -74,7 +64,7 @@ def build(source: ReportSource, max_listed: int) -> dict[str, Any]:
             "unknown": UNKNOWN,
             "noun": digest.noun,
             "types": types,
-            "patterns": {one.group.template: one.name for one in templates} if len(digest.sites) == 1 else {},
+            "patterns": {one["group"].template: one["name"] for one in templates} if len(digest.sites) == 1 else {},
             "by_type": by_type(digest, patterns),
             "by_folder": by_folder(digest),
             "depths": [[depth, per_type] for depth, per_type, _all in depths],
@@ -114,15 +104,15 @@ def _errors(digest: Digest) -> list[tuple[str, str, ErrorKind]]:
     return [(stage, kind, one) for (stage, kind), one in ordered]
 
 
-def _runs(runs: Sequence[Run]) -> list[RunView]:
-    """Return a view of each run, newest first."""
-    views: list[RunView] = []
+def _runs(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Return the runs with their figures, newest first; `delta_pages` is against the run before, None for the first."""
+    views: list[dict[str, Any]] = []
     for run in runs:
         stats = run.figures.get("stats", {})
         figures = read_figures(stats)
         changes = {name: int(stats.get(f"llmcrawler/crawl/changes/{name}", 0)) for name in _CHANGES}
-        delta = figures.pages - views[-1].figures.pages if views else None
-        views.append(RunView(run, figures, changes, delta))
+        delta = figures.pages - views[-1]["figures"].pages if views else None
+        views.append({"run": run, "figures": figures, "changes": changes, "delta_pages": delta})
     return views[::-1][:_MAX_RUNS]
 
 

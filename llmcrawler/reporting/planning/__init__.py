@@ -2,7 +2,7 @@
 
 from llmcrawler.reporting.planning.estimate import THOUGHT_TOKENS, CrawlTerms, make_plan
 from llmcrawler.reporting.planning.site_sample import SampledPage, SiteSample, strata_of
-from llmcrawler.reporting.planning.size_estimate import Range, Stratum, site_size
+from llmcrawler.reporting.planning.size_estimate import Range, site_size
 
 __all__ = [
     "THOUGHT_TOKENS",
@@ -10,7 +10,6 @@ __all__ = [
     "Range",
     "SampledPage",
     "SiteSample",
-    "Stratum",
     "make_plan",
     "site_size",
     "strata_of",

@@ -164,7 +164,7 @@ async def test_what_comes_of_a_response_is_observed_from_before_its_callback_unt
 
 
 async def test_a_crawl_that_ends_with_failure_makes_scrapys_commands_exit_with_1():
-    crawler = Crawler(Spider)
+    crawler: Any = Crawler(Spider)
     crawler.spider = Spider("test")
     runner = AsyncCrawlerRunner({"TWISTED_REACTOR_ENABLED": False})
     compat.end_with_failure(crawler)

@@ -86,7 +86,7 @@ class Opened:
 
     async def take(self) -> Request | None:
         """The next request, of those that are in the file by now."""
-        request = self.scheduler.next_request()
+        request: Request | None = self.scheduler.next_request()
         if request is None:
             await self.settle()
             request = self.scheduler.next_request()

@@ -132,15 +132,15 @@ def test_folders_that_all_pages_lie_in_are_no_box_and_small_ones_are_put_togethe
 def test_fields_have_what_was_learned_beside_what_the_pages_gave():
     costs = costs_of([run_of(STATS)])
     (view, _list) = template_views(digest(*LINES), [{**TEMPLATE, "site": "a.example"}], costs)
-    assert [(one.name, one.type, one.filled, one.example) for one in view.fields] == [
+    assert [tuple(one[name] for name in ("name", "type", "filled", "example")) for one in view["fields"]] == [
         ("name", "string", 1.0, "Lamp"),
         ("price", "", 0.5, "1.00"),
     ]
-    assert [(one.language, one.text, one.coverage) for one in view.fields[0].selectors] == [
+    assert [(one["language"], one["text"], one["coverage"]) for one in view["fields"][0]["selectors"]] == [
         ("css", "h1", 1.0),
         ("xpath", "//h1", 0.8),
     ]
-    assert view.tokens == 6000  # the one page that was judged, and both calls for learning
+    assert view["tokens"] == 6000  # the one page that was judged, and both calls for learning
 
 
 def test_costs_are_summed_over_runs_and_an_unknown_price_is_not_nothing():
@@ -209,7 +209,7 @@ def test_a_feed_says_what_it_cannot_know(tmp_path, name):
     view, html = report_of_feed(feed(tmp_path, [*LINES, TEMPLATE], name))
     assert "This report is made of a feed" in html
     assert "With -s JOBDIR=FOLDER a crawl keeps these" in html
-    assert [one.name for one in view["templates"]] == ["/p/*/", "t2 /list/"]
+    assert [one["name"] for one in view["templates"]] == ["/p/*/", "t2 /list/"]
     assert view["data"]["timeline"]["columns"].keys() == {"at", "pages", "errors", "p50", "p95"}
 
 
@@ -252,7 +252,10 @@ def test_a_job_is_shown_with_its_runs_and_what_was_learned(tmp_path):
     with job_source(folder, 0.0) as material:
         view = build(material, 100)
     assert view["digest"].pages == 7
-    assert [(one.run.number, one.delta_pages, one.changes["new"]) for one in view["runs"]] == [(2, -1, 1), (1, None, 0)]
+    assert [(one["run"].number, one["delta_pages"], one["changes"]["new"]) for one in view["runs"]] == [
+        (2, -1, 1),
+        (1, None, 0),
+    ]
     html = render(view, "1.0", 0.0).decode()
     assert "$0.0110" in html
     assert "This report is made of a feed" not in html
