@@ -11,6 +11,7 @@ from scrapy.crawler import Crawler
 from llmcrawler.classification import LLM, Classifier, Question, Verdict
 from llmcrawler.content import PageReader
 from llmcrawler.content.bounds.processes import BoundedProcesses
+from llmcrawler.crawl import signals
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.configuration import (
@@ -44,6 +45,7 @@ from llmcrawler.extraction import (
 from llmcrawler.frontier import FocusedCrawl
 from llmcrawler.llm import AnswerStore
 from llmcrawler.llm.language_model import LanguageModel
+from llmcrawler.llm.usage import CallReport
 from llmcrawler.templates import Changes
 
 # Pages of one site that other workers ask about come a little later and more evenly than those of a single one.
@@ -86,7 +88,11 @@ class Understanding:
 
 
 def build_understanding(
-    crawler: Crawler, options: ExploreOptions, backend: CrawlBackend, watch: EngineWatch, pursuit: FocusedCrawl | None
+    crawler: Crawler,
+    options: ExploreOptions,
+    backend: CrawlBackend,
+    watch: EngineWatch,
+    focused_crawl: FocusedCrawl | None,
 ) -> Understanding:
     settings, stats, session = crawler.settings, crawler.stats, backend.session
     assert stats is not None
@@ -107,8 +113,8 @@ def build_understanding(
         return sites.split(site, template, labels)
 
     def on_verdict(question: Question, verdict: Verdict) -> None:
-        if pursuit is not None:
-            pursuit.note_verdict(question.url, verdict.page_type)
+        if focused_crawl is not None:
+            focused_crawl.note_verdict(question.url, verdict.page_type)
         if verdict.decided_by == LLM:
             templates.note_change()
 
@@ -142,13 +148,17 @@ def build_understanding(
 def _model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel | None, AnswerStore | None]:
     """Return the model and its answers so far. Workers of one crawl share its rate, its budget and its answers."""
     settings, session, job = crawler.settings, backend.session, backend.job
+
+    def on_call(call: CallReport) -> None:
+        crawler.signals.send_catch_log(signals.llm_called, call=call)
+
     if session is None:
-        model = model_of(settings)
+        model = model_of(settings, on_call=on_call)
         if model is not None and job is not None:
             model.budget.go_on(job.spent, job.ledger)
         return model, None if model is None else answer_cache_of(settings)
     per_minute = (settings.getint(f"LLM_{name}_PER_MINUTE") for name in ("REQUESTS", "TOKENS"))
-    model = model_of(settings, rate=SharedRate(session.link, *per_minute))
+    model = model_of(settings, rate=SharedRate(session.link, *per_minute), on_call=on_call)
     if model is None:
         return None, None
     limits = model.budget.limits

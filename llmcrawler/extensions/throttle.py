@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from time import monotonic
-from typing import Any
+from typing import Any, Self
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
@@ -27,13 +26,13 @@ from twisted.internet.task import LoopingCall
 
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.signals import host_news
-from llmcrawler.distributed.host_limiter import HostAllowance, HostInCooldown, HostPlace
+from llmcrawler.distributed.host_limiter import DistributedHostLimiter
 from llmcrawler.engine.compat.components import AutoThrottleBase
-from llmcrawler.engine.downloader import HostPaused, PoliteDownloader, PoliteSlot, download_failed
+from llmcrawler.engine.downloader import PoliteDownloader, PoliteSlot, download_failed, request_started, slot_made
 from llmcrawler.engine.refusals import OVERLOAD_STATUSES
 from llmcrawler.engine.request_context import LATENCY, context_of
 from llmcrawler.engine.scheduler import FrontierScheduler
-from llmcrawler.errors import ConfigError, StorageFailed
+from llmcrawler.errors import ConfigError
 from llmcrawler.extensions.throttle_report import ThrottleReport
 from llmcrawler.politeness.throttling import (
     HostPolicies,
@@ -68,15 +67,20 @@ class AdaptiveThrottle(AutoThrottleBase):
     (Retry-After, robots.txt) and the circuit breaker hold all the same.
     """
 
-    def __init__(self, crawler: Crawler) -> None:
+    def __init__(
+        self,
+        crawler: Crawler,
+        rules: ThrottleRules,
+        refused_names: Container[str],
+        limiter: DistributedHostLimiter | None = None,
+    ) -> None:
         self.crawler = crawler
-        self._rules = _rules(crawler)
+        self._rules = rules
+        self._refused_names = refused_names
+        self._limiter = limiter
         self._policies = HostPolicies(monotonic)
         self._user_agent = str(crawler.settings["ROBOTSTXT_USER_AGENT"] or crawler.settings["USER_AGENT"])
         self._quiet_ticks = 0
-        self._crew = crawl_of(crawler).crew if crawler.settings.get("REDIS_URL") else None
-        if self._crew is not None:
-            crawler.signals.connect(self._take_news, host_news)
         self._ticks: AsyncioLoopingCall | LoopingCall | None = None
         if self._rules.is_adaptive:
             super().__init__(crawler)
@@ -86,9 +90,18 @@ class AdaptiveThrottle(AutoThrottleBase):
             crawler.signals.connect(self.response_downloaded, signals.response_downloaded)
         assert crawler.stats is not None
         self._report = ThrottleReport(crawler.stats, logs_all=self.debug)
+        crawler.signals.connect(self._take_news, host_news)
+        crawler.signals.connect(self._take_slot, slot_made)
+        crawler.signals.connect(self._request_started, request_started)
         crawler.signals.connect(self._download_failed, download_failed)
         crawler.signals.connect(self._robots_parsed, signals.robots_parsed)
         crawler.signals.connect(self._spider_closed, signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        crawl = crawl_of(crawler)
+        session = crawl.backend.session
+        return cls(crawler, _rules(crawler), crawl.hosts.refused_names, None if session is None else session.gate)
 
     def policies(self) -> dict[str, HostPolicy]:
         """Return the policies by host and port, without those that were idle for longest."""
@@ -97,8 +110,6 @@ class AdaptiveThrottle(AutoThrottleBase):
     # -- signals ------------------------------------------------------------------------------------------------------
 
     def spider_opened(self) -> None:
-        self._downloader.on_new_slot = self._take_slot
-        self._downloader.limiter = None if self._crew is None else self
         self._ticks = create_looping_call(self._tick)
         self._ticks.start(_TICK_SECONDS, now=False)
 
@@ -139,7 +150,7 @@ class AdaptiveThrottle(AutoThrottleBase):
         # With a proxy it says nothing of the host.
         if key is None or policy is None or not isinstance(exception, _HOST_FAILURES) or request.meta.get("proxy"):
             return
-        if urlparse_cached(request).hostname in crawl_of(self.crawler).refused_names:
+        if urlparse_cached(request).hostname in self._refused_names:
             return  # the resolver refused it
         slot = self._downloader.slots.get(key)
         elapsed, _, _ = _since_start(request, slot)
@@ -161,28 +172,11 @@ class AdaptiveThrottle(AutoThrottleBase):
 
     # -- other workers on the same crawl ------------------------------------------------------------------------------
 
-    async def enter(self, key: str, slot: PoliteSlot) -> HostPlace:
-        """Wait for a place at the host among all workers (see downloader.SharedLimiter)."""
-        assert self._crew is not None
-        try:
-            entry = await self._crew.gate.enter(key, lambda: HostAllowance(slot.window, slot.gap))
-        except HostInCooldown as rest:
-            self._downloader.rest(key, monotonic() + rest.seconds)
-            raise HostPaused(str(rest)) from rest
-        except StorageFailed as failure:  # the crawl is being closed, and says why; the page is for its next run
-            raise HostPaused(str(failure)) from failure
-        slot.elsewhere = max(0, entry.in_flight - (len(slot.transferring) - slot.at_limiter + 1))
-        return entry
-
-    def leave(self, entry: HostPlace) -> None:
-        assert self._crew is not None
-        self._crew.gate.leave(entry)
-
     def _tell_others(
         self, key: str, policy: HostPolicy, decision: ThrottleDecision | None, kind: str, details: tuple[Any, ...]
     ) -> None:
-        if self._crew is not None and decision is not None:
-            self._crew.gate.tell(key, {"kind": kind, "details": details}, policy.window, policy.cooldown_seconds)
+        if self._limiter is not None and decision is not None:
+            self._limiter.tell(key, {"kind": kind, "details": details}, policy.window, policy.cooldown_seconds)
 
     def _take_news(self, key: str, events: list[Mapping[str, Any]], window: float) -> None:
         """Judge what other workers have met at the host as if this one had."""
@@ -211,13 +205,14 @@ class AdaptiveThrottle(AutoThrottleBase):
         most = min(slot.concurrency, rules.max_concurrency) if rules.is_adaptive else slot.concurrency
         rules = replace(rules, max_concurrency=most, min_gap_seconds=slot.delay, jitter=slot.jitter)
         policy = self._policies.take(key, rules)
-        slot.on_start = partial(self._started, policy, slot)
         self._apply(key, policy, slot, None)
         slot.draw_gap()
 
-    def _started(self, policy: HostPolicy, slot: PoliteSlot) -> None:
-        policy.started()
-        _set(slot, policy)
+    def _request_started(self, key: str, slot: PoliteSlot) -> None:
+        policy = self._policies.get(key)
+        if policy is not None:
+            policy.started()
+            _set(slot, policy)
 
     def _apply(self, key: str, policy: HostPolicy, slot: Any, decision: ThrottleDecision | None) -> None:
         if slot is not None:

@@ -15,12 +15,13 @@ from scrapy.http import Response, TextResponse
 from scrapy.http.request import NO_CALLBACK
 
 from llmcrawler.crawl.configuration import load_validator
-from llmcrawler.crawl.context import CrawlContext, crawl_of
+from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import context_of
 from llmcrawler.engine.response_text import page_text
 from llmcrawler.errors import NotThePage
-from llmcrawler.middlewares.proxy_choice import switched
+from llmcrawler.middlewares.proxy_choice import ProxySwitch
+from llmcrawler.politeness.proxies import BanRules, ProxyPool
 
 _INLINE_BYTES = 64 * 1024  # what takes some milliseconds
 
@@ -36,10 +37,13 @@ class ValidationMiddleware:
     RETRY_TIMES times. A page that never comes has an error of kind `validation`.
     """
 
-    def __init__(self, crawler: Crawler, crawl: CrawlContext, validators: Sequence[Validator]) -> None:
+    def __init__(
+        self, crawler: Crawler, validators: Sequence[Validator], bans: BanRules, proxies: ProxyPool | None
+    ) -> None:
         self._crawler = crawler
-        self._crawl = crawl
         self._validators = validators
+        self._bans = bans
+        self._switch = None if proxies is None else ProxySwitch(crawler, proxies)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -48,15 +52,15 @@ class ValidationMiddleware:
         validators = [validator for validator in given if validator is not None]
         if not validators and crawl.proxies is None:
             raise NotConfigured("neither proxies nor a validate_response")
-        return cls(crawler, crawl, validators)
+        return cls(crawler, validators, crawl.bans, crawl.proxies)
 
     async def process_response(self, request: Request, response: Response) -> Response | Request:
         label = None if "cached" in response.flags else context_of(request).proxy
         reason = await self._reason(request, response)
         if reason is None:
-            if label is not None and self._crawl.proxies is not None and self._is_an_answer(response.status):
+            if label is not None and self._switch is not None and self._is_an_answer(response.status):
                 suspects = context_of(request).suspects
-                self._crawl.proxies.succeed(label, suspects, is_page=self._is_page(request))
+                self._switch.pool.succeed(label, suspects, is_page=self._is_page(request))
             return response
         assert self._crawler.stats is not None
         self._crawler.stats.inc_value("llmcrawler/not_the_page")
@@ -66,7 +70,7 @@ class ValidationMiddleware:
         return again
 
     async def _reason(self, request: Request, response: Response) -> str | None:
-        if self._crawl.proxies is not None and isinstance(response, TextResponse):
+        if self._switch is not None and isinstance(response, TextResponse):
             reason = await self._ban_of(response)
             if reason is not None:
                 return reason
@@ -84,10 +88,9 @@ class ValidationMiddleware:
         return None
 
     async def _ban_of(self, response: TextResponse) -> str | None:
-        bans = self._crawl.bans
         if len(response.body) <= _INLINE_BYTES:
-            return bans.of_text(page_text(response))
-        return await asyncio.to_thread(lambda: bans.of_text(page_text(response)))
+            return self._bans.of_text(page_text(response))
+        return await asyncio.to_thread(lambda: self._bans.of_text(page_text(response)))
 
     def _is_page(self, request: Request) -> bool:
         """Return whether a request is for a page, and not for robots.txt or a sitemap.
@@ -99,8 +102,8 @@ class ValidationMiddleware:
         return not hasattr(self._crawler.spider, "request_of") and request.callback is not NO_CALLBACK
 
     def _again(self, request: Request, label: str | None, reason: str) -> Request | None:
-        if label is not None:
-            again = switched(self._crawler, request, label, "banned", reason)
+        if label is not None and self._switch is not None:
+            again = self._switch.switched(request, label, "banned", reason)
         else:
             assert self._crawler.spider is not None
             again = get_retry_request(request, spider=self._crawler.spider, reason="validation")
@@ -110,4 +113,4 @@ class ValidationMiddleware:
 
     def _is_an_answer(self, status: int) -> bool:
         """Return whether a status is of a working site, and not of a proxy or of a site in trouble."""
-        return status < 500 and status != 429 and self._crawl.bans.of_status(status) is None
+        return status < 500 and status != 429 and self._bans.of_status(status) is None

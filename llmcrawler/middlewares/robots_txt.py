@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from functools import partial
+from typing import Self
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
@@ -20,7 +21,7 @@ from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat.components import RobotsBase
 from llmcrawler.engine.downloader import HostPaused
 from llmcrawler.engine.refusals import OVERLOAD_STATUSES, RefusalKind, RequestRefused
-from llmcrawler.politeness.robots import MAX_BYTES
+from llmcrawler.politeness.robots import MAX_BYTES, RobotsCache
 
 _MAX_REFUSALS = 3  # of a robots.txt, before its host counts as one that has none
 # More is fetched than is read (RFC 9309, 2.5), so that a file which is too long is cut and not lost.
@@ -43,17 +44,21 @@ class RobotsMiddleware(RobotsBase):
     whose result the first callback takes away. Here they share a task, shielded as a cancelled waiter would cancel it.
     """
 
-    def __init__(self, crawler: Crawler) -> None:
+    def __init__(self, crawler: Crawler, known: RobotsCache[RobotParser]) -> None:
         super().__init__(crawler)
-        self._kept = crawl_of(crawler).robots
+        self._known = known
         self._fetches: dict[str, asyncio.Task[RobotParser]] = {}
         self._refusals: Counter[str] = Counter()
 
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler, crawl_of(crawler).robots)
+
     async def robot_parser(self, request: Request) -> RobotParser:
         netloc = urlparse_cached(request).netloc
-        kept = self._kept.get(netloc)
-        if kept is not None:
-            return kept
+        known = self._known.get(netloc)
+        if known is not None:
+            return known
         if netloc not in self._fetches:
             fetch = self._fetches[netloc] = asyncio.ensure_future(self._fetch(request, netloc))
             fetch.add_done_callback(lambda _: self._fetches.pop(netloc))
@@ -80,7 +85,7 @@ class RobotsMiddleware(RobotsBase):
             parser = await self._without_file(url, error)
         finally:
             self.stats.inc_value("robotstxt/request_count")
-        self._kept.keep(netloc, parser, getattr(parser, "size_bytes", MAX_BYTES))
+        self._known.keep(netloc, parser, getattr(parser, "size_bytes", MAX_BYTES))
         return parser
 
     async def _parse(self, body: bytes) -> RobotParser:

@@ -28,7 +28,7 @@ from llmcrawler.urls import Sitemap, in_turns, normalise, origin_of
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _INLINE_BYTES = 256 * 2**10
-_OWN_STAGES = ("page_content.ContentPipeline", "classify.ClassifyPipeline", "record.RecordPipeline", "feed.FeedPipeline")
+_OWN_STAGES = ("content.ContentPipeline", "classify.ClassifyPipeline", "record.RecordPipeline", "feed.FeedPipeline")
 
 
 class MapSpider(FrontierSpider):
@@ -77,7 +77,7 @@ class MapSpider(FrontierSpider):
         fault = response_fault(response)
         if target is not None:
             line.final_url = target
-            if lease.task.depth == 0 and self.crawl.addresses.reason_to_refuse(target, response.url) is None:
+            if lease.task.depth == 0 and self.crawl.hosts.addresses.reason_to_refuse(target, response.url) is None:
                 self.admission.scope.widen(target)
             await self._follow(lease, [target], lease.task.depth, lease.url)
         elif fault is not None:

@@ -44,7 +44,7 @@ def create_crawler(command: BaseRunSpiderCommand, name: str) -> Crawler:
 class DownloaderBase(Downloader):
     """Lets a subclass choose the class of slots and stand around each download."""
 
-    def make_slot(self, slot: Slot) -> Slot:
+    def make_slot(self, key: str, slot: Slot) -> Slot:  # noqa: ARG002 (overridden)
         """Return the slot to use in the place of the new one that Scrapy made."""
         return slot
 
@@ -63,7 +63,7 @@ class DownloaderBase(Downloader):
         is_new = self.get_slot_key(request) not in self.slots
         key, slot = super()._get_slot(request)
         if is_new:
-            slot = self.slots[key] = self.make_slot(slot)
+            slot = self.slots[key] = self.make_slot(key, slot)
             self.slot_made(key, slot)
         return key, slot
 

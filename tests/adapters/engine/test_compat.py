@@ -232,7 +232,7 @@ async def test_a_downloader_uses_the_slots_of_its_subclass_and_passes_each_downl
         pass
 
     class Own(components.DownloaderBase):
-        def make_slot(self, slot):
+        def make_slot(self, key, slot):
             made = OwnSlot(slot.concurrency, slot.delay, slot.jitter)
             made.queue = deque()
             return made
