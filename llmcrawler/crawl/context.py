@@ -82,7 +82,7 @@ class CrawlContext:
     async def close(self) -> None:
         """Keep what was learned, and end what was started, while feeds are open still."""
         if self.backend.session is not None:
-            self.backend.session.desk.retire()
+            self.backend.session.site_requests.retire()
         self.hosts.names.close()
         await self.understanding.close()
 

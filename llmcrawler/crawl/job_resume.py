@@ -112,7 +112,7 @@ def _take_back_unsafe(connection: JobConnection) -> None:
 
 
 def _put_first(connection: JobConnection) -> None:
-    """Give pages that were under way the best rank: better urls found meanwhile must not take their places among
+    """Give pages that were under way the best priority: better urls found meanwhile must not take their places among
     `max_pages`.
     """
     connection.execute(

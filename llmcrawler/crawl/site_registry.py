@@ -68,7 +68,7 @@ class SiteRegistry:
 
     def own(self) -> list[Site]:
         """Return the sites that this worker learns."""
-        names = self._sites if self._session is None else self._session.desk.sites
+        names = self._sites if self._session is None else self._session.site_requests.sites
         return [self._sites[name] for name in names if name in self._sites]
 
     async def recluster(self, site: Site) -> None:

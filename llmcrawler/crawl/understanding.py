@@ -124,7 +124,7 @@ def build_understanding(
     classifier = Classifier(page_types, asker, split=split, on_verdict=on_verdict)
     inline_chars = min(_RECORD_INLINE_CHARS, settings.getint("CONTENT_INLINE_CHARS"))
     place = ExtractionRunner(inline_chars, processes.run, reader.is_cheap)
-    records = _records(crawler, options, _teacher(crawler, options, model, answers), watch, place, on_learned)
+    records = _records(crawler, options, _annotator(crawler, options, model, answers), watch, place, on_learned)
 
     def page_type_of(site: str, template: str) -> str | None:
         verdict = classifier.template_verdict(site, template)
@@ -158,15 +158,15 @@ def _model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel | Non
             model.budget.go_on(job.spent, job.ledger)
         return model, None if model is None else answer_cache_of(settings)
     per_minute = (settings.getint(f"LLM_{name}_PER_MINUTE") for name in ("REQUESTS", "TOKENS"))
-    model = model_of(settings, rate=SharedRate(session.link, *per_minute), on_call=on_call)
+    model = model_of(settings, rate=SharedRate(session.connection, *per_minute), on_call=on_call)
     if model is None:
         return None, None
     limits = model.budget.limits
-    model.budget.share(SharedBudget(session.link, limits.max_tokens, limits.max_cost_usd))
-    return model, SharedAnswers(session.link, answer_cache_of(settings))
+    model.budget.share(SharedBudget(session.connection, limits.max_tokens, limits.max_cost_usd))
+    return model, SharedAnswers(session.connection, answer_cache_of(settings))
 
 
-def _lesson_rules(crawler: Crawler) -> TrainingRules:
+def _training_rules(crawler: Crawler) -> TrainingRules:
     settings = crawler.settings
     return TrainingRules(
         samples=settings.getint("RECORD_SAMPLES"),
@@ -175,7 +175,7 @@ def _lesson_rules(crawler: Crawler) -> TrainingRules:
     )
 
 
-def _teacher(
+def _annotator(
     crawler: Crawler, options: ExploreOptions, model: LanguageModel | None, answers: AnswerStore | None
 ) -> Annotator:
     by_structured_data = StructuredDataAnnotator(options.wanted)
@@ -187,7 +187,7 @@ def _teacher(
         model.name,
         requested=options.wanted,
         cache=answers,
-        pages_a_call=1 if small else _lesson_rules(crawler).max_samples,
+        pages_a_call=1 if small else _training_rules(crawler).max_samples,
         small_model=small,
     )
     return FallbackAnnotator(asking, by_structured_data)
@@ -196,28 +196,28 @@ def _teacher(
 def _records(  # noqa: PLR0913, PLR0917 - what a crawl decides
     crawler: Crawler,
     options: ExploreOptions,
-    teacher: Annotator,
+    annotator: Annotator,
     watch: EngineWatch,
     place: ExtractionRunner,
     on_learned: Callable[[Learner], None],
 ) -> Records:
     settings, stats = crawler.settings, crawler.stats
     assert stats is not None
-    lesson = _lesson_rules(crawler)
+    training = _training_rules(crawler)
     singletons = settings.getbool("RECORD_SINGLETONS")
     return Records(
-        teacher,
+        annotator,
         RecordRules(
             min_pages=settings.getint("RECORD_MIN_PAGES"),
             learn_pages=settings.getint("RECORD_LEARN_PAGES"),
             max_relearned=settings.getint("RECORD_MAX_RELEARNED"),
-            training=lesson,
+            training=training,
         ),
         record_types=record_types_of(settings, options),
         pressure=watch.reason_to_flush,
         requested=options.wanted,
         on_learned=on_learned,
         count=lambda name, value: stats.inc_value(f"llmcrawler/records/{name}", value),
-        single=SingleRecords(teacher, lesson.budget_tokens, place) if singletons else None,
+        single=SingleRecords(annotator, training.budget_tokens, place) if singletons else None,
         place=place,
     )

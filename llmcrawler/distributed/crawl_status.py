@@ -26,7 +26,7 @@ class WorkerStatus:
     holds; `leads`: sites it owns.
     """
 
-    words: WorkerReport
+    report: WorkerReport
     state: str
     leases: int
     leads: tuple[str, ...]
@@ -86,9 +86,9 @@ class _StatusReader:
 
     def status(self, url: str) -> DistributedStatus:
         meta = self._hash("meta")
-        if "wish" not in meta:
+        if "spec" not in meta:
             raise ConfigError(f"there is no crawl {self._crawl_id} in {url}")
-        wish, counts = json.loads(meta["wish"]), self._numbers("counts")
+        spec, counts = json.loads(meta["spec"]), self._numbers("counts")
         holders = Counter(lease.partition("\x1f")[0] for lease in self._hash("leases").values())
         hosts = self._hosts()
         workers = self._workers(holders)
@@ -98,8 +98,8 @@ class _StatusReader:
             crawl_id=self._crawl_id,
             url=url,
             state=state,
-            spider=wish["spider"],
-            arguments=wish["arguments"],
+            spider=spec["spider"],
+            arguments=spec["arguments"],
             started=float(meta["started"]),
             urls={"leased": holders.total(), **{name: counts.get(name, 0) for name in ("queued", "done", "dead")}},
             expired=counts.get("expired", 0),
@@ -126,7 +126,7 @@ class _StatusReader:
                 shown_state = "silent" if silent else state
                 led = tuple(sorted(leads.get(name, ())))
                 found.append(WorkerStatus(WorkerReport.read(text), shown_state, holders.get(name, 0), led))
-        return tuple(sorted(found, key=lambda one: (one.state != "here", one.words.started)))
+        return tuple(sorted(found, key=lambda one: (one.state != "here", one.report.started)))
 
     def _hosts(self) -> tuple[HostStatus, ...]:
         counts: dict[str, dict[str, int]] = {}

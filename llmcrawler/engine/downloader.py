@@ -116,7 +116,7 @@ class PoliteDownloader(DownloaderBase):
         self.given_up: dict[str, str] = {}
         crawl = find_crawl(crawler)
         session = None if crawl is None else crawl.backend.session
-        self._limiter = None if session is None else session.gate
+        self._limiter = None if session is None else session.host_limiter
         self._rests: dict[str, float] = {}
 
     def fetch(self, request: Request, spider: Any = None) -> Deferred[Response | Request]:  # noqa: ARG002 (Scrapy's)

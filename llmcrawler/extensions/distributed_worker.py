@@ -126,7 +126,7 @@ class DistributedWorker:
         assert engine is not None
         assert stats is not None
         pages, slot = stats.get_value("llmcrawler/pages", 0), engine.scraper.slot
-        minutes = max(1.0, time.time() - self._session.words.started) / 60
+        minutes = max(1.0, time.time() - self._session.report.started) / 60
         return {
             "pages": pages,
             "pages_a_minute": round(pages / minutes, 1),
@@ -139,8 +139,8 @@ class DistributedWorker:
         }
 
     async def _inherit(self) -> None:
-        lines = await self._session.inherited_lines() if self._session.roll.gone else []
-        for gone in self._session.roll.gone:
+        lines = await self._session.inherited_lines() if self._session.membership.gone else []
+        for gone in self._session.membership.gone:
             logger.warning("Worker %s is gone; what it had comes back", gone)
         self._lines.write([Page.of_line(line) for line in lines])
 

@@ -101,7 +101,9 @@ class AdaptiveThrottle(AutoThrottleBase):
     def from_crawler(cls, crawler: Crawler) -> Self:
         crawl = crawl_of(crawler)
         session = crawl.backend.session
-        return cls(crawler, _rules(crawler), crawl.hosts.refused_names, None if session is None else session.gate)
+        return cls(
+            crawler, _rules(crawler), crawl.hosts.refused_names, None if session is None else session.host_limiter
+        )
 
     def policies(self) -> dict[str, HostPolicy]:
         """Return the policies by host and port, without those that were idle for longest."""

@@ -37,7 +37,9 @@ class SiteStage(Stage):
         if self._session is None:
             return await self.run_here(page)
         site, with_html = self._sites.of(page.url).name, self.name == "record"
-        leads, answer = await self._session.desk.ask(site, self.name, lambda: page_to_json(page, with_html=with_html))
+        leads, answer = await self._session.site_requests.ask(
+            site, self.name, lambda: page_to_json(page, with_html=with_html)
+        )
         if leads:
             return await self._run_alone(page)
         for name in RESULTS:

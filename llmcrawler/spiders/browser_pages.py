@@ -25,7 +25,7 @@ from llmcrawler.items import Link, Page, PageContent, PageError
 
 # In Scrapy's HTTP cache a page and what the browser makes of it would be one.
 _BY_BROWSER = {RENDER: True, "dont_cache": True}
-_RAW = "signs_of_raw_page"  # in a request's meta: what came over plain HTTP
+_RAW = "raw_page_features"  # in a request's meta: what came over plain HTTP
 
 _OF_THE_RESPONSE = (LATENCY,)
 
@@ -61,16 +61,16 @@ class BrowserPages:
         raw: RenderFeatures | None = response.meta.get(_RAW)
         if RENDERED in response.flags:
             if raw is not None:
-                self._choice.note(lease.task.address, raw, await self._signs(html, response.url, is_rendered=True))
+                self._choice.note(lease.task.address, raw, await self._features(html, response.url, is_rendered=True))
             return PageLook()
         if RENDER in response.meta:  # there is no browser
             return PageLook()
-        content, signs = await self._content_and_signs(lease, html, response.url, reads=reads)
-        if not self._choice.wants(lease.task.address, signs):
+        content, features = await self._content_and_features(lease, html, response.url, reads=reads)
+        if not self._choice.wants(lease.task.address, features):
             return PageLook(content=content)
         # A page does not refer to itself.
         kept = {name: value for name, value in response.meta.items() if name not in _OF_THE_RESPONSE}
-        meta = {**kept, **_BY_BROWSER, _RAW: signs, "referrer_policy": "no-referrer"}
+        meta = {**kept, **_BY_BROWSER, _RAW: features, "referrer_policy": "no-referrer"}
         return PageLook(response.request.replace(url=response.url, meta=meta, dont_filter=True))
 
     def more_links(self, lease: Lease, response: TextResponse) -> list[Link]:
@@ -85,19 +85,19 @@ class BrowserPages:
         if page.content.cues.get("word_count", 0) > THIN_WORDS or page.error is not None:
             return
         is_rendered = RENDERED in response.flags
-        signs = await self._signs(html, response.url, is_rendered=is_rendered)
-        if signs.is_blank if is_rendered else signs.is_shell:
+        features = await self._features(html, response.url, is_rendered=is_rendered)
+        if features.is_blank if is_rendered else features.is_shell:
             page.error = PageError("content", "empty_shell", self._why(is_rendered=is_rendered))
             page.title, page.lang = page.content.title or None, page.content.lang or None
             page.content = None
 
-    async def _content_and_signs(
+    async def _content_and_features(
         self, lease: Lease, html: str, url: str, *, reads: bool
     ) -> tuple[PageContent | ContentError | None, RenderFeatures]:
         if not may_need_browser(html):
             return None, RenderFeatures()
         if not reads:
-            return None, await self._signs(html, url)
+            return None, await self._features(html, url)
         found: tuple[PageContent | ContentError, RenderFeatures]
         await self._frontier.start(lease.url)
         try:
@@ -107,8 +107,8 @@ class BrowserPages:
         self._frontier.mark_survived(lease.url)
         return found
 
-    async def _signs(self, html: str, url: str, *, is_rendered: bool = False) -> RenderFeatures:
-        """Return no signs where they cannot be read: what is wrong with the page is said where its content is read."""
+    async def _features(self, html: str, url: str, *, is_rendered: bool = False) -> RenderFeatures:
+        """Return no features where they cannot be read: the reason is told where the content is read."""
         if not may_need_browser(html, is_rendered=is_rendered):
             return RenderFeatures()
         try:

@@ -32,7 +32,7 @@ class Session:
 
     def __init__(self, *, leads: bool = False) -> None:
         self.handlers: dict[str, Any] = {}
-        self.desk = SimpleNamespace(ask=self._ask)
+        self.site_requests = SimpleNamespace(ask=self._ask)
         self._leads = leads
 
     def answer(self, kind: str, handler: Any) -> None:
@@ -77,7 +77,7 @@ async def test_a_page_is_dropped_and_goes_back_when_this_worker_leaves_or_its_re
     def fail() -> None:
         raise StorageFailed("Redis is gone")
 
-    leaving: Any = SimpleNamespace(desk=SimpleNamespace(ask=leave), answer=lambda *_: None)
+    leaving: Any = SimpleNamespace(site_requests=SimpleNamespace(ask=leave), answer=lambda *_: None)
     for stage in (Typing(rules(), SITES, leaving), Typing(rules(check_storage=fail), SITES)):
         with pytest.raises(Exception, match=r"this worker leaves|the crawl is being closed"):
             await stage.process_item(a_page())
