@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from time import monotonic
 from typing import Any, Self
 
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -27,12 +27,12 @@ from twisted.internet.task import LoopingCall
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.signals import host_news
 from llmcrawler.distributed.host_limiter import DistributedHostLimiter
-from llmcrawler.engine.compat.components import AutoThrottleBase
 from llmcrawler.engine.downloader import PoliteDownloader, PoliteSlot, download_failed, request_started, slot_made
 from llmcrawler.engine.refusals import OVERLOAD_STATUSES
 from llmcrawler.engine.request_context import LATENCY, context_of
 from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.errors import ConfigError
+from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.extensions.throttle_report import ThrottleReport
 from llmcrawler.politeness.throttling import (
     HostPolicies,
@@ -57,8 +57,8 @@ _TICK_SECONDS = 1.0
 _OLD_NEWS_SECONDS = 600.0  # what other workers met longer ago says little of now
 
 
-class AdaptiveThrottle(AutoThrottleBase):
-    """Scrapy's AutoThrottle with another policy. It adapts to latency and refusals within what the settings allow:
+class AdaptiveThrottle:
+    """Stands in for Scrapy's AutoThrottle. It adapts to latency and refusals within what the settings allow:
 
     - CONCURRENT_REQUESTS_PER_DOMAIN (AUTOTHROTTLE_TARGET_CONCURRENCY where it is set and lower) is the most in flight,
     - DOWNLOAD_DELAY is the least mean gap, AUTOTHROTTLE_MAX_DELAY the greatest, AUTOTHROTTLE_START_DELAY the first.
@@ -82,20 +82,14 @@ class AdaptiveThrottle(AutoThrottleBase):
         self._user_agent = str(crawler.settings["ROBOTSTXT_USER_AGENT"] or crawler.settings["USER_AGENT"])
         self._quiet_ticks = 0
         self._ticks: AsyncioLoopingCall | LoopingCall | None = None
-        if self._rules.is_adaptive:
-            super().__init__(crawler)
-        else:
-            self.debug = False
-            crawler.signals.connect(self.spider_opened, signals.spider_opened)
-            crawler.signals.connect(self.response_downloaded, signals.response_downloaded)
         assert crawler.stats is not None
-        self._report = ThrottleReport(crawler.stats, logs_all=self.debug)
+        logs_all = rules.is_adaptive and crawler.settings.getbool("AUTOTHROTTLE_DEBUG")
+        self._report = ThrottleReport(crawler.stats, logs_all=logs_all)
+        connect_handlers(crawler, self, "spider_opened", "response_downloaded", "robots_parsed", "spider_closed")
         crawler.signals.connect(self._take_news, host_news)
         crawler.signals.connect(self._take_slot, slot_made)
         crawler.signals.connect(self._request_started, request_started)
         crawler.signals.connect(self._download_failed, download_failed)
-        crawler.signals.connect(self._robots_parsed, signals.robots_parsed)
-        crawler.signals.connect(self._spider_closed, signals.spider_closed)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -115,7 +109,7 @@ class AdaptiveThrottle(AutoThrottleBase):
         self._ticks = create_looping_call(self._tick)
         self._ticks.start(_TICK_SECONDS, now=False)
 
-    def _spider_closed(self) -> None:
+    def spider_closed(self) -> None:
         if self._ticks is not None and self._ticks.running:
             self._ticks.stop()
         self._report.write_last(self._policies.by_host)
@@ -161,7 +155,7 @@ class AdaptiveThrottle(AutoThrottleBase):
         self._tell_others(key, policy, decision, "failed", (reason, elapsed))
         self._apply(key, policy, slot, decision)
 
-    def _robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
+    def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
         delay = robotparser.crawl_delay(self._user_agent) or 0.0
         if delay <= 0:
             return

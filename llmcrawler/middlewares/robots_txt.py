@@ -10,15 +10,15 @@ from typing import Self
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import DownloadCancelledError, IgnoreRequest
 from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 from scrapy.robotstxt import RobotParser
 from scrapy.utils.httpobj import urlparse_cached
-from scrapy.utils.misc import build_from_crawler
+from scrapy.utils.misc import build_from_crawler, load_object
 
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.engine.compat.components import RobotsBase
 from llmcrawler.engine.downloader import HostPaused
 from llmcrawler.engine.refusals import OVERLOAD_STATUSES, RefusalKind, RequestRefused
 from llmcrawler.politeness.robots import MAX_BYTES, RobotsCache
@@ -37,7 +37,7 @@ _FORBIDS_ALL = b"User-agent: *\nDisallow: /"
 logger = logging.getLogger(__name__)
 
 
-class RobotsMiddleware(RobotsBase):
+class RobotsMiddleware(RobotsTxtMiddleware):
     """Scrapy's middleware, with every request of a host waiting for its robots.txt.
 
     In Scrapy 2.19 all but the first two waiters of a host get None for the parser and pass: they share a Deferred,
@@ -46,6 +46,9 @@ class RobotsMiddleware(RobotsBase):
 
     def __init__(self, crawler: Crawler, known: RobotsCache[RobotParser]) -> None:
         super().__init__(crawler)
+        assert crawler.stats is not None
+        self.stats = crawler.stats
+        self._parser_class = load_object(crawler.settings["ROBOTSTXT_PARSER"])
         self._known = known
         self._fetches: dict[str, asyncio.Task[RobotParser]] = {}
         self._refusals: Counter[str] = Counter()
@@ -89,7 +92,7 @@ class RobotsMiddleware(RobotsBase):
         return parser
 
     async def _parse(self, body: bytes) -> RobotParser:
-        parse = partial(build_from_crawler, self.parser_class, self.crawler, body)
+        parse = partial(build_from_crawler, self._parser_class, self.crawler, body)
         parser: RobotParser = parse() if len(body) <= _INLINE_BYTES else await asyncio.to_thread(parse)
         return parser
 

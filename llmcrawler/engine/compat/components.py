@@ -14,14 +14,10 @@ from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares import cookies as scrapy_cookies
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.redirect import BaseRedirectMiddleware
-from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import IgnoreRequest
 from scrapy.extensions.feedexport import FeedExporter, FeedSlot
-from scrapy.extensions.throttle import AutoThrottle
 from scrapy.http import Response, TextResponse
 from scrapy.http.cookies import CookieJar
-from scrapy.robotstxt import RobotParser
-from scrapy.statscollectors import StatsCollector
 from scrapy.utils._compression import _DecompressionMaxSizeExceeded
 from scrapy.utils.misc import build_from_crawler
 
@@ -84,22 +80,6 @@ class DownloadHandlersBase(DownloadHandlers):
         return self._handlers[name]
 
 
-class AutoThrottleBase(AutoThrottle):
-    """Gives Scrapy's handlers of signals public names."""
-
-    def spider_opened(self) -> None:
-        raise NotImplementedError
-
-    def response_downloaded(self, response: Response, request: Request) -> None:
-        raise NotImplementedError
-
-    def _spider_opened(self, spider: Spider) -> None:  # noqa: ARG002 (Scrapy's)
-        self.spider_opened()
-
-    def _response_downloaded(self, response: Response, request: Request, spider: Spider) -> None:  # noqa: ARG002 (Scrapy's)
-        self.response_downloaded(response, request)
-
-
 class FeedExporterBase(FeedExporter):
     """Lets a subclass decide how a feed is stored."""
 
@@ -114,18 +94,6 @@ class FeedExporterBase(FeedExporter):
 
     async def _close_slot(self, slot: FeedSlot, spider: Spider) -> None:  # noqa: ARG002 (Scrapy's)
         await self.close_slot(slot)
-
-
-class RobotsBase(RobotsTxtMiddleware):
-    @property
-    def parser_class(self) -> type[RobotParser]:
-        """The class that ROBOTSTXT_PARSER names."""
-        parser_class: Any = self._parserimpl  # Scrapy annotates an instance
-        return parser_class  # type: ignore[no-any-return]
-
-    @property
-    def stats(self) -> StatsCollector:
-        return self._stats
 
 
 class RedirectHooks(_RedirectBase):
