@@ -100,10 +100,10 @@ def build_crawl(crawler: Crawler, switch: SpiderSwitch, *, names: NameLookup | N
     record_types = record_types_of(settings, options)
     focused_crawl = focused_crawl_of(options, record_types)
 
-    async def take_lead(site: str) -> None:
-        await context.understanding.sites.take_lead(site)
+    async def take_site(site: str) -> None:
+        await context.understanding.sites.take_site(site)
 
-    backend = build_backend(crawler, options, switch, take_lead)
+    backend = build_backend(crawler, options, switch, take_site)
     watch = EngineWatch(crawler, switch, backend.session)
     context = CrawlContext(
         options=options,

@@ -41,7 +41,7 @@ return redis.call('HMGET', meta, 'spec', 'id')
 class DistributedSession:
     """The connection to Redis and what is shared through it: urls, limits of hosts, what is learned, who works.
 
-    `take_lead` is awaited with a site that this worker leads from then on. `on_news` gets a host, what other workers
+    `take_site` is awaited with a site that this worker owns from then on. `on_news` gets a host, what other workers
     have met there, and the window that all have. `unsafe_of` returns those of some urls whose lines a death of this
     process would take away; `on_kept` is told when these are in Redis. `on_failure` is called when Redis stays away.
     """
@@ -54,7 +54,7 @@ class DistributedSession:
         *,
         unsafe_of: Callable[[Iterable[str]], Collection[str]],
         on_kept: Callable[[Iterable[str]], None],
-        take_lead: Callable[[str], Awaitable[None]],
+        take_site: Callable[[str], Awaitable[None]],
         on_news: Callable[[str, list[Mapping[str, Any]], float], None],
         on_failure: Callable[[StorageFailed], None],
     ) -> None:
@@ -74,7 +74,7 @@ class DistributedSession:
             on_kept=on_kept,
         )
         self.host_limiter = DistributedHostLimiter(self.connection, on_news, 1.5 * rules.gone_seconds)
-        self.site_requests = SiteRequests(self.connection, take_lead, rules.gone_seconds)
+        self.site_requests = SiteRequests(self.connection, take_site, rules.gone_seconds)
         self.sites = SharedSites(self.connection)
         self.membership = Membership((), (), ())
         self.report = WorkerReport(self.worker, socket.gethostname(), os.getpid(), time.time())
@@ -107,7 +107,7 @@ class DistributedSession:
         await self._workers.drop_lines(urls)
 
     def answer(self, kind: str, handler: Callable[[Any], Awaitable[Any]]) -> None:
-        """Have this handler answer the questions of other workers about the sites that this one leads."""
+        """Have this handler answer the questions of other workers about the sites that this one owns."""
         self.site_requests.handlers[kind] = handler
 
     def leave(self) -> None:

@@ -90,12 +90,12 @@ class SiteRegistry:
         site.regroupings += 1
         return changes if changes.moved or changes.splits else None
 
-    async def take_lead(self, name: str) -> None:
-        """Go on with what the site's leaders so far have learned: this worker leads it from now on."""
+    async def take_site(self, name: str) -> None:
+        """Go on with what the earlier owners of the site have learned: this worker owns it from now on."""
         assert self._session is not None
         shared, site = self._session.sites, self._sites[name]
         learned = await shared.fetch(name)
         state = None if learned is None else SiteState(learned["templates"], learned["state"])
         number = await shared.number() if learned is None else 0
         site.adopt(self._templates.take_up(site.url, state, f"s{number}t" if number else "t"))
-        logger.info("This worker leads %s%s", name, "" if learned is None else ", with what was learned of it so far")
+        logger.info("This worker owns %s%s", name, "" if learned is None else ", with what was learned of it so far")

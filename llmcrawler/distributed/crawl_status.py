@@ -23,13 +23,13 @@ _LETTERS: Final = 20
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
     """A worker's last heartbeat. `state`: here, silent (no heartbeat for a while), left or lost; `leases`: urls it
-    holds; `leads`: sites it owns.
+    holds; `sites`: those that it owns.
     """
 
     report: WorkerReport
     state: str
     leases: int
-    leads: tuple[str, ...]
+    sites: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +116,16 @@ class _StatusReader:
 
     def _workers(self, holders: Mapping[str, int]) -> tuple[WorkerStatus, ...]:
         beats = dict(self._client.zrange(self._name("workers"), 0, -1, withscores=True))
-        leads: dict[str, list[str]] = {}
+        owned: dict[str, list[str]] = {}
         for name in self._client.scan_iter(match=f"{self._prefix.replace('{', '[{]')}:owner:*", count=1000):
-            leads.setdefault(self._client.get(name) or "", []).append(name.partition(":owner:")[2])
+            owned.setdefault(self._client.get(name) or "", []).append(name.partition(":owner:")[2])
         found = []
         for where, state in (("heartbeats", "here"), ("left", "left"), ("lost", "lost")):
             for name, text in self._hash(where).items():
                 silent = state == "here" and self._now - beats.get(name, 0.0) > _SILENT_SECONDS
                 shown_state = "silent" if silent else state
-                led = tuple(sorted(leads.get(name, ())))
-                found.append(WorkerStatus(WorkerReport.read(text), shown_state, holders.get(name, 0), led))
+                sites = tuple(sorted(owned.get(name, ())))
+                found.append(WorkerStatus(WorkerReport.read(text), shown_state, holders.get(name, 0), sites))
         return tuple(sorted(found, key=lambda one: (one.state != "here", one.report.started)))
 
     def _hosts(self) -> tuple[HostStatus, ...]:

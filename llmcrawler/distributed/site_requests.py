@@ -46,17 +46,17 @@ class _Request:
 class SiteRequests:
     """Sends requests to the owners of sites, and serves those for the sites that this worker owns.
 
-    `handlers` serve requests by their kind; `take_lead` is awaited before the first request for a site that this worker
+    `handlers` serve requests by their kind; `take_site` is awaited before the first request for a site that this worker
     owns from then on. The sites of a worker without a heartbeat for `gone_seconds` are free.
     """
 
     def __init__(
-        self, connection: RedisConnection, take_lead: Callable[[str], Awaitable[None]], gone_seconds: int
+        self, connection: RedisConnection, take_site: Callable[[str], Awaitable[None]], gone_seconds: int
     ) -> None:
         self._gone_seconds = gone_seconds
         self.handlers: dict[str, Callable[[Any], Awaitable[Any]]] = {}
         self._connection = connection
-        self._take_lead = take_lead
+        self._take_site = take_site
         self._owners: dict[str, str] = {}
         self._owned: dict[str, asyncio.Task[None]] = {}
         self._number = count()
@@ -143,7 +143,7 @@ class SiteRequests:
             owner = (await self._connection.run(_OWN, site, self._connection.worker, self._gone_seconds)).decode()
             self._owners[site] = owner
         if owner == self._connection.worker and site not in self._owned:
-            self._owned[site] = self._connection.post(self._take_lead(site))
+            self._owned[site] = self._connection.post(self._take_site(site))
         return owner
 
     async def _send(self, worker: str, head: Mapping[str, Any], body: Any) -> None:

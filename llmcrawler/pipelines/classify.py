@@ -67,7 +67,7 @@ class ClassifyPipeline(SiteStage):
         question, assigned = await self._place(page)
         page.template = self.sites.of(page.url).grouper.resolve(assigned.template)
         if page.page_type is not None and page.decided_by is not None:
-            self.classifier.recall(question, page.page_type, page.confidence or 0.0, page.decided_by)
+            self.classifier.restore_verdict(question, page.page_type, page.confidence or 0.0, page.decided_by)
 
     async def _place(self, page: Page) -> tuple[Question, Assignment]:
         """Put a page into a group of its site, and write down what the classifier is to know of it."""

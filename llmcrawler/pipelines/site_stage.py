@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class SiteStage(Stage):
-    """Runs here if this worker leads the page's site, else at the one that does. `session` is None in one process."""
+    """Runs here if this worker owns the page's site, else at its owner. `session` is None in one process."""
 
     sites: SiteRegistry
     session: DistributedSession | None = field(default=None, kw_only=True)
@@ -38,10 +38,10 @@ class SiteStage(Stage):
         if self.session is None:
             return await self.run_here(page)
         site, with_html = self.sites.of(page.url).name, self.name == "record"
-        leads, answer = await self.session.site_requests.ask(
+        is_owner, answer = await self.session.site_requests.ask(
             site, self.name, lambda: page_to_json(page, with_html=with_html)
         )
-        if leads:
+        if is_owner:
             return await self._run_alone(page)
         for name in RESULTS:
             setattr(page, name, answer[name])

@@ -58,7 +58,7 @@ def session_status_tables(status: DistributedStatus, now: float) -> Iterator[Ren
             f"{one.report.pages:,}",
             f"{one.report.pages_a_minute:,.0f}" if one.state == "here" else "",
             *_numbers(one.leases, one.report.in_flight, one.report.llm_calls),
-            ", ".join(one.leads),
+            ", ".join(one.sites),
         )
         for one in status.workers
     ]

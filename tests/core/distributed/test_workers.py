@@ -143,13 +143,13 @@ async def owners(pair: list[RedisConnection], deaf: str = "") -> tuple[list[Site
     led: list[str] = []
 
     def owner(connection: RedisConnection) -> SiteRequests:
-        async def take_lead(site: str) -> None:
+        async def take_site(site: str) -> None:
             led.append(f"{connection.worker} {site}")
 
         async def answer(body: Any) -> Any:
             return {"by": connection.worker, "body": body}
 
-        made = SiteRequests(connection, take_lead, 10)
+        made = SiteRequests(connection, take_site, 10)
         made.handlers["classify"] = answer
         if connection.worker != deaf:
             made.open()
