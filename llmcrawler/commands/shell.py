@@ -32,7 +32,7 @@ class Command(WithJsonLog, ShellCommand):
         " JOBDIR has templates, record() gives what they extract from it, selectors() and template() by what."
     )
 
-    _recall: OfflineExtractor | None = None
+    _extractor: OfflineExtractor | None = None
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler.crawl.configuration import templates_file

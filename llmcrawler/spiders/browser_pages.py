@@ -40,33 +40,33 @@ class PageLook:
     content: PageContent | ContentError | None = None
 
 
+@dataclass(eq=False)
 class BrowserPages:
     """Decides which pages go to the browser, and says of pages that stay empty that they are."""
 
-    def __init__(self, choice: RenderChoice, reader: PageReader, frontier: Frontier) -> None:
-        self._choice = choice
-        self._reader = reader
-        self._frontier = frontier
+    choice: RenderChoice
+    reader: PageReader
+    frontier: Frontier
 
     def meta_of(self, lease: Lease) -> dict[str, Any]:
         """Return the meta of a request that is made for a lease."""
-        goes_straight = not lease.is_stored and _is_get(lease) and self._choice.goes_straight(lease.task.address)
+        goes_straight = not lease.is_stored and _is_get(lease) and self.choice.goes_straight(lease.task.address)
         return dict(_BY_BROWSER) if goes_straight else {}
 
     async def look(self, lease: Lease, response: TextResponse, html: str, *, reads: bool) -> PageLook:
         """Tell whether a page needs the browser. `reads`: if it does not, its content is wanted."""
         assert response.request is not None
-        if self._choice.mode == NEVER or lease.is_stored or not _is_get(lease):
+        if self.choice.mode == NEVER or lease.is_stored or not _is_get(lease):
             return PageLook()
         raw: RenderFeatures | None = response.meta.get(_RAW)
         if RENDERED in response.flags:
             if raw is not None:
-                self._choice.note(lease.task.address, raw, await self._features(html, response.url, is_rendered=True))
+                self.choice.note(lease.task.address, raw, await self._features(html, response.url, is_rendered=True))
             return PageLook()
         if RENDER in response.meta:  # there is no browser
             return PageLook()
         content, features = await self._content_and_features(lease, html, response.url, reads=reads)
-        if not self._choice.wants(lease.task.address, features):
+        if not self.choice.wants(lease.task.address, features):
             return PageLook(content=content)
         # A page does not refer to itself.
         kept = {name: value for name, value in response.meta.items() if name not in _OF_THE_RESPONSE}
@@ -99,12 +99,12 @@ class BrowserPages:
         if not reads:
             return None, await self._features(html, url)
         found: tuple[PageContent | ContentError, RenderFeatures]
-        await self._frontier.start(lease.url)
+        await self.frontier.start(lease.url)
         try:
-            found = await self._reader.apply(read_page_and_features, html, url, url=url)
+            found = await self.reader.apply(read_page_and_features, html, url, url=url)
         except ContentError as error:
             found = error, RenderFeatures()
-        self._frontier.mark_survived(lease.url)
+        self.frontier.mark_survived(lease.url)
         return found
 
     async def _features(self, html: str, url: str, *, is_rendered: bool = False) -> RenderFeatures:
@@ -112,14 +112,14 @@ class BrowserPages:
         if not may_need_browser(html, is_rendered=is_rendered):
             return RenderFeatures()
         try:
-            return await self._reader.apply(read_render_features, html, is_rendered, url=url)
+            return await self.reader.apply(read_render_features, html, is_rendered, url=url)
         except ContentError:
             return RenderFeatures()
 
     def _why(self, *, is_rendered: bool) -> str:
         if is_rendered:
             return "the page stayed empty in the browser as well"
-        if self._choice.mode == NEVER:
+        if self.choice.mode == NEVER:
             return "the page is made by scripts: -a render=auto would render it"
         return "the page is made by scripts and not rendered: see the log, or pages like it stayed empty in the browser"
 
