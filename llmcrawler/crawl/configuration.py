@@ -26,19 +26,18 @@ from llmcrawler.llm import (
     Budget,
     BudgetLimits,
     CallLimits,
+    CallRate,
+    CallReport,
     Price,
     price_of,
     read_price,
     resolve_provider,
 )
-from llmcrawler.llm.call_limits import CallRate
 from llmcrawler.llm.embedded import default_cache_folder
 from llmcrawler.llm.language_model import LanguageModel
-from llmcrawler.llm.usage import CallReport
 from llmcrawler.politeness.proxies import BanRules, PoolRules, ProxyPool, read_countries, resolve_proxies
 from llmcrawler.reporting import DownloadProgress
-from llmcrawler.storage import TemplatesFile
-from llmcrawler.storage.ledger import STAGES
+from llmcrawler.storage import STAGES, TemplatesFile
 
 _PROGRESS_MODES = ("auto", "live", "log", "off")
 OFF = ("", "false", "0", "none", "off")  # how a setting says that something is not wanted

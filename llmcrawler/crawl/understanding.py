@@ -43,9 +43,8 @@ from llmcrawler.extraction import (
     TrainingRules,
 )
 from llmcrawler.frontier import FocusedCrawl
-from llmcrawler.llm import AnswerStore
+from llmcrawler.llm import AnswerStore, CallReport
 from llmcrawler.llm.language_model import LanguageModel
-from llmcrawler.llm.usage import CallReport
 from llmcrawler.templates import Changes
 
 # Pages of one site that other workers ask about come a little later and more evenly than those of a single one.

@@ -9,7 +9,7 @@ from scrapy.crawler import Crawler
 
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.scheduler import FrontierScheduler
-from llmcrawler.frontier.protocol import UrlTask
+from llmcrawler.frontier import UrlTask
 from llmcrawler.reporting.planning.sampler import SAMPLE_PAGES, Draw, Sampler
 
 

@@ -30,8 +30,7 @@ from llmcrawler.engine.request_context import context_of, update_context
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.frontier.link_history import restore_link_scorer
-from llmcrawler.storage.job_file import REQUEUED_PRIORITY
-from llmcrawler.storage.keys import JobConnection
+from llmcrawler.storage import REQUEUED_PRIORITY, JobConnection
 
 # Pages may come in faster than they can be read: so many of them wait as bodies.
 _MOST_ARRIVING = 32

@@ -27,7 +27,7 @@ from llmcrawler.crawl.signals import llm_called
 from llmcrawler.engine.request_context import LATENCY
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.items import FeedItem
-from llmcrawler.llm.usage import CallReport
+from llmcrawler.llm import CallReport
 from llmcrawler.reporting import Metric, ending_of, metrics_of
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from llmcrawler.engine.downloader import download_failed
 from llmcrawler.engine.request_context import RETRY_TIMES, context_of
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.items import FeedItem, Page, Url
-from llmcrawler.llm.usage import CallReport
+from llmcrawler.llm import CallReport
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

@@ -8,8 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from llmcrawler.frontier.focused_crawl import FocusedCrawl
-from llmcrawler.storage.keys import JobConnection
-from llmcrawler.storage.ledger import unpack
+from llmcrawler.storage import JobConnection, unpack
 
 _FETCHED = 'u."group" != 0 AND p.seq IS NOT NULL'
 

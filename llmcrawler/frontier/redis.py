@@ -15,8 +15,7 @@ from llmcrawler.frontier import redis_scripts as scripts
 from llmcrawler.frontier.packing import pack, unpack
 from llmcrawler.frontier.protocol import Counts, Lease, UrlTask
 from llmcrawler.frontier.recent_additions import Parts, RecentAdditions
-from llmcrawler.storage import Outcome
-from llmcrawler.storage.keys import url_key
+from llmcrawler.storage import Outcome, url_key
 
 if TYPE_CHECKING:
     from llmcrawler.distributed.connection import RedisConnection

@@ -110,7 +110,7 @@ class RateLimiter:
         return wait_seconds
 
 
-class Circuit:
+class CallBreaker:
     """Opens after `threshold` calls in a row that failed for good, so that a dead server costs one probe now and then
     instead of all the retries of every call (M. Nygard, "Release It!", circuit breaker).
     """
