@@ -1,4 +1,4 @@
-"""Every error the project raises on purpose, named for what the caller does with it.
+"""Errors that the project raises on purpose, named for what the caller does with it.
 
 CrawlerError
 ├── ConfigError            stop at start: a setting or an argument is wrong
@@ -30,11 +30,11 @@ class ConfigError(CrawlerError):
 
 
 class JobBusy(ConfigError):
-    """Another crawl runs in this JOBDIR."""
+    """Raised where another crawl runs in the JOBDIR."""
 
 
 class NoProxy(CrawlerError):
-    """No proxy can be had for a request; `is_final` when there is none for any other request either."""
+    """Raised when no proxy can be had for a request; `is_final` when there is none for any other request either."""
 
     def __init__(self, message: str, *, is_final: bool = True) -> None:
         super().__init__(message)
@@ -46,11 +46,11 @@ class StorageFailed(CrawlerError):
 
 
 class WorkGivenBack(CrawlerError):
-    """This worker of a shared crawl is leaving; the page's url is in the queue again."""
+    """Raised when this worker of a shared crawl leaves; the page's url is in the queue again."""
 
 
 class ProtocolFault(CrawlerError):
-    """The other side does not speak HTTP as it should, or the address is none; the message says how."""
+    """Raised when an answer is no proper HTTP, or an address cannot be asked for; the message says how."""
 
 
 class NotThePage(CrawlerError):
@@ -58,11 +58,11 @@ class NotThePage(CrawlerError):
 
 
 class BrowserMissing(CrawlerError):
-    """No browser could be found or started; the message says how to get one."""
+    """Raised when no browser could be found or started; the message says how to get one."""
 
 
 class ContentError(CrawlerError):
-    """A page cannot be read at all; it took its reader down."""
+    """Raised when a page cannot be read at all: it took its reader down."""
 
 
 class TooCostly(CrawlerError):

@@ -107,7 +107,7 @@ class Page:
         return {**line, "error": None if self.error is None else asdict(self.error)}
 
     def __post_init__(self) -> None:
-        # What the stages pass on to each other: no fields, so that no exporter sees them.
+        # Values that stages pass on to each other: no fields, so that no exporter sees them.
         self.content: PageContent | None = None
         self.id = self.url  # of its task in the frontier and the ledger
         self.html: str | None = None

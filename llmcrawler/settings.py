@@ -1,4 +1,4 @@
-"""Every setting: its default and what it means. Scrapy's own settings keep their meaning."""
+"""Settings of the project, each with its default and what it means. Scrapy's own settings keep their meaning."""
 
 BOT_NAME = "llmcrawler"
 SPIDER_MODULES = ["llmcrawler.spiders"]
@@ -11,7 +11,7 @@ ROBOTSTXT_OBEY = True
 ROBOTSTXT_PARSER = "llmcrawler.middlewares.robot_parser.GroupRobotParser"  # RFC 9309
 # ROBOTSTXT_USER_AGENT: the name whose rules are ours; empty: that in USER_AGENT, up to its "/"
 CONCURRENT_REQUESTS = 32  # in flight over all hosts
-CONCURRENT_REQUESTS_PER_DOMAIN = 5  # in flight per host and port; it holds (see downloader.py)
+CONCURRENT_REQUESTS_PER_DOMAIN = 5  # in flight per host and port; it holds (see engine/downloader.py)
 DOWNLOAD_DELAY = 0.2  # seconds from start to start on one host, on average
 DOWNLOAD_DELAY_JITTER = 0.5  # each gap is DOWNLOAD_DELAY times 1 +- this
 AUTOTHROTTLE_ENABLED = True  # adapt to latency and refusals within the limits above; False: use them as they are

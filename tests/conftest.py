@@ -1,16 +1,29 @@
-"""For all tests."""
+"""Set up what all tests share."""
 
 import gc
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# An example takes as long as a busy machine makes it take, to be made and to be tried: no test is about that.
+settings.register_profile("any pace", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any pace")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """With `-n`, give each module to one worker, in the order of collection: `pytest -n 4` needs no other options."""
+    if getattr(config.option, "numprocesses", None) and config.option.dist == "no":
+        config.option.dist = "loadscope"
+        config.option.loadscopereorder = False
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The crawls take longest, and come first: the many short tests fill what is left at the end."""
+    """Put the crawls first, as they take longest: the many short tests fill what is left at the end."""
     items.sort(key=lambda item: not item.nodeid.startswith("tests/e2e/"))
 
 
 def pytest_collection_finish() -> None:
-    """What collecting the tests has made is never garbage, and no collection looks through it again."""
+    """Keep what collecting the tests has made out of every garbage collection."""
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""The cascade that tells what a page is: structured data, the template's verdict, the model, rules."""
+"""Tells what a page is, by the first that knows: structured data, the template's verdict, the model, rules."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ class Classifier:
         return Verdict(*found, STRUCTURED_DATA) if found else None
 
     def _by_earlier_crawls(self, question: Question) -> Verdict | None:
-        """A page that was judged keeps its verdict: the same page gives the same line. One that was only counted needs
-        no sample: its template has been judged with it.
+        """Return what earlier crawls know: the verdict of a page that was judged, so that the same page gives the same
+        line, or that of its template for a page that was only counted.
         """
         answer = self._site(question.site).earlier(question.url)
         if answer is not None:
@@ -122,7 +122,7 @@ class Classifier:
         return self._by_template(question) if question.is_known else None
 
     def _by_template(self, question: Question) -> Verdict | None:
-        """The verdict that the template has, without asking or waiting for more."""
+        """Return the verdict that the template has, without asking or waiting for more."""
         known = self.template_verdict(question.site, question.template) if question.settled else None
         return Verdict(*known, TEMPLATE) if known else None
 

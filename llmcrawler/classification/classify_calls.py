@@ -67,7 +67,7 @@ class ClassifyWorker:
         self._prompt: ClassifyPrompt = prompt_for(page_types, small_model=small_model)
         self._on_shown = on_shown
         self._rules = PageTypeRules(page_types)
-        # What rules are sure not to be, and the model calls so all the same, by site: once a site is enough.
+        # Labels that rules exclude and the model gives all the same, by site: once a site is enough.
         self._confirmed_labels: set[tuple[str, str]] = set()
 
     async def __call__(self, pages: Sequence[PageView]) -> Mapping[int, Answer | Exception]:
@@ -87,7 +87,7 @@ class ClassifyWorker:
     async def _confirmed(
         self, pages: Sequence[PageView], answers: Mapping[int, Answer | Exception], label: str, samples: set[int]
     ) -> Mapping[int, Answer | Exception]:
-        """The answers, if the samples get this label alone too; else without those that have it."""
+        """Return the answers, if the samples get this label alone too; else without those that have it."""
         site = site_of(pages[0])
         if (site, label) in self._confirmed_labels:
             return answers

@@ -1,4 +1,4 @@
-"""The classification task of the LLM contract: what the model is told, shown and asked, and how its answer is read."""
+"""Builds the question for the page types of pages, and reads the model's answer: the task `classify`."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def describe_page(question: Question) -> dict[str, Any]:
 
 
 def classify_document(page_types: PageTypes, pages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The task document for pages as `describe_page` gives them. Ids are the places in this call, so no page can know
-    which is its own or another's.
+    """Return the task document for pages as `describe_page` gives them. Ids are the places in this call, so no page can
+    know which is its own or another's.
     """
     return {
         "task": TASK,
@@ -142,7 +142,7 @@ def answer_schema(page_types: PageTypes, ids: Sequence[str], *, fixed_bounds: bo
 
 
 def parse_answers(document: Mapping[str, Any], answer: Any) -> tuple[dict[str, Answer], dict[str, str]]:
-    """The verdicts by id, and by id what is wrong with the others; an id that was not asked for is a fault too.
+    """Return the verdicts by id, and by id what is wrong with the others; an id that was not asked for is a fault too.
 
     An id that is there twice with different labels has no verdict.
     """
@@ -185,7 +185,7 @@ def _fault(entry: Mapping[str, Any], names: set[str]) -> str:
 
 
 def _headings(markdown: str) -> list[str]:
-    """The first headings, each cut, together within their share."""
+    """Return the first headings, each cut, together within their share."""
     headings: list[str] = []
     room = _HEADINGS_CHARS
     for match in _HEADING.finditer(markdown[:50_000]):

@@ -1,4 +1,4 @@
-"""The prompt for a small model on the user's own processor: by example, about one page a call, with little text.
+"""Asks a small model on the user's own processor for page types: by example, one page a call, with little text.
 
 Without the examples a model of 1.5 billion parameters clings to a few labels and is right for 4 pages of 10.
 They stand before the question, so llama.cpp keeps its state after them from call to call.
@@ -13,7 +13,7 @@ from typing import Any
 from llmcrawler.classification.classify_prompt import PROMPT_VERSION, SYSTEM, TASK, ClassifyPrompt
 from llmcrawler.classification.page_types import PageTypes
 
-# Raise it with every change here; changes in prompt.py that this form shares are in its own version.
+# Raise it with every change here; changes in classify_prompt.py that this form shares are in its own version.
 _VERSION = "small-1"
 
 _SYSTEM = """\
@@ -25,7 +25,7 @@ Answer with compact JSON on one line: {"pages":[{"id":"1","label":"...","confide
 _TEXT_CHARS = 800
 _DESCRIPTION_CHARS = 100
 
-# What it says of its confidence is always the number in the examples. About what it has been measured to be.
+# Its share of right answers as measured: the confidence that it states is always the number in the examples.
 _CONFIDENCE = 0.65
 
 # With fewer, a model believes that there are no other labels.
@@ -134,7 +134,7 @@ def prompt_for(page_types: PageTypes, *, small_model: bool) -> ClassifyPrompt:
 
 
 def _examples(page_types: PageTypes) -> tuple[tuple[str, str], ...]:
-    """The examples whose label the user's set has under one of its names; none where these are too few."""
+    """Return the examples whose label the user's set has under one of its names; none where these are too few."""
     turns = []
     for names, url, title, text in _EXAMPLES:
         label = next((name for name in names if name in page_types.names), None)

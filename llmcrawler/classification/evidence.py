@@ -1,4 +1,4 @@
-"""Page types from structured data, where that is unambiguous."""
+"""Tells the page type from structured data, where that is unambiguous."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ class StructuredEvidence:
         }
 
     def decide(self, question: Question) -> tuple[str, float] | None:
-        """The label and the confidence, or None."""
+        """Return the label and the confidence, or None."""
         kind = main_kind(question.content, question.title, question.url)
         label = self._label_of.get(kind) if kind else None
         return (label, _CONFIDENCE) if label else None
 
 
 def main_kind(content: PageContent, title: str, url: str) -> str | None:
-    """The schema.org type (a key of `_NAMES`) of what the page as a whole is, or None in any doubt."""
+    """Return the schema.org type (a key of `_NAMES`) of what the page as a whole is, or None in any doubt."""
     objects = [(kind, one) for one in content.structured_data for kind in _kinds(one.get("@type"))]
     pages = {kind for kind, _ in objects if kind in _PAGES}
     if pages == {"CollectionPage"} and any(kind in _ENTITIES - {"Product"} for kind, _ in objects):
@@ -108,7 +108,7 @@ def _name(one: Mapping[str, Any]) -> str:
 
 
 def _is_about(one: Mapping[str, Any], heading: str, url: str) -> bool:
-    """The page's title names the thing (half of its words at least), or the thing's address is the page's."""
+    """Tell whether the page's title has half of the words of the thing's name, or the thing's address is the page's."""
     words = set(_WORD.findall(_name(one)))
     shared = words & set(_WORD.findall(heading.casefold()))
     if words:

@@ -1,4 +1,4 @@
-"""The page types that a crawl tells apart: the default set, or the user's own."""
+"""Page types that a crawl tells apart: the default set, or the user's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from llmcrawler.errors import ConfigError
 
-# What model providers allow in an enum, what a file name and a stat's name can hold.
+# Characters that model providers allow in an enum, and that a file name and a stat's name can hold.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
 _MAX_DESCRIPTION_CHARS = 500
 _FALLBACK = "other"
@@ -26,7 +26,7 @@ class PageType:
 
 
 class PageTypes(tuple[PageType, ...]):
-    """At least two page types with distinct names, in the order given. Raises ConfigError otherwise."""
+    """Page types in the order given: at least two, with distinct names. Raises ConfigError otherwise."""
 
     __slots__ = ()
 

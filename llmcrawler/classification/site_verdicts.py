@@ -1,4 +1,4 @@
-"""The samples of one site by template, and the pages that wait for them."""
+"""Keeps the samples of one site by template, and the pages that wait for them."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class SiteVerdicts:
         return self.group(self._places[url])
 
     def speaks_for(self, url: str, rivals: Iterable[str]) -> bool:
-        """Whether a page's group can speak for it: none of the rivals has another verdict."""
+        """Tell whether a page's group can speak for it: none of the rivals has another verdict."""
         verdicts = {self.group(template).samples.majority for template in rivals}
         return not verdicts - {None, self.group_of(url).samples.majority}
 
@@ -152,7 +152,7 @@ class SiteVerdicts:
         return site
 
     def _labels_by_template(self) -> defaultdict[str, dict[str, str]]:
-        """The votes, url -> label, in the order they came."""
+        """Return the votes, url -> label, in the order they came."""
         labels: defaultdict[str, dict[str, str]] = defaultdict(dict)
         for url, answer in self._answers.items():
             if url not in self._loose:

@@ -1,4 +1,4 @@
-"""The samples of one template, and the next step of each of its pages. No waiting happens here."""
+"""Keeps the samples of one template, and decides the next step of each of its pages. No waiting happens here."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ class SampleStep(enum.Enum):
 
 @dataclass(slots=True)
 class TemplateSamples:
-    """`labels` are the model's answers by url, in the order they came. `asked` are the samples that are out (url ->
-    patient), `waiting` the pages that wait for them. `page_count` is the highest member number seen.
+    """Samples of a template. `labels` are the model's answers by url, in the order they came. `asked` are the samples
+    that are out (url -> patient), `waiting` the pages that wait for them. `page_count` is the highest member number
+    seen.
     """
 
     labels: dict[str, str] = field(default_factory=dict)
@@ -55,7 +56,7 @@ class TemplateSamples:
     _taken: int = 0
 
     def step(self, url: str, member: int, *, may_ask: bool = True) -> SampleStep:  # noqa: PLR0911 - a list of rules
-        """The next step of a page. One that may not ask any more was asked and failed."""
+        """Return the next step of a page. `may_ask` is False for one that was asked about in vain."""
         self.page_count = max(self.page_count, member)
         if url in self.asked:
             return SampleStep.WAIT  # the same page twice at a time
@@ -96,7 +97,7 @@ class TemplateSamples:
         self.waiting.pop(url, None)
 
     def note_answer(self, url: str, label: str) -> None:
-        """A sample's answer. It may put the template in doubt, and choose further samples from those that wait."""
+        """Note the answer on a sample. It may put the template in doubt, and choose further samples."""
         majority = self.majority
         self.asked.pop(url, None)
         self.labels[url] = label
@@ -142,9 +143,9 @@ class TemplateSamples:
         return dict(self.labels) if len(common) > 1 and common[1][1] > 1 else None
 
     def inherit(self, labels: Mapping[str, str], asked: Mapping[str, bool]) -> TemplateSamples:
-        """The group after a change of its members: it has exactly those samples that are its own now.
+        """Return the group after a change of its members, with exactly those samples that are its own now.
 
-        Where it has lost samples, how many pages it has is for the next one to say.
+        Where it has lost samples its page count starts anew: the next page brings the right one.
         """
         kept = self.labels.keys() <= labels.keys()
         page_count = max(len(labels) + len(asked), self.page_count if kept else 0)
@@ -163,20 +164,20 @@ class TemplateSamples:
 
     @classmethod
     def from_json(cls, value: Any, labels: Mapping[str, str]) -> Self:
-        """The group in the next crawl. Nothing is out, nobody waits; a doubt that was not settled is dropped."""
+        """Restore the group in the next crawl. No page waits; a doubt that was not settled is dropped."""
         page_count, last_round, doubts, taken = (int(number) for number in value)
         return cls(labels=dict(labels), page_count=page_count, _round=last_round, _doubts=doubts, _taken=taken)
 
     def leave(self, url: str) -> bool:
-        """The page waits no longer. True when it was chosen as a sample: the others must not wait for it."""
+        """Let a page wait no longer; True when it was chosen as a sample, and others must not wait for it."""
         self.waiting.pop(url, None)
         was_chosen = url in self._chosen
         self._chosen.discard(url)
         return was_chosen
 
     def _is_waited_for(self, may_ask: bool) -> bool:
-        """Whether samples are out, or chosen and about to be asked. Who may not ask must not wait for others in that
-        state."""
+        """Tell whether samples are out, or chosen and about to be asked. A page that may not be asked about must not
+        wait for others that may not either."""
         return self._urgent_count > 0 or (may_ask and bool(self._chosen))
 
     @property

@@ -1,4 +1,4 @@
-"""HTML to main text as Markdown, links, metadata, structured data and cues; one parse a page."""
+"""Reads HTML: main text as Markdown, links, metadata, structured data and cues, with one parse a page."""
 
 from .boilerplate import Boilerplate
 from .cost import is_cheap

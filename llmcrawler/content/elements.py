@@ -16,7 +16,7 @@ CONTROLS: Final = frozenset(("form", "button"))
 SKIPPED: Final = frozenset(
     "select option datalist textarea title object video audio canvas math dialog noscript template".split()
 )
-# Those of them that are skipped even where next to no text is visible.
+# Elements that are skipped even where next to no text is visible.
 SKIPPED_ALWAYS: Final = SKIPPED - {"noscript", "template", "dialog"}
 HEAD: Final = frozenset(("meta", "link", "base"))
 INLINE_MARKS: Final = {"b": "**", "strong": "**", "i": "*", "em": "*", "code": "`"}

@@ -15,7 +15,7 @@ from .segments import Segments
 
 Matrix = NDArray[np.float32]
 
-# So many containers above a block have columns of their own; so many are searched for the top one.
+# Containers above a block that have columns of their own, and those that are searched for the top one.
 _LEVELS: Final = 6
 _STEPS: Final = 12
 _SENTENCE_END: Final = tuple('.!?:;…。！？"”')

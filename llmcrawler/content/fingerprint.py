@@ -28,7 +28,7 @@ _HINTING_TAGS = _FIELD_TAGS | {"form"}
 _CLASS_FIRST = ' class="'
 _CLASS = re.compile(r' class="([^"]*)"')
 _DIGITS = re.compile(r"\d+")
-# Where the visitor stands or what he opened, not which template made the page.
+# Classes that say where the visitor is or what he opened, not which template made the page.
 _STATE = re.compile(
     r"(?:^|[-_])(?:active|current|selected|open|opened|closed|collapsed|expanded|disabled|hidden|visible|show|shown"
     r"|checked|focus|hover|visited|first|last|odd|even|loading|loaded|lazyload|lazyloaded|sticky)$",
@@ -166,7 +166,7 @@ def fold_class(token: str) -> str:
 
 
 def may_be_hash(token: str) -> bool:
-    """Whether a class name may have been derived from a hash: then it holds until the site's next build only."""
+    """Tell whether a class name may have been derived from a hash: then it holds until the site's next build only."""
     return _MAYBE_HASH.search(token) is not None
 
 

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-# What authors call the parts of a page, one bit each (class, id, role, itemprop). Words of the trade, of no site.
+# Names that authors give to the parts of a page (class, id, role, itemprop), one bit each. No words of single sites.
 HINTS: Final = (
     r"nav|menu|breadcrumb|sitemap|skip|pager|paginat",
     r"foot|copyright|legal",

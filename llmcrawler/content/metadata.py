@@ -8,7 +8,7 @@ from typing import Final
 from .page_links import Resolver
 from .segments import Segments
 
-# What a meta name or property is called in PageContent.metadata, best source first.
+# Names in PageContent.metadata for meta names and properties, best source first.
 _NAMES: Final = (
     ("description", ("description", "og:description", "twitter:description")),
     ("author", ("author", "article:author", "dc.creator")),

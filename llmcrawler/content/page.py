@@ -63,7 +63,7 @@ def read_page(html: str, url: str) -> PageContent:
 
 
 def read_tree(tree: LexborHTMLParser, html: str, url: str) -> PageContent:
-    """Do the same with a page that is parsed already. Removes scripts, styles and frames from the tree."""
+    """Read a page that is parsed already, as `read_page` does. Removes scripts, styles and frames from the tree."""
     items = microdata(tree) if "itemscope" in html else []
     objects = json_ld(json_ld_scripts(tree)) if "ld+json" in html else []
     page_tokens = tokens(tree)

@@ -15,7 +15,7 @@ from llmcrawler.items import PageContent
 
 T = TypeVar("T")
 
-# Of processor time. Ten times what an ordinary page of the size takes.
+# Processor time: ten times what an ordinary page of the size takes.
 _SECONDS: Final = 2.0
 _SECONDS_PER_CHAR: Final = 4e-6
 _MAX_KEPT: Final = 1_000

@@ -25,7 +25,7 @@ _MODE: Final = "wrap"  # all indices are in range: NumPy is quickest in this mod
 
 @lru_cache(maxsize=1)
 def _trees() -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float32], NDArray[np.intp], NDArray[np.float32]]:
-    """The roots, and for each node its feature, its threshold, its two children (right, left) and its value."""
+    """Return the roots, and for each node its feature, its threshold, its two children (right, left) and its value."""
     with np.load(BytesIO(files(__package__).joinpath("main_text_trees.npz").read_bytes())) as nodes:
         children = np.stack([nodes["right"], nodes["left"]], 1).astype(np.intp).ravel()
         return (

@@ -1,1 +1,1 @@
-"""One crawl put together: the parts that its components share, built once from settings and arguments."""
+"""Puts one crawl together: the parts that its components share, built once from settings and arguments."""

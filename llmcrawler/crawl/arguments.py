@@ -96,7 +96,7 @@ Render = Annotated[Literal["never", "auto", "always"], _of_text(str.lower)]
 
 
 class ExploreOptions(BaseModel):
-    """What `scrapy crawl explore` was asked to do. Fields with a description are arguments of the spider, but for those
+    """Arguments of `scrapy crawl explore`. Fields with a description are arguments of the spider, but for those
     that are `refused`. `urls` are all start urls, normalised and distinct.
     """
 
@@ -176,7 +176,7 @@ class ExploreOptions(BaseModel):
 
     @property
     def wanted(self) -> RequestedSchema | None:
-        """What the records are to have; None where that is left to the model."""
+        """The fields that records are to have; None where that is left to the model."""
         return self.fields or self.schema_file
 
     def identity(self) -> dict[str, Any]:
@@ -191,7 +191,7 @@ class ExploreOptions(BaseModel):
 
 
 class ExtractOptions(ExploreOptions):
-    """What `scrapy crawl extract` was asked to do. The list may be long, so `urls` has one of each host only. `keys`:
+    """Arguments of `scrapy crawl extract`. The list may be long, so `urls` has one of each host only. `keys`:
     the tasks to run, of those that the list has.
     """
 
@@ -244,7 +244,7 @@ class ExtractOptions(ExploreOptions):
 
 
 class MapOptions(ExploreOptions):
-    """What `scrapy crawl map` was asked to do. `max_pages` are looked through for links."""
+    """Arguments of `scrapy crawl map`. `max_pages` are looked through for links."""
 
     refused: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("force", "refresh"), "a map has no stages to run again; name another JOBDIR"),

@@ -1,4 +1,4 @@
-"""Where a crawl keeps its urls and pages: in memory, in a job directory, or in a Redis that workers share."""
+"""Chooses where a crawl keeps its urls and pages: in memory, in a job directory, or in a Redis that workers share."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CrawlBackend:
-    """At most one of `job` and `session` is given, the latter with `lines`. A url whose worker is silent for
-    `lease_seconds` is queued again.
+    """Storage of a crawl. At most one of `job` and `session` is given, the latter with `lines`. A url whose worker is
+    silent for `lease_seconds` is queued again.
     """
 
     frontier: Frontier

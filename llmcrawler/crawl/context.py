@@ -1,4 +1,4 @@
-"""The parts of one crawl, built once from settings and arguments, for its components to take what they need."""
+"""Builds the parts of one crawl once, from settings and arguments, for its components to take what they need."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ArrivingPages:
 
 @dataclass(frozen=True, kw_only=True)
 class CrawlContext:
-    """`focused_crawl` is None for a crawl without a goal; `sampler` where it is not a plan's."""
+    """Parts of one crawl. `focused_crawl` is None for a crawl without a goal; `sampler` where it is not a plan's."""
 
     options: ExploreOptions
     admission: Admission

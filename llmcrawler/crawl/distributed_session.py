@@ -1,4 +1,4 @@
-"""This worker's session in a crawl that several workers share through Redis (REDIS_URL, CRAWL_ID)."""
+"""Joins a crawl that several workers share through Redis (REDIS_URL, CRAWL_ID)."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class DistributedSession:
         await self.beat()
 
     async def beat(self, **activity: Any) -> None:
-        """Tell the others what this worker does, and hear of them. `activity` as in WorkerReport."""
+        """Tell the others what this worker does, and hear of them. `activity` has fields of WorkerReport."""
         self.report = replace(self.report, **activity)
         self.membership = await self._workers.beat(self.report, self.site_requests.sites)
         self.site_requests.note_membership({one.worker for one in self.membership.reports}, self.membership.lost_sites)
@@ -107,7 +107,7 @@ class DistributedSession:
         await self._workers.drop_lines(urls)
 
     def answer(self, kind: str, handler: Callable[[Any], Awaitable[Any]]) -> None:
-        """Have this handler answer the questions of other workers about the sites that this one owns."""
+        """Let this handler answer the requests of other workers for the sites that this one owns."""
         self.site_requests.handlers[kind] = handler
 
     def leave(self) -> None:

@@ -1,4 +1,4 @@
-"""What makes waiting pages go on, and a crawl end: one rule over a snapshot of the engine and of the other workers."""
+"""Decides when waiting pages go on and when a crawl ends, by a snapshot of the engine and of the other workers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Phase(StrEnum):
-    """What a crawl is at. In `WORKING` pages may wait for company; in each other phase they wait no longer."""
+    """Phase of a crawl. In `WORKING` pages may wait for company; in each other phase they wait no longer."""
 
     WORKING = "working"  # more pages are on their way
     BACKING_OUT = "backing_out"  # waiting pages hold up the downloads, here or at another worker
@@ -50,7 +50,7 @@ class EngineState:
 
 
 def phase_of(state: EngineState, waiting: int | None = None) -> Phase:
-    """Of the pages under way so many (`waiting`) wait for just this; None: it does not matter what the others do."""
+    """Return the phase. `waiting` pages of those under way wait for just this; None: the others do not matter."""
     if not state.is_running:
         return Phase.STOPPED
     if state.is_closing:

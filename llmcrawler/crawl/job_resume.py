@@ -1,4 +1,4 @@
-"""Where a job that was interrupted goes on: which of its urls are queued again when a run begins."""
+"""Resumes an interrupted job: decides which of its urls are queued again when a run begins."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from llmcrawler.storage.requeueing import RequeueChoice, park, requeue_in_transa
 
 @dataclass(frozen=True, slots=True)
 class ResumeState:
-    """How many pages a run found in its job directory, by what it has to do with them.
+    """Counts of the pages that a run found in its job directory, by what it has to do with them.
 
     `done` have their line (dead letters too), `stored` run through their stages again from stored bodies, `again` had
     a line once and are fetched again, `queued` urls wait. `is_new`: this is the job's first run. `finished`: earlier
@@ -48,7 +48,7 @@ class ResumeState:
 
 
 def is_forced_anew(connection: JobConnection, spec: JobSpec) -> bool:
-    """Whether stages or tasks are to run again that an interrupted run was not already busy with."""
+    """Tell whether stages or tasks are to run again that an interrupted run was not already busy with."""
     return bool(_forcing(spec)) and _forcing(spec) != read_value(connection, "forcing", [])
 
 

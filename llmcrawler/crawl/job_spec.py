@@ -1,4 +1,4 @@
-"""What a job is asked for, and whether a folder's earlier runs were asked for the same."""
+"""Says what a job is asked for, and checks that a folder's earlier runs were asked for the same."""
 
 from __future__ import annotations
 

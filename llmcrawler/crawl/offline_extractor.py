@@ -1,4 +1,4 @@
-"""Records of single pages by what crawls have learned of their sites: nothing is fetched, asked or changed.
+"""Gives the records of single pages by what crawls have learned of their sites: nothing is fetched, asked or changed.
 
 This module imports neither Scrapy nor Twisted, directly or through what it imports.
 """

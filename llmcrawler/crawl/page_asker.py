@@ -1,4 +1,4 @@
-"""How pages are put to the model: what is known comes from the cache, the rest goes out in batches."""
+"""Asks the model about pages: what is known comes from the cache, the rest goes out in batches."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from llmcrawler.storage import TemplatesFile
 
 @dataclass(frozen=True, slots=True)
 class ReadPage:
-    """What one page says. `text` is the main content as Markdown; `title` and `lang` are "" where the page has none."""
+    """Content of one page. `text` is the main content as Markdown; `title` and `lang` are "" where there is none."""
 
     url: str
     text: str

@@ -1,4 +1,4 @@
-"""Which hosts a crawl may reach: public ones, those that the user named, and the user's proxies."""
+"""Tells which hosts a crawl may reach: public ones, those that the user named, and the user's proxies."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _MAX_REFUSED_NAMES: Final = 10_000
 
 
 class ReachableHosts:
-    """Without `is_guarded` a person chooses each url, and nothing is refused. `checks_names`: names are looked up here
-    before a proxy looks them up. `refused_names` says of the names that the
+    """Hosts that a crawl may reach. Without `is_guarded` a person chooses each url, and nothing is refused.
+    `checks_names`: names are looked up here before a proxy looks them up. `refused_names` says of the names that the
     resolver refused last why it did: Twisted loses that reason on its way to the request.
     """
 

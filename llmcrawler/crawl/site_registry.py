@@ -1,4 +1,4 @@
-"""The sites of a crawl: what is learned over the pages of one host, and its regrouping."""
+"""Keeps the sites of a crawl, with what is learned over the pages of each, and regroups their pages."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Site:
 
 @dataclass(eq=False)
 class SiteRegistry:
-    """Where workers share the crawl (`session`), each site's templates are learned by one of them."""
+    """Opens sites by url. Where workers share the crawl (`session`), one of them learns each site's templates."""
 
     templates: TemplateStore
     classifier: Classifier

@@ -1,4 +1,4 @@
-"""The templates of a crawl's sites with all that is learned of them: read from a file and kept in it."""
+"""Reads the templates of a crawl's sites, with all that is learned of them, from a file and keeps them in it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Reader = Callable[[str, Any, str], Any]
 
 
 class LearnedPart(Protocol):
-    """What one component has learned, as plain JSON. Templates have their last ids: one that was merged into another is
-    not in there.
+    """Component that gives what it has learned as plain JSON. Templates have their last ids: one that was merged into
+    another is not in there.
     """
 
     def to_json(self, site: str) -> Any:

@@ -1,4 +1,4 @@
-"""What a crawl understands pages with, built from settings: the model, classifier, records and templates."""
+"""Builds what a crawl understands pages with from settings: the model, classifier, records and templates."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _SHARED_PATIENCE: Final = 4
 _RECORD_INLINE_CHARS: Final = 100_000
 # Loaded by the processes that make records of costly pages, and learn.
 _RECORD_MODULES: Final = ("llmcrawler.extraction",)
-# What is not taken from the file of learned templates when a stage runs anew, by the first of them.
+# Parts that are not taken from the file of learned templates when stages run anew, by the first of the stages.
 _FORGOTTEN: Final[Mapping[str | None, tuple[str, ...]]] = {
     "fetch": ("grouping",),
     "content": ("grouping",),
@@ -64,7 +64,7 @@ _FORGOTTEN: Final[Mapping[str | None, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Understanding:
-    """`model`, `asker` and `answers` (its answers so far) are None where no model is asked."""
+    """Parts that understand pages. `model`, `asker` and `answers` are None where no model is asked."""
 
     reader: PageReader
     processes: BoundedProcesses

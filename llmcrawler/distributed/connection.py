@@ -1,4 +1,4 @@
-"""The connection to the Redis of a crawl, which waits for a server that is away."""
+"""Connects a worker to the Redis of its crawl, and waits for a server that is away."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class RedisConnection:
         return await self.call(lambda: self._evaluate(script, arguments))
 
     async def call(self, work: Callable[[], Awaitable[Any]]) -> Any:
-        """Do any work with a client, under the same conditions as `run`."""
+        """Await any work with a client; wait, try again and raise as `run` does."""
         while True:
             self.check()
             try:

@@ -1,4 +1,4 @@
-"""The status of a crawl in Redis: its urls, hosts and workers."""
+"""Reads the status of a crawl in Redis: its urls, hosts and workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The membership of a crawl's workers, by their heartbeats."""
+"""Tells which workers of a crawl are there, by their heartbeats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model's budget, over all workers together."""
+"""Keeps the budget of the model over all workers of a crawl together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model's limits of requests and tokens a minute, over all workers together."""
+"""Keeps to the model's limits of requests and tokens a minute over all workers of a crawl together."""
 
 from __future__ import annotations
 

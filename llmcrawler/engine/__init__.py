@@ -1,1 +1,1 @@
-"""What replaces or completes parts of Scrapy's engine."""
+"""Replaces or completes parts of Scrapy's engine."""

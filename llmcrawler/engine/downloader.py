@@ -69,7 +69,7 @@ class PoliteSlot(Slot):
 
     @property
     def in_flight(self) -> int:
-        """How many requests of all workers are in flight."""
+        """Requests of all workers that are in flight."""
         return len(self.transferring) - self.at_limiter + self.elsewhere
 
     def start(self, request: Request) -> None:

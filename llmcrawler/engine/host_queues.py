@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class HostQueues(Generic[T]):
-    """First in, first out for each host; iterates over the hosts that have entries, the next one to be served first."""
+    """Queues, first in and first out for each host; iterates over hosts with entries, the next one first."""
 
     def __init__(self) -> None:
         self._queues: dict[str, deque[T]] = {}

@@ -25,12 +25,12 @@ from llmcrawler.engine.compat.http11 import (
 )
 from llmcrawler.errors import ProtocolFault
 
-# Of all headers of an answer, those of its 1xx answers included. Browsers stop at 256 KB, web servers at 8 to 64 KB.
+# All headers of an answer, those of its 1xx answers included. Browsers stop at 256 KB, web servers at 8 to 64 KB.
 _MAX_HEAD_BYTES: Final = 256 * 1024
 _MAX_HEAD_LINES: Final = 1000
 # The size of a chunk that is not the last one, and what may be said of the chunk.
 _CHUNK_SIZE: Final = re.compile(rb"(0*[1-9A-Fa-f][0-9A-Fa-f]{0,7})(?:;[\t\x20-\x7e\x80-\xff]{0,100})?\r\n")
-# What can go wrong between two machines, and what a part of the crawl decides. All else is the answer's fault.
+# Faults between two machines, and decisions of a part of the crawl. Every other error is the answer's fault.
 _KNOWN: Final = (
     exceptions.CannotResolveHostError,
     exceptions.DownloadCancelledError,
@@ -138,7 +138,7 @@ class _BoundedParser(HeadParser, decoder=_JoinedChunks):
 
 
 class _BoundedProtocol(ClientProtocol):
-    """Pauses a large body while others take the room (see Intake). The pause does not count for its timeout."""
+    """Pauses a large body while others take the room (see BodyLimiter). The pause does not count for its timeout."""
 
     parser_class = _BoundedParser
 

@@ -75,7 +75,7 @@ class MapScheduler(FrontierScheduler):
             self.budget.spent = await self.backend.job.ledger.tried_count()
 
     def _resume_budget(self) -> None:
-        """Most lines of earlier runs were no pages: `_open` counts those that were."""
+        """Do nothing: most lines of earlier runs were no pages, and `_open` counts those that were."""
 
     async def _fill(self) -> None:
         if self._reads_lists():  # which tell what the pages are worth

@@ -1,4 +1,4 @@
-"""How many urls a crawl may still lease under `max_pages`."""
+"""Counts how many urls a crawl may still lease under `max_pages`."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ OVERLOAD_STATUSES: Final = frozenset({429, 503})
 
 
 class RefusalKind(StrEnum):
-    """Why a request is refused; `error.kind` in the feed's line of its url."""
+    """Reason why a request is refused; `error.kind` in the feed's line of its url."""
 
     ROBOTS = "robots"
     REDIRECT_LOOP = "redirect_loop"
@@ -27,7 +27,7 @@ class RefusalKind(StrEnum):
 
 
 class RequestRefused(IgnoreRequest):
-    """`url` is where a redirect led to."""
+    """Raised for a request that the crawler refuses itself. `url` is where a redirect led to."""
 
     def __init__(self, kind: RefusalKind, message: str, url: str | None = None) -> None:
         super().__init__(message)

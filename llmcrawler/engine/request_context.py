@@ -1,4 +1,4 @@
-"""What the crawler knows of a request beyond what Scrapy does, kept in the request's meta under one key.
+"""Keeps what the crawler knows of a request, beyond what Scrapy does, in the request's meta under one key.
 
 A context is never changed in place: copies of a request share its meta's values.
 """
@@ -24,13 +24,14 @@ LATENCY: Final = "download_latency"  # of Scrapy's download handlers: seconds up
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """`lease` is the frontier's url that the request is for; `found_at` the url of what named a request without one.
+    """Knowledge of a request. `lease` is the frontier's url that the request is for; `found_at` the url of what named a
+    request without one.
 
-    `started` is when the download began (monotonic seconds), with `in_flight` requests to its host then.
-    `put_backs` counts how often the host refused it for now; `wait_seconds` is how long it waits in the scheduler.
-    `proxy` is the label of the proxy that brought the response, `busy_proxy` of the one that works on it now,
-    `tried_proxies` of those that failed, and `suspects` of those among them that the site may have banned.
-    `own_timeout_seconds` replaces the shorter timeout of a proxy on trial.
+    `started` is when the download began (monotonic seconds), with `in_flight` requests to its host then. `put_backs`
+    counts how often the host refused it for now; `wait_seconds` is how long it waits in the scheduler. `proxy` is the
+    label of the proxy that brought the response, `busy_proxy` of the one that works on it now, `tried_proxies` of those
+    that failed, and `suspects` of those among them that the site may have banned. `own_timeout_seconds` replaces the
+    shorter timeout of a proxy on trial.
     """
 
     lease: Lease | None = None

@@ -117,7 +117,7 @@ class FrontierScheduler(LeaseKeeper):
         here = self._waiting or self._delayed or self._buffer or self._is_leasing
         if here or self._leasable() <= 0 or not self.frontier.counts().queued:
             return bool(here)
-        # What waits to be known better is not pending: pages that wait for company must not wait for it.
+        # Urls that wait to be known better are not pending: pages that wait for company must not wait for them.
         return self.focused_crawl is None or not (self._is_dry and self.focused_crawl.is_waiting)
 
     # -- for the spider and its components ----------------------------------------------------------------------------

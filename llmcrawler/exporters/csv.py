@@ -1,4 +1,4 @@
-"""CSV of the pages, with a column for each field of the records."""
+"""Writes pages as CSV, with a column for each field of the records."""
 
 from __future__ import annotations
 

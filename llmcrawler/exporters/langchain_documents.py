@@ -1,4 +1,4 @@
-"""JSON Lines of LangChain documents, without LangChain."""
+"""Writes pages as JSON Lines of LangChain documents, without LangChain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Markdown file for each page: in a folder on this machine, in a ZIP archive anywhere else."""
+"""Writes a Markdown file for each page: in a folder on this machine, in a ZIP archive anywhere else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parquet of the pages, one row group at a time in memory."""
+"""Writes pages as Parquet, one row group at a time in memory."""
 
 from __future__ import annotations
 

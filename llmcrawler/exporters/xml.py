@@ -1,4 +1,4 @@
-"""XML that is well-formed whatever the pages hold."""
+"""Writes pages as XML that is well-formed whatever they hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker among others: it tells them that it is there, and waits for what they find."""
+"""Makes a crawl a worker among others: tells them that it is there, and waits for what they find."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BEAT_SECONDS, _IDLE_BEAT_SECONDS = 1.0, 0.25
 
 @dataclass(eq=False)
 class DistributedWorker:
-    """`lines` knows which pages' lines are safe from a death of this worker."""
+    """Sends heartbeats, and ends with the others. `lines` knows what a death of this worker would not take away."""
 
     crawler: Crawler
     session: DistributedSession
@@ -74,7 +74,7 @@ class DistributedWorker:
         self._reason = reason
 
     async def engine_stopped(self) -> None:
-        """Feeds are closed by now."""
+        """Leave the crawl and drop the lines that are safe: feeds are closed by now."""
         for task in self._tasks:
             task.cancel()
         try:

@@ -125,7 +125,9 @@ class Feeds(FeedExporterBase):
 
 
 def _abandon(slot: FeedSlot) -> None:
-    """Close what is open, without another word: closing tries to write again, and Python does too when it ends."""
+    """Close the files of a failed feed, and ignore errors: closing tries to write again, as Python does when
+    it ends.
+    """
     with suppress(Exception):
         slot.finish_exporting()
     with suppress(Exception):

@@ -50,7 +50,7 @@ _SAMPLE_SECONDS = 1.0
 
 
 class ProgressExtension:
-    """Without a `display`, a line of progress goes into the log every `log_seconds`."""
+    """Reports the progress of a crawl: on the `display`, or without one in the log every `log_seconds`."""
 
     def __init__(self, crawler: Crawler, display: LiveDisplay | None, log_seconds: float) -> None:
         self._crawler = crawler

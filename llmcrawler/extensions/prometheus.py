@@ -44,7 +44,7 @@ _WRITE_SECONDS = 15.0  # between two writes of the textfile
 
 @dataclass(eq=False)
 class MetricsExtension:
-    """`labels` are those of every metric."""
+    """Offers the metrics, all with `labels`."""
 
     signal_manager: SignalManager
     stats: StatsCollector

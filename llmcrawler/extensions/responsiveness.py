@@ -42,7 +42,7 @@ class ResponsivenessExtension:
 
 
 def give_large_blocks_back() -> None:
-    """Have the C library give each block of a megabyte or more back to the system once it is freed.
+    """Make the C library give each block of a megabyte or more back to the system once it is freed.
 
     glibc would keep blocks up to the size of the largest one that was ever freed: a single body of 20 MB left 30 MB of
     holes, into which the later copies of it did not fit. Nothing happens where the environment has MALLOC_* or

@@ -11,8 +11,8 @@ from llmcrawler.engine.compat import SpiderControl
 
 
 class CrawlSetup:
-    """The first extension: extensions are what Scrapy makes first once settings are final, also for `scrapy shell`,
-    `fetch` and `parse` and for spiders of the user's own. It has nothing to do later.
+    """Builds the crawl when it is made, as the first extension: Scrapy makes extensions first once settings are final,
+    also for `scrapy shell`, `fetch` and `parse` and for spiders of the user's own. It has nothing to do later.
     """
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Scrapy's `spider.state`, of which a kill or a full disk leaves nothing that the next run fails on."""
+"""Keeps Scrapy's `spider.state` such that a kill or a full disk leaves nothing that the next run fails on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 class WholeSpiderState(SpiderState):
-    """The file is replaced as a whole or not at all, and a state that holds nothing has none."""
+    """Replaces the file of the state as a whole or not at all; a state that holds nothing has no file."""
 
     def spider_opened(self, spider: Spider) -> None:
         try:

@@ -71,7 +71,7 @@ class AdaptiveThrottle:
         self,
         crawler: Crawler,
         rules: ThrottleRules,
-        refused_names: Container[str],
+        refused_names: Container[str] = (),
         limiter: DistributedHostLimiter | None = None,
     ) -> None:
         self.crawler = crawler
@@ -96,7 +96,7 @@ class AdaptiveThrottle:
         crawl = crawl_of(crawler)
         session = crawl.backend.session
         return cls(
-            crawler, _rules(crawler), crawl.hosts.refused_names, None if session is None else session.host_limiter
+            crawler, rules_of(crawler), crawl.hosts.refused_names, None if session is None else session.host_limiter
         )
 
     def policies(self) -> dict[str, HostPolicy]:
@@ -265,7 +265,8 @@ def _retry_after(response: Response) -> float | None:
     return retry_after_seconds(None if header is None else header.decode("latin-1"), now)
 
 
-def _rules(crawler: Crawler) -> ThrottleRules:
+def rules_of(crawler: Crawler) -> ThrottleRules:
+    """Read the limits that the settings have. Raises ConfigError where they allow no request."""
     settings = crawler.settings
     most = settings.getfloat("CONCURRENT_REQUESTS_PER_DOMAIN")
     # Scrapy's default of 1 is nobody's choice.

@@ -20,7 +20,7 @@ _HOSTS_IN_STATS = 50
 
 
 class ThrottleReport:
-    """With `logs_all` (AUTOTHROTTLE_DEBUG) each decision has a log line."""
+    """Reports decisions of the throttle; with `logs_all` (AUTOTHROTTLE_DEBUG) each has a log line."""
 
     def __init__(self, stats: StatsCollector, *, logs_all: bool) -> None:
         self._stats = stats

@@ -1,4 +1,5 @@
-"""OpenTelemetry traces: each page is a trace, with its fetches and stages; calls of the LLM are in the crawl's own.
+"""Sends OpenTelemetry traces: each page is a trace, with its fetches and stages; calls of the LLM are in the crawl's
+own.
 
 Spans are made when something has ended, from what is recorded anyway, so a page does no more work on its way.
 """
@@ -36,7 +37,7 @@ _NANOSECONDS = 10**9
 
 @dataclass(eq=False)
 class TracingExtension:
-    """`of_all` are attributes of every span."""
+    """Sends the spans. `of_all` are attributes of each."""
 
     make_exporter: Callable[[], Any]
     name: str
@@ -178,7 +179,7 @@ class TracingExtension:
 
 
 def _provider(exporter: Any, attributes: dict[str, str]) -> TracerProvider:
-    """The SDK reads OTEL_* from the environment itself, but for a name of the service."""
+    """Build the SDK's provider of tracers, which reads OTEL_* from the environment itself."""
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 (an extra)
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415

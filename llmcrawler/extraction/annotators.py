@@ -23,7 +23,7 @@ from llmcrawler.llm import AnswerStore, AskLLM, cache_key, estimate_tokens
 _ANSWER_TOKENS_AROUND: Final = 1_500
 _ANSWER_TOKENS_PER_PAGE: Final = 1_500
 
-# What describes the page's place in the site, or the site, not the thing that the page is about.
+# Types that describe the site or the page's place in it, not the thing that the page is about.
 _FRAME: Final = re.compile(
     r"^(?:BreadcrumbList|ListItem|WebPage|WebSite|Organization|SearchAction|ImageObject|\w*Page)$"
 )
@@ -164,7 +164,7 @@ class StructuredDataAnnotator:
         return Induced(tuple(Field(key, None, key in many) for key in sources), values)
 
     def _sources(self, names: set[str]) -> Mapping[str, str]:
-        """The name of the property for each field, by its key."""
+        """Return the name of the property for each field, by its key."""
         if self._requested is None:
             return {name: name for name in sorted(names)}
         sources = {}
@@ -177,7 +177,7 @@ class StructuredDataAnnotator:
 
 
 def _properties(blocks: Sequence[Block]) -> dict[str, list[int]]:
-    """The numbers of the blocks of each property, by its name."""
+    """Return the numbers of the blocks of each property, by its name."""
     found: dict[str, list[int]] = {}
     for block in blocks:
         in_json, in_html = _JSON_HINT.match(block.hint), _ITEMPROP_HINT.match(block.hint)

@@ -1,4 +1,4 @@
-"""A page as numbered blocks: what the model is shown of it and points at."""
+"""Cuts a page into numbered blocks, which the model is shown and points at."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _CHARS_PER_TOKEN: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One numbered block as the model sees it. `hint` tells where it stands: "p.price", "a@href"; mostly empty."""
+    """Numbered block as the model sees it. `hint` tells where it stands: "p.price", "a@href"; mostly empty."""
 
     n: int
     text: str
@@ -139,7 +139,7 @@ class PageBlocks:
 
 
 def _path(element: etree._Element, names: dict[etree._Element, str]) -> str:
-    """The way from the root to an element; `names` remembers those of the elements on it."""
+    """Return the way from the root to an element; `names` remembers those of the elements on it."""
     line = list(takewhile(lambda node: node not in names, line_up(element)))
     for node in reversed(line):
         parent = node.getparent()
@@ -224,7 +224,7 @@ def _element_pieces(element: etree._Element, work: Work) -> Iterator[tuple[str, 
 
 
 def own_texts(element: etree._Element) -> list[str]:
-    """The element's non-blank text nodes, folded, as XPath's `text()[normalize-space()]` counts them."""
+    """Return the element's non-blank text nodes, folded, as XPath's `text()[normalize-space()]` counts them."""
     nodes = (element.text, *(child.tail for child in element))
     return [text for text in (fold(node or "") for node in nodes) if text]
 
@@ -242,7 +242,7 @@ def _says_something(text: str) -> bool:
 
 
 def _name(element: etree._Element) -> str:
-    """A short name of the element where it has one that helps: itemprop, id, classes, a heading's tag."""
+    """Return a short name of the element where it has one that helps: itemprop, id, classes, a heading's tag."""
     tag = str(element.tag)
     if element.get("itemprop"):
         return f"{tag}[itemprop={element.get('itemprop')}]"[:40]

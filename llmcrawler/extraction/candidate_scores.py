@@ -38,7 +38,7 @@ class CandidateScore:
 
     @property
     def claims(self) -> float:
-        """The pages that it is judged by: those with a value, and those where it speaks of one that is not there.
+        """The number of pages that it is judged by: those with a value, and those where it gives one that is not there.
 
         A model often leaves out what is there; it seldom points where nothing is.
         """
@@ -50,12 +50,12 @@ class CandidateScore:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether it is right wherever it speaks on the annotated pages."""
+        """Tell whether the candidate is right wherever it gives a value on the annotated pages."""
         return not self.wrong and not self.ghosts
 
     @property
     def score(self) -> float:
-        """The sum of what speaks for it, weighted."""
+        """The weighted sum of the evidence for the candidate."""
         agreement = 0.5 if self.agreement is None else self.agreement
         seen = 1.5 * self.coverage - 0.6 * self.several + 0.3 * self.distinct
         return 4 * self.support + self.candidate.prior + agreement + seen
@@ -114,12 +114,12 @@ def compare(scores: Sequence[CandidateScore]) -> None:
 
 
 def agreement_of(one: CandidateScore, other: CandidateScore) -> float:
-    """Return the share of the other pages on which two candidates give the same."""
+    """Return the share of the other pages on which two candidates give the same texts."""
     return fmean(a == b for a, b in zip(one.outputs, other.outputs, strict=True))
 
 
 def _pairs(texts: Sequence[str], want: Texts) -> list[tuple[str, str]]:
-    """Pairs (text, value) where a text holds a value; for a single value the first text that is or holds it."""
+    """Return pairs (text, value) where a text holds a value; for a single value the first text that is or holds it."""
     if not want or not texts:
         return []
     if len(want) > 1:

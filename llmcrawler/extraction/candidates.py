@@ -80,7 +80,7 @@ def _css(query: str, evidence: str, attribute: str | None = None) -> Selector:
 
 
 def _text_step(spot: Spot) -> str:
-    """The XPath step from an element to the text node of it that a spot is; "" for the whole element."""
+    """Return the XPath step from an element to the text node of it that a spot is; "" for the whole element."""
     return f"/text()[normalize-space()][{spot.text_index}]" if spot.text_index else ""
 
 
@@ -149,7 +149,7 @@ def _for_one(spot: Spot) -> Iterator[Candidate]:
 
 
 def _for_list(spots: Sequence[Spot]) -> Iterator[Candidate]:
-    """Selectors that give each of the spots: what they have in common, below what holds them all."""
+    """Yield selectors that give each of the spots: what they have in common, below what holds them all."""
     elements = [spot.element for spot in spots if spot.element is not None]
     if not elements or len({(spot.attribute, spot.element.tag) for spot in spots if spot.element is not None}) > 1:
         return
@@ -161,7 +161,7 @@ def _for_list(spots: Sequence[Spot]) -> Iterator[Candidate]:
 
 
 def _list_queries(elements: Sequence[etree._Element]) -> Iterator[tuple[str, str, str, float]]:
-    """Selectors for a list, as (CSS or "", XPath, evidence, prior)."""
+    """Yield selectors for a list, as (CSS or "", XPath, evidence, prior)."""
     common = common_features(elements)
     for feature in common:
         yield feature.css, f"//{feature.xpath}", feature.evidence, feature.prior - 0.05
@@ -185,7 +185,7 @@ def _list_queries(elements: Sequence[etree._Element]) -> Iterator[tuple[str, str
 
 
 def _holders(elements: Sequence[etree._Element]) -> Iterable[etree._Element]:
-    """The lowest element that holds all (for a single one: its parent) and the two above."""
+    """Return the lowest element that holds all (for a single one: its parent) and the two above."""
     lines = [set(line_up(element)) for element in elements[1:]]
     shared = (node for node in elements[0].iterancestors() if all(node in line for line in lines))
     return islice((node for node in shared if node.tag != "html"), 3)

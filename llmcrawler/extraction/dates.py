@@ -43,7 +43,7 @@ _WRITTEN: Final = re.compile(
 _MONTH_FIRST: Final = frozenset("en en-us en-ph en-bz fil tl es-us es-pr es-pa".split())
 _YEAR_AT_THE_END_IS_FOREIGN: Final = frozenset("zh ja ko hu mn lt".split())
 
-# What dateparser may read needs a month in letters. Numbers alone are read here; it makes a date of any version number.
+# dateparser is asked about months in letters only: of numbers alone, which are read here, it makes dates of versions.
 _WORD: Final = re.compile(r"[A-Za-z]{3}|[^\W\d_A-Za-z]")
 # Tried where a page's language is unknown, or is not that of its dates. All that dateparser knows take 1.5 s to load.
 _LANGUAGES: Final = "en de fr es it pt nl pl ru uk sv da nb fi cs sk hu ro el tr ar he fa hi id vi th ja ko zh".split()
@@ -72,7 +72,7 @@ def read_date(text: str, lang: str = "", work: Work | None = None) -> str | None
 
 @lru_cache(maxsize=4096)
 def _in_numbers(text: str, lang: str) -> tuple[str | None, bool]:
-    """A date that needs no other words than English months, and whether a text may be one with other words."""
+    """Return a date that needs no other words than English months, and whether a text may be one with other words."""
     if len(text) > _MAX_CHARS or not any(map(str.isdigit, text)):
         return None, False
     for form, read in _KNOWN_FORMS:
@@ -135,13 +135,13 @@ _KNOWN_FORMS: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], 
 
 
 def _month_first(lang: str) -> bool | None:
-    """Whether a language writes the month first; None where it does not say."""
+    """Tell whether a language writes the month first; None where it does not say."""
     language = lang.split("-", maxsplit=1)[0]
     return None if not lang or language in _YEAR_AT_THE_END_IS_FOREIGN else lang in _MONTH_FIRST
 
 
 def _lettered(text: str, lang: str, work: Work | None) -> str | None:
-    """A date with its month in letters, in any language.
+    """Return a date with its month in letters, in any language.
 
     dateparser takes half a millisecond, and ten where it finds no date. But texts that differ in their numbers only are
     of one month, so it reads one of them, with numbers that can be told apart.
@@ -177,7 +177,7 @@ class _Numbers:
         return cls(day, year, clock) if len(day[0]) <= 2 and len(year[0]) in (2, 4) else None
 
     def sampled(self, text: str, day: int) -> str:
-        """The text with the numbers of the sample."""
+        """Return the text with the numbers of the sample."""
         samples = [(self.day, str(day)), (self.year, str(_SAMPLE.year)[-len(self.year[0]) :])]
         if self.clock is not None:
             second = f":{_SAMPLE.second}" if self.clock["second"] else ""
@@ -187,7 +187,7 @@ class _Numbers:
         return text
 
     def put_into(self, moment: datetime, year: int, day: int, text: str) -> datetime:
-        """The moment that the sample was read as, with the text's own numbers. Raises ValueError for the 30th of
+        """Return the moment that was read of the sample with the text's own numbers. Raises ValueError for the 30th of
         February, and where the sample's time was not read as it should be."""
         if self.clock is None:
             return moment.replace(year=year, day=day)
@@ -212,7 +212,7 @@ _moments: dict[tuple[str, str], datetime | None] = {}
 
 
 def _moment(text: str, lang: str, work: Work | None) -> datetime | None:
-    """The date that dateparser reads, remembered."""
+    """Return the date that dateparser reads, which is remembered for the next time."""
     key = text, lang
     if key not in _moments:
         if work is not None:

@@ -53,7 +53,7 @@ class Feature:
 
 
 def features_of(element: etree._Element) -> Iterator[Feature]:
-    """Yield what marks an element, the best first."""
+    """Yield the features of an element that mark it, the best first."""
     tag = str(element.tag)
     for attribute in _property_attributes(element):
         test = f'{attribute}="{element.get(attribute) or ""}"'
@@ -158,7 +158,7 @@ def prefix_queries(element: etree._Element, prefix: str) -> Iterator[tuple[str, 
 
 
 def is_mostly(holder: etree._Element, elements: Sequence[etree._Element]) -> bool:
-    """Whether an element holds little besides these."""
+    """Tell whether an element holds little besides these elements."""
     return _text_chars(holder) <= 2 * sum(map(_text_chars, elements)) + _MAX_LABEL_CHARS
 
 
@@ -180,7 +180,7 @@ def _labelled_by(element: etree._Element, label: str) -> str:
 
 
 def _holds_more(node: etree._Element, element: etree._Element) -> bool:
-    """Whether a node holds so much besides an element that a label before the one does not speak of the other."""
+    """Tell whether a node holds so much besides an element that a label before the node is not the element's."""
     return _text_chars(node) > 2 * _text_chars(element) + _MAX_LABEL_CHARS
 
 
@@ -189,7 +189,7 @@ def _text_chars(element: etree._Element) -> int:
 
 
 def _before(node: etree._Element) -> etree._Element | str | None:
-    """The text or the element just before a node, within its parent."""
+    """Return the text or the element just before a node, within its parent."""
     for previous in node.itersiblings(preceding=True):
         text = fold(previous.tail or "")
         if text:
@@ -202,7 +202,7 @@ def _before(node: etree._Element) -> etree._Element | str | None:
 
 
 def _heading_before(node: etree._Element) -> tuple[etree._Element | None, int]:
-    """The nearest heading before a node, and the node's place (from 1) among its siblings of one tag behind that."""
+    """Return the nearest heading before a node, and the node's place (from 1) among siblings of its tag behind it."""
     position = 1
     for sibling in islice(node.itersiblings(preceding=True), _MAX_HEADING_DISTANCE + 1):
         if sibling.tag in _HEADINGS:
@@ -212,7 +212,7 @@ def _heading_before(node: etree._Element) -> tuple[etree._Element | None, int]:
 
 
 def _label(element: etree._Element) -> str:
-    """An element's text as XPath's normalize-space() sees it, where it is short enough to be a label."""
+    """Return an element's text as XPath's normalize-space() sees it, where it is short enough to be a label."""
     if element.tag in _NO_LABELS:
         return ""
     pieces = [str(piece) for piece in element.itertext()]
@@ -223,7 +223,7 @@ def _label(element: etree._Element) -> str:
 
 
 def _literal(text: str) -> str:
-    """A text as an XPath 1.0 literal, which knows no escapes."""
+    """Return a text as an XPath 1.0 literal, which knows no escapes."""
     if '"' not in text:
         return f'"{text}"'
     if "'" not in text:

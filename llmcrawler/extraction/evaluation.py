@@ -1,4 +1,4 @@
-"""The evaluation of a selector's steps on a page, in time linear in the page.
+"""Evaluates a selector's steps on a page, in time linear in the page.
 
 libxml2 needs time quadratic in the page for some of them: it looks for the next sibling from each of thousands of
 siblings anew, compares each node that it found with all others, and reads the text of an element again for each element
@@ -70,7 +70,7 @@ def outermost(elements: Sequence[etree._Element], work: Work) -> list[etree._Ele
 
 
 class _Run:
-    """One step of a selector, on the elements within `top`."""
+    """Runs one step of a selector on the elements within `top`."""
 
     def __init__(self, step: PathStep, top: etree._Element, work: Work) -> None:
         self._step = step
@@ -126,7 +126,7 @@ class _Run:
         return self._in_order(found) if len(found) > 1 and len(by_parent) > 1 else found
 
     def _behind(self, parent: etree._Element, node: Node) -> Iterator[Node]:
-        """The siblings behind a node."""
+        """Return the siblings behind a node."""
         tag = self._step.tag
         child = node.behind if isinstance(node, TextNode) else node
         if tag != TEXT:
@@ -137,7 +137,7 @@ class _Run:
         return texts if isinstance(node, TextNode) or not node.tail else chain([TextNode(parent, node)], texts)
 
     def _behind_each(self, by_parent: Mapping[etree._Element, Sequence[Node]], nth: int) -> list[Node]:
-        """The n-th sibling behind each of several nodes, in one walk over the children of each parent."""
+        """Return the n-th sibling behind each of several nodes, in one walk over the children of each parent."""
         lines = [list(self._behind(parent, TextNode(parent, None))) for parent in by_parent]
         if self._step.tag != TEXT:
             lines = [list(parent.iterchildren(self._step.tag)) for parent in by_parent]
@@ -159,7 +159,7 @@ class _Run:
     # -- tests --
 
     def _chosen(self, groups: Iterable[Iterator[Node]]) -> list[Node]:
-        """The nodes of each group that pass the tests, or the n-th of them."""
+        """Return the nodes of each group that pass the tests, or the n-th of them."""
         step, found = self._step, list[Node]()
         if step.nth is not None and not (step.reads_text or step.attributes or step.classes):
             for group in groups:
@@ -179,7 +179,7 @@ class _Run:
         return [[node for node in group[::-1] if texts.fit(node)][::-1] for group in kept[::-1]][::-1]
 
     def _marked(self, nodes: list[Node]) -> list[Node]:
-        """The nodes that have the attributes and classes."""
+        """Return the nodes that have the attributes and classes."""
         self._work.charge(1 + len(nodes))
         for name, value in self._step.attributes:
             nodes = [node for node in nodes if (has := node.get(name)) is not None and value in (None, has)]  # type: ignore[union-attr]
@@ -192,7 +192,7 @@ class _Run:
         return nodes
 
     def _in_order(self, nodes: Sequence[Node]) -> list[Node]:
-        """The nodes in document order."""
+        """Return the nodes in document order."""
         self._work.charge(len(nodes))
         if not isinstance(nodes[0], TextNode):
             some = set(nodes)
@@ -220,7 +220,7 @@ class _Texts:
         self._known: dict[etree._Element, str] = {}
 
     def fit(self, node: Node) -> bool:
-        """Whether a node passes the tests of its text."""
+        """Tell whether a node passes the tests of its text."""
         if isinstance(node, TextNode):
             text = self._joined("", str(node))
         else:
@@ -232,7 +232,7 @@ class _Texts:
         return (not step.is_not_blank or bool(text)) and (step.prefix is None or text.startswith(step.prefix))
 
     def _start_of(self, element: etree._Element) -> str:
-        """The start of all text in an element, runs of white space as one blank."""
+        """Return the start of all text in an element, runs of white space as one blank."""
         text = self._joined("", element.text)
         around: list[tuple[etree._Element, Iterator[etree._Element]]] = [(element, iter(element))]
         visited = 1
@@ -276,6 +276,6 @@ def _texts_in(element: etree._Element, work: Work) -> Iterator[TextNode]:
 
 
 def _texts_within(element: etree._Element, work: Work) -> Iterator[TextNode]:
-    """All texts within an element, not in document order."""
+    """Yield all texts within an element, not in document order."""
     for node in element.iter("*"):
         yield from _texts_in(node, work)

@@ -23,9 +23,9 @@ from llmcrawler.extraction.typed_values import Scalar, typed
 
 T = TypeVar("T")
 
-# What a selector costs before it has found anything.
+# Steps that a field costs before its selectors have found anything.
 _STEPS_A_FIELD: Final = 10
-# Of processor time. An honest table of 60,000 rows takes four seconds, a training run on twenty long pages ten.
+# Processor time. An honest table of 60,000 rows takes four seconds, a training run on twenty long pages ten.
 _PAGE_SECONDS: Final = 20.0
 _TRAINING_SECONDS: Final = 60.0
 
@@ -64,7 +64,7 @@ class CompiledExtractor:
             compile_query(selector.query, selector.language)
         for pattern in {one.pattern for one in selectors if one.pattern is not None}:
             compile_pattern(pattern)
-        # Whether all work on a page is counted, so that no page can make it endless.
+        # True where all work on a page is counted, so that no page can make it endless.
         self.is_bounded = not unknown
 
     def extract(self, html: str, url: str, lang: str = "") -> Extraction:
@@ -95,14 +95,14 @@ def _base_url(source: PageSource, url: str) -> str:
 
 
 def _value(rule: FieldRule, page: _Page, row: etree._Element | None = None) -> Scalar | list[Scalar] | None:
-    """The typed value of a field, of the page or within a row, by the first of its selectors that gives one."""
+    """Return the typed value of a field, of the page or within a row, by the first of its selectors that gives one."""
     for selector in rule.selectors:
         if row is not None:
             texts = texts_within(row, selector, page.source.work)
         else:
             texts = texts_at(page.source, selector)
             texts = ["\n".join(texts)] if rule.joined and texts else texts
-        # What is written for machines is written alike in all languages.
+        # Values for machines are written alike in all languages.
         lang = "" if selector.language == "json-ld" and row is None else page.lang
         given = (typed(text, rule.field.type, base_url=page.url, lang=lang, work=page.source.work) for text in texts)
         values = [value for value in given if value is not None]
@@ -112,7 +112,7 @@ def _value(rule: FieldRule, page: _Page, row: etree._Element | None = None) -> S
 
 
 def _objects(rows: Sequence[Selector], rules: Sequence[FieldRule], page: _Page) -> list[dict[str, Any]]:
-    """The objects of a group by the first of its selectors that gives any."""
+    """Return the objects of a group by the first of its selectors that gives any."""
     for selector in rows:
         objects = []
         for row in _rows(selector, rules, page):
@@ -124,7 +124,7 @@ def _objects(rows: Sequence[Selector], rules: Sequence[FieldRule], page: _Page) 
 
 
 def _rows(selector: Selector, rules: Sequence[FieldRule], page: _Page) -> list[etree._Element]:
-    """The elements that hold one object each."""
+    """Return the elements that hold one object each."""
     work = page.source.work
     rows = [one for one in nodes_at(page.source.root, selector, work) if isinstance(one, etree._Element)]
     if len(outermost(rows, work)) < len(rows):

@@ -71,7 +71,7 @@ class FieldRule:
 
 @dataclass(frozen=True, slots=True)
 class TemplateExtractor:
-    """One variant of a template: the rules that turn its pages into records without the LLM."""
+    """Extractor of one variant of a template: the rules that turn its pages into records without the LLM."""
 
     page_type: str
     rules: tuple[FieldRule, ...]

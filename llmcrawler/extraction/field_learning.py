@@ -1,7 +1,7 @@
-"""From annotated pages to selectors: candidates are tried on them and on the other pages, and the best are kept.
+"""Learns selectors from annotated pages: tries candidates on them and on the other pages, and keeps the best.
 
-What counts: hits on the annotated pages, output where the field is absent, the kind of evidence, coverage of the other
-pages, agreement with a selector of another kind, several values where there should be one.
+A candidate is judged by hits on the annotated pages, output where the field is absent, the kind of evidence, coverage
+of the other pages, agreement with a selector of another kind, several values where there should be one.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _TWIN_DISCOUNT = 0.25
 _MAX_TWINS = 6
 _MIN_TWIN_CHARS = 3
 _POSITION = re.compile(r":nth-of-type|^/html/|\]\[\d|[a-z]\[\d+\](?!.*normalize-space)")
-# So many annotated pages without a word against it confirm a selector whose kind is trusted; so many, one of any kind.
+# Annotated pages, none against it, that confirm a selector of a kind so trusted; _MANY_PAGES confirm one of any kind.
 _SURE_PAGES = 3
 _SURE_PRIOR = 0.8
 _CONVINCING_PRIOR = 0.6
 _MANY_PAGES = 5
-# What a page says of its own differs from what others say; what a menu says does not.
+# Share of pages that differ: a page's own value differs from those of other pages, the text of a menu does not.
 _DISTINCT = 0.5
 _MAX_COMPLEMENTS = 2
 _HOPELESS_SUPPORT = 0.4
@@ -105,7 +105,7 @@ def _label_inside(value: Value) -> Iterable[Candidate]:
 
 
 def _twins(value: Value, page: PageBlocks) -> list[Value]:
-    """Other places of a page with the text of a value."""
+    """Return other places of a page with the text of a value."""
     if len(value.text) < _MIN_TWIN_CHARS:
         return []
     same = [block for block in page.blocks if block.text == value.text and page.spots[block.n] != value.spot]
@@ -113,8 +113,9 @@ def _twins(value: Value, page: PageBlocks) -> list[Value]:
 
 
 def _varied(scores: Sequence[CandidateScore]) -> list[CandidateScore]:
-    """The best; of each kind of evidence the best two, for agreement is only worth something between kinds; and those
-    that may speak where the best one is silent."""
+    """Return the best, the best two of each kind of evidence (agreement counts between kinds only), and those that may
+    speak where the best one is silent.
+    """
     kept = list(scores[:_FINALISTS])
     for kind in dict.fromkeys(one.selector.evidence for one in scores):
         kept += [one for one in scores if one.selector.evidence == kind][:2]
@@ -139,7 +140,7 @@ def _judged(field: Field, scores: Sequence[CandidateScore], annotated: int, *, j
 
 
 def _doubt(best: CandidateScore, explained: int, *, is_scalar: bool) -> str:
-    """The reason why more annotated pages would help; "" where they would not."""
+    """Return the reason why more annotated pages would help; "" where they would not."""
     has_many = best.judged >= _MANY_PAGES
     if explained < 2:
         return "it is on one sample only"
@@ -154,7 +155,7 @@ def _doubt(best: CandidateScore, explained: int, *, is_scalar: bool) -> str:
 
 
 def _team(scores: Sequence[CandidateScore]) -> tuple[CandidateScore, list[CandidateScore]]:
-    """The best selector, or one that is never wrong with those that complete it, where they explain more pages."""
+    """Return the best selector; or one that is never wrong and its complements, where they explain more pages."""
     best = scores[0]
     leaders = [one for one in scores[1:] if one.is_quiet and len(one.hit) > 1]
     teams = [(one, _complements(one, scores)) for one in (best, *leaders)]
@@ -169,8 +170,9 @@ def _explained(best: CandidateScore, partners: Sequence[CandidateScore]) -> froz
 
 
 def _complements(best: CandidateScore, scores: Sequence[CandidateScore]) -> list[CandidateScore]:
-    """Selectors for the pages on which the best one gives nothing: some templates have two layouts. They must be right
-    wherever they speak, and speak where the best one does not."""
+    """Return selectors that are right wherever they speak, and speak on pages on which the best one gives nothing:
+    some templates have two layouts.
+    """
     found: list[CandidateScore] = []
     hit = best.hit
     while len(found) < _MAX_COMPLEMENTS and best.missed:
@@ -189,15 +191,16 @@ def _adds_quietly(best: CandidateScore, other: CandidateScore) -> bool:
 
 
 def _is_plurality(best: CandidateScore, scores: Sequence[CandidateScore]) -> bool:
-    """Whether the pages that speak against a selector have nothing in common: then they are slips of the model."""
+    """Tell whether the pages that speak against a selector have nothing in common: then they are slips of the model."""
     trusted = best.candidate.prior >= _SURE_PRIOR and best.distinct > _DISTINCT
     enough = 2 if trusted else _SURE_PAGES
     return len(best.hit) >= enough and all(len(other.hit - best.hit) <= 1 for other in scores)
 
 
 def _is_convincing(one: CandidateScore) -> bool:
-    """Whether one page is enough against another one that says something else: the selector is of a trusted kind, one
-    of another kind says the same nearly everywhere, and what they say differs from page to page."""
+    """Tell whether one page is enough against another one that says something else: the selector is of a trusted kind,
+    one of another kind says the same nearly everywhere, and what they say differs from page to page.
+    """
     agreed = one.agreement is not None and one.agreement >= _TRUSTED_AGREEMENT
     return agreed and one.candidate.prior >= _CONVINCING_PRIOR and one.distinct > _DISTINCT and one.coverage > 0.3
 
@@ -210,7 +213,7 @@ def _finished(one: CandidateScore) -> Selector:
 def _fallbacks(
     best: CandidateScore, scores: Sequence[CandidateScore], partners: Sequence[CandidateScore]
 ) -> list[CandidateScore]:
-    """The best candidate of another kind that is silent where the best one is, and says the same where it is not.
+    """Return the best candidate of another kind that is silent where the best one is, and else says the same.
 
     None that goes by position: where a row is missing, a position finds its neighbour.
     """
@@ -226,7 +229,7 @@ def _fallbacks(
 
 
 def _disputed(scores: Sequence[CandidateScore]) -> tuple[int, ...]:
-    """Other pages on which good candidates say different things, or one says several; the most disputed first."""
+    """Return other pages on which good candidates differ, or one says several things; the most disputed first."""
     good = [one for one in scores if one.support >= scores[0].support - 0.01][:6]
     votes = [len({one.outputs[place] for one in good}) for place in range(len(scores[0].outputs))]
     return tuple(sorted((at for at, count in enumerate(votes) if count > 1), key=lambda at: -votes[at]))

@@ -1,4 +1,4 @@
-"""The model's answers to the task "induce", checked against what was shown: what fails is dropped and counted."""
+"""Checks the model's answers to the task "induce" against what was shown: what fails is dropped and counted."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _typed_by(requested: Field, answered: Field | None) -> Field:
 
 
 def _keys(fields: Sequence[Field], renamed: Mapping[str, str]) -> dict[str, str]:
-    """The key of a field by its names. One of a group may go by its own name where no other has it."""
+    """Return the key of a field by its names. One of a group may go by its own name where no other has it."""
     counts = Counter(one.name for one in fields)
     keys = {one.name: one.key for one in fields if counts[one.name] == 1}
     keys |= {one.name: one.key for one in fields if not one.group}
@@ -172,7 +172,7 @@ def one_of_two_numbers(
 def _in_one_number(
     fields: tuple[Field, ...], values: Values, known: Collection[str]
 ) -> tuple[tuple[Field, ...], dict[str, tuple[Pointed, ...]]]:
-    """The answer with "image" on one page and "images" on another as one field."""
+    """Return the answer with "image" on one page and "images" on another as one field."""
     merged = one_of_two_numbers(fields, [frozenset(one.field for one in pointed) for pointed in values.values()], known)
     by_key = {one.key: one for one in fields}
     for gone, kept in merged.items():
@@ -209,8 +209,8 @@ def _pointed(given: Any, keys: Mapping[str, str], texts: Mapping[int, str], drop
 def _quoted(
     key: str, blocks: tuple[int, ...], quote: str, texts: Mapping[int, str], dropped: Counter[str]
 ) -> Pointed | None:
-    """The blocks that have the quote; all of them, where only together they do."""
-    # What was cut off of a long text is no part of the value.
+    """Return the blocks that have the quote; all of them, where only together they do."""
+    # The part of a long text that was cut off is no part of the value.
     having = tuple(n for n in blocks if quote in texts[n] and (quote == texts[n] or not quote.endswith("…")))
     if having:
         return Pointed(key, having, None if all(quote == texts[n] for n in having) else quote)
@@ -227,8 +227,9 @@ def _typechecked(
     fixed: frozenset[str],
     dropped: Counter[str],
 ) -> tuple[tuple[Field, ...], dict[str, tuple[Pointed, ...]]]:
-    """The answer without the blocks that are no values of their field's type. A field that all of its values contradict
-    is a string, unless its type is fixed by the user."""
+    """Return the answer without the blocks that are no values of their field's type. A field that all of its values
+    contradict is a string, unless its type is fixed by the user.
+    """
     types = {one.key: one.type for one in fields}
     fits = cache(value_fits)  # an answer may point at a block as often as it likes
     fitting = {

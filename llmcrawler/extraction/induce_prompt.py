@@ -1,4 +1,4 @@
-"""The task "induce": a page's blocks are shown, the model names the fields of a record and points at their blocks."""
+"""Builds the question of the task "induce": the model names the fields of a record and points at their blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prompt for a small model on the user's own processor: by example, about one page a call, with few blocks.
+"""Asks a small model on the user's own processor for fields: by example, about one page a call, with few blocks.
 
 A model of 1.5 billion parameters copies a short text without a fault and then gives it the number of some other block.
 So it is asked for the texts of the user's own fields, and the first block that has that very text is the one meant:
@@ -25,7 +25,7 @@ from llmcrawler.extraction.induce_prompt import (
 from llmcrawler.extraction.record_schema import RequestedSchema
 from llmcrawler.extraction.tree import fold
 
-# Raise it with every change here; changes in prompt.py that this form shares are in its own version.
+# Raise it with every change here; changes in induce_prompt.py that this form shares are in its own version.
 _VERSION: Final = "small-1"
 
 _SYSTEM: Final = """\
@@ -40,7 +40,7 @@ _MAX_BLOCKS: Final = 24
 _TEXT_CHARS: Final = 80
 _MAX_QUOTE_CHARS: Final = 120
 _MAX_VALUES_OF_A_LIST: Final = 10
-# Of several blocks with one text, that which says what it is.
+# Hints of the block that is chosen among several with one text: it says what the text is.
 _TELLING: Final = ("h1", "itemprop=")
 
 # Made-up pages: type, url, blocks, and the block of each field.
@@ -98,7 +98,7 @@ def prompt_for(requested: RequestedSchema | None, *, small_model: bool) -> Induc
 def _document(
     page_type: str, requested: RequestedSchema | None, pages: Sequence[ShownPage], known_fields: Sequence[Field] = ()
 ) -> dict[str, Any]:
-    """The contract's document with few and short blocks, and of the schema names and descriptions only."""
+    """Return the contract's document with few and short blocks, and of the schema names and descriptions only."""
     fields = requested.fields if requested is not None else ()
     has_urls = any(one.type == "url" for one in fields)
     # Without the title, which is that of the site as well: it would be copied from there, and is no block.
@@ -108,7 +108,7 @@ def _document(
 
 
 def _few(blocks: Sequence[Block], *, has_urls: bool) -> tuple[Block, ...]:
-    """The first blocks, each text once, long ones cut: what a page is about stands before what else there is."""
+    """Return the first blocks, each text once, long ones cut: what a page is about stands before what else there is."""
     kept: dict[str, Block] = {}
     for block in blocks:
         if has_urls or not block.hint.endswith(("@href", "@src")):
@@ -135,7 +135,7 @@ def _answer_schema(page_ids: Sequence[str], requested: RequestedSchema | None) -
 
 
 def _located(document: Mapping[str, Any], answer: Any) -> Any:
-    """The answer with the block of each quote: the first with that text, else the shortest that holds it."""
+    """Return the answer with the block of each quote: the first with that text, else the shortest that holds it."""
     texts = {page["id"]: {block["n"]: block["text"] for block in page["blocks"]} for page in document["pages"]}
     pages = answer.get("pages") if isinstance(answer, dict) else None
     return {
@@ -161,7 +161,7 @@ def _with_block(value: Any, texts: Mapping[int, str]) -> Any:
 def _turn(
     page_type: str, url: str, blocks: Sequence[tuple[int, str, str]], values: Mapping[str, int]
 ) -> tuple[str, str]:
-    """An example as user message and answer."""
+    """Return an example as user message and answer."""
     texts = {n: text for n, text, _ in blocks}
     page = ShownPage("1", url, "", tuple(Block(*one) for one in blocks))
     question = {**induce_document(page_type, None, [page]), "schema": {"properties": {name: {} for name in values}}}

@@ -1,4 +1,4 @@
-"""The state of one template's records, and the training that changes it."""
+"""Holds the state of one template's records, and trains on its pages."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Learner:
 
     @property
     def proper_variants(self) -> list[Variant]:
-        """The variants without those that stand in for what there was no budget for."""
+        """The variants without those that stand in where the budget did not reach for the model."""
         return [variant for variant in self.variants if variant.shortcoming is None]
 
     @property
@@ -151,12 +151,12 @@ class Trainer:
         learner.tell_all(look_again=True)
 
     def _siblings(self, learner: Learner) -> list[Learner]:
-        """The learners of the site's templates of the same page type."""
+        """Return the learners of the site's templates of the same page type."""
         known = self._learners_of(learner.key.site)
         return [other for other in known if other.key.page_type == learner.key.page_type]
 
     async def _adopted(self, learner: Learner, pages: Sequence[TrainingPage]) -> Variant | None:
-        """A variant of another template of the same page type that does as well here."""
+        """Return a variant of another template of the same page type that does as well here."""
         others = [variant for other in self._siblings(learner) if other is not learner for variant in other.variants]
         for variant in others:
             if len(variant.core) < SAYING_CORE:
@@ -195,7 +195,7 @@ class Trainer:
         return Variant.measured(result.extractor, found, shortcoming)
 
     def _is_requested(self, extractor: TemplateExtractor) -> bool:
-        """Whether a template has at least half of the fields of the user's schema."""
+        """Tell whether a template has at least half of the fields of the user's schema."""
         return self._requested is None or 2 * len(extractor.rules) >= len(self._requested.fields)
 
     def _note(self, learner: Learner, variant: Variant | None) -> None:

@@ -18,7 +18,7 @@ _STEPS_A_TEXT: Final = 10
 # A value is no part of a longer text; some patterns take quadratic time, and a person's may take any.
 _MAX_TEXT_CHARS: Final = 4_000
 _MAX_SECONDS: Final = 0.02
-# Of a long list so many pairs make patterns, and so many say which is best.
+# Pairs of a long list that make patterns, and pairs that decide which pattern is best.
 _MAX_BUILDERS: Final = 40
 _MAX_JUDGES: Final = 200
 
@@ -90,14 +90,14 @@ def compile_pattern(pattern: str) -> Any:
 
 
 def _cut(text: str, value: str) -> tuple[str, str]:
-    """The texts before and after a value, where it stands as a whole word if it does so anywhere."""
+    """Return the texts before and after a value, where it stands as a whole word if it does so anywhere."""
     word = re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text)
     start = word.start() if word else text.index(value)
     return text[:start], text[start + len(value) :]
 
 
 def _constant_around(text: str, value: str) -> str | None:
-    """The pattern of the texts around a value, whatever numbers are in them."""
+    """Return the pattern of the texts around a value, whatever numbers are in them."""
     before, after = _cut(text, value)
     if max(len(before), len(after)) > _MAX_CONTEXT_CHARS:
         return None
@@ -105,7 +105,7 @@ def _constant_around(text: str, value: str) -> str | None:
 
 
 def _piece(separator: str, text: str, value: str, *, from_end: bool) -> str | None:
-    """The n-th piece of a text that a separator cuts; pieces are counted from its start or from its end."""
+    """Return the n-th piece of a text that a separator cuts; pieces are counted from its start or from its end."""
     pieces = text.split(separator)
     if value not in pieces or len(pieces) > _MAX_PIECES:
         return None

@@ -17,12 +17,12 @@ from llmcrawler.extraction.patterns import taken
 from llmcrawler.extraction.tree import Work, fold, text_of
 
 _TRANSLATOR: Final = HTMLTranslator()
-# Of a selector that matches more, the rest is not looked at.
+# A selector that matches more elements is cut off there.
 _MAX_NODES: Final = 1_000
 _MAX_DEPTH: Final = 6
 _MAX_JSON_VALUES: Final = 300
 _MAX_JSON_PATH_CHARS: Final = 200
-# Who publishes and where the page stands in the site: nothing of the thing that the page is about.
+# Types that describe the publisher and the page's place in the site, not the thing that the page is about.
 _FRAME_TYPES: Final = frozenset({"WebSite", "SearchAction", "SiteNavigationElement", "WPHeader", "WPFooter"})
 
 
@@ -56,7 +56,7 @@ def compile_query(query: str, language: Language) -> etree.XPath:
 
 
 def is_bounded(selector: Selector) -> bool:
-    """Whether a selector's work is counted. That of what only libxml2 understands is not, and may have no end."""
+    """Tell whether a selector's work is counted. That of what only libxml2 understands is not, and may have no end."""
     return selector.language == "json-ld" or path_of(selector.query, selector.language) is not None
 
 
@@ -124,7 +124,7 @@ def json_texts(objects: Sequence[dict[str, Any]], path: str) -> list[str]:
 
 
 def _type_name(value: dict[str, Any]) -> str:
-    """The (first) schema.org type of an object, without its vocabulary; "Thing" where it says none."""
+    """Return the (first) schema.org type of an object, without its vocabulary; "Thing" where it says none."""
     kind = value.get("@type")
     if isinstance(kind, list):
         kind = next((one for one in kind if isinstance(one, str)), None)

@@ -1,4 +1,4 @@
-"""The shape of records: fields as a JSON Schema, flat values as a nested record, and what two answers agree on."""
+"""Shapes records: fields as a JSON Schema, flat values as a nested record, and what two answers agree on."""
 
 from __future__ import annotations
 

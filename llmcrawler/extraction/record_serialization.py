@@ -1,4 +1,4 @@
-"""Learned records for the next crawl and for people: as JSON, as a schema, as selectors to paste."""
+"""Writes down how records are taken, for the next crawl and for people: as JSON, as a schema, as selectors to paste."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class RecordValidator:
             raise ConfigError(f"{place or 'at the top'}: is not valid in JSON Schema: {reason}") from error
 
     def problems(self, record: Mapping[str, Any]) -> list[tuple[tuple[str | int, ...], str]]:
-        """Return (path, what does not fit) for each."""
+        """Return a pair for each value that does not fit: its path, and why."""
         return [(tuple(one.instance_path), one.message) for one in self._validator.iter_errors(record)]
 
     def clean(self, record: dict[str, Any]) -> tuple[dict[str, Any] | None, list[str]]:
@@ -100,7 +100,7 @@ def _refuse(address: str) -> NoReturn:
 
 
 def _cut_to_day(record: Any, path: Sequence[str | int], message: str) -> bool:
-    """Whether the problem was the time of day behind a date, which is cut off."""
+    """Cut off the time of day behind a date where that is the problem, and tell whether it was."""
     holder = _at(record, path[:-1])
     if holder is None or not path or not message.endswith('is not a "date"'):
         return False

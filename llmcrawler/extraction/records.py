@@ -1,4 +1,4 @@
-"""The records of a crawl: which template has to be learned, when, and which pages wait for it."""
+"""Decides which templates of a crawl are learned and when, holds pages that wait for it, and gives records."""
 
 from __future__ import annotations
 
@@ -137,12 +137,13 @@ class Records:
         return max(known, key=lambda one: one.key.page_type == page_type, default=None)
 
     def learners(self, site: str | None = None) -> list[Learner]:
-        """Return those that know something, of one site or of all."""
+        """Return the learners that know something, of one site or of all."""
         return [one for one in self._learners.values() if one.variants and site in (None, one.key.site)]
 
     def to_keep(self, site: str) -> list[Learner]:
-        """Return those that the next crawl should have: with something learned (not what stands in for it), or found
-        not to be worth it."""
+        """Return the learners that the next crawl should have: with something learned (not what stands in for it), or
+        found not to be worth it.
+        """
         known = [one for one in self._learners.values() if one.key.site == site]
         return [one for one in known if one.proper_variants or (one.gave_up and one.error is None)]
 
@@ -166,7 +167,7 @@ class Records:
         return not learner.gave_up and (learner.is_learning or learner.runs <= self._rules.max_relearned)
 
     async def _taken(self, learner: Learner, match: VariantMatch, question: RecordQuestion) -> RecordAnswer:
-        """The record by a variant of the page's own template. What it lacks may be drift, and start a training run."""
+        """Return the record by a variant of the page's own template. Fields that it lacks may start a training run."""
         variant, present = match.variant, match.extraction.present
         variant.note(match.extraction)
         self._count("fields", len(present))
@@ -183,7 +184,7 @@ class Records:
         return RecordAnswer(record, variant.shortcoming)
 
     async def _valid(self, record: dict[str, Any]) -> dict[str, Any] | None:
-        """The record with all fields of the user's schema, and without the values that it does not allow."""
+        """Return the record with all fields of the user's schema, and without the values that it does not allow."""
         if self._validator is None or self._requested is None:
             return record
         whole = completed(self._requested.fields, record)
@@ -195,7 +196,7 @@ class Records:
         return cleaned
 
     async def _at_home(self, question: RecordQuestion) -> RecordAnswer | None:
-        """The record of a page that no variant of its template fits, by the template of its site that it does fit.
+        """Return the record of a page that no variant of its template fits, by another template of its site that fits.
 
         That one has all of its core on the page, and the core says something. It is of the same page type, unless the
         page has its type from its template only: then that was the wrong one.
@@ -219,7 +220,7 @@ class Records:
         return RecordAnswer(await self._valid(extraction.record), variant.shortcoming, home)
 
     async def _left(self, learner: Learner, match: VariantMatch | None, question: RecordQuestion) -> RecordAnswer:
-        """The answer for a page whose template could not be learned (or not for such pages)."""
+        """Return the answer for a page whose template could not be learned (or not for such pages)."""
         if match is not None and match.extraction.present:
             return await self._taken(learner, match, question)
         if learner.error is None and self._single is not None:
@@ -230,8 +231,7 @@ class Records:
     async def _match(
         self, variants: Sequence[Variant], question: RecordQuestion, template: str
     ) -> tuple[VariantMatch | None, str]:
-        """The page's record, and its template after that. Parsed here, and not before: a page may wait long, and its
-        tree is ten times its HTML."""
+        """Return the page's record, and its template after that. The page is parsed only here, as its tree is large."""
         if not variants:
             return None, template
         self._under_way[question.key] = LearnerKey(question.site, template, question.page_type)

@@ -1,4 +1,4 @@
-"""Repeated groups of a page (reviews, rows of a table, cards of a listing), and the fields within.
+"""Learns the repeated groups of a page (reviews, rows of a table, cards of a listing), and the fields within.
 
 Two steps: the elements that hold one object each are found from where the values of its fields stand, then each field
 is learned within them.
@@ -22,7 +22,7 @@ from llmcrawler.extraction.tree import Work, line_up
 
 _MIN_SUPPORT = 0.6
 _MAX_ROWS_TRIED = 40
-# Of the values of a group so many stand where its rows are.
+# Share of a group's values that must stand where its rows are.
 _HELD_SHARE = 0.7
 
 
@@ -62,7 +62,8 @@ def learn_group(name: str, fields: Sequence[Field], pages: TrainingSet) -> Learn
 
 
 def _rows(page: AnnotatedPage, keys: Sequence[str]) -> list[_Row]:
-    """The children of what holds (nearly) all values of a group; each is a row with at most one value of each field.
+    """Return the children of what holds (nearly) all values of a group; each is a row with at most one value of each
+    field.
 
     Empty where a page has less than two: what holds one object cannot be told from what holds the list.
     """
@@ -86,7 +87,7 @@ def _rows(page: AnnotatedPage, keys: Sequence[str]) -> list[_Row]:
 
 
 def _holder(elements: Sequence[etree._Element]) -> etree._Element | None:
-    """The lowest element that holds nearly all of them, in at least two of its children: the rest are slips."""
+    """Return the lowest element that holds nearly all of them, in at least two of its children: the rest are slips."""
     held: Counter[etree._Element] = Counter()
     children: dict[etree._Element, set[etree._Element]] = {}
     for element in elements:
@@ -101,7 +102,7 @@ def _holder(elements: Sequence[etree._Element]) -> etree._Element | None:
 
 
 def _row_selector(found: Sequence[Sequence[_Row]], pages: TrainingSet) -> Selector | None:
-    """The selector whose nodes are rows on most pages."""
+    """Return the selector whose nodes are rows on most pages."""
     candidates = best_of_each(one for rows in found for one in candidates_for([Spot(row.element) for row in rows]))
     scored = [(score, one) for one in candidates if (score := _row_score(one, found)) >= _MIN_SUPPORT]
     if not scored:
@@ -113,7 +114,7 @@ def _row_selector(found: Sequence[Sequence[_Row]], pages: TrainingSet) -> Select
 
 
 def _row_score(candidate: Candidate, found: Sequence[Sequence[_Row]]) -> float:
-    """The mean share of what a selector gives that are rows; 0 for a page on which it misses one.
+    """Return the mean share of what a selector gives that are rows; 0 for a page on which it misses one.
 
     The model may have pointed at some rows only, so others of the same parent count as rows.
     """
@@ -127,7 +128,7 @@ def _row_score(candidate: Candidate, found: Sequence[Sequence[_Row]]) -> float:
 
 
 def _field_rule(field: Field, rows: Sequence[_Row]) -> FieldRule | None:
-    """The best selector of a field within the rows."""
+    """Return the best selector of a field within the rows."""
     candidates: dict[tuple[str, str | None], Candidate] = {}
     for row in rows:
         value = row.values.get(field.key)
@@ -143,7 +144,7 @@ def _field_rule(field: Field, rows: Sequence[_Row]) -> FieldRule | None:
 
 
 def _tried_within(selector: Selector, key: str, rows: Sequence[_Row]) -> tuple[Selector, float]:
-    """The selector with its pattern and coverage of the rows, and the share of them on which it is right."""
+    """Return the selector with its pattern and coverage of the rows, and the share of them on which it is right."""
     given = [texts_within(row.element, selector, row.work)[:1] for row in rows]
     expected = [row.values[key].text if key in row.values else None for row in rows]
     pairs = [

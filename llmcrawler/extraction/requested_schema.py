@@ -1,4 +1,4 @@
-"""What a user asks for: fields by name or the JSON Schema of a record, and the page types that have records."""
+"""Reads what a user asks for: fields by name or the JSON Schema of a record, and the page types that have records."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class _Reader:
         return self._properties(items, "", name, seen)
 
     def _resolved(self, given: Any, where: str, seen: tuple[str, ...]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-        """The schema behind `$ref`, a single allOf, and the one alternative of anyOf or oneOf that is not null."""
+        """Return the schema behind `$ref`, a single allOf, or the one alternative of anyOf or oneOf but null."""
         while True:
             if given is True:
                 given = {}
@@ -174,7 +174,7 @@ class _Reader:
         return target
 
     def _kind(self, schema: Mapping[str, Any], where: str) -> Any:
-        """A field type, "object", "array", or None where the schema says none."""
+        """Return a field type, "object", "array", or None where the schema says none."""
         given = schema.get("type")
         kinds = [one for one in (given if isinstance(given, list) else [given]) if one not in ("null", None)]
         if not kinds:
@@ -189,7 +189,7 @@ class _Reader:
 
 
 def _kind_of_values(schema: Mapping[str, Any], where: str) -> FieldType | None:
-    """The type of what enum or const allow."""
+    """Return the type of what enum or const allow."""
     values = schema.get("enum", [schema["const"]] if "const" in schema else [])
     kinds: dict[type, FieldType] = {str: "string", bool: "boolean", int: "integer", float: "number"}
     found = {kinds.get(type(one)) for one in values if one is not None} if isinstance(values, list) else {None}

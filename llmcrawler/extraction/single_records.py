@@ -69,7 +69,7 @@ def _typed(one: Field, values: tuple[Value, ...], page: TrainingPage) -> list[Sc
 
 
 def _objects(columns: dict[str, list[Scalar]]) -> list[dict[str, Scalar]] | None:
-    """The objects of a group from the values of each of its fields, where those that have any have equally many."""
+    """Return the objects of a group from the values of its fields, where those with any have equally many."""
     filled = {name: column for name, column in columns.items() if column}
     if not filled or len({len(column) for column in filled.values()}) > 1:
         return None

@@ -1,4 +1,4 @@
-"""One training run: show a few pages of a template to an annotator, learn selectors from what it points at, and show
+"""Runs a training: shows a few pages of a template to an annotator, learns selectors from what it points at, and shows
 more where in doubt.
 """
 
@@ -26,12 +26,12 @@ logger = logging.getLogger(__name__)
 
 # After the first pages, more are shown so many at a time.
 _MORE_PAGES = 2
-# So many useless answers, and the run is given up.
+# Useless answers after which the run is given up.
 _MAX_BAD_ANSWERS = 3
 # A feature on fewer pages than this share is a page's own oddity, not a variant of the template.
 _MIN_SHARE = 0.1
 _COMMON_SHARE = 0.15
-# What a feature is worth that was shown already, against the first time.
+# Worth of a feature that was shown already, against the first time.
 _AGAIN = 0.25
 
 
@@ -126,7 +126,7 @@ class TrainingRun:
         repeated: frozenset[str],
         places: Sequence[int],
     ) -> list[int]:
-        """Ask for some pages; return those that were answered."""
+        """Ask the annotator about some pages; return the pages that were answered."""
         budget = self._rules.budget_tokens
         asked = [
             ShownPage(str(at), pages[at].url, pages[at].title, shown_blocks(listed[at], repeated, budget))
@@ -146,7 +146,7 @@ class TrainingRun:
         return answered
 
     def _next_pages(self, features: Sequence[frozenset[str]], shown: set[int]) -> list[int]:
-        """The pages to show next: those on which doubtful selectors differ, else those that vary most."""
+        """Return the pages to show next: those on which doubtful selectors differ, else those that vary most."""
         plain, groups = self._learned
         doubtful = [one for one in plain if one.doubt]
         room = min(_MORE_PAGES, self._rules.max_samples - len(shown), len(features) - len(shown))
@@ -157,7 +157,7 @@ class TrainingRun:
         others = [place for place in range(len(features)) if place not in self._pointed]
         votes: Counter[int] = Counter()
         for one in doubtful:
-            # What has no rule yet needs pages most.
+            # Fields without a rule need pages most.
             votes.update({others[index]: 1 if one.rule else 3 for index in one.disputed[:5]})
         chosen = [place for place, _ in votes.most_common(room) if place not in shown]
         return chosen + spread(features, room - len(chosen), {*shown, *chosen})
@@ -187,7 +187,7 @@ def _check_useful(answer: Induced, answered: Collection[int]) -> None:
 
 
 def blocks_of(pages: Sequence[TrainingPage]) -> list[BlockList]:
-    """Return what stands on each page."""
+    """Return the blocks of each page."""
     return [PageBlocks(page.html, page.url).listed() for page in pages]
 
 

@@ -1,4 +1,4 @@
-"""The pages that selectors are learned from: those whose values an annotator has pointed at, and others."""
+"""Keeps the pages that selectors are learned from: those whose values an annotator has pointed at, and others."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def first_pages(pages: Sequence[TrainingPage]) -> list[TrainingPage]:
 
 @dataclass(frozen=True, slots=True)
 class Pointed:
-    """One value that an annotator points at: the numbers of its blocks, and the part of their text (None: all)."""
+    """Value that an annotator points at: the numbers of its blocks, and the part of their text (None: all)."""
 
     field: str
     blocks: tuple[int, ...]
@@ -91,7 +91,7 @@ class TrainingSet:
         self._texts: dict[tuple[int, str, str | None], list[str]] = {}
 
     def forget(self) -> None:
-        """Drop the texts: those of one field are of little use for the next, and there are many."""
+        """Drop the texts that selectors gave: those of one field are of little use for the next."""
         self._texts.clear()
 
     def texts(self, page: PageBlocks, selector: Selector) -> list[str]:

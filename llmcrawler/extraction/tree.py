@@ -1,4 +1,4 @@
-"""A page as a tree of elements: its texts, the ways through it, and the work that reading it may cost."""
+"""Reads a page as a tree of elements: its texts, the ways through it, and the work that reading it may cost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from llmcrawler.errors import TooCostly
 INLINE_STEPS: Final = 12_000
 # An honest table of 60,000 rows with six fields takes three million.
 PAGE_STEPS: Final = 20_000_000
-# What a training run may take of each of its pages: it tries some thousand selectors.
+# Steps that a training run may take on each of its pages: it tries some thousand selectors.
 TRAINING_STEPS: Final = 100_000_000
 # To take a page of 3,000 blocks apart takes a tenth of that.
 BLOCK_STEPS: Final = 1_000_000

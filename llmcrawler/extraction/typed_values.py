@@ -1,4 +1,4 @@
-"""Typed values from the texts of a page. What is no value of its type is None: nothing is invented."""
+"""Reads typed values from the texts of a page. What is no value of its type is None: nothing is invented."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def typed(
 
 
 def fits(raw: str, field_type: FieldType | None) -> bool:
-    """Whether a text can be a value of a type, on whatever page it stands."""
+    """Tell whether a text can be a value of a type, on whatever page it stands."""
     return typed(raw, field_type, base_url="http://page.invalid/", lang="en") is not None
 
 
@@ -126,7 +126,7 @@ def _boolean(text: str) -> bool | None:
 
 
 def _url(text: str, base_url: str) -> str | None:
-    """An absolute web address, or one of mail or telephone. A word is no address, though a browser would take it."""
+    """Return an absolute web address, or one of mail or telephone; a word is none, though a browser would take it."""
     if len(text) > MAX_URL_LENGTH or text.isalpha() or text.startswith("#") or _MAIL.fullmatch(text):
         return None
     if " " in text:
@@ -188,7 +188,7 @@ def _number_of(numeral: str, decimal_mark: str) -> int | float | None:
 
 
 def _decimal_mark(lang: str, *, is_price: bool) -> str:
-    """The mark that makes decimals where three digits follow; "-" where none does."""
+    """Return the mark that makes decimals where three digits follow; "-" where none does."""
     if not lang:
         return "-" if is_price else "."
     language = lang.split("-", maxsplit=1)[0]

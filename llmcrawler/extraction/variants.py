@@ -1,4 +1,4 @@
-"""The variants of one template's extractor: how well each does, and what drifts."""
+"""Compares the variants of one template's extractor: how well each does, and what drifts."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _SUREST = 0.98
 
 @dataclass(slots=True)
 class Variant:
-    """One extractor of a template. `coverage` is the share of pages that have each field, when it was learned.
-    `shortcoming` is said on each page that it serves.
+    """Variant of a template: one of its extractors. `coverage` is the share of pages that have each field, when it was
+    learned. `shortcoming` is said on each page that it serves.
     """
 
     extractor: TemplateExtractor
@@ -61,7 +61,7 @@ class Variant:
         self._seen.append(extraction.present)
 
     def lacks(self, extraction: Extraction) -> bool:
-        """Whether a page misses a field that pages like it mostly have."""
+        """Tell whether a page misses a field that pages like it mostly have."""
         return any(share >= 0.5 and key not in extraction.present for key, share in self.coverage.items())
 
     def drifted(self) -> tuple[str, ...]:
@@ -76,11 +76,11 @@ class Variant:
         )
 
     def watch_anew(self) -> None:
-        """Forget what was seen: from here on another variant may take some of the pages."""
+        """Count what pages have anew: from here on another variant may take some of them."""
         self._seen.clear()
 
     def accept(self) -> None:
-        """Take what was seen last as the way things are: nothing better was found."""
+        """Take the fields of the latest pages for the usual ones, as training found nothing better."""
         for key in self.drifted():
             self.coverage[key] = self._seen_with(key) / len(self._seen)
         self._seen.clear()
@@ -98,7 +98,7 @@ class VariantMatch:
 
     @property
     def fits(self) -> bool:
-        """Whether the page is of the kind that the variant was learned on."""
+        """Tell whether the page is of the kind that the variant was learned on."""
         return self.variant.fit(self.extraction) >= _MIN_FIT
 
 

@@ -1,4 +1,4 @@
-"""The urls that are still to be fetched: which come in, and in which order they go out."""
+"""Queues of urls that are still to be fetched: which urls come in, and in which order they go out."""
 
 from llmcrawler.frontier.admission import Admission, ungrouped
 from llmcrawler.frontier.focused_crawl import FocusedCrawl

@@ -100,7 +100,7 @@ class Admission:
         return refusal
 
     def _reason_by_address(self, url: str, referer: str) -> UrlRefusal | None:
-        """Scope keeps out all private hosts but those that are starts. Those may be asked by their own pages alone."""
+        """Refuse a private start that another place leads to; the scope keeps out all other private hosts."""
         return None if self._addresses is None else self._addresses.reason_to_refuse(url, referer)
 
     def _task(self, url: str, depth: int, referer: str | None, group: str = "") -> UrlTask:

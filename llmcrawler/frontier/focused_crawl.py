@@ -1,4 +1,4 @@
-"""A focused crawl: how far it may run ahead of the verdicts on its pages.
+"""Decides how far a crawl with a goal may run ahead of the verdicts on its pages.
 
 Pages are fetched faster than they are judged. Meanwhile only urls that are known to be good are fetched; where none
 are, a few pages have to do until they are judged.

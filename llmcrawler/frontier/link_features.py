@@ -22,7 +22,7 @@ _NUMBERS: Final = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class LinkFeatures:
-    """What similar links share. Links of equal features form a group of the frontier, called `name`.
+    """Features that similar links share. Links of equal features form a group of the frontier, called `name`.
 
     `shape` is the url pattern without its last word, so that /breads/rye and /breads/hot-cross-bun are alike. `region`
     is coarser: the first word of the path, and the number and form of the others.

@@ -1,4 +1,4 @@
-"""A link scorer for focused crawls: learns while crawling which links lead to pages of the wanted types.
+"""Scores links for focused crawls: learns while crawling which links lead to pages of the wanted types.
 
 For each group of links with equal features (link_features.py) it counts how often their pages were wanted, and which
 new links those pages had. A group that was seen too seldom borrows from groups that share a shape, a place or a region

@@ -1,4 +1,4 @@
-"""Admission for a map of a site: the urls that it lists, the pages that are read for more, and when it is complete."""
+"""Admits urls to a map of a site, chooses the pages that are read for more, and tells when the map is complete."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ Add = Callable[[Sequence[UrlTask]], Awaitable[int]]  # a frontier's `add`
 
 @dataclass(frozen=True, slots=True)
 class MapRules:
-    """Up to `max_urls` that match are listed, not counting the start urls. The site's lists (sitemaps, feeds) are taken
-    for complete when they lack no more than `lacking_share` of what they have, and `barren_pages` of their pages in a
-    row led to nothing new.
+    """Rules of a map. Up to `max_urls` that match are listed, not counting the start urls. The site's lists (sitemaps,
+    feeds) are taken for complete when they lack no more than `lacking_share` of what they have, and `barren_pages` of
+    their pages in a row led to nothing new.
     """
 
     max_urls: int = 30_000

@@ -1,4 +1,4 @@
-"""The frontier of a crawl without a job directory: everything is in this process."""
+"""Frontier of a crawl without a job directory: everything is in this process."""
 
 from __future__ import annotations
 

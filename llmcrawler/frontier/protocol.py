@@ -18,9 +18,9 @@ FIRST: Final = -1  # groups of this priority, and urls of it in any group, go ou
 class UrlTask:
     """A url to fetch. `url` is normalised and identifies the task. Within its `group` lower priorities go out first.
 
-    `payload` is the rest of the request as JSON (urls/tasks.py); most tasks have none. One url may be asked for with
-    several payloads: then `url` ends in a fragment that stands for the payload, and `address` is the url without it.
-    `found` tells where a map has found the url.
+    `payload` is the rest of the request as JSON (crawl/task_lists.py); most tasks have none. One url may be asked for
+    with several payloads: then `url` ends in a fragment that stands for the payload, and `address` is the url without
+    it. `found` tells where a map has found the url.
     """
 
     url: str

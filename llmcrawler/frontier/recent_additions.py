@@ -1,4 +1,4 @@
-"""The latest additions of this worker to Redis, to be repeated after a failover that has lost some of them."""
+"""Remembers the latest additions of this worker to Redis, to repeat those that a failover has lost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Parts = Sequence[str | int]
 
 
 class RecentAdditions:
-    """`number` is that of the last addition; Redis keeps it beside what was added, so that both are lost together."""
+    """Numbers additions. Redis keeps the `number` of the last one beside it, so that both are lost together."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.number = 0

@@ -17,7 +17,7 @@ attempts          hash: arrival -> times that a holder began with it
 added             hash: worker -> the number of its last addition
 errors            hash: "stage/kind" -> pages; dead_letters list: the latest hundred, "stage/kind url"
 lines:WORKER      hash: url -> a finished page's line that no feed has yet
-grace_until       moment before which no lease expires, see fleet/
+grace_until       moment before which no lease expires, see distributed/connection.py
 
 A place is one number: the priority of the group, the priority, the arrival. A double holds 53 bits exactly; priorities
 are cut to 6.

@@ -124,7 +124,7 @@ def _fitting_part(value: Any, schema: dict[str, Any]) -> Any:
         if isinstance(part, list):
             shape = properties.get(name, {})
             validator = _validator(json.dumps(shape.get("items", {})))
-            # Of a list that is far too long nothing further is looked at: it is no answer to what was asked.
+            # The end of a list that is far too long is not looked at: it is no answer to what was asked.
             looked_at = part[: 2 * shape.get("maxItems", len(part))]
             kept[name] = [entry for entry in looked_at if _fits(entry, validator)]
     if misfit(kept, schema) or not any(isinstance(part, list) and part for part in kept.values()):
@@ -161,7 +161,7 @@ def _json_values(text: str) -> Iterator[Any]:
 
 
 def _value_at(text: str, position: int) -> tuple[Any, int]:
-    """Do what `value_at` does, with ? for halves of surrogate pairs."""
+    """Return what `value_at` returns, with ? for halves of surrogate pairs."""
     value, end = value_at(text, position)
     if _SURROGATE.search(text, position, end):
         try:

@@ -20,14 +20,14 @@ A = TypeVar("A")
 # A question is given up when it has failed alone, but not before it was asked so often: any one call may be unlucky
 # (at one answer in ten, as faulty as the shared oracle gets, three asks still lose one question in a thousand).
 _MIN_ASKS = 4
-# So often it is asked in full company, then in ever smaller, at last alone.
+# A question is asked so often in a full batch, then in ever smaller ones, at last alone.
 _FULL_COMPANY_ASKS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """One call of the worker. `reason` is full, tokens, waited, patience, halved or what `pressure` said; `outcome` is
-    ok, partial or the error's name.
+    """Report on one call of the worker. `reason` is full, tokens, waited, patience, halved or what `pressure` said;
+    `outcome` is ok, partial or the error's name.
     """
 
     number: int
@@ -234,7 +234,7 @@ class Batcher(Generic[Q, A]):
         return answered, missing
 
     def _requeue(self, missing: list[WaitingQuestion[Q, A]], group: list[WaitingQuestion[Q, A]]) -> None:
-        """Let those left out wait for the batch that goes next."""
+        """Let questions that a batch had no room for wait for the next one."""
         for entry in self._ask_again_or_fail(missing, len(group)):
             if entry.asks >= _FULL_COMPANY_ASKS:
                 entry.company = max(1, min(entry.company, len(group)) // 2)
@@ -245,7 +245,7 @@ class Batcher(Generic[Q, A]):
 
     @staticmethod
     def _ask_again_or_fail(entries: list[WaitingQuestion[Q, A]], group_size: int) -> list[WaitingQuestion[Q, A]]:
-        """Return those that are asked again; one that has failed alone, and often enough, gets its error."""
+        """Return the questions that are asked again; one that has failed alone, and often enough, gets its error."""
         if group_size == 1:
             for entry in entries:
                 if entry.asks >= _MIN_ASKS:

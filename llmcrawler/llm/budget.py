@@ -82,7 +82,7 @@ class BudgetLimits:
 
 
 class Call:
-    """One request to the server, paid from the budget. One that ends with neither `settle` nor `release` may have been
+    """Request to the server, paid from the budget. One that ends with neither `settle` nor `release` may have been
     answered and be on the bill: all that was held for it counts as spent.
     """
 
@@ -93,7 +93,7 @@ class Call:
         self.paid = held
 
     def settle(self, prompt_tokens: int, answer_tokens: int, provider_cached_tokens: int = 0) -> None:
-        """Pay what the server says that it was."""
+        """Pay for the tokens that the server counted."""
         self.paid = self._budget.limits.cost(prompt_tokens, answer_tokens, min(provider_cached_tokens, prompt_tokens))
         self._budget.learn_margin(prompt_tokens, self._estimated_prompt_tokens)
 

@@ -48,7 +48,7 @@ class CachedAsker(Generic[Q, A]):
         self._under_way: dict[str, asyncio.Future[A]] = {}
 
     async def submit(self, question: Q, *, patient: bool = False) -> A:
-        """Do what Batcher.submit does, with its errors."""
+        """Return the answer to a question, from the cache or from the batcher. Raises as Batcher.submit does."""
         key = self._key_of(question)
         stored = await self._cache.get(key)
         if stored is not None:

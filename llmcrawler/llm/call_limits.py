@@ -70,7 +70,7 @@ class RateLimiter:
         self._turn = asyncio.Lock()
 
     def hold(self, seconds: float) -> None:
-        """Admit nothing for so long: the server has said that it is asked too fast."""
+        """Admit no call for so many seconds: the server has said that it is asked too fast."""
         self._held_until = max(self._held_until, self._clock() + seconds)
 
     async def admit(self, tokens: int) -> list[float]:

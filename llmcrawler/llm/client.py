@@ -108,11 +108,12 @@ class LLMClient:
         max_answer_tokens: int | None = None,
         examples: Sequence[tuple[str, str]] = (),
     ) -> Any:
-        """The model's answer, which fits `schema` (strict JSON Schema, bounded where a small model may run away).
+        """Return the model's answer, which fits `schema` (strict JSON Schema, bounded where a small model may run
+        away).
 
         With `salvage`, entries of the answer's lists that were cut off or do not fit are left out; the caller then
-        checks what is missing. `examples` are earlier user messages with their answers; the same ones in each call
-        stay in the server's cache. Raises LLMUnavailable (never ask again; BudgetSpent is one), LLMFailed (this call is
+        checks what is missing. `examples` are earlier user messages with their answers; the same ones in each call stay
+        in the server's cache. Raises LLMUnavailable (never ask again; BudgetSpent is one), LLMFailed (this call is
         lost) or BadAnswer (ask again, with fewer questions).
         """
         ask = ModelRequest(task, system, document, schema, max_answer_tokens, examples)

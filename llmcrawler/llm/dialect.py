@@ -15,7 +15,7 @@ from llmcrawler.llm.tokens import estimate_tokens
 
 # From the strictest that servers know to the one that all know.
 _FORMATS = ("json_schema", "json_object", "plain")
-# What a model that thinks before it answers may think, by reasoning_effort: it is paid as answer.
+# Tokens that a model may think before it answers, by reasoning_effort: they are paid as answer.
 _THOUGHT_TOKENS = {"none": 0, "minimal": 1_000, "low": 4_000, "medium": 12_000, "high": 32_000}
 _USUAL_EFFORT = "medium"
 _UNBOUNDED_ANSWER_TOKENS = 4_000
@@ -25,7 +25,7 @@ _SCHEMA_IN_WORDS = "\n\nAnswer with one JSON object and nothing else. It has to 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One question to the model: `document` is the task document of the LLM contract, `schema` that of the answer."""
+    """Question to the model: `document` is the task document of the LLM contract, `schema` that of the answer."""
 
     task: str
     system: str

@@ -63,8 +63,8 @@ def rules_with(max_attempts: int) -> dict[str, RetryRule]:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One failed request. `message` is the server's own, with no secret in it. `may_be_billed`: the question may have
-    been answered.
+    """Failure of one request. `message` is the server's own, with no secret in it. `may_be_billed`: the question may
+    have been answered.
     """
 
     kind: str
@@ -76,7 +76,7 @@ class Fault:
 
 _FORMAT = re.compile(r"response_format|json_schema|json_object|structured.?output|guided|grammar", re.IGNORECASE)
 _TOO_LONG = re.compile(r"context.?length|context window|context size|too long|too many tokens", re.IGNORECASE)
-# What a server may not know, and may be left out: options of a call, and bounds in its schema.
+# Options of a call, and bounds in its schema, that a server may not know and that can be left out.
 SCHEMA_KEYWORDS = frozenset({"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern"})
 PARAMETERS = ("reasoning_effort", "max_tokens", "max_completion_tokens", "temperature")
 

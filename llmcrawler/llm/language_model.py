@@ -66,7 +66,7 @@ class LanguageModel:
         max_answer_tokens: int | None = None,
         examples: Sequence[tuple[str, str]] = (),
     ) -> Any:
-        """Do what LLMClient.ask does."""
+        """Start the model or connect to it, and ask it; see LLMClient.ask."""
         client = await self._ready_client()
         return await client.ask(
             task, system, document, schema, salvage=salvage, max_answer_tokens=max_answer_tokens, examples=examples

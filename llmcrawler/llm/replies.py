@@ -82,6 +82,6 @@ def _said(body: bytes) -> str:
 
 
 def _count(value: Any) -> int | None:
-    """Return the value if it can be a number of tokens."""
+    """Return the value if it can be a number of tokens, else None."""
     is_number = isinstance(value, int) and not isinstance(value, bool)
     return value if is_number and 0 <= value <= _MOST_TOKENS else None

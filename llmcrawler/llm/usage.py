@@ -55,7 +55,7 @@ def price_of(model: str, input_usd: float | None = None, output_usd: float | Non
 
 @dataclass(frozen=True, slots=True)
 class CallReport:
-    """One HTTP request that has just come back. `fault` is None where it brought an answer."""
+    """Report on an HTTP request that has just come back. `fault` is None where it brought an answer."""
 
     task: str
     model: str

@@ -30,7 +30,7 @@ class BatchRules:
 
 @dataclass(eq=False, slots=True)
 class WaitingQuestion(Generic[Q, A]):
-    """One question on its way. `company` is the most questions that a call with it may have, fewer after each call that
+    """Question on its way. `company` is the most questions that a call with it may have, fewer after each call that
     was too large. `error` is why it has no answer yet.
     """
 

@@ -16,8 +16,8 @@ from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat.components import BoundedUnpacking, UnpacksTooLarge
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 
-# What takes a millisecond or two. Both count: 40 bytes of brotli unpack to 20 MB, and 64 kB of gzip may be 3,000 files
-# of nothing, which take longer than as much text.
+# Bodies that take a millisecond or two to unpack. Both sizes count: 40 bytes of brotli unpack to 20 MB, and 64 kB of
+# gzip may be 3,000 files of nothing, which take longer than as much text.
 _INLINE_PACKED_BYTES: Final = 32 * 1024
 _INLINE_BYTES: Final = 512 * 1024
 _ORDINARY_BYTES: Final = 2 * 2**20  # a larger body waits for its turn, so that few of them are here at once

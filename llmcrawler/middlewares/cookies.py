@@ -61,7 +61,7 @@ class CrawlCookiesMiddleware(CookiesBase):
             self._has_suffixes = True
 
     def accepts(self, cookie: Cookie, kept: dict[str, dict[str, dict[str, Cookie]]]) -> bool:
-        """A full jar keeps the names that it has, and takes new values for them."""
+        """Tell whether there is room for a cookie; a full jar still takes new values for the names that it has."""
         if sum(map(len, (cookie.name, cookie.value or "", cookie.path, cookie.domain))) > _MAX_COOKIE_CHARACTERS:
             return False
         of_domain = kept.get(cookie.domain)

@@ -12,7 +12,7 @@ from llmcrawler.politeness.robots import Robots, parse_robots, product_token
 
 
 class GroupRobotParser(RobotParser):
-    """Has the rules for the crawl's own name (ROBOTSTXT_USER_AGENT, USER_AGENT), and ignores the agent that Scrapy
+    """Applies the rules for the crawl's own name (ROBOTSTXT_USER_AGENT, USER_AGENT), and ignores the agent that Scrapy
     names with each question.
     """
 

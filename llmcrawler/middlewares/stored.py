@@ -18,7 +18,7 @@ from llmcrawler.storage import Ledger, StoredPage
 
 @dataclass(eq=False)
 class StoredPageMiddleware:
-    """A crawl that refreshes asks for pages of earlier runs only if they have changed (RFC 9110, 13.1)."""
+    """Answers requests from stored bodies; a refresh asks for pages only if they have changed (RFC 9110, 13.1)."""
 
     ledger: Ledger
     refreshes: bool

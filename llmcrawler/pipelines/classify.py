@@ -1,4 +1,4 @@
-"""The classification stage: which template made a page, and what kind of page it is."""
+"""Tells which template made a page and what kind of page it is: the stage `classify`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from llmcrawler.templates import Assignment
 
 
 async def _do_nothing() -> None:
-    """Leave open what the pipeline was made with."""
+    """Do nothing, where a test or another owner closes the parts."""
 
 
 @dataclass(eq=False)
 class ClassifyPipeline(SiteStage):
-    """A page may wait here for its batch; other pages go on. `close` is awaited when all pages are through."""
+    """Finds the template and the page type of a page, which may wait here for its batch while other pages go on.
+    `close` is awaited when all pages are through.
+    """
 
     classifier: Classifier
     close: Callable[[], Awaitable[None]] = field(default=_do_nothing, kw_only=True)
@@ -63,7 +65,7 @@ class ClassifyPipeline(SiteStage):
         return verdict.error
 
     async def restore(self, page: Page) -> None:
-        """Its verdict holds; its template may have another name in this run."""
+        """Keep the verdict of an earlier run, and find the template, which may have another id in this run."""
         question, assigned = await self._place(page)
         page.template = self.sites.of(page.url).grouper.resolve(assigned.template)
         if page.page_type is not None and page.decided_by is not None:

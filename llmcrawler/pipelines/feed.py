@@ -1,4 +1,4 @@
-"""The last pipeline: it leaves of an item what the feed shows, and counts it in the stats."""
+"""Cuts an item down to what the feed shows, and counts it in the stats: the last pipeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The user's own stages: async functions of a page that the setting PAGE_STAGES names."""
+"""Runs the user's own stages: async functions of a page that the setting PAGE_STAGES names."""
 
 from __future__ import annotations
 

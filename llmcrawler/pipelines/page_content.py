@@ -1,4 +1,4 @@
-"""The content stage: a page's main text, without what repeats over its site."""
+"""Takes the main text of a page, without what repeats over its site: the stage `content`."""
 
 from __future__ import annotations
 
@@ -53,5 +53,5 @@ class ContentPipeline(Stage):
         return None
 
     async def restore(self, page: Page) -> None:
-        """Run again: it is quickly done, and the later stages need it."""
+        """Run the stage again: it is quickly done, and the later stages need its text."""
         await self.run(page)

@@ -1,4 +1,4 @@
-"""The stages of a plan: they classify a page as far as that is free, and count what a model would be shown of it."""
+"""Classifies the sampled pages of a plan as far as that is free, and counts what a model would be shown of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record stage: what a page says, as the fields of its template."""
+"""Takes a page's record, the fields of its template: the stage `record`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from llmcrawler.pipelines.stage import StageRules
 
 @dataclass(eq=False)
 class RecordPipeline(SiteStage):
-    """A page may wait here until its template has been learned; other pages go on. Only pages of `record_types` have
-    records.
+    """Takes the record of a page, which may wait here until its template is learned while other pages go on. Only pages
+    of `record_types` have records.
     """
 
     records: Records

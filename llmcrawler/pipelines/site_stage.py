@@ -1,4 +1,4 @@
-"""A stage that learns over the pages of a site: where workers share a crawl, one of them runs it for all."""
+"""Runs stages that learn over the pages of a site: where workers share a crawl, one of them does it for all."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class SiteStage(Stage):
 
     @abstractmethod
     async def run_here(self, page: Page) -> PageError | None:
-        """Do the stage's work, as `run`, with what this process knows of the site."""
+        """Do the stage's work with what this process knows of the site. Returns and raises as `run` does."""
 
     async def run(self, page: Page) -> PageError | None:
-        """Raise WorkGivenBack when this worker leaves while it waits for the other."""
+        """Work here or at the site's owner. Raises WorkGivenBack when this worker leaves while it waits."""
         if self.session is None:
             return await self.run_here(page)
         site, with_html = self.sites.of(page.url).name, self.name == "record"
@@ -48,7 +48,7 @@ class SiteStage(Stage):
         return PageError(**answer["error"]) if answer["error"] else None
 
     async def _run_alone(self, page: Page) -> PageError | None:
-        """A page whose lease was lost may come from two workers; what waits for a template is known by its url."""
+        """Do the stage's work on one page of a url at a time: a page whose lease was lost may come from two workers."""
         lock = self._locks.setdefault(page.id, asyncio.Lock())
         async with lock:
             return await self.run_here(page)

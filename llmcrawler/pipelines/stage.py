@@ -1,4 +1,4 @@
-"""What all stages of a page have in common: each run is timed, bounded and recorded, and a success is not repeated."""
+"""Times, bounds and records each run of a stage on a page; one that was successful is not repeated."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ logger = logging.getLogger(__name__)
 
 
 def _storage_is_there() -> None:
-    """A crawl of one process hears of it otherwise."""
+    """Do nothing: a crawl of one process is closed when its storage fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageRules:
-    """`timeout_seconds` of one page in one stage, 0 for no limit. `ledger` of a job keeps what a page has cost so far.
-    `check_storage` raises StorageFailed where a page could not be acknowledged any more.
+    """Rules for all stages. `timeout_seconds` are those of one page in one stage, 0 for no limit. `ledger` of a job
+    keeps what a page has cost so far. `check_storage` raises StorageFailed where a page could not be acknowledged any
+    more.
     """
 
     stats: StatsCollector
@@ -56,7 +57,7 @@ class StageRules:
 
 @dataclass(eq=False)
 class Stage(ABC):
-    """An item pipeline for pages. Other items, and pages without content, pass."""
+    """Item pipeline for one stage of the work on pages. Other items, and pages without content, pass."""
 
     rules: StageRules
 
@@ -66,14 +67,14 @@ class Stage(ABC):
 
     @abstractmethod
     async def run(self, page: Page) -> PageError | None:
-        """Do the stage's work, and put what it found into the page. An exception is an error of the page too."""
+        """Put what is found into the page, and return what went wrong. An exception is an error of the page too."""
 
     def applies(self, page: Page) -> bool:  # noqa: ARG002 (for subclasses)
         """Return whether there is something to do; if not, the stage counts as skipped."""
         return True
 
     async def restore(self, page: Page) -> None:  # noqa: B027 (most have nothing to do)
-        """In place of `run` where that was successful in an earlier run of the crawl."""
+        """Restore what later stages need of a page on which `run` was successful in an earlier run of the crawl."""
 
     async def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and item.content is not None:

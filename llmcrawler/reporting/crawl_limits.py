@@ -1,4 +1,4 @@
-"""Which limit holds a crawl back, by Little's law: requests in flight = starts per second x latency."""
+"""Tells which limit holds a crawl back, by Little's law: requests in flight = starts per second x latency."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class DownloadFlow:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What holds the crawl back. `name` groups a crawl's samples; `words` give the figures of this one."""
+    """Limit that holds the crawl back. `name` groups a crawl's samples; `words` give the figures of this one."""
 
     name: str
     words: str

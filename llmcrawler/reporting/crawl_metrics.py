@@ -1,4 +1,4 @@
-"""A crawl's stats as metrics: which of them, under which names and labels."""
+"""Turns a crawl's stats into metrics: which of them, under which names and labels."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def metrics_of(stats: Mapping[str, Any]) -> Iterator[Metric]:
 
 
 def ending_of(stats: Mapping[str, Any], max_errors_share: float) -> Iterator[Metric]:
-    """Yield what an alert goes by: did it run, when did it end, and how."""
+    """Yield the metrics that an alert goes by: whether the crawl ran, when it ended, and how."""
     started, finished = stats.get("start_time"), stats.get("finish_time")
     running = 1.0 if finished is None else 0.0
     yield Metric("running", "gauge", "1 while the crawl runs", samples=[((), running)])

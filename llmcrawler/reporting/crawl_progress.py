@@ -1,4 +1,4 @@
-"""How far a crawl or a download is, how fast, and what holds it back: as a line for the log, as rows for a display."""
+"""Tells how far a crawl or a download is, how fast, and what holds it back, for the log or a display."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ class ProgressReport:
 
     @property
     def is_capped(self) -> bool:
-        """Whether more urls are known than may be fetched: then the crawl ends at its cap, and the end is known."""
+        """Tell whether more urls are known than may be fetched: the crawl then ends at its cap."""
         figures = self.figures
         if figures.max_pages is None:
             return False
         return figures.queued + figures.leased >= figures.max_pages - figures.counted_pages
 
     def as_line(self) -> str:
-        """Return it as one line of printable characters, whatever the pages hold."""
+        """Return the report as one line of printable characters, whatever the pages hold."""
         parts = [text for name, text in self.as_rows() if name in ("pages", "queue", "left")]
         parts += [f"{name}: {text}" for name, text in self.as_rows() if name not in ("pages", "queue", "left")]
         return plain(" | ".join(parts))
 
     def as_rows(self) -> list[tuple[str, str]]:
-        """Return (name, text) of what there is to say, most important first."""
+        """Return the report as rows of (name, text), the most important first."""
         figures = self.figures
         rows = [
             ("urls", f"{figures.sources.total():,} ({counts(figures.sources, _SHOWN)})" if figures.sources else ""),

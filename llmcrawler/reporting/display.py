@@ -1,4 +1,4 @@
-"""A progress report drawn with rich: a panel that stays at the foot of the terminal."""
+"""Draws a progress report with rich: a panel that stays at the foot of the terminal."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class LiveDisplay:
 
 
 def terminal_is_free() -> bool:
-    """Whether stderr is a terminal that can move its cursor, and no other display of this process draws on it."""
+    """Tell whether stderr is a terminal that can move its cursor, and no other display of this process draws on it."""
     return (
         sys.stderr.isatty()
         and not hasattr(sys.stderr, "rich_proxied_file")

@@ -1,4 +1,4 @@
-"""The exit status of a crawl, from its stats: a schedule goes by it."""
+"""Tells the exit status of a crawl from its stats: a schedule goes by it."""
 
 from __future__ import annotations
 

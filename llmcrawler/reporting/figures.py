@@ -1,4 +1,4 @@
-"""The figures of a crawl, read from the flat stats that its components keep."""
+"""Reads the figures of a crawl from the flat stats that its components keep."""
 
 # ruff: noqa: RUF009 - _of makes a field of a dataclass
 from __future__ import annotations
@@ -43,7 +43,7 @@ class BudgetFigures:
 
 @dataclass(frozen=True, slots=True)
 class LLMFigures:
-    """What was asked of the model in this run. `cost_usd` is None where its price is not known."""
+    """Calls of the model in this run. `cost_usd` is None where its price is not known."""
 
     calls: int = _of("llmcrawler/llm/calls")
     calls_by_task: Counter[str] = _of("llmcrawler/llm/calls/")
@@ -62,8 +62,8 @@ class LLMFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a crawl has come to. `errors` counts "stage/kind"; `queued` and `leased` are urls; `requests` are those that
-    went out, repeats too.
+    """Figures of a crawl so far. `errors` counts "stage/kind"; `queued` and `leased` are urls; `requests` are those
+    that went out, repeats too.
 
     `sources` counts the urls of a map, which are no pages; `map_end` says why it looked through no more pages.
     """

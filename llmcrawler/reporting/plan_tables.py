@@ -1,4 +1,4 @@
-"""A plan as tables for people, and beside what came of it. It is read as planning.make_plan gives it to JSON."""
+"""Shows a plan as tables for people, and beside it what came of it. Plans are read as make_plan gives them to JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Amounts = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Actual:
-    """What a crawl has come to so far, over all its runs but for `seconds`. `cost_usd` None: the price is not known."""
+    """Figures of a crawl so far, over all its runs but for `seconds`. `cost_usd` None: the price is not known."""
 
     pages: int
     errors: int

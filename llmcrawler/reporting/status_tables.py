@@ -1,4 +1,4 @@
-"""The status of a job, and of a session of several workers, as tables for people."""
+"""Shows the status of a job, or of several workers, as tables for people."""
 
 from __future__ import annotations
 

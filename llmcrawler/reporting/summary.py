@@ -1,4 +1,4 @@
-"""What a crawl came to, as text for a person: at most 100 columns, nothing but printable characters."""
+"""Summarises a crawl as text for a person: at most 100 columns, nothing but printable characters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WAYS = ("structured-data", "template", "llm", "rule")
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a crawl ended. `reason` is Scrapy's; `limit_seconds` says how long each limit held it back.
+    """End of a crawl. `reason` is Scrapy's; `limit_seconds` says how long each limit held it back.
 
     `hosts` have the throughput of their whole time. `plan` is that of `scrapy plan`, where the job has one; `actual`
     is what came of it.

@@ -1,4 +1,4 @@
-"""Text for people: figures in words, and what strangers have written made fit for a terminal."""
+"""Writes text for people: figures in words, and what strangers have written made fit for a terminal."""
 
 from __future__ import annotations
 

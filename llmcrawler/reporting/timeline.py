@@ -1,4 +1,4 @@
-"""How a crawl went over time, in a bounded number of buckets: when they are full, neighbours are merged."""
+"""Records how a crawl went over time in a bounded number of buckets: when they are full, neighbours are merged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base of the spiders: urls that come from the frontier, one line for each, and the lists of a site."""
+"""Base class of the spiders: takes urls from the frontier, gives a line for each, and asks for the lists of a site."""
 
 from __future__ import annotations
 

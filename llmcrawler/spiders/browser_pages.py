@@ -1,4 +1,4 @@
-"""Pages that come as empty shells are fetched again by the browser, as far as the crawl's choice says."""
+"""Fetches pages that come as empty shells again by the browser, as far as the crawl's choice says."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _OF_THE_RESPONSE = (LATENCY,)
 
 @dataclass(frozen=True, slots=True)
 class PageLook:
-    """What came of a look at a page: `again`, the request for the browser where the page needs it; or `content` where
-    it was read in passing, or why it could not be.
+    """Result of a look at a page: `again`, the request for the browser where the page needs it; or `content` where
+    it was read in passing, or the error for which it could not be read.
     """
 
     again: Request | None = None
@@ -80,7 +80,7 @@ class BrowserPages:
         return [Link(url) for url in (response.headers.get(LINKS_HEADER) or b"").decode("latin-1").split()]
 
     async def refuse_shell(self, page: Page, response: Response, html: str) -> None:
-        """Make a page with nothing in it but scripts one with an error: it is nothing to be classified."""
+        """Give a page that holds nothing but scripts an error, so that it is not classified."""
         assert page.content is not None
         if page.content.cues.get("word_count", 0) > THIN_WORDS or page.error is not None:
             return
@@ -108,7 +108,9 @@ class BrowserPages:
         return found
 
     async def _features(self, html: str, url: str, *, is_rendered: bool = False) -> RenderFeatures:
-        """Return no features where they cannot be read: the reason is told where the content is read."""
+        """Read the features of a page by which a browser is chosen; none where it cannot be read, which its content
+        will tell.
+        """
         if not may_need_browser(html, is_rendered=is_rendered):
             return RenderFeatures()
         try:

@@ -1,4 +1,4 @@
-"""The spider that explores a site: one line for each url that was tried."""
+"""Explores a site, and gives one line for each url that was tried."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ExploreSpider(FrontierSpider):
 
     @property
     def worker(self) -> str:
-        """%(worker)s in the uri of a feed."""
+        """Name of this worker, for %(worker)s in the uri of a feed; empty where no workers share the crawl."""
         session = self.crawl.backend.session
         return "" if session is None else session.worker
 
@@ -77,7 +77,7 @@ class ExploreSpider(FrontierSpider):
             yield page
 
     async def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
-        """Sitemaps are a source of links."""
+        """Ask for the sitemaps that a robots.txt names, and follow what they list."""
         if self.options.depth != 0:
             await self._lists.ask_named(robotparser, request.url)
 

@@ -1,4 +1,4 @@
-"""The spider that extracts listed urls, or listed requests: one line for each, and no links are followed."""
+"""Extracts listed urls, or listed requests: gives one line for each, and follows no links."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_QUEUED, _LOOK_SECONDS = 20_000, 0.5
 
 
 class ExtractSpider(ExploreSpider):
-    """See docs/extract.md for the arguments. The same pages go through the same stages as those of `explore`."""
+    """Fetches what a list names, through the stages of `explore`; see docs/extract.md for the arguments."""
 
     name = "extract"
     Options: ClassVar[type[ExtractOptions]] = ExtractOptions

@@ -1,4 +1,4 @@
-"""The `kind` and message of a page's error, from what went wrong with its request."""
+"""Tells the `kind` and message of a page's error from what went wrong with its request."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def failure_kind(error: BaseException | None) -> tuple[str, str]:
 
 
 def _message_of(error: BaseException | None) -> str:
-    # What Scrapy wraps holds the reasons as a list of Twisted failures.
+    # An error that Scrapy wraps holds its reasons as a list of Twisted failures.
     reasons = getattr(error.__cause__ if error is not None else None, "reasons", None)
     text = "; ".join(reason.getErrorMessage() for reason in reasons) if reasons else str(error)
     return (text or _SILENT.get(type(error).__name__, type(error).__name__))[:_MAX_MESSAGE]

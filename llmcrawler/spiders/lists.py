@@ -41,7 +41,7 @@ _MAX_TOLD = 5  # private addresses among the lists, in the log
 
 @dataclass(frozen=True, slots=True)
 class ListLimits:
-    """`files` of all kinds are asked for, `feeds` among them; indexes lead `levels` down."""
+    """Limits for the lists of a site: `files` of all kinds, `feeds` among them; indexes lead `levels` down."""
 
     files: int = 50
     feeds: int = 10

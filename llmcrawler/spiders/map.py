@@ -1,4 +1,4 @@
-"""The spider that maps a site: one line for each of its urls, most of them without fetching the page."""
+"""Maps a site: gives one line for each of its urls, most of them without fetching the page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,12 @@ from llmcrawler.urls import Sitemap, in_turns, normalise, origin_of
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _INLINE_BYTES = 256 * 2**10
-_OWN_STAGES = ("content.ContentPipeline", "classify.ClassifyPipeline", "record.RecordPipeline", "feed.FeedPipeline")
+_OWN_STAGES = (
+    "page_content.ContentPipeline",
+    "classify.ClassifyPipeline",
+    "record.RecordPipeline",
+    "feed.FeedPipeline",
+)
 
 
 class MapSpider(FrontierSpider):
@@ -42,7 +47,9 @@ class MapSpider(FrontierSpider):
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
-        """No model (whatever is set for other spiders), no stages of pages; pipelines of the user's own stay."""
+        """Switch off the model and the stages of pages, whatever is set for other spiders; pipelines of the user's own
+        stay.
+        """
         super().update_settings(settings)
         settings.set("LLM_PROVIDER", "none", priority="cmdline")
         settings.set("SCHEDULER", "llmcrawler.engine.map_scheduler.MapScheduler", priority="spider")

@@ -30,7 +30,7 @@ NOT_MODIFIED = 304
 # A page that was read takes twenty times the memory of its body until its links are in the frontier. When pages come in
 # faster than that, they wait as bodies.
 _READ_AT_ONCE = 4
-# What is read in another process waits for that apart, so that it is not in the way of the others.
+# Pages that are read in another process have places of their own, so that they are not in the way of the others.
 _COSTLY_AT_ONCE = 16
 _LARGE_AT_ONCE = 4
 _LARGE_BYTES = 256 * 2**10
@@ -40,7 +40,9 @@ _KEPT_CHARS = 2_000_000
 
 @dataclass(eq=False)
 class PageBuilder:
-    """`ledger` is None without a job. `refreshes`: pages are compared with what the last crawl of the job found."""
+    """Makes pages of responses. `ledger` is None without a job. `refreshes`: pages are compared with the last
+    crawl's.
+    """
 
     reader: PageReader
     frontier: Frontier
@@ -115,7 +117,7 @@ class PageBuilder:
         return GONE if page.status in GONE_STATUSES else None
 
     async def keep_unchanged(self, page: Page) -> None:
-        """Tell the ledger that the body it has is that of this crawl too."""
+        """Note in the ledger that the stored body is this crawl's too."""
         assert self.ledger is not None
         await self.ledger.note_unchanged(page.id)
 

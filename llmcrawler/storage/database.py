@@ -1,4 +1,4 @@
-"""One SQLite file, used by one thread that gathers pieces of work into transactions."""
+"""Runs all work on one SQLite file in one thread, which gathers pieces of work into transactions."""
 
 from __future__ import annotations
 

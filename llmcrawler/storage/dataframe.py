@@ -1,4 +1,4 @@
-"""A job as a pandas DataFrame: one row for each url."""
+"""Reads a job as a pandas DataFrame with one row for each url, or as a dict of figures."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def read_status(jobdir: str | PathLike[str]) -> pd.DataFrame:
 
 
 def status_summary(jobdir: str | PathLike[str]) -> dict[str, Any]:
-    """Return what `scrapy status JOBDIR --json` prints: the fields of storage.status.JobStatus as plain values.
+    """Return what `scrapy status JOBDIR --json` prints: the fields of JobStatus as plain values.
 
     Raises llmcrawler.errors.ConfigError where there is no job.
     """

@@ -1,4 +1,4 @@
-"""The feed files of a job. A resumed run writes all lines again, so the lines of earlier runs are cut off first."""
+"""Cuts the feed files of a job back to what they held before, as a resumed run writes all lines again."""
 
 from __future__ import annotations
 

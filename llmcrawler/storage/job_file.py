@@ -1,4 +1,4 @@
-"""The tables of a job's file, and the checks before it is opened."""
+"""Tables of a job's SQLite file, and the checks before it is opened."""
 
 from __future__ import annotations
 

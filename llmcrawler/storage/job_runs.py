@@ -14,8 +14,9 @@ _MAX_KEPT = 60  # runs: two months of nights, some 3 MB at most
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`number` counts the job's runs from 1; moments are seconds since 1970; `reason` is Scrapy's finish_reason, None
-    for a run that has not said how it ended. `figures` are stats by name; `timeline` is Timeline.as_json.
+    """Figures of one run. `number` counts the job's runs from 1; moments are seconds since 1970; `reason` is Scrapy's
+    finish_reason, None for a run that has not said how it ended. `figures` are stats by name; `timeline` is
+    Timeline.as_json.
     """
 
     number: int

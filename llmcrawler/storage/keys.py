@@ -1,4 +1,4 @@
-"""The keys by which a job finds the numbers of its urls."""
+"""Finds the number of a url in a job's file by a key, a hash of the url."""
 
 from __future__ import annotations
 

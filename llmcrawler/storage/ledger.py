@@ -17,7 +17,7 @@ from llmcrawler.storage.keys import JobConnection, url_key
 
 STAGES: Final = ("fetch", "content", "classify", "record")  # and then the user's own
 
-# Names of values in the job table: what its runs have spent on the model, and the plan (planning.Plan.to_json).
+# Names of values in the job table: what its runs have spent on the model, and the plan (reporting/planning/).
 SPENT: Final = "llm_spent"
 PLAN: Final = "plan"
 
@@ -28,7 +28,7 @@ _LINES_AT_ONCE = 200
 @dataclass(frozen=True, slots=True)
 class StoredBody:
     """A response, unpacked; `body` is None where it is not kept. `fetched_at` is ISO 8601. `change` compares it with
-    the response before (changes.py), in a crawl that refreshes.
+    the response before (crawl/changes.py), in a crawl that refreshes.
     """
 
     url: str

@@ -47,11 +47,11 @@ class RequeueChoice:
 
 @dataclass(frozen=True, slots=True)
 class Requeued:
-    """How many pages are to be fetched again, and how many run again from their stored bodies.
+    """Counts of the pages that are to be fetched again, and of those that run again from their stored bodies.
 
-    Of the urls that were named: how many were `waiting` anyway, how many `unfit` (nothing of them failed, or not what
-    was chosen, or they redirect), and those that are `unknown` to the job. `spider` and `arguments` are those of the
-    crawl that has to be run next.
+    Of the urls that were named `waiting` were queued anyway, `unfit` did not fit (nothing of them failed, or not what
+    was chosen, or they redirect), and `unknown` lists those that the job does not have. `spider` and `arguments` are
+    those of the crawl that has to be run next.
     """
 
     fetched: int

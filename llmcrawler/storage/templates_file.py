@@ -1,4 +1,4 @@
-"""The file of learned templates: first a part for people, then the state that the next crawl goes on with.
+"""Reads and writes the file of learned templates: a part for people, then the state that the next crawl goes on with.
 
 {"format": "llmcrawler-templates", "version": 1,
  "sites": {"example.com": [{"template": "t1", "page_type": "product", "selectors": ...}, ...]},

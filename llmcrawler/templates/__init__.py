@@ -1,4 +1,4 @@
-"""Online grouping of a site's pages by the template that made them."""
+"""Groups a site's pages by the template that made them, while they come."""
 
 from llmcrawler.templates.clustering import recluster
 from llmcrawler.templates.grouping import TemplateGrouper

@@ -1,4 +1,5 @@
-"""Re-clustering of one site's reservoir into the pages of one template each, by DOM features and url tokens.
+"""Clusters the pages that are kept of a site anew, so that each cluster is one template's, by DOM features and url
+tokens.
 
 Nothing here is tuned to a kind of site. A feature counts as far as a page's nearest neighbours predict it, and the
 threshold and the url's share come from how predictable this site's pages are.

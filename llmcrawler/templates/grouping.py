@@ -1,4 +1,4 @@
-"""Online grouping of one site's pages by the template that made them."""
+"""Groups one site's pages by the template that made them, each as it comes."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class SimilarityMetric:
-    """How the similarity of two pages is measured; the defaults hold until the first clustering.
+    """Measure of the similarity of two pages; the defaults hold until the first clustering.
 
     `weights` has the weight of every feature and url token that was seen; others weigh `unknown_weight` or
     `unknown_url_weight`. `url_share` in 0..1 is the url's part of the similarity. Pages above `threshold` belong
@@ -102,7 +102,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The effect of a regrouping: `aliases` old id -> the id it was merged into, `splits` old id -> ids that left it.
+    """Changes by a regrouping: `aliases` old id -> the id it was merged into, `splits` old id -> ids that left it.
 
     `moved` has those pages of the reservoir whose group changed: url -> id.
     """

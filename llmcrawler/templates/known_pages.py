@@ -1,4 +1,4 @@
-"""The pages of a site that earlier crawls have grouped: found again by url, unchanged or changed."""
+"""Recognises the pages of a site that earlier crawls have grouped, by their urls."""
 
 from __future__ import annotations
 

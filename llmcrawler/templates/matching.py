@@ -25,7 +25,7 @@ class GroupMatch:
 
 
 class Matcher:
-    """Average similarity of a page to each group's known pages: the measure of the clustering itself.
+    """Finds the group whose known pages a page is most similar to on average: the measure of the clustering itself.
 
     An inverted index (feature -> known pages that have it) makes it one small matrix product a page. `metric` is None
     before the first clustering. `floors` has, per group, the similarity below which a page is unlike all known ones.
@@ -88,7 +88,7 @@ class Matcher:
 
 
 class _Index:
-    """Weighted Jaccard of one set against many known sets."""
+    """Computes the weighted Jaccard similarity of one set to each of many known sets."""
 
     def __init__(self, weights: Mapping[str, float], unknown: float) -> None:
         self._weights = weights

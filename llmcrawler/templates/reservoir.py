@@ -1,4 +1,4 @@
-"""The pages of a site that are kept to be clustered again."""
+"""Keeps a bounded number of a site's pages, to be clustered again."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Reservoir:
         return sorted(url for url, group in self.group_of.items() if group == template)
 
     def to_json(self, number: Callable[[str], int], resolve: Callable[[str], str]) -> list[list[Any]]:
-        """`number` gives the number of a url's sample, `resolve` the current id of a group."""
+        """Return a row for each page, with the `number` of its sample and its group as `resolve` names it."""
         return [[number(url), resolve(self.group_of[url]), int(url in self.sampled)] for url in sorted(self.pages)]
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Splits of groups whose samples have different labels: what separates the labels, and which groups stay apart."""
+"""Splits groups whose samples have different labels: finds what separates the labels, and keeps the parts apart."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SplitRule:
 
 
 class Splits:
-    """All splits of a site. `resolve` gives the current id of a group."""
+    """Remembers all splits of a site's groups. `resolve` gives the current id of a group."""
 
     def __init__(self, resolve: Callable[[str], str]) -> None:
         self._resolve = resolve

@@ -1,4 +1,4 @@
-"""The ids of a site's groups, and what is counted for each."""
+"""Issues the ids of a site's groups, and counts the pages of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_ALIASES = 1000  # of one site, the newest; a recurring crawl adds a few each
 
 @dataclass(slots=True)
 class GroupCounts:
-    """`pages` counts those of all crawls, `pages_now` those of the present one, `sampled` those that were samples."""
+    """Counts of a group: `pages` of all crawls, `pages_now` of the present one, `sampled` that were samples."""
 
     pages: int = 0
     pages_now: int = 0

@@ -1,4 +1,4 @@
-"""A url as a small set of tokens that pages of one template share."""
+"""Turns a url into a small set of tokens, most of which pages of one template share."""
 
 from __future__ import annotations
 

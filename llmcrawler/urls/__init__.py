@@ -1,4 +1,4 @@
-"""What can be told from urls alone: one spelling, shape, scope, traps, private addresses, sitemaps."""
+"""Rules about urls alone: one spelling, shape, scope, traps, private addresses, sitemaps."""
 
 from llmcrawler.urls.llms_txt import parse_llms_txt
 from llmcrawler.urls.lookup import NameLookup

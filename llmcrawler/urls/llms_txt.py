@@ -10,7 +10,7 @@ from llmcrawler.urls.url_lists import Listed, Sitemap
 
 # The largest that are known have 1 MB; those with the whole texts of a site have another name (llms-full.txt).
 _MAX_BYTES = 4 * 2**20
-# What is bounded gives nothing back ({,}+), so that text without a link takes linear time too.
+# The bounded parts are possessive ({,}+), so that text without a link takes linear time too.
 _LINK = re.compile(
     r"\[([^\[\]\n]{0,500}+)\]\(\s{0,20}+<?((?:[^\s()<>]|\([^\s()<>]{0,200}+\)){1,2083}+)>?[^()\n]{0,500}+\)"
 )

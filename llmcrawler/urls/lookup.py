@@ -25,7 +25,7 @@ class NameLookup:
         clock: Callable[[], float] = time.monotonic,
         resolve: Callable[..., list[Any]] = socket.getaddrinfo,
     ) -> None:
-        """`resolve` has the signature of socket.getaddrinfo, and may block."""
+        """Take `resolve`, a function with the signature of socket.getaddrinfo that may block."""
         self._timeout_seconds = timeout_seconds
         self._kept_seconds = kept_seconds
         self._clock = clock

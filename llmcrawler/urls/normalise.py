@@ -1,4 +1,4 @@
-"""One spelling per url: for the request, and (with `dedup_key`) for telling whether it was seen.
+"""Brings urls into one spelling: for the request, and (with `dedup_key`) for telling whether it was seen.
 
 Every link of every page goes through here, so most urls are recognised by one regular expression as canonical already.
 CPU time per url, plain / with all that may be wrong (tests/benchmarks/urls_speed.py): 2 / 11 us, repeated 0.1. w3lib's

@@ -31,13 +31,13 @@ def relative_url(url: str) -> str:
 
 
 def route_of(url: str) -> str:
-    """Return "#/guide"; "" where what follows the mark is a place on the page, or nothing."""
+    """Return the route of a url, such as "#/guide"; "" where nothing follows the "#", or a place on the page."""
     at = url.find("#")
     return url[at:] if at >= 0 and _ROUTE.fullmatch(url, at) else ""
 
 
 def normalise_with_route(url: str, base: str | None = None) -> str | None:
-    """Do as `normalise`, but keep a route behind the mark."""
+    """Normalise a url as `normalise` does, but keep a route behind the "#"."""
     found = normalise(url, base)
     route = route_of(url.strip()) if "#" in url else ""
     if found is None or not route:

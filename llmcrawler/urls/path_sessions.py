@@ -17,7 +17,7 @@ _MANY_SHAPES = 8  # more than a thing has tabs
 _MAX_PLACES = 1000
 _MAX_IDS = 3  # of one path that are looked at
 _LEAST_CODE = 16  # characters
-# Whether there is anything to look for at all: a long run without joints, few joints, a UUID, or a word for it. Most
+# Signs that a path may hold an id: a long run without joints, few joints, a UUID, or a word for it. Most
 # paths are through with this.
 _MAY_HOLD_ID = re.compile(
     r"/(?:[0-9A-Za-z]{16}|(?=[0-9A-Za-z_-]{16,}+(?:/|$))[0-9A-Za-z]++(?:[_-][0-9A-Za-z]++){1,2}(?:/|$)"

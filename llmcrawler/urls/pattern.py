@@ -1,4 +1,4 @@
-"""The shape of a url: which parts look like names of the site's own, and which like the values of one page."""
+"""Tells the shape of a url: which parts look like names of the site's own, and which like the values of one page."""
 
 from __future__ import annotations
 

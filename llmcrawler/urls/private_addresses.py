@@ -16,7 +16,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _PRIVATE_SUFFIXES = tuple(".localhost .local .localdomain .internal .intranet .lan .home .corp .home.arpa".split())
 # RFC 6052: the last 32 bits are an IPv4 address that a gateway connects to.
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-# What Python 3.11 takes for public: site-local (RFC 3879), documentation (RFC 9637), IETF assignments (RFC 6890) and
+# Networks that Python 3.11 takes for public: site-local (RFC 3879), documentation (RFC 9637), IETF (RFC 6890) and
 # the relays of 6to4 (RFC 7526).
 _MORE_PRIVATE = tuple(map(ipaddress.ip_network, ("fec0::/10", "3fff::/20", "192.0.0.0/24", "192.88.99.0/24")))
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
@@ -119,7 +119,7 @@ class AddressGuard:
         return self._reason_to_refuse_private(place, place if source is None else place_of(source))
 
     def reason_to_refuse_place(self, place: str, source: str) -> UrlRefusal | None:
-        """Judge a place for a request of another place."""
+        """Return why a place (host and port) may not be asked by a page of the place `source`; None where it may."""
         if place and not is_private_host(_host_and_port(f"//{place}")[0]):
             return None
         return self._reason_to_refuse_private(place, source)
@@ -160,7 +160,7 @@ def _place(host: str, port: int) -> str:
 
 @lru_cache(maxsize=1024)
 def _host_and_port(url: str) -> tuple[str, int]:
-    """Return ("", 0) for what is no url of a host."""
+    """Return the host and port of a url; ("", 0) for one without a host."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port

@@ -41,7 +41,7 @@ class Scope:
         max_url_length: int = MAX_URL_LENGTH,
         subdomains: bool = False,
     ) -> None:
-        """`allow` and `deny` are regular expressions that are searched in the whole url. ConfigError on a bad one.
+        """Search `allow` and `deny` (regular expressions) in the whole url. Raises ConfigError for a bad one.
         `subdomains`: those of the start urls' hosts are in scope too.
         """
         if max_depth is not None and max_depth < 0:

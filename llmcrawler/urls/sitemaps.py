@@ -127,7 +127,7 @@ def _unpack(body: bytes) -> tuple[bytes, str]:
 
 
 def _read_xml(source: _Source, found: Reading) -> None:
-    """Read to the letter, which tells what is wrong; then, where something is, as far as it goes."""
+    """Read XML strictly, which tells what is wrong; then, where something is, as far as it can be read."""
     try:
         _pull(source.xml(), found, recover=False)
     except etree.XMLSyntaxError as error:
@@ -255,7 +255,7 @@ def _take_line(line: str, found: Reading) -> None:
 
 
 def _scan(texts: Iterator[str], found: Reading) -> None:
-    """Find addresses in what no XML parser reads."""
+    """Find addresses in a file that no XML parser reads."""
     is_index, rest = False, ""
     for text in texts:
         window, end = rest + text, 0

@@ -1,4 +1,4 @@
-"""Why urls get no place in a crawl."""
+"""Reasons for which urls get no place in a crawl."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from llmcrawler.items import PageContent
 from llmcrawler.llm import Batcher, BatchRules
 from llmcrawler.templates.clustering import recluster
 from llmcrawler.templates.grouping import TemplateGrouper
-from tests.benchmarks.virtual_time import VirtualTimeLoop
+from tests.virtual_time import VirtualTimeLoop
 
 _RECLUSTER_SECONDS = 0.03
 

@@ -1,4 +1,4 @@
-"""Quality and cost of main text: python tests/benchmarks/content_quality.py DATASET_DIR.
+"""Quality and cost of main text: python -m tests.benchmarks.content_quality DATASET_DIR.
 
 Word F1 (bags of lower-case \\w+ words) per page type, share of wanted and unwanted snippets handled right,
 CPU ms a page;
@@ -8,16 +8,14 @@ too good: content_train.py prints the out-of-fold one.
 
 from __future__ import annotations
 
+import argparse
 import importlib
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-from content_data import pages, without_marks, word_f1, words
-
 from llmcrawler.content import main_text, read_page
+from tests.benchmarks.content_data import pages, without_marks, word_f1, words
 
 
 def extractors() -> dict[str, Callable[[str], str]]:
@@ -61,5 +59,8 @@ def measure(name: str, extract: Callable[[str], str], folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dataset_dir", type=Path)
+    options = parser.parse_args()
     for label, function in extractors().items():
-        measure(label, function, Path(sys.argv[1]))
+        measure(label, function, options.dataset_dir)

@@ -1,6 +1,6 @@
 """Trains the block model:
 
-    python tests/benchmarks/content_train.py DATASET_DIR [--write llmcrawler/content/main_text_trees.npz]
+    python -m tests.benchmarks.content_train DATASET_DIR [--write llmcrawler/content/main_text_trees.npz]
 
 Needs lightgbm. Prints the out-of-fold word F1 (five folds by host), then writes a model of all pages.
 """
@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import sys
 from pathlib import Path
 from typing import Any
 
 import lightgbm
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-from content_data import pages, word_f1, words
-
 from llmcrawler.content.features import block_features
 from llmcrawler.content.markup import parse, tokens
 from llmcrawler.content.segmenter import segment
 from llmcrawler.content.selection import limit_score
+from tests.benchmarks.content_data import pages, word_f1, words
 
 TREES, DEPTH = 80, 6
 PARAMETERS = {

@@ -109,7 +109,7 @@ def main(options: argparse.Namespace) -> None:
     nginx = subprocess.Popen([shutil.which("nginx") or "nginx", "-c", str(folder / "nginx.conf")])
     try:
         with RedisServer(folder / "redis") as redis:
-            kinds = [("memory", 1, None)] if options.memory else []
+            kinds: list[tuple[str, int, RedisServer | None]] = [("memory", 1, None)] if options.memory else []
             kinds += [(f"{count} in Redis", count, redis) for count in map(int, options.workers.split(","))]
             results: dict[str, list[Run]] = {name: [] for name, _, _ in kinds}
             for at in range(options.runs):

@@ -18,6 +18,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -104,7 +105,7 @@ def fuzz(names: Sequence[str], options: argparse.Namespace) -> dict[str, Tally]:
             (sum(one.inputs for one in tallies.values()) < options.inputs) if ends is None else time.monotonic() < ends
         ):
             for name in names:
-                tries(number, ROUND_INPUTS, TARGETS[name], lambda body, name=name: check(name, body))
+                tries(number, ROUND_INPUTS, TARGETS[name], partial(check, name))
             number += 1
             print(f"{sum(one.inputs for one in tallies.values()):>9,} inputs", file=sys.stderr)
     return tallies

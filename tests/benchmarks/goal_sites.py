@@ -85,7 +85,7 @@ def deep_catalogue(seed: int) -> Graph:
                         site.link(
                             items[-1], site.page(f"{items[-1]}/{extra}", "other"), "div.tools < div < main", extra
                         )
-                site.lists(leaf, lambda n, leaf=leaf: f"{leaf}?page={n}", items, 12, "h3 < div.card < main")  # type: ignore[misc]
+                site.lists(leaf, (leaf + "?page={}").format, items, 12, "h3 < div.card < main")
     site.everywhere(menu, "li < ul.menu < footer")
     return site.graph
 
@@ -100,9 +100,7 @@ def mixed_blog(seed: int) -> Graph:
     site.lists("/", lambda n: f"/page/{n}/", posts, 10, "h2.title < article < main")
     tags = [site.page(f"/tag/{site.words(1)}/", "listing") for _ in range(150)]
     for tag in tags:
-        site.lists(
-            tag, lambda n, tag=tag: f"{tag}page/{n}/", site.random.sample(posts, 15), 10, "h2.title < article < main"
-        )  # type: ignore[misc]
+        site.lists(tag, (tag + "page/{}/").format, site.random.sample(posts, 15), 10, "h2.title < article < main")
     for post in posts:
         for tag in site.random.sample(tags, 3):
             site.link(post, tag, "p.tags < footer < article")
@@ -159,7 +157,7 @@ def numeric_urls(seed: int) -> Graph:
         site.link("/", first, "li < ul.groups < nav")
         items = [page("product") for _ in range(24)]
         rest = [page("listing") for _ in range(5)]
-        site.lists(first, lambda n, rest=rest: rest[n - 2], items, 8, "b < td.item < main")  # type: ignore[misc]
+        site.lists(first, ["", "", *rest].__getitem__, items, 8, "b < td.item < main")
         for item in items:
             site.link(item, page("other"), "a.mail < td.tools < main", "ask a question")
             site.link(item, site.random.choice(posts), "p < div.text < main")
@@ -191,7 +189,7 @@ def rare_pages(seed: int) -> Graph:
         site.link("/", section, "li < ul.menu < nav")
         kind = "job" if number == 29 else "article"
         pages = [site.page(f"{section}{site.words(3)}-{site.random.randint(1000, 9999)}", kind) for _ in range(50)]
-        site.lists(section, lambda n, at=section: f"{at}?page={n}", pages, 10, "h2 < article < main")  # type: ignore[misc]
+        site.lists(section, (section + "?page={}").format, pages, 10, "h2 < article < main")
     return site.graph
 
 

@@ -43,8 +43,9 @@ from tests.e2e.crawling import ROOT, environment
 from tests.e2e.killing import lines_of
 from tests.e2e.watching import Holds, Memory, holds_of
 from tests.servers.fake_llm import FakeLLM
+from tests.servers.hostile_pages import PAGES
 from tests.servers.hostile_robots import ROBOTS
-from tests.servers.hostile_site import HONEST, HOSTILE, HOSTILE_HOME, PAGES, TWINS, HonestShop, HostileSite
+from tests.servers.hostile_site import HONEST, HOSTILE, HOSTILE_HOME, TWINS, HonestShop, HostileSite
 from tests.servers.record_sites.scoring import Scores
 from tests.servers.redis_server import RedisServer
 from tests.servers.teacher import answer_from_truth, path_of

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -27,16 +28,20 @@ from tests.servers.mock_site import MockSite
 LABELS = [("/item/", "product"), ("/list/", "listing")]
 
 
+def _has_asked(pages: ManyPages, count: int) -> bool:
+    return len(pages.requested) >= count
+
+
 def kill_at_random(crawl: JobCrawl, pages: ManyPages, options: argparse.Namespace) -> None:
     random = Random(options.seed)
     for number in range(options.kills):
         name = options.signal if options.signal != "mixed" else random.choice(("KILL", "TERM", "INT"))
-        count = len(pages.requested) + random.randint(0, 2 * options.pages // (options.kills + 1))
+        most = len(pages.requested) + random.randint(0, 2 * options.pages // (options.kills + 1))
         with crawl.running() as process:
             if random.random() < 0.25:  # while it starts, or reads what it has
                 time.sleep(random.uniform(0.0, 3.0))
             else:
-                wait_until(lambda count=count: len(pages.requested) >= count, pages, process)
+                wait_until(partial(_has_asked, pages, most), pages, process)
                 time.sleep(random.uniform(0.0, 0.3))
             crawl.pending_at_ends.append(pages.pending)
             process.send_signal(getattr(signal, f"SIG{name}"))

@@ -26,8 +26,8 @@ from typing import Any
 
 from tests.e2e.crawling import ROOT, command, environment
 from tests.e2e.watching import Memory
+from tests.servers.hostile_pages import document
 from tests.servers.hostile_server import Answer, HostileServer, Visit
-from tests.servers.hostile_site import document
 
 MEGABYTE = 2**20
 LIMIT_BYTES = 64 * MEGABYTE  # beyond the body

@@ -88,7 +88,7 @@ def shop(site: Site, size: int, *, pager: str = "next", forms: bool = False, fac
             ]
             products += items
             first = f"{section}{site.words(1)}/"
-            pages = site.lists(first, lambda n, at=first: f"{at}?page={n}", items, 24, kind="list", pager=pager)
+            pages = site.lists(first, (first + "?page={}").format, items, 24, kind="list", pager=pager)
             site.link(section, first)
             if facets:
                 for page in pages:
@@ -132,12 +132,10 @@ def blog(site: Site, size: int, *, pager: str = "next", archive: bool = True, ta
             site.link(post, f"/tag/{tag}/")
         site.link(post, *posts[max(0, at - 1) : at], *posts[at + 1 : at + 2])
     for tag, some in tagged.items():
-        site.lists(f"/tag/{tag}/", lambda n, tag=tag: f"/tag/{tag}/page/{n}/", some, 10, kind="list", pager=pager)
+        site.lists(f"/tag/{tag}/", f"/tag/{tag}/page/{{}}/".format, some, 10, kind="list", pager=pager)
     months = dict.fromkeys(post[:9] for post in posts) if archive else ()
-    for month in months:
-        site.lists(
-            month, lambda n, at=month: f"{at}page/{n}/", [p for p in posts if p.startswith(month)], 10, kind="list"
-        )
+    for first in months:
+        site.lists(first, (first + "page/{}/").format, [p for p in posts if p.startswith(first)], 10, kind="list")
     site.everywhere(["/", site.page("/about/", "text", "about"), *list(months)[:12]])
     if archive:
         site.link(site.page("/archive/", "archive", "listing"), *months)
@@ -232,13 +230,13 @@ def forum(site: Site, size: int) -> None:
             number += 1
             posts = min(12, round(site.random.paretovariate(1.3)))
             first = f"/thread/{number}/{site.words(2)}/"
-            paths = site.lists(first, lambda n, at=first: f"{at}?page={n}", [], 1, kind="thread")
+            paths = site.lists(first, (first + "?page={}").format, [], 1, kind="thread")
             paths += [site.page(f"{first}?page={n}", "thread", "forum_thread") for n in range(2, posts + 1)]
             for at, path in enumerate(paths):
                 site.link(path, *site.random.sample(members, min(5, len(members))), *paths[at + 1 : at + 2])
                 site.pages[path].page_type = "forum_thread"
             threads.append(first)
-        site.lists(board, lambda n, at=board: f"{at}?page={n}", threads, 30, kind="board", pager="near")
+        site.lists(board, (board + "?page={}").format, threads, 30, kind="board", pager="near")
         site.link("/", board)
     for member in members:
         site.link(site.page(member, "member", "profile"), "/")

@@ -7,9 +7,9 @@ PAGES_DIR holds index.jsonl (file, url, page_type) and gzipped HTML. The pages' 
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +34,9 @@ def questions(folder: Path) -> Iterator[tuple[Question, str]]:
 
 
 def main() -> None:
-    pages = list(questions(Path(sys.argv[1])))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pages_dir", type=Path)
+    pages = list(questions(parser.parse_args().pages_dir))
     for name, page_types in (
         ("the six types", PageTypes([one for one in DEFAULT_PAGE_TYPES if one.name in _NAMES])),
         ("all default types", DEFAULT_PAGE_TYPES),

@@ -1,4 +1,4 @@
-"""How well templates are told apart on stored sites: python tests/benchmarks/templates_quality.py SITE_DIR...
+"""How well templates are told apart on stored sites: python -m tests.benchmarks.templates_quality SITE_DIR...
 
 A site is a folder with an index.jsonl (url, file, route) and gzipped pages; `route` is the truth. The crawl is
 simulated with a perfect oracle in two orders: as the crawler would go (breadth first over links, unseen url shapes
@@ -17,7 +17,6 @@ import argparse
 import gzip
 import json
 import random
-import sys
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
@@ -26,8 +25,6 @@ from hashlib import blake2b
 from math import log
 from pathlib import Path
 from urllib.parse import urljoin
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from selectolax.lexbor import LexborHTMLParser
 
@@ -144,10 +141,10 @@ def spread_label_share(pages: Sequence[StoredPage], groups: Sequence[str]) -> fl
     for page, group in zip(pages, groups, strict=True):
         members.setdefault(group, []).append(page)
     right = 0
-    for group in members.values():
-        group.sort(key=lambda page: blake2b(page.url.encode()).digest())
-        label = Counter(page.route for page in group[:3]).most_common(1)[0][0]
-        right += sum(page.route == label for page in group)
+    for together in members.values():
+        together.sort(key=lambda page: blake2b(page.url.encode()).digest())
+        label = Counter(page.route for page in together[:3]).most_common(1)[0][0]
+        right += sum(page.route == label for page in together)
     return right / len(pages)
 
 

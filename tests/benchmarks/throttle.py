@@ -1,6 +1,6 @@
 """Our throttle beside fixed settings and Scrapy's own AutoThrottle, on a server of this script with limits.
 
-    python tests/benchmarks/throttle.py [--busy-above 8] [--degrade-above 0] [--per-second 0] [--latency 0.2]
+    python -m tests.benchmarks.throttle [--busy-above 8] [--degrade-above 0] [--per-second 0] [--latency 0.2]
                                         [--pages 500] [--concurrency 32] [--fixed 4,6,8,10,12,16] [--seconds]
 
 All crawls have DOWNLOAD_DELAY=0 and may have --concurrency in flight (the fixed ones what --fixed says). The figures
@@ -20,10 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+from tests.servers.limited_site import LimitedSite, limited_site
 
-from tests.servers.limited_site import LimitedSite, limited_site  # noqa: E402 (the script is run by its path)
+ROOT = Path(__file__).resolve().parents[2]
 
 SCRAPY = [sys.executable, "-m", "scrapy"]
 RETRIES = ["-s", "RETRY_TIMES=5", "-s", "DOWNLOAD_DELAY=0", "-s", "LOG_LEVEL=INFO"]

@@ -1,6 +1,6 @@
 """The throttling policy over a grid of model servers in simulated time, against the best fixed setting on each.
 
-    python tests/benchmarks/throttle_grid.py [--kinds late,early,...] [--limits 3,5,8,12,16,24]
+    python -m tests.benchmarks.throttle_grid [--kinds late,early,...] [--limits 3,5,8,12,16,24]
         [--latencies 0.05,0.2,0.6,1] [--jitters 0,0.5,1] [--pages 500,2000] [--seeds 3]
         [--page-seconds 0.02] [--stalls 0,0] [--points]
 
@@ -15,19 +15,14 @@ from __future__ import annotations
 
 import argparse
 import random
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import astuple, dataclass
 from itertools import product
-from pathlib import Path
 from statistics import median
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from llmcrawler.politeness.throttling import ThrottleRules  # noqa: E402 (the script is run by its path)
-from tests.core.politeness.throttle_simulation import (  # noqa: E402
+from llmcrawler.politeness.throttling import ThrottleRules
+from tests.core.politeness.throttle_simulation import (
     Answer,
     Server,
     TokenBucket,
@@ -99,8 +94,9 @@ def measure(at: Point) -> Figures:
         return jittery(KINDS[at.kind](at, rng), rng, at.jitter * at.latency)
 
     settings = [level for level in levels(at) if level <= MOST]
-    own = {"stalls": at.stalls, "page_seconds": at.page_seconds}
-    run = share_of_best(server, RULES, settings, at.seed, pages=at.pages, **own)
+    run = share_of_best(
+        server, RULES, settings, at.seed, pages=at.pages, stalls=at.stalls, page_seconds=at.page_seconds
+    )
     return Figures(run.share, run.refused_share, run.settled(run.starts[-1] / 2) / at.limit)
 
 

@@ -1,6 +1,6 @@
 """Whole crawls of a stored site, ours beside two plain Scrapy spiders: wall time, CPU time, peak memory.
 
-    python tests/benchmarks/throughput.py SITE_DIR [--runs 3] [--only plain,markdown] [--llm-base-url URL]
+    python -m tests.benchmarks.throughput SITE_DIR [--runs 3] [--only plain,markdown] [--llm-base-url URL]
                                           [--arguments "..."] [--command "..."]
 
 SITE_DIR holds index.jsonl, one page a line: {"url": ..., "file": ...}; a file may be gzipped. It is served by a

@@ -5,6 +5,7 @@ python -m tests.benchmarks.urls_speed
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable
 from datetime import date
@@ -36,6 +37,7 @@ def show(name: str, function: Callable[[str], object], make: Callable[[int], lis
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     scope, guard = Scope(["https://www.shop.example/"]), TrapGuard(date(2024, 6, 15))
     base = "https://www.shop.example/a/"
     show("normalise, new canonical url", normalise, plain_urls, 1)

@@ -8,6 +8,9 @@ from tests.fuzzing.corpus import bodies
 from tests.fuzzing.runner import Runner
 from tests.fuzzing.targets import TARGETS
 
+pytestmark = pytest.mark.server
+
+
 EXAMPLES = 25
 
 
@@ -29,7 +32,6 @@ def test_what_has_hurt_once_hurts_no_more(runner, target, number):
 def test_no_bytes_raise_or_hang(runner, target):
     @settings(
         max_examples=EXAMPLES,
-        deadline=None,
         derandomize=True,
         database=None,
         phases=[Phase.generate],

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
-from llmcrawler.engine.browser.executable import system_browser
+from llmcrawler.engine.browser.executable import INSTALL, system_browser
 
 BROWSER = system_browser("", shutil.which)
-needs_browser = pytest.mark.skipif(BROWSER is None, reason="no browser: apt-get install chromium")
+Test = TypeVar("Test", bound=Callable[..., object])
+
+
+def needs_browser(test: Test) -> Test:
+    """Mark a test that looks at pages with a real browser, and skip it where there is none."""
+    skipped: Test = pytest.mark.skipif(BROWSER is None, reason=f"no browser: {INSTALL}")(test)
+    marked: Test = pytest.mark.browser(skipped)
+    return marked
 
 
 @contextmanager

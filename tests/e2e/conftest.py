@@ -1,37 +1,30 @@
-"""What tests of several files look at."""
+"""Set up what the tests of crawls share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-
-class Exchange(NamedTuple):
-    started: float  # monotonic seconds
-    answered: float
-    status: int
+from tests.e2e.extensions import DrawnGap
 
 
-class Exchanges(list[Exchange]):
-    """In the order of their starts."""
-
-    @property
-    def gaps(self) -> list[float]:
-        return [later.started - earlier.started for earlier, later in pairwise(self)]
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test here: each runs a crawl or another command in a process of its own."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.server)
 
 
 @pytest.fixture
-def exchanges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Exchanges]:
-    """Of a crawl with the settings WITH_REQUEST_TIMES."""
-    file = tmp_path / "request-times"
-    monkeypatch.setenv("REQUEST_TIMES", str(file))
+def drawn_gaps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[DrawnGap]]:
+    """Return a function that reads what a crawl with the settings WITH_DRAWN_GAPS decided at each start."""
+    file = tmp_path / "drawn-gaps"
+    monkeypatch.setenv("DRAWN_GAPS", str(file))
 
-    def read() -> Exchanges:
+    def read() -> list[DrawnGap]:
         rows = (line.split() for line in file.read_text(encoding="utf-8").splitlines())
-        return Exchanges(sorted(Exchange(float(one), float(other), int(status)) for one, other, status in rows))
+        return [DrawnGap(float(seconds), float(rest), int(concurrency)) for seconds, rest, concurrency in rows]
 
     return read

@@ -3,14 +3,13 @@
 import os
 import time
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from scrapy import Request, signals
 from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
-from scrapy.http import Response
 
-from llmcrawler.engine.request_context import context_of
+from llmcrawler.engine.downloader import PoliteSlot
 
 
 class NoHeartbeat:
@@ -61,24 +60,30 @@ class LineTimes:
         self._file.write(f"{time.monotonic()} {getattr(item, 'url', '')}\n")
 
 
-class RequestTimes:
-    """Writes into the file REQUEST_TIMES of each request that was answered when it started, when its answer was here,
-    and with which status: the crawler's clock, as a server on a busy machine sees them come late by what it likes.
-    """
+class DrawnGap(NamedTuple):
+    """What was decided when a request started: the next one starts so many seconds later, or after the rest."""
 
-    def __init__(self, crawler: Crawler) -> None:
-        self._file = Path(os.environ["REQUEST_TIMES"]).open("a", buffering=1, encoding="utf-8")  # noqa: SIM115 - for good
-        crawler.signals.connect(self._downloaded, signals.response_downloaded)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler)
-
-    def _downloaded(self, response: Response, request: Request) -> None:
-        self._file.write(f"{context_of(request).started} {time.monotonic()} {response.status}\n")
+    seconds: float
+    rest_seconds: float  # that was still left of the host's rest
+    concurrency: int
 
 
-# Beside what holds the gaps, and told of an answer before it.
-WITH_REQUEST_TIMES = {
-    "EXTENSIONS": '{"tests.e2e.extensions.RequestTimes": -1, "llmcrawler.extensions.throttle.AdaptiveThrottle": 0}'
+class DrawnGaps:
+    """Writes into the file DRAWN_GAPS what each start of a request draws for the next one (see DrawnGap)."""
+
+    def __init__(self) -> None:
+        file = Path(os.environ["DRAWN_GAPS"]).open("a", buffering=1, encoding="utf-8")  # noqa: SIM115 - for good
+        start = PoliteSlot.start
+
+        def noted(slot: PoliteSlot, request: Request) -> None:
+            rest = slot.rests_until - time.monotonic()
+            start(slot, request)
+            file.write(f"{slot.gap} {rest} {slot.concurrency}\n")
+
+        setattr(PoliteSlot, "start", noted)  # noqa: B010 (a method)
+
+
+# The setting replaces the project's own, of which the throttle is the one that decides.
+WITH_DRAWN_GAPS = {
+    "EXTENSIONS": '{"tests.e2e.extensions.DrawnGaps": -1, "llmcrawler.extensions.throttle.AdaptiveThrottle": 0}'
 }

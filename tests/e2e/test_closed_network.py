@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from tests.e2e.browsing import needs_browser
 from tests.e2e.crawling import ROOT, explore
 from tests.e2e.test_records import served
-from tests.e2e.test_rendering import needs_browser
 from tests.servers.app_site import AppSite
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.mock_site import html

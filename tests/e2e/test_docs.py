@@ -22,10 +22,12 @@ from tests.servers.teacher import answer_from_truth
 PAGES = sorted(DOCS.glob("*.md"))
 README = ROOT / "README.md"
 # Their commands are only parsed here: what they start has tests of its own.
-NOTHING_RUN = ("explore.md", "jobs.md", "models.md", "politeness.md")
-NOTHING_RUN += ("proxies.md", "records.md", "rendering.md", "security.md", "settings.md")
+NOTHING_RUN = {"explore.md", "jobs.md", "models.md", "politeness.md"}
+NOTHING_RUN |= {"proxies.md", "records.md", "rendering.md", "security.md", "settings.md"}
 # Where the docs say that something is, and a test has it elsewhere.
 SITE, CHECKOUT = "https://shop.example", "/srv/llmcrawler"
+# What it names of the code is checked by tests/core/test_docs_paths.py, and nothing in it is run.
+ARCHITECTURE = DOCS / "architecture.md"
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +141,7 @@ def test_a_nightly_schedule_by_script_by_cron_and_by_systemd(reader_without_a_mo
     assert (night.stdout, night.stderr) == ("", "")  # so that cron sends no mail
     assert {page["change"] for page in reader.pages(feed)} == {"unchanged"}
     unit = configparser.ConfigParser(interpolation=None)
-    unit.optionxform = str
+    setattr(unit, "optionxform", str)  # noqa: B010 (names keep their case; it is typed as a method)
     unit.read(reader.folder / "llmcrawler-shop.service")
     assert unit["Service"]["ExecStart"] == f"{reader.folder}/nightly.sh"
     reader.write("nightly.sh", block("schedules.md", "nightly.sh").replace(SITE, "http://127.0.0.1:9"))
@@ -212,10 +214,11 @@ def test_every_page_has_its_test():
     for page in PAGES:
         assert f'"{page.name}"' in tests, page
     assert not [name for name in NOTHING_RUN if any(one.is_run for one in blocks_of(DOCS / name))]
+    assert not any(one.is_run for one in blocks_of(ARCHITECTURE))
 
 
 def test_every_link_leads_to_a_page_and_a_heading_that_are_there():
-    for page in (README, ROOT / "deploy" / "README.md", *PAGES):
+    for page in (README, ROOT / "CONTRIBUTING.md", ROOT / "deploy" / "README.md", *PAGES):
         for path, heading in relative_links_of(page):
             target = page.parent / path if path else page
             assert target.exists(), f"{page.name}: {path}"

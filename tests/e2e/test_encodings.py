@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from collections import Counter
 from functools import partial
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -34,7 +35,7 @@ async def answer(
     return response
 
 
-def odd_pages() -> dict[str, partial]:
+def odd_pages() -> dict[str, partial[Any]]:
     long = page("Käse", content=LONG).encode()
     pages = {}
     for number, codec in enumerate(CODECS):
@@ -83,7 +84,12 @@ async def robots(request: web.Request) -> web.Response:
 def site():
     pages = odd_pages()
     links = "".join(f"<a href={path}>{path}</a> " for path in [*pages, *BINARY])
-    routes = {**pages, **BINARY, "/start/": page("Start", content=WORDS + links), "/listed/": page("Listed")}
+    routes: dict[str, Any] = {
+        **pages,
+        **BINARY,
+        "/start/": page("Start", content=WORDS + links),
+        "/listed/": page("Listed"),
+    }
     with MockSite(routes | {"/robots.txt": robots, "/sitemap.xml": sitemap}).in_thread() as site:
         yield site
 

@@ -5,9 +5,13 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from contextlib import closing
+from typing import Any
 
 import pytest
 
+from llmcrawler.storage.job_file import read_job_file
+from llmcrawler.storage.job_folder import JOB_FILE
 from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, Outcome, environment, scrapy
 from tests.e2e.killing import lines_of
 from tests.servers.echo import Echo, heard
@@ -41,7 +45,7 @@ def tasks_file(tmp_path, **tasks):
     return path
 
 
-def by_key(outcome: Outcome) -> dict[str, dict]:
+def by_key(outcome: Outcome) -> dict[str, dict[str, Any]]:
     assert max(Counter(page["key"] for page in outcome.pages).values()) == 1
     return {page["key"]: page for page in outcome.pages}
 
@@ -142,6 +146,9 @@ def test_a_killed_run_of_posts_goes_on_where_it_was(tmp_path, echo):
                 assert echo.changed.wait_for(lambda: len(echo.asked) >= posts // 2, timeout=TIMEOUT_SECONDS)
             process.kill()
         assert process.returncode == -signal.SIGKILL
+        asked = len(echo.asked)
+        with closing(read_job_file(tmp_path / "job" / JOB_FILE)) as connection:
+            (stored,) = connection.execute("SELECT count(*) FROM bodies").fetchone()
         done = subprocess.run(
             command, cwd=ROOT, env=environment(), capture_output=True, timeout=TIMEOUT_SECONDS, check=False
         )
@@ -150,7 +157,7 @@ def test_a_killed_run_of_posts_goes_on_where_it_was(tmp_path, echo):
     assert sorted(page["key"] for page in pages) == sorted(f"t{n}" for n in range(posts))
     assert all(heard(page)["body"] == page["key"][1:] for page in pages)
     assert set(echo.bodies()) == {str(n) for n in range(posts)}
-    assert sum(echo.bodies().values()) <= posts + 10
+    assert len(echo.asked) <= posts + asked - stored  # how many had come and were not stored is the machine's matter
 
 
 def test_a_country_chooses_the_proxy(tmp_path, echo, site):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-import time
 from collections import Counter
 
 import pytest
@@ -17,7 +16,8 @@ from tests.e2e.crawling import ROOT, command, environment
 from tests.e2e.killing import lines_of
 from tests.e2e.watching import Holds, Memory, holds_of
 from tests.servers.fake_llm import FakeLLM
-from tests.servers.hostile_site import HOSTILE, HOSTILE_HOME, PAGES, TWINS, HonestShop, HostileSite
+from tests.servers.hostile_pages import PAGES
+from tests.servers.hostile_site import HOSTILE, HOSTILE_HOME, TWINS, HonestShop, HostileSite
 from tests.servers.record_sites.scoring import Scores
 from tests.servers.teacher import answer_from_truth, path_of
 
@@ -30,23 +30,12 @@ ROWS = """
 """.split()
 PRODUCTS = ("th-flood", "price-long")
 LIMIT_SECONDS = 300  # it takes 20; a crawl that was frozen takes for ever
-HOLD_SECONDS = 0.05  # the rule
-# Of the rule, as processors differ and their caches are shared. What the rule is against takes seconds.
-ALLOWANCE = 5
-PACE_SECONDS = 0.025  # what `pace` takes on the machine on which the rule was measured
-
-
-def pace() -> float:
-    """How slow the processors are now: CPU seconds of a piece of work like a crawl's, over what it takes elsewhere."""
-    began = time.thread_time()
-    for number in range(300):
-        json.dumps(json.loads(json.dumps({f"key {n}": [n, str(n), {"a": number}] for n in range(30)})))
-    return max(1.0, (time.thread_time() - began) / PACE_SECONDS)
+# The rule is 0.05 s, which tests/benchmarks/hostile_site measures. What it is against takes seconds on any machine.
+HOLD_CPU_SECONDS = 1.0
 
 
 class Crawl:
     def __init__(self, folder, site: HostileSite, llm: FakeLLM) -> None:
-        self.slowness = pace()
         settings = {
             "DOWNLOAD_TIMEOUT": 10,
             "RETRY_TIMES": 0,
@@ -66,7 +55,6 @@ class Crawl:
                     process.wait(LIMIT_SECONDS)
                 process.kill()
         self.exit_status = process.returncode
-        self.slowness = max(self.slowness, pace())
         self.log = (folder / "log").read_text(encoding="utf-8", errors="replace")
         self.pages = [line for line in lines_of(folder / "pages.jsonl") if line["kind"] == "page"]
         self.site = site
@@ -118,8 +106,7 @@ def test_nothing_private_is_asked_for_or_told(crawl):
 def test_no_page_holds_the_loop(crawl):
     """By the CPU time of the loop's thread alone, which is the same on a machine that others use."""
     assert crawl.holds.stats, crawl.log[-2000:]
-    most = HOLD_SECONDS * ALLOWANCE * crawl.slowness
-    assert crawl.holds.stats["max_hold_cpu_seconds"] <= most, crawl.holds.greatest
+    assert crawl.holds.stats["max_hold_cpu_seconds"] <= HOLD_CPU_SECONDS, crawl.holds.greatest
 
 
 def test_the_process_stays_small(crawl):

@@ -1,18 +1,15 @@
 """Single-page apps, with a real browser where there is one."""
 
-import shutil
 from collections import Counter
 
 import pytest
 from aiohttp import web
 
-from llmcrawler.engine.browser.executable import INSTALL, system_browser
+from tests.e2e.browsing import needs_browser
 from tests.e2e.crawling import explore
 from tests.servers.app_site import ITEMS, SHELL, AppSite
 from tests.servers.mock_site import html
 from tests.servers.proxy_server import ProxyServer
-
-needs_browser = pytest.mark.skipif(system_browser("", shutil.which) is None, reason=f"no browser: {INSTALL}")
 
 
 @pytest.fixture

@@ -70,10 +70,11 @@ class Memory:
 
 
 def _peak_bytes(pid: int) -> int:
-    with contextlib.suppress(OSError):
+    try:
         found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(encoding="utf-8"))
-        return int(found[1]) * 1024 if found else 0
-    return 0
+    except OSError:
+        return 0
+    return int(found[1]) * 1024 if found else 0
 
 
 def _below(pid: int) -> Iterator[int]:
@@ -85,10 +86,11 @@ def _below(pid: int) -> Iterator[int]:
 
 
 def _command(pid: int) -> str:
-    with contextlib.suppress(OSError):
+    try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        for known in ("multiprocessing", "chrom", "playwright"):
-            if known in words:
-                return known
-        return words[:40]
-    return "gone"
+    except OSError:
+        return "gone"
+    for known in ("multiprocessing", "chrom", "playwright"):
+        if known in words:
+            return known
+    return words[:40]

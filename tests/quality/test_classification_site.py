@@ -14,7 +14,7 @@ import pytest
 from llmcrawler.classification import Classifier, ClassifyWorker, PageType, PageTypes, Question, Verdict, tokens_of
 from llmcrawler.items import PageContent
 from llmcrawler.llm import Batcher, BatchRules
-from tests.benchmarks.virtual_time import VirtualTimeLoop
+from tests.virtual_time import VirtualTimeLoop
 
 # Template -> its page type and its pages, as a shop may have them.
 SITE = {
@@ -86,6 +86,7 @@ def test_a_shop_takes_few_pages_and_calls_and_all_page_types_are_right(pages_per
     assert len(site.calls) <= 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pages_per_second", [5, 20, 150])
 @pytest.mark.parametrize("seed", range(8))
 def test_a_tenth_of_wrong_answers_spoils_hardly_more_than_the_pages_they_are_about(

@@ -18,6 +18,7 @@ MAX_SHOWN = 7
 MAX_TOKENS = 20_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SITES)
 def test_fields_are_learned_from_a_few_pages(name):
     outcomes = [learned(make_site(name, seed), seed=seed) for seed in (1, 2)]
@@ -28,12 +29,14 @@ def test_fields_are_learned_from_a_few_pages(name):
     assert max(one.tokens for one in outcomes) <= MAX_TOKENS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REDESIGNED)
 def test_the_second_design_is_learned_as_well(name):
     outcome = learned(make_site(name, redesign=True))
     assert outcome.scores.macro >= FLOORS.get(name, OTHERS), str(outcome.scores)
 
 
+@pytest.mark.slow
 def test_a_tenth_of_wrong_pointers_does_little_harm():
     outcomes = [learned(make_site(name), slip=0.1) for name in SITES]
     macros = {one.site: round(one.scores.macro, 3) for one in outcomes}

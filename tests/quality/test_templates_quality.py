@@ -225,6 +225,7 @@ SITES: dict[str, Callable[[random.Random], list[Route]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order_seed", [0, 1, 2])
 @pytest.mark.parametrize(
     ("site", "v", "homogeneity", "online", "most_shown"),

@@ -32,9 +32,8 @@ class Echo:
         self._tries: Counter[str] = Counter()
 
     def routes(self) -> dict[str, str | Handler]:
-        return {f"/{name}": self._answer for name in ("echo", "flaky", "moved", "cookie", "down")} | {
-            "/robots.txt": self._robots
-        }
+        echoing = dict.fromkeys(("/echo", "/flaky", "/moved", "/cookie", "/down"), self._answer)
+        return {**echoing, "/robots.txt": self._robots}
 
     def bodies(self) -> Counter[str]:
         return Counter(one["body"] for one in self.asked)

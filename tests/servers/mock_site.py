@@ -18,7 +18,7 @@ import contextlib
 import gzip
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -80,7 +80,7 @@ class MockSite(Startable):
 
     def __init__(
         self,
-        routes: dict[str, str | Handler] | None = None,
+        routes: Mapping[str, str | Handler] | None = None,
         *,
         latency_seconds: float = 0.0,
         tls: ssl.SSLContext | None = None,

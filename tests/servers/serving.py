@@ -48,6 +48,10 @@ class Startable(ABC):
             yield self
 
 
+def _stop(server: Startable, loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.run_coroutine_threadsafe(server.stop(), loop).result(_PATIENCE_SECONDS)
+
+
 @contextlib.contextmanager
 def all_in_thread(*servers: Startable) -> Iterator[None]:
     """Serve from one thread, with a loop of its own."""
@@ -60,14 +64,8 @@ def all_in_thread(*servers: Startable) -> Iterator[None]:
         ends.callback(loop.call_soon_threadsafe, loop.stop)
         for server in servers:
             asyncio.run_coroutine_threadsafe(server.start(), loop).result(_PATIENCE_SECONDS)
-            ends.callback(
-                lambda one=server: asyncio.run_coroutine_threadsafe(one.stop(), loop).result(_PATIENCE_SECONDS)
-            )
+            ends.callback(_stop, server, loop)
         yield
-
-
-def _stop(server: Startable, loop: asyncio.AbstractEventLoop) -> None:
-    asyncio.run_coroutine_threadsafe(server.stop(), loop).result(_PATIENCE_SECONDS)
 
 
 class SocketServer(Startable):

@@ -7,9 +7,10 @@ import socket
 
 import pytest
 
+from tests.servers.hostile_pages import PAGES
 from tests.servers.hostile_robots import ROBOTS, SITEMAPS, sitemap_of
 from tests.servers.hostile_server import Visit
-from tests.servers.hostile_site import HOSTILE, PAGES, TWINS, HonestShop, HostileSite
+from tests.servers.hostile_site import HOSTILE, TWINS, HonestShop, HostileSite
 
 VISIT = Visit("/hostile/x", "http://127.0.0.3:80", {}, 1)
 
@@ -24,6 +25,7 @@ def test_there_are_sixty_hostile_pages_and_more_of_names_that_urls_can_have():
     assert all(re.fullmatch(r"[a-z0-9.-]+", name) for name in (*PAGES, *TWINS, *ROBOTS))
 
 
+@pytest.mark.slow
 def test_every_row_can_be_made():
     for row in (*PAGES.values(), *ROBOTS.values(), *SITEMAPS.values()):
         answer = row(VISIT)
@@ -44,6 +46,7 @@ def test_the_shops_links_lead_to_its_pages(shop):
     assert len(HonestShop(93).pages) == 200
 
 
+@pytest.mark.server
 def test_it_says_what_no_http_server_would(shop):
     with HostileSite(shop, robots={}).in_thread() as site:
         with socket.create_connection((HOSTILE, site.port)) as client:

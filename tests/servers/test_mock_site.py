@@ -7,8 +7,11 @@ from urllib.request import urlopen
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from tests.servers.mock_site import DISALLOWED_COUNT, UNLINKED, MockSite
+
+pytestmark = pytest.mark.server
 
 
 @pytest.fixture
@@ -90,8 +93,14 @@ async def test_broken_connections(site, get, path):
 
 
 async def test_requests_in_flight_are_measured():
-    async with MockSite(latency_seconds=0.05) as site, aiohttp.ClientSession() as session:
-        await asyncio.gather(*(session.get(site.url(f"/large/{n}")) for n in range(3)))
+    together = asyncio.Barrier(3)
+
+    async def wait(_request: web.Request) -> web.Response:
+        await together.wait()
+        return web.Response()
+
+    async with MockSite({"/together/*": wait}) as site, aiohttp.ClientSession() as session:
+        await asyncio.gather(*(session.get(site.url(f"/together/{n}")) for n in range(3)))
         assert site.stats()["max_in_flight"] == 3
         assert site.stats()["requests"] == 3
 

@@ -23,8 +23,8 @@ def texts_of(page):
     found = {fold(unescape(str(value))) for element in root.iter() for value in element.attrib.values()}
     found |= {fold(script.text or "") for script in root.iter("script")}
     for element in root.iter(lxml_html.etree.Element):
-        found.add(fold(element.text_content()))
-        found |= {fold(node) for node in element.xpath("text()")}
+        found.add(fold("".join(map(str, element.itertext()))))
+        found |= {fold(node) for node in (element.text, *(child.tail for child in element)) if node}
     return found
 
 
@@ -36,6 +36,7 @@ def scalars(value):
     return [] if value is None else [value]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "redesign"), DESIGNS)
 def test_the_truth_is_on_the_page(name, redesign):
     for page in make_site(name, redesign=redesign).records:

@@ -110,6 +110,7 @@ def test_blocks_show_what_is_on_the_page(name):
         assert pointed == {field for field, value in page.fields.items() if value}, page.path
 
 
+@pytest.mark.server
 def test_both_tasks_over_http_with_faults():
     site = make_site("forum")
     labels = [{"name": name, "description": ""} for name in ("forum_thread", "other")]

@@ -12,7 +12,7 @@ import httpx2
 _ERROR_BYTES = 16_384
 # What a chunk costs beside its bytes: a body of a million chunks of one byte is not to take seconds.
 _CHUNK_BYTES = 32
-# So many chunks come in at a time before others get their turn.
+# Chunks that come in at a time before others get their turn.
 _CHUNKS_AT_ONCE = 32
 _KEPT_HEADERS = ("retry-after", "retry-after-ms")
 _MAX_HEADER_CHARS = 200

@@ -13,7 +13,7 @@ _LOOK_SECONDS: Final = 0.05
 
 
 class ReceivedBody(Protocol):
-    """A body that is being received."""
+    """Body that is being received."""
 
     def pause(self) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Runs in the processes that `bounded_processes` starts: does the work, and replaces a worker that has died.
+"""Runs in the processes that processes.py starts: does the work, and replaces a worker that has died.
 
 What is started is a supervisor. It loads the modules once and forks a worker, which takes one piece of work after the
 other from the socket. A worker that exceeds a limit is ended by the kernel, whatever code it is in; the supervisor says
@@ -94,7 +94,7 @@ def _end_now(status: int) -> None:
 
 
 def _work(connection: Connection, memory_bytes: int, result_bytes: int) -> int:
-    """Do one piece of work after the other; return the exit status."""
+    """Run one piece of work after the other; return the exit status."""
     limit = _data_bytes() + memory_bytes
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,1 +1,1 @@
-"""The adapter to scrapy-playwright; nothing imports it before a page wants to be rendered."""
+"""Adapts scrapy-playwright; nothing imports it before a page wants to be rendered."""

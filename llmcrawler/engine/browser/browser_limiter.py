@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class BrowserHostLimiter:
-    """`limit_of` returns how many a host may have now; one may always go, so that no request waits for ever."""
+    """Makes the browser's requests wait. `limit_of` returns how many a host may have now; one may always go."""
 
     def __init__(self, limit_of: Callable[[str], int]) -> None:
         self._limit_of = limit_of

@@ -46,7 +46,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a host could not be reached: `kind` is dns, refused, timeout, private_address, connection or proxy."""
+    """Reason why a host could not be reached: `kind` is dns, refused, timeout, private_address, connection or proxy."""
 
     kind: str
     message: str
@@ -59,7 +59,7 @@ class _CannotReach(Exception):
 
 
 class Gateway:
-    """Has a port for each way out that a page may have. Without `guard` everything is allowed.
+    """Proxy with a port for each way out that a page may have. Without `guard` everything is allowed.
 
     `look` returns the addresses of a name, none for one that is unknown. With `checks_proxied` names are looked up and
     judged here also where a proxy looks them up.

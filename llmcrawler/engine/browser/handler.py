@@ -44,7 +44,7 @@ _NOT_PASSED_ON: Final = frozenset(
     b"user-agent accept accept-encoding accept-language cookie referer host connection content-length"
     b" proxy-authorization if-none-match if-modified-since".split()
 )
-# Of the document as the server sent it, which is not what was rendered.
+# Headers about the document as the server sent it, which is not what was rendered.
 _NOT_KEPT: Final = (b"etag", b"last-modified", b"content-length", b"content-encoding", b"transfer-encoding")
 _TRAFFIC: Final = "_traffic"
 _VIEW: Final = "_view"
@@ -114,7 +114,7 @@ class BrowserDownloadHandler(LaunchingHandler):
     # -- one page -----------------------------------------------------------------------------------------------------
 
     async def _render(self, request: Request, traffic: Traffic, seconds: float) -> Response | None:
-        """Return what the page became; None for a download, which is fetched over plain HTTP."""
+        """Return the rendered response; None for a download, which is fetched over plain HTTP."""
         place = "" if self._guard is None else self._guard.private_place_of(request.url)
         agent = (request.headers.get(b"User-Agent") or b"").decode("latin-1")
         port = await self._gateway.port(Route(_upstream(request), place))
@@ -183,7 +183,7 @@ class BrowserDownloadHandler(LaunchingHandler):
 
     def _finished(self, request: Request, inner: Request, response: Response, traffic: Traffic) -> Response:
         if traffic.refused is not None and response.status < 400:
-            # What the page asked for was refused, so it is not all there: for the host's throttle, and for another try.
+            # A resource was refused, so the page is not whole: let the throttle know, and try again.
             status, headers = traffic.refused
             return Response(request.url, status, headers=headers)
         seen: RenderedPage | None = inner.meta.get(_VIEW)

@@ -138,7 +138,7 @@ MORE: Final = """
 """
 
 # Links that are none in the HTML: router links without href, onclick, and what reacts to a click by going elsewhere.
-# (limit: clicks) -> urls. Nothing is sent but GET requests meanwhile (browser/traffic.py).
+# (limit: clicks) -> urls. Nothing is sent but GET requests meanwhile (page_traffic.py).
 PROBE: Final = """
 async (limit) => {
   const state = window.__llmcrawler;

@@ -27,7 +27,7 @@ _MAX_RELOADS: Final = 2
 
 
 class Traffic:
-    """`left` is set when the page was sent elsewhere (`sent_to`), or turned out to be a download."""
+    """State of a page's traffic. `left` is set when it was sent elsewhere (`sent_to`), or is a download."""
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-# What is never text. An EventSource and the like would never end; a frame's content is not the page's.
+# Resources that are never text. An EventSource would never end; a frame's content is not the page's.
 _BLOCKED_KINDS: Final = frozenset({"Image", "Font", "Media", "TextTrack", "Ping", "CSPViolationReport", "Prefetch"})
 _PICTURES: Final = (".ico", ".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".woff", ".woff2", ".ttf")
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -36,7 +36,7 @@ class TrafficRules:
     is_forbidden: Callable[[str], bool]
 
     def reason_to_block(self, ask: BrowserRequest, *, probing: bool = False) -> str | None:
-        """Return None for what may go out. `probing`: links are being clicked, and nothing must come of it."""
+        """Return why a request must not go out, else None. `probing`: links are clicked to see where they lead."""
         parts = urlsplit(ask.url)
         if parts.scheme in ("data", "blob"):
             return None

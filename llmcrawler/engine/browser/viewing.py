@@ -20,8 +20,8 @@ _RESTLESS_SECONDS: Final = 2.0  # nothing under way for so long: what still chan
 
 @dataclass(frozen=True, slots=True)
 class RenderRules:
-    """`wait_seconds`: the longest wait for the content, and for each step of `scrolls`. `clicks` at most on what may
-    be links.
+    """Rules of a look. `wait_seconds`: the longest wait for the content, and for each step of `scrolls`. `clicks` at
+    most on what may be links.
     """
 
     wait_seconds: float

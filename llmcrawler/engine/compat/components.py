@@ -45,7 +45,7 @@ class DownloaderBase(Downloader):
         return slot
 
     def slot_made(self, key: str, slot: Slot) -> None:
-        """`slots` has a new slot."""
+        """Do what has to be done when `slots` has a new slot."""
 
     async def download(self, slot: Slot, request: Request) -> Response:
         """Download a request that has left its slot's queue."""
@@ -97,7 +97,7 @@ class FeedExporterBase(FeedExporter):
 
 
 class RedirectHooks(_RedirectBase):
-    """To be mixed in before one of Scrapy's middlewares for redirects."""
+    """Mixin for Scrapy's middlewares for redirects, with public names for what is overridden; it stands before them."""
 
     def redirect_target(self, url: str) -> str:
         """Return the url to ask for. Raise ValueError to leave the response as it is."""
@@ -133,12 +133,12 @@ class CookiesBase(scrapy_cookies.CookiesMiddleware):
 
 
 def use_public_suffixes(split_domain: Callable[[str], Any]) -> None:
-    """Have Scrapy tell public suffixes by this function, which takes a host and returns tldextract's result."""
+    """Let Scrapy tell public suffixes by this function, which takes a host and returns tldextract's result."""
     scrapy_cookies._split_domain = split_domain  # type: ignore[assignment]
 
 
 class UnpacksTooLarge(Exception):
-    """A body has more bytes than it may have when it is unpacked."""
+    """Raised when a body has more bytes than it may have when it is unpacked."""
 
 
 class BoundedUnpacking(HttpCompressionMiddleware):

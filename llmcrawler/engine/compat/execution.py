@@ -1,4 +1,4 @@
-"""What a crawler's engine and scraper are doing, and how to make them go on."""
+"""Tells what a crawler's engine and scraper are doing, and makes them go on."""
 
 from __future__ import annotations
 

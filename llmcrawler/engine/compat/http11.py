@@ -1,4 +1,4 @@
-"""HTTP/1.1 as Scrapy and Twisted speak it, with hooks where bounds belong."""
+"""Speaks HTTP/1.1 as Scrapy and Twisted do, with hooks where bounds belong."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class ClientProtocol(_LenientHTTP11ClientProtocol):
     put_off: Callable[[float], None] | None = None
 
     def answer_begins(self) -> None:
-        """A request is about to be sent."""
+        """Do what has to be done when a request is about to be sent."""
 
     def answer_ends(self) -> None:
-        """An answer is whole, or the connection is lost."""
+        """Do what has to be done when an answer is whole, or the connection is lost."""
 
     def request(self, request: TwistedRequest) -> Deferred[IResponse]:
         self.put_off = None
@@ -163,7 +163,7 @@ class _TunnelAgent(_TunnelingAgent):
 
 
 class PageAgent(_ScrapyAgent):
-    """One download. Its connection can put off the timeout."""
+    """Agent for one download, whose connection can put off the timeout."""
 
     def _get_agent(self, request: Request, timeout: float) -> Any:
         agent = super()._get_agent(request, timeout)

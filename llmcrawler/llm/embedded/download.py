@@ -57,7 +57,7 @@ QWEN_CODER_1_5B = Weights(
 
 
 class SourceFailedError(Exception):
-    """This source cannot give the file; the message says why. The next source may."""
+    """Raised when a source cannot give the file; the message says why. The next source may."""
 
 
 class FetchCancelledError(Exception):
@@ -66,7 +66,7 @@ class FetchCancelledError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """One file on its way into a folder."""
+    """Download of one file into a folder."""
 
     weights: Weights
     folder: Path

@@ -14,7 +14,7 @@ _MAX_CHARS = 100_000
 _MAX_WORDS = 120
 _MAX_BARE_CHARS = 5_000
 _MAX_BARE_WORDS = 50
-# What the pages of the great bot walls have in their source, and no page behind them.
+# Texts in the source of the great bot walls' pages, and of no page behind them.
 _VENDOR_MARKS = (
     "cf-challenge-running",
     "cf_chl_opt",

@@ -143,7 +143,7 @@ class ProxyPool:
         return self._records[label].pages > 0
 
     def fail(self, label: str, kind: str) -> None:
-        """Note what is the proxy's fault for certain."""
+        """Note a failure that is the proxy's fault for certain."""
         record = self._records[label]
         record.failures[kind] += 1
         self._fault(record, kind)

@@ -1,4 +1,4 @@
-"""One proxy, the forms in which people write one down, and what a source of proxies is."""
+"""Reads proxies in the forms in which people write them down; the protocol of a source of proxies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FORMS = "write it as http://user:password@host:port, host:port or host:port:use
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """`country` is an ISO 3166 code of two capital letters, or "*". Neither str() nor repr() shows the credentials."""
+    """Address of a proxy. `country`: two capital letters (ISO 3166), or "*". str() and repr() show no credentials."""
 
     scheme: str
     host: str

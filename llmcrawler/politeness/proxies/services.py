@@ -27,7 +27,7 @@ _MAX_LINE_CHARS = 1_000
 
 
 class Webshare:
-    """https://apidocs.webshare.io: proxies of one's plan, a hundred a page."""
+    """Loads the proxies of one's plan at Webshare, a hundred a page (https://apidocs.webshare.io)."""
 
     def __init__(self, key: str, countries: Sequence[str], *, base_url: str = "") -> None:
         base_url = base_url or "https://proxy.webshare.io"
@@ -54,8 +54,8 @@ class Webshare:
 
 
 class Proxyscrape:
-    """https://docs.proxyscrape.com: with a key the shared datacenter proxies of an account (which know us by our
-    address), without one the free list.
+    """Loads proxies of Proxyscrape: with a key the shared datacenter proxies of an account (which know us by our
+    address), without one the free list (https://docs.proxyscrape.com).
     """
 
     def __init__(self, key: str, countries: Sequence[str], *, base_url: str = "") -> None:
@@ -90,8 +90,8 @@ class Proxyscrape:
 
 
 class IPRoyal:
-    """https://docs.iproyal.com: residential proxies. One gateway; each login that it makes up keeps its exit for
-    `lifetime`.
+    """Makes up logins for the one gateway to residential proxies of IPRoyal; each keeps its exit for `lifetime`
+    (https://docs.iproyal.com).
     """
 
     def __init__(self, key: str, login: str, countries: Sequence[str], count: int, *, base_url: str = "") -> None:
@@ -122,7 +122,7 @@ class IPRoyal:
 
 
 class _Api:
-    """One service's API. Its errors show neither the key nor the address asked, which may hold the key."""
+    """Client of a service's API. Its errors show neither the key nor the address asked, which may hold the key."""
 
     def __init__(self, name: str, key_setting: str, base_url: str, headers: dict[str, str]) -> None:
         self._name = name

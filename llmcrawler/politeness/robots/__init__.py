@@ -1,4 +1,4 @@
-"""robots.txt by RFC 9309: what a file allows one crawler, and what else it says to it."""
+"""Reads robots.txt by RFC 9309: what a file allows one crawler, and what else it says to it."""
 
 from llmcrawler.politeness.robots.parser import MAX_BYTES, Robots, parse_robots, product_token
 from llmcrawler.politeness.robots.robots_cache import RobotsCache

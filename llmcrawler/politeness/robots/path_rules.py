@@ -58,7 +58,7 @@ class PathRules:
     """
 
     def __init__(self, rules: Iterable[tuple[bytes, bool]] = ()) -> None:
-        """`rules` are canonical patterns, and whether they allow."""
+        """Take `rules`: canonical patterns, each with True if it allows."""
         self._prefixes: dict[bytes, int] = {}
         self._paths: dict[bytes, int] = {}  # of rules that end in "$"
         wildcards: dict[tuple[tuple[bytes, ...], bool], int] = {}

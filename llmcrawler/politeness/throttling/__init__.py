@@ -1,4 +1,4 @@
-"""How hard a host may be worked: one `HostPolicy` per host decides, and extensions/throttle.py drives slots by it."""
+"""Decides how hard a host may be worked: a `HostPolicy` for each host, by which extensions/throttle.py drives slots."""
 
 from llmcrawler.politeness.throttling.breaker import HostBreaker
 from llmcrawler.politeness.throttling.hosts import HostPolicies

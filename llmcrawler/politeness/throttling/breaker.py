@@ -1,4 +1,4 @@
-"""A circuit breaker: a server that fails again and again is left alone, and looked at from time to time."""
+"""Breaks the circuit to a server that fails again and again: it is left alone, and looked at from time to time."""
 
 from __future__ import annotations
 

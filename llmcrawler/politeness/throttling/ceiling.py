@@ -1,4 +1,4 @@
-"""The most that a host is given in flight: where it refused, or got slower; and the way up again."""
+"""Bounds what a host is given in flight by where it refused or got slower, and finds the way up again."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _LATENCY_HOLD_SECONDS = 4.0  # here it costs some milliseconds
 _MAX_HOLD_SECONDS = 600.0
 _UNDER_RATE = 0.9
 _A_FEW = 6  # in flight
-# Of a host that counts requests a second, not those in flight:
+# Signs of a host that counts requests a second, not those in flight:
 _MORE = 1.5  # times the answers a second: far more
 _FEW, _MANY = 3, 20  # in flight
 _LONG_SECONDS = 3.0  # a host's answers a second over less than that prove little
-# Of a host that refuses at random:
+# Signs of a host that refuses at random:
 _ENOUGH = 3  # refusals on each side
 _ALIKE = 2.5
 _MUCH_MORE = 3.5
@@ -22,8 +22,8 @@ _LATELY = 40  # answers
 
 
 class Ceiling:
-    """`level` falls to what a host showed that it can take, and rises a step at a time: soon up to where the host
-    refused, or anywhere if it never did; from there on, seldom.
+    """Most requests that a host is given in flight. `level` falls to what a host showed that it can take, and rises a
+    step at a time: soon up to where the host refused, or anywhere if it never did; from there on, seldom.
     """
 
     def __init__(self, most: float, clock: Callable[[], float]) -> None:
@@ -85,7 +85,7 @@ class Ceiling:
         return most if most - least <= 1 and most <= _A_FEW else (most + least) / 2
 
     def _note_refusal(self, window: float) -> bool:
-        """Tell whether it is noise."""
+        """Note a refusal, and tell whether refusals are noise that no number in flight would avoid."""
         was_noise = self.is_noise
         self._shares.refused(window)
         if self.is_noise and not was_noise:
@@ -95,7 +95,7 @@ class Ceiling:
         return self.is_noise
 
     def slowed(self, level: float) -> None:
-        """Go down to what latency showed that the host can work on."""
+        """Lower the level to what the host can work on, as latency showed."""
         self.level = min(self.level, level)
         self._under_limit.wrong(self._clock())
 

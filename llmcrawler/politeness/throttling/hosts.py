@@ -1,4 +1,4 @@
-"""The policies of a crawl's hosts: of those in use, and of so many that were used last."""
+"""Keeps the policies of a crawl's hosts: of those in use, and of so many that were used last."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _AGAIN = 1.5  # times as many in flight as with fewer: slower again by half, whe
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Some answers in sum: `mean` and `level` are the means of the logarithms of their latency and number in flight."""
+    """Answers of one round in sum: `mean` and `level` are mean logarithms of their latency and number in flight."""
 
     count: int = 0
     mean: float = 0.0
@@ -49,8 +49,8 @@ class Round:
 
 @dataclass(slots=True)
 class LoadTrial:
-    """A trial of whether latency is our load. `window` is that of before, `knee` what the host can work on if it is
-    load that made the round `raised`. One step down would not do: what slows a host for some seconds often ends
+    """Test of whether latency comes from our own load. `window` is that of before, `knee` what the host can work on if
+    it is load that made the round `raised`. One step down would not do: what slows a host for some seconds often ends
     meanwhile.
     """
 
@@ -65,7 +65,7 @@ class LoadTrial:
 
     @property
     def reference(self) -> Round:
-        """Return what the next round is compared with."""
+        """Return the round that the next one is compared with."""
         return self.raised if self.fewer is None else self.fewer
 
     def expected(self, this: Round, baseline: Round) -> float:

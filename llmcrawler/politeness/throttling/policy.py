@@ -102,7 +102,7 @@ class HostPolicy:
         return max(0.0, self.cools_down_until - self._clock())
 
     def gap(self) -> StartGap:
-        """Return what is between two starts now."""
+        """Return the gap between two starts that holds now."""
         gap = self._adapted_gap() if self.rules.is_adaptive else StartGap(self.rules.min_gap_seconds, self.rules.jitter)
         return self._over_floor(gap)
 
@@ -213,7 +213,7 @@ class HostPolicy:
             return self._go_on(self.latency.trial, result)
         if result.is_raised:
             return self._try_fewer(result)
-        # What is not used need not grow.
+        # A window that is not used need not grow.
         if self.window < self.ceiling.level or not is_used or not self.ceiling.is_due():
             return None
         if not result.is_steady:

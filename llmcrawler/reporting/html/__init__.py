@@ -1,4 +1,4 @@
-"""A crawl as one page of HTML that needs nothing else: no network, no other file."""
+"""Shows a crawl as one page of HTML that needs nothing else: no network, no other file."""
 
 from __future__ import annotations
 

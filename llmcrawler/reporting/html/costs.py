@@ -1,4 +1,4 @@
-"""What the model was asked, and what that cost: by task, and by template."""
+"""Counts the calls of the model and their cost by task, and by template."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TASKS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class TaskCost:
-    """One task over all runs. `cost_usd` None: the price is not known."""
+    """Calls for a task over all runs. `cost_usd` None: the price is not known."""
 
     task: str
     calls: int
@@ -33,7 +33,7 @@ class TaskCost:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """All tasks over all runs, and sums. `faults` counts calls that failed."""
+    """Costs of all tasks over all runs, and sums. `faults` counts calls that failed."""
 
     tasks: tuple[TaskCost, ...]
     calls: int

@@ -1,4 +1,4 @@
-"""How fast the crawl was over time, and what bounded it, by Little's law."""
+"""Tells how fast the crawl was over time, and what bounded it, by Little's law."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from llmcrawler.reporting.text import percent
 from llmcrawler.reporting.timeline import Bucket, Timeline
 from llmcrawler.storage.job_runs import Run
 
-# What would change it, by the name of a limit (limits.py).
+# Advice that would lift a limit, by its name (crawl_limits.py).
 _CURES: Mapping[str, str] = {
     "gap between starts": (
         "A shorter DOWNLOAD_DELAY (it was {DOWNLOAD_DELAY} s) would make it faster, at the site's expense."

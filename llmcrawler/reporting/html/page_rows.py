@@ -1,4 +1,4 @@
-"""The list of pages, as columns: texts that come again and again are numbers."""
+"""Packs the list of pages into columns, where texts that come again and again are numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report is made of: a JOBDIR, also while its crawl runs, or a feed (JSON Lines, also compressed with gzip)."""
+"""Opens what a report is made of: a JOBDIR, also while its crawl runs, or a feed (JSON Lines, also with gzip)."""
 
 from __future__ import annotations
 

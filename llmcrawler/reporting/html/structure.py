@@ -1,4 +1,4 @@
-"""The site as nested boxes: page types with their templates, and folders."""
+"""Lays a site out as nested boxes: page types with their templates, and folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page of a report shows: figures, tables, findings, and the data of its charts."""
+"""Gathers what the page of a report shows: figures, tables, findings, and the data of its charts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Before a crawl is paid for: from a sample of a site's pages to its size, and to what the model will be asked."""
+"""Estimates a crawl before it is paid for: from a sample of pages to the site's size and the calls of the model."""
 
 from llmcrawler.reporting.planning.estimate import THOUGHT_TOKENS, CrawlTerms, make_plan
 from llmcrawler.reporting.planning.site_sample import SampledPage, SiteSample, strata_of

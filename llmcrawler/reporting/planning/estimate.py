@@ -20,20 +20,20 @@ _DRAWS = 5
 _SEED = 1
 # The rules of sampling show ever fewer pages of a template, so what comes later hardly counts.
 _MOST_ARRIVALS = 20_000
-# So many links of a page to one other template make a list of it; what such a share of its pages link to is a menu.
+# A page with so many links to one other template is a list; a target of such a share of a template's pages is a menu.
 _LISTED, _MENU_SHARE = 3.0, 0.5
-# What models say of a page: its id, label and confidence. Of a page that is learned from: its fields and their blocks.
+# An answer for a page has its id, label and confidence; for a page that is learned from, its fields and their blocks.
 _CLASSIFY_ANSWER_TOKENS, _INDUCE_ANSWER_TOKENS = 20, 300
 # Learning a template is one call where the fields are few, else as many as show `max_samples` pages, after the first
 # call two at a time (extraction.training_run).
 _MORE_SAMPLES = 2
 _LEARNED_AGAIN = 1.5
-# What a model thinks before an answer that needs no long thoughts, by reasoning_effort; a guess, so the range is wide.
+# Thoughts before an answer that needs no long ones, by reasoning_effort; a guess, so the range is wide.
 THOUGHT_TOKENS: Final = {"minimal": 50, "low": 300, "medium": 1_500, "high": 5_000}
 _THOUGHTS = Range(0.3, 1.0, 3.0)
 # Tokenisers differ by so much from four bytes a token.
 _TOKENS = Range(0.85, 1.0, 1.3)
-# What a page takes of a processor, in all stages: where there is no gap, that is the pace.
+# Processor time of a page in all stages: where there is no gap between starts, that is the pace.
 _PAGE_SECONDS = 0.008
 # Hosts answer slower than they did to the sample, refuse, and want pages asked for twice.
 _TIME = Range(1.0, 1.0, 1.3)
@@ -168,7 +168,7 @@ class _Scenario:
         self._sample, self._type_of, self._at, self._terms = sample, type_of, at, terms
         self._fetched = [page for page in sample.pages if page.error is None]
         self._came = {one.pattern: [page for page in one.pages if page.error is None] for one in strata}
-        # What no page was fetched of is taken to be like what few were fetched of: large strata had their share.
+        # Strata of which no page was fetched are taken to be like those with few: large ones had their share.
         small = [page for pages in self._came.values() if len(pages) <= 2 for page in pages]
         self._others = small or self._fetched
         self.figures: defaultdict[Any, float] = defaultdict(float)

@@ -1,8 +1,9 @@
-"""How often the model will be asked for page types: the crawl's own rules of sampling and batching, played through.
+"""Counts how often the model will be asked for page types, by playing the crawl's rules of sampling and batching
+through.
 
 There is no formula for it, since when a batch goes out depends on which pages wait. So pages arrive here at the pace of
-the crawl, each does what classification.samples says, and waits in the room that real batches wait in (llm.waiting),
-by a clock that is only counted.
+the crawl, each does what classification/template_samples.py says, and waits in the room that real batches wait in
+(llm.waiting), by a clock that is only counted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A sample of a site for its plan: which urls are drawn, and what is kept of their pages."""
+"""Draws a sample of a site's urls for its plan, and keeps what is needed of their pages."""
 
 from __future__ import annotations
 

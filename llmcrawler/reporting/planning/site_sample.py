@@ -1,4 +1,4 @@
-"""What a few fetched pages showed of a site, and the kinds of urls that its pages are sorted into."""
+"""Values for a sample of a site: what its pages showed, and the kinds of urls that pages are sorted into."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{1,4}$")
 
 @dataclass(frozen=True, slots=True)
 class SampledPage:
-    """What one page showed. `pattern` is the stratum of its url (strata_of), `links` are the urls of the site that it
+    """Sampled page. `pattern` is the stratum of its url (strata_of), `links` are the urls of the site that it
     leads to. `error` is None for a page that came. `item_type` is its likeliest type if it is about one thing.
     `is_sure`: structured data says its type, so that no model is asked. `is_settled`: its template could speak for it.
     `shown_tokens`: what the model would be shown to tell its type; `block_tokens`: to learn its fields.
@@ -39,7 +39,7 @@ class SampledPage:
 
 @dataclass(frozen=True, slots=True)
 class SiteSample:
-    """What all pages showed. `pages` are in the order in which they came. `known` is every url of the site that was
+    """Sample of a site. `pages` are in the order in which they came. `known` is every url of the site that was
     heard of, with its stratum: from links, and from sitemaps (`listed`).
     """
 
@@ -49,7 +49,7 @@ class SiteSample:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all urls that are known were fetched."""
+        """Tell whether all urls that are known were fetched."""
         return len(self.known) <= len(self.pages)
 
 

@@ -1,4 +1,4 @@
-"""How many pages a site has, from a sample of them: an unseen-species problem, solved by kinds of urls.
+"""Estimates how many pages a site has from a sample of them: an unseen-species problem, solved by kinds of urls.
 
 Urls of one shape are a stratum. Pages of a stratum are the sampling units, the urls that they link to are the species.
 From S, the urls of a stratum that any sampled page links to, and Q1, those of them that one page alone links to, which
@@ -31,9 +31,9 @@ from typing import NamedTuple
 from llmcrawler.reporting.planning.site_sample import SampledPage, SiteSample
 
 _ROUNDS = 60
-# So many times what was seen may be left of what shows no end: half of them, and three in four, have no more.
+# Of a series without an end in sight so many times what was seen may be left: half, and three in four, have no more.
 _REST_LIKELY, _REST_HIGH = 1.0, 3.0
-# So many times what was heard of is the most that a sample speaks for, before that rest.
+# A sample can show at most so many times the urls that were heard of, not counting the rest of a series.
 _MOST_TIMES = 4
 # A series is open when so many of its later pages led to a new one; one by one, so that few of them wait.
 _OPEN_SHARE, _OPEN_PAGES, _WAITING_SHARE = 0.5, 3, 0.5
@@ -47,7 +47,7 @@ class Range(NamedTuple):
     high: float
 
     def rounded(self, digits: int = 0) -> dict[str, float]:
-        """Return it as JSON; counts (no digits) are rounded outward, so that the range still holds them."""
+        """Return the range as JSON; counts (no digits) are rounded outward, so that it still holds them."""
         if digits:
             return {name: round(value, digits) for name, value in self._asdict().items()}
         return {"low": math.floor(self.low), "likely": math.floor(self.likely + 0.5), "high": math.ceil(self.high)}
@@ -68,7 +68,7 @@ class Stratum:
 
     @property
     def fine(self) -> Range:
-        """The size without what fails."""
+        """The size without pages that fail."""
         return Range(*(count * (1 - self.failed_share) for count in self.size))
 
 
@@ -92,7 +92,7 @@ def site_size(sample: SiteSample) -> list[Stratum]:
 
 
 class _Discovery(NamedTuple):
-    """What pages of one stratum showed of another: T, Q1 and S as above."""
+    """Counts of what pages of one stratum showed of another: T, Q1 and S as above."""
 
     sampled: int
     once: int

@@ -1,4 +1,4 @@
-"""A page as a Markdown file with YAML front matter, its file name, and the index of such files."""
+"""Writes a page as Markdown with YAML front matter, names its file, and writes the index of such files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONTENTS = "index.md"  # for people
 _ELSEWHERE = ("text", "kind")
 _INDEXED = ("url", "title", "page_type", "template", "error")
 _SLUG_BYTES = 80  # file systems allow 255; paths as a whole have limits too
-# What YAML reads as the end of a line, or does not allow at all, and JSON lets stand.
+# Characters that YAML reads as the end of a line, or does not allow, and that JSON lets stand.
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _NAME_CHARS = 200  # YAML takes no names of 1,024 characters or more
 _PLAIN_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")

@@ -25,13 +25,13 @@ JOURNAL: Final = ".llmcrawler-files"
 
 class MarkdownStore(Protocol):
     def add(self, entry: Mapping[str, Any], note: bytes | None) -> None:
-        """`entry` is a line of the index; a page without text has no `note`, and stands in the index only."""
+        """Add a page. `entry` is its line of the index; without a `note` it stands there only."""
 
     def finish(self) -> None: ...
 
 
 class MarkdownFolder:
-    """A MarkdownStore. Raises ConfigError for a folder that has an index of somebody else."""
+    """Writes Markdown files into a folder. Raises ConfigError for one that has an index of somebody else."""
 
     def __init__(self, path: Path, *, overwrite: bool) -> None:
         check_folder(path)
@@ -133,7 +133,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 class MarkdownArchive:
-    """A MarkdownStore. `file` need not be seekable; it stays open. The index waits for the end in `folder`."""
+    """Writes Markdown files into a ZIP archive. `file` need not be seekable; the index waits in `folder`."""
 
     def __init__(self, file: IO[bytes], folder: str | None = None) -> None:
         self._archive = ZipFile(cast("IO[bytes]", _Stream(file)), "w", ZIP_DEFLATED, compresslevel=1)
@@ -170,7 +170,7 @@ class MarkdownArchive:
 
 
 class _Stream:
-    """A file that cannot go back. One that was opened to be added to says it can, and then writes at its end."""
+    """File that says of itself that it cannot seek: one opened to be added to says it can, and writes at its end."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.write = file.write

@@ -18,14 +18,14 @@ Kind = Literal["text", "integer", "number", "flag", "json", "struct"]
 _KINDS: Mapping[Any, Kind] = {str: "text", int: "integer", float: "number", bool: "flag"}
 _INT64 = 2**63
 
-# What spreadsheets take for the beginning of a formula (OWASP, CSV Injection), and what looks so and is a number.
+# Beginnings that spreadsheets take for a formula (OWASP, CSV Injection), and numbers that look so.
 _FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 _NUMBER = re.compile(r"[+-]([0-9][0-9.,]*|\.[0-9]+)([eE][+-]?[0-9]+)?%?")
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`parts` are the columns of a struct. A json column holds JSON text."""
+    """Column of a table. `parts` are the columns of a struct; a json column holds JSON text."""
 
     name: str
     kind: Kind

@@ -34,6 +34,7 @@ def commands() -> list[type[ScrapyCommand]]:
     ]
 
 
+@pytest.mark.server
 def test_to_list_the_commands_loads_nothing_that_they_work_with() -> None:
     root = Path(__file__).parents[3]
     done = subprocess.run([sys.executable, "-c", LISTED], cwd=root, capture_output=True, text=True, check=True)

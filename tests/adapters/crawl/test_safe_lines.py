@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from scrapy.extensions.feedexport import FileFeedStorage
 
 from llmcrawler.crawl.safe_lines import SafeLines
 from llmcrawler.items import Page
+from tests.adapters.stubs import stub
 
 URL = "https://a.example/1"
 
@@ -23,15 +23,13 @@ class Exporter:
         self.slots = []
         for name in formats:
             storage = FileFeedStorage(str(folder / f"pages.{name}"))
-            accepts_all = SimpleNamespace(accepts=lambda _item: True)
+            accepts_all = stub(accepts=lambda _item: True)
             file = storage.open(None)
-            self.slots.append(
-                SimpleNamespace(storage=storage, format=name, feed_options={}, filter=accepts_all, file=file)
-            )
-        self.crawler = SimpleNamespace(
+            self.slots.append(stub(storage=storage, format=name, feed_options={}, filter=accepts_all, file=file))
+        self.crawler = stub(
             get_extension=lambda _cls: self,
             spider=object(),
-            signals=SimpleNamespace(connect=lambda _handler, _signal: None),
+            signals=stub(connect=lambda _handler, _signal: None),
         )
         self.feeds = SafeLines(self.crawler)
 

@@ -43,6 +43,7 @@ def way_of(url: str) -> Route:
     return Route(place=place_of(url))
 
 
+@pytest.mark.server
 async def test_what_the_crawl_may_ask_is_passed_on_and_the_connection_ends(site):
     way = gateway(site.url())
     answer = await ask(
@@ -55,6 +56,7 @@ async def test_what_the_crawl_may_ask_is_passed_on_and_the_connection_ends(site)
     assert site.measures.hits == {"/about/": 1}
 
 
+@pytest.mark.server
 async def test_a_tunnel_carries_bytes(site):
     way = gateway(site.url())
     port = await way.port(way_of(site.url()))
@@ -68,6 +70,7 @@ async def test_a_tunnel_carries_bytes(site):
     await way.close()
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "2130706433", "inside.example", "both.example"])
 @pytest.mark.parametrize("method", ["CONNECT", "GET"])
 async def test_a_public_crawl_reaches_no_private_address_by_any_name(site, host, method):
@@ -82,6 +85,7 @@ async def test_a_public_crawl_reaches_no_private_address_by_any_name(site, host,
     assert failure.kind == "private_address"
 
 
+@pytest.mark.server
 async def test_why_a_host_could_not_be_reached_is_known(unused_port):
     url = f"http://127.0.0.1:{unused_port}/"
     way = gateway(url)
@@ -92,6 +96,7 @@ async def test_why_a_host_could_not_be_reached_is_known(unused_port):
     assert [failure.kind for failure in failures if failure is not None] == ["refused", "dns"]
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("method", ["CONNECT", "GET", "POST"])
 async def test_a_private_start_is_reached_from_its_own_pages_alone(site, method):
     port = int(site.origin.rpartition(":")[2])
@@ -107,6 +112,7 @@ async def test_a_private_start_is_reached_from_its_own_pages_alone(site, method)
     assert failure.kind == "private_address"
 
 
+@pytest.mark.server
 async def test_names_that_a_proxy_looks_up_are_judged_unless_the_user_says_otherwise():
     asked = []
 
@@ -127,6 +133,7 @@ async def test_names_that_a_proxy_looks_up_are_judged_unless_the_user_says_other
     assert asked == [b"http://unknown.example/", b"http://inside.example/", b"http://unknown.example/"]
 
 
+@pytest.mark.server
 async def test_a_proxy_is_asked_with_its_credentials(site):
     asked = []
 
@@ -181,11 +188,13 @@ def test_the_chosen_browser_goes_before_those_of_the_system():
     there = {"chromium": "/usr/bin/chromium", "/opt/chrome": "/opt/chrome"}
     assert system_browser("", there.get) == "/usr/bin/chromium"
     assert system_browser("/opt/chrome", there.get) == "/opt/chrome"
-    assert system_browser("", {}.get) is None
+    assert system_browser("", lambda _name: None) is None
     with pytest.raises(ConfigError, match="PLAYWRIGHT_EXECUTABLE=/no/such"):
         system_browser("/no/such", there.get)
 
 
+@pytest.mark.server
+@pytest.mark.slow
 def test_a_crawl_that_renders_nothing_does_not_import_playwright():
     code = "import sys, llmcrawler.spiders.explore; sys.exit(any('playwright' in name for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=Path(__file__).parents[3]).returncode == 0

@@ -1,6 +1,7 @@
 """The download handler of the browser, without one."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from playwright.async_api import Error as PlaywrightError
@@ -26,7 +27,7 @@ class Browser:
 
 @pytest.mark.parametrize("answers", [True, False])
 def test_a_browser_that_does_not_answer_is_started_anew_and_one_that_does_is_kept(answers):
-    handler = object.__new__(BrowserDownloadHandler)
+    handler: Any = object.__new__(BrowserDownloadHandler)
     handler.browser, handler.context_wrappers, handler._starting = Browser(answers=answers), {"1": None}, "started"
     asyncio.run(handler.forget_if_gone())
     assert hasattr(handler, "browser") is answers

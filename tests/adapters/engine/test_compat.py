@@ -12,7 +12,7 @@ import re
 from collections import deque
 from http.cookiejar import Cookie
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from scrapy import Request, Spider, signals
@@ -25,6 +25,7 @@ from scrapy.core.engine import ExecutionEngine
 from scrapy.core.scheduler import Scheduler
 from scrapy.core.scraper import Scraper
 from scrapy.downloadermiddlewares import cookies as scrapy_cookies
+from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
 from scrapy.downloadermiddlewares.redirect import BaseRedirectMiddleware, RedirectMiddleware
 from scrapy.exceptions import IgnoreRequest
@@ -32,19 +33,21 @@ from scrapy.extensions.feedexport import FeedExporter
 from scrapy.http import HtmlResponse, Response, TextResponse
 from scrapy.http.cookies import CookieJar
 from scrapy.utils.test import get_crawler
-from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler
+from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler  # type: ignore[import-untyped]
 from twisted.internet.defer import Deferred
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 from twisted.web import _newclient
 from twisted.web.client import HTTPConnectionPool, ResponseFailed
 from twisted.web.http import _ChunkedTransferDecoder
+from twisted.web.http_headers import Headers
 
 import llmcrawler
 from llmcrawler.engine import compat
 from llmcrawler.engine.compat import components
 from llmcrawler.engine.compat import http11 as compat_http11
 from llmcrawler.engine.compat.rendering_handler import RenderingHandlerBase
+from tests.adapters.stubs import stub
 
 URL = "http://a.test/"
 _NO_HANDLERS = dict.fromkeys(("data", "file", "ftp", "http", "https", "s3"))
@@ -63,7 +66,7 @@ class Opened:
     def __init__(self) -> None:
         self.crawler = crawler_with(SCHEDULER=Scheduler)
         self.crawler.spider = self.crawler._create_spider("test")
-        self.scheduled = []
+        self.scheduled: list[int] = []
 
     async def __aenter__(self):
         self.crawler.engine = ExecutionEngine(self.crawler, lambda _spider: None)
@@ -77,7 +80,7 @@ class Opened:
 
 
 async def test_an_engine_is_closing_before_it_is_opened_while_and_after_it_is_closed():
-    assert compat.is_closing(SimpleNamespace(engine=None))
+    assert compat.is_closing(stub(engine=None))
     async with Opened() as opened:
         assert not compat.is_closing(opened.crawler)
         closing = asyncio.ensure_future(opened.crawler.engine.close_spider_async())
@@ -88,7 +91,7 @@ async def test_an_engine_is_closing_before_it_is_opened_while_and_after_it_is_cl
 
 
 async def test_the_engine_is_woken_by_its_next_call():
-    compat.wake_engine(SimpleNamespace(engine=None))
+    compat.wake_engine(stub(engine=None))
     async with Opened() as opened:
         opened.scheduled.clear()
         compat.wake_engine(opened.crawler)
@@ -115,7 +118,7 @@ async def test_a_spider_that_is_closed_soon_has_the_reason_and_is_closed_once():
 
 
 async def test_an_item_without_a_response_goes_to_the_pipelines_and_keeps_the_spider_from_being_idle(monkeypatch):
-    started = []
+    started: list[Any] = []
     monkeypatch.setattr(scraper_module, "_schedule_coro", started.append)
     async with Opened() as opened:
         slot = opened.crawler.engine.scraper.slot
@@ -151,7 +154,7 @@ def overridden(base: type, original: type) -> set[str]:
         (components.FeedExporterBase, FeedExporter, {"_close_slot"}),
         (components.RedirectHooks, BaseRedirectMiddleware, {"_build_redirect_request", "_redirect"}),
         (components.CookiesBase, scrapy_cookies.CookiesMiddleware, {"_process_cookies"}),
-        (components.BoundedUnpacking, components.HttpCompressionMiddleware, {"_handle_encoding"}),
+        (components.BoundedUnpacking, HttpCompressionMiddleware, {"_handle_encoding"}),
         (compat_http11.ClientProtocol, _newclient.HTTP11ClientProtocol, {"_finishResponse"}),
         (compat_http11.ChunkDecoder, _ChunkedTransferDecoder, {"_dataReceived_CHUNK_LENGTH"}),
         (compat_http11.PageAgent, http11._ScrapyAgent, {"_get_agent", "_cb_bodyready"}),
@@ -296,6 +299,7 @@ def test_a_redirect_asks_for_the_target_of_the_hook_and_ends_with_the_error_of_t
     middleware = Redirects.from_crawler(crawler)
     there = Response(URL, status=302, headers={"Location": "http://user@b.test/"})
     first = middleware.process_response(Request(URL), there)
+    assert isinstance(first, Request)
     assert first.url == "http://b.test/"
     with pytest.raises(IgnoreRequest, match=r"too many: http://b\.test/: max redirections"):
         middleware.process_response(first, there)
@@ -324,7 +328,7 @@ def test_cookies_are_refused_by_the_hook_which_sees_what_the_jar_has():
 
 def test_public_suffixes_are_split_by_the_given_function(monkeypatch):
     monkeypatch.setattr(scrapy_cookies, "_split_domain", scrapy_cookies._split_domain)
-    components.use_public_suffixes(lambda _domain: SimpleNamespace(domain=""))
+    components.use_public_suffixes(lambda _domain: stub(domain=""))
     assert scrapy_cookies._is_public_domain("a.test")
 
 
@@ -343,11 +347,11 @@ def test_a_text_is_decoded_once_and_by_the_hook():
             calls.append(1)
             return "text"
 
-    calls = []
+    calls: list[int] = []
     response = Own(URL, body=b"x", encoding="utf-8")
-    assert not response.has_decoded_text
+    before = response.has_decoded_text
     assert response.text == response.text == "text"
-    assert response.has_decoded_text
+    assert (before, response.has_decoded_text) == (False, True)
     assert calls == [1]
     plain = HtmlResponse(URL, body=b"x", encoding="utf-8")
     assert isinstance(plain, TextResponse)
@@ -369,9 +373,10 @@ class Protocol(compat_http11.ClientProtocol):
 
 
 def test_a_connection_tells_where_an_answer_begins_and_ends_and_is_known_by_its_response():
-    protocol, answers = Protocol(lambda _: None), []
+    answers: list[Any] = []
+    protocol = Protocol(lambda _: None)
     protocol.makeConnection(StringTransport())
-    request = _newclient.Request(b"GET", b"/", _newclient.Headers({b"host": [b"a.test"]}), None, persistent=True)
+    request = _newclient.Request(b"GET", b"/", Headers({b"host": [b"a.test"]}), None, persistent=True)
     protocol.request(request).addCallback(answers.append)
     assert (protocol.begun, protocol.ended) == (1, 0)
     assert type(protocol._parser) is compat_http11.HeadParser
@@ -393,15 +398,15 @@ class Tunnel:
 
     def __init__(self) -> None:
         self.endpoint = compat_http11._Tunnel(
-            reactor=SimpleNamespace(connectTCP=self._connect),
-            host=b"a.test",
+            reactor=stub(connectTCP=self._connect),
+            host=b"a.test",  # type: ignore[arg-type] # Twisted says str, and takes what Scrapy gives it
             port=443,
             proxyConf=("proxy.test", 8080, b"Basic secret"),
-            contextFactory=SimpleNamespace(creatorForNetloc=lambda *_: None),
+            contextFactory=stub(creatorForNetloc=lambda *_: None),
         )
-        self.outcome = []
+        self.outcome: list[Any] = []
         self.transport = StringTransport()
-        self.transport.startTLS = lambda *_: None
+        setattr(self.transport, "startTLS", lambda *_: None)  # noqa: B010 (it has none)
         self.endpoint.connect(Factory()).addBoth(self.outcome.append)
 
     def _connect(self, _host, _port, factory, *_args, **_kwargs):
@@ -412,7 +417,7 @@ class Tunnel:
     def error(self) -> str:
         (failure,) = self.outcome
         assert failure.check(compat_http11.TunnelError)
-        return failure.getErrorMessage()
+        return str(failure.getErrorMessage())
 
 
 class Factory(http11._LenientHTTP11ClientFactory):
@@ -485,6 +490,7 @@ def private_names_used(tree) -> list[tuple[int, str, bool]]:
     return used
 
 
+@pytest.mark.slow
 def test_no_other_module_uses_a_private_name_of_somebody_elses():
     root = Path(llmcrawler.__file__).parent
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(root.rglob("*.py"))}

@@ -1,10 +1,10 @@
 import asyncio
 import threading
+from typing import Any
 
 from scrapy import Request
 from scrapy.http import Response
 
-from llmcrawler.engine import handlers
 from llmcrawler.engine.handlers import PageHandlers
 from llmcrawler.engine.request_context import RENDER
 
@@ -15,7 +15,9 @@ class Browser:
 
 
 async def test_the_browser_is_imported_in_a_thread_with_the_first_page_that_wants_it(monkeypatch):
-    imported = []
+    imported: list[Any] = []
+
+    browser: Any = Browser()
 
     class Pages(PageHandlers):
         def __init__(self):
@@ -23,12 +25,12 @@ async def test_the_browser_is_imported_in_a_thread_with_the_first_page_that_want
 
         def extra_handler(self, name, load):
             assert imported
-            return self._handlers.setdefault(name, Browser())
+            return self._handlers.setdefault(name, browser)
 
     def noted(name):
         imported.append((name, threading.current_thread()))
 
-    monkeypatch.setattr(handlers.importlib, "import_module", noted)
+    monkeypatch.setattr("importlib.import_module", noted)
     pages = Pages()
     for _ in range(2):
         await asyncio.wait_for(pages.download_request_async(Request("http://a.test/", meta={RENDER: True})), 60)

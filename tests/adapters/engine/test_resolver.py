@@ -1,10 +1,11 @@
 """A name is not a way around the check of private addresses."""
 
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from scrapy import Request
 from scrapy.utils.test import get_crawler
+from twisted.internet.defer import Deferred
 from twisted.internet.error import DNSLookupError
 
 from llmcrawler import settings as project_settings
@@ -15,19 +16,20 @@ from llmcrawler.engine.refusals import RequestRefused
 from llmcrawler.engine.resolver import GuardedResolver
 from llmcrawler.middlewares.address_checks import AddressMiddleware
 from llmcrawler.spiders.explore import ExploreSpider
+from tests.adapters.stubs import stub
 
 
 def crawler_of(url: str):
     values = {name: getattr(project_settings, name) for name in dir(project_settings) if name.isupper()}
     crawler = get_crawler(ExploreSpider, values | {"LLM_PROVIDER": "none"})
-    crawler.spider = SimpleNamespace(options=ExploreOptions(urls=(url,)))
+    crawler.spider = stub(options=ExploreOptions(urls=(url,)))
     build_crawl(crawler, SpiderControl(crawler))
     return crawler
 
 
 def resolver_of(*urls: str) -> GuardedResolver:
     hosts = [crawl_of(crawler_of(url)).hosts for url in urls]
-    return GuardedResolver(SimpleNamespace(), 0, 1.0, lambda: hosts)
+    return GuardedResolver(stub(), 0, 1.0, lambda: hosts)
 
 
 def test_a_public_name_that_resolves_to_a_private_address_is_not_found():
@@ -41,10 +43,10 @@ def test_public_addresses_and_given_hosts_pass():
 
 
 def test_an_ipv6_address_is_its_own_name_and_is_checked_like_one():
-    found: list[str] = []
+    found: list[Any] = []
     resolver_of("http://[2606:4700::1111]/").getHostByName("2606:4700::1111").addCallback(found.append)
     assert found == ["2606:4700::1111"]
-    refused = resolver_of("https://example.com/").getHostByName("::1")
+    refused: Deferred[Any] = resolver_of("https://example.com/").getHostByName("::1")
     refused.addErrback(lambda failure: found.append(failure.type))
     assert found[1] is DNSLookupError
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from datetime import date
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from llmcrawler.frontier import Admission, UrlTask
 from llmcrawler.items import StageRun
 from llmcrawler.storage import Outcome, StoredBody
 from llmcrawler.urls import AddressGuard, Scope, TrapGuard
+from tests.adapters.stubs import stub
 
 MAX_PAGES = 30
 SPEC = JobSpec("explore", {"url": ["http://a.test/"], "max_pages": MAX_PAGES})
@@ -32,9 +32,9 @@ class Scheduler(FrontierScheduler):
     """Without an engine: what it leases is taken from its buffer."""
 
     def __init__(self, job: Job) -> None:
-        signals = SimpleNamespace(connect=lambda *_: None)
+        signals = stub(connect=lambda *_: None)
         super().__init__(
-            SimpleNamespace(signals=signals, stats=None, engine=None),
+            stub(signals=signals, stats=None, engine=None),
             CrawlBackend(job.frontier, 3600.0, job),
             PageBudget(MAX_PAGES),
             Admission(Scope(["http://a.test/"]), TrapGuard(date(2026, 1, 1)), AddressGuard(["http://a.test/"])),
@@ -106,7 +106,7 @@ async def run(folder, site: Site, steps: int | None) -> set[str]:
         else:
             under_way.remove(url)
             error = {"stage": "fetch", "kind": "http_404", "message": "", "attempts": 1} if is_dead else None
-            await scheduler._end(SimpleNamespace(id=url), Outcome({"url": url, "error": error}, {}, is_dead=is_dead))
+            await scheduler._end(stub(id=url), Outcome({"url": url, "error": error}, {}, is_dead=is_dead))
             if random.random() < 0.2:
                 await job.ledger.note_learned(await job.ledger.last_seq())
         steps = None if steps is None else steps - 1
@@ -126,6 +126,7 @@ async def lines_of(job: Job) -> list[tuple[int, dict[str, Any]]]:
     return lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 async def test_a_crawl_that_is_killed_often_has_no_page_too_many(tmp_path, seed):
     random = Random(seed)

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from twisted.web.http import _ChunkedTransferDecoder
 
@@ -8,7 +10,9 @@ class Decoded:
     """What a decoder makes of the reads that it is given."""
 
     def __init__(self, *reads):
-        self.parts, self.rest, self.fault = [], None, None
+        self.parts: list[Any] = []
+        self.rest: Any = None
+        self.fault: Any = None
         self.decoder = _JoinedChunks(self.parts.append, self._finish)
         try:
             for read in reads:

@@ -14,6 +14,7 @@ import sys
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 from xml.etree import ElementTree
 
 import pyarrow.parquet as pq
@@ -51,6 +52,8 @@ class Found:
     kind: str = "url"
 
 
+NO_RECORD: Any = ["no", "object"]
+NO_STATUS: Any = "two hundred"
 PAGES = [
     Page(url=f"{SITE}/Lamp", status=200, title="Lamp", text="# Lamp", confidence=1, record={"price": 10, "in": ["x"]}),
     Page(url=f"{SITE}/lamp", status=200, title="a\ud800b", text="half \udc00 pair", record={"price": "ten", "in": "y"}),
@@ -60,8 +63,8 @@ PAGES = [
     Page(url=f"{SITE}/con", title="", text="", record={}),
     Page(url=f"{SITE}/{'x' * 200}", title="=1+1", text="long " * 10, record={"price": float("nan"), "é.\ud800": True}),
     Page(url=f"{SITE}/gone", status=404, error=PageError("fetch", "http_404", "404 Not Found", 2)),
-    Page(url=f"{SITE}/odd", text="odd", record=["no", "object"], results={"words": {"a": 1}, "n": 2}),
-    Page(url=f"{SITE}/typed", text="typed", status="two hundred", confidence=None, record={"price": 2**70}),
+    Page(url=f"{SITE}/odd", text="odd", record=NO_RECORD, results={"words": {"a": 1}, "n": 2}),
+    Page(url=f"{SITE}/typed", text="typed", status=NO_STATUS, confidence=None, record={"price": 2**70}),
 ]
 TEMPLATE = Template("t1", examples=[f"{SITE}/lamp"])
 WITH_TEXT = [page.url for page in PAGES if page.text]
@@ -243,7 +246,7 @@ def read_xml(element) -> object:
 @pytest.mark.parametrize("parse", [etree.fromstring, ElementTree.fromstring])
 def test_xml_is_well_formed_and_says_what_was_there(parse, encoding, indent):
     root = parse(exported(PagesXmlExporter, LINES, encoding=encoding, indent=indent).getvalue())
-    items = [read_xml(item) for item in root]
+    items: list[Any] = [read_xml(item) for item in root]
     assert (root.tag, {item.tag for item in root}, len(items)) == ("items", {"item"}, len(LINES))
     names = items[len(PAGES)]
     if not indent:
@@ -275,7 +278,7 @@ def test_python_formats_hold_plain_values():
         assert [load(file) for _page in pages] == lines
 
 
-DEEP = functools.reduce(lambda inner, _: {"a": [inner]}, range(5_000), 1)
+DEEP: Any = functools.reduce(lambda inner, _: {"a": [inner]}, range(5_000), cast("Any", 1))
 
 
 @pytest.mark.parametrize(
@@ -352,6 +355,8 @@ def test_a_library_that_is_missing_is_named_before_the_first_request(monkeypatch
     check(settings, ExploreOptions(urls=(SITE,)), "explore")
 
 
+@pytest.mark.server
+@pytest.mark.slow
 def test_what_parquet_needs_is_loaded_before_its_first_row():
     """In a process of its own, where nothing else has loaded it."""
     code = (

@@ -10,7 +10,6 @@ import lzma
 import resource
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import IO, Any
 
 import pytest
@@ -23,6 +22,7 @@ from llmcrawler.errors import ConfigError
 from llmcrawler.extensions.feed_export import Feeds
 from llmcrawler.items import Page
 from llmcrawler.reporting import ExitStatus, exit_status_of
+from tests.adapters.stubs import stub
 from tests.e2e.copying import STORAGES
 
 FORMATS = ("jsonlines", "json", "csv", "xml", "pickle", "marshal", "documents", "markdown", "parquet")
@@ -68,7 +68,7 @@ class Crawled:
         settings["FEED_STORAGES"] = {**STORAGES, "failing": FailingStorage}
         settings["FEED_EXPORTERS"] |= {"failing": FailingExporter}
         self.crawler = get_crawler(Spider, settings)
-        self.crawler.engine = SimpleNamespace(_slot=None)
+        self.crawler.engine = stub(_slot=None)
         self.crawler.spider = Spider.from_crawler(self.crawler, name="some")
         self.closed: list[str] = []
         self.crawler.signals.connect(self._note_closed, signals.feed_slot_closed)
@@ -106,6 +106,7 @@ def limited_files(size: int):
         resource.setrlimit(resource.RLIMIT_FSIZE, (_soft, hard))
 
 
+@pytest.mark.slow
 @needs_full
 @pytest.mark.parametrize("count", [0, 1, len(PAGES)])
 @pytest.mark.parametrize("format_", FORMATS)
@@ -124,6 +125,7 @@ def test_a_full_disk_is_told_with_the_feed_and_the_cause(format_, count, tmp_pat
     assert crawled.closed == [str(feed)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [100, 5_000, 20_000])
 @pytest.mark.parametrize("format_", [name for name in FORMATS if name not in ("csv", "markdown", "parquet")])
 def test_a_disk_that_fills_in_the_middle_is_told(format_, size, tmp_path, caplog):
@@ -134,6 +136,7 @@ def test_a_disk_that_fills_in_the_middle_is_told(format_, size, tmp_path, caplog
     assert "File too large" in line
 
 
+@pytest.mark.slow
 @needs_full
 @pytest.mark.parametrize("plugin", PLUGINS)
 @pytest.mark.parametrize("format_", ["jsonlines", "csv", "xml", "parquet"])

@@ -2,6 +2,7 @@
 
 import gc
 import sys
+from typing import Any
 
 import pytest
 from scrapy import signals
@@ -20,9 +21,9 @@ def crawler():
 
 def test_what_is_there_at_the_start_is_left_out_of_full_collections_and_what_comes_later_is_not(crawler):
     extension = ResponsivenessExtension.from_crawler(crawler)
-    old = [[]]
+    old: list[Any] = [[]]
     crawler.signals.send_catch_log(signals.spider_opened, spider=None)
-    new = [[]]
+    new: list[Any] = [[]]
     looked_at = {id(one) for one in gc.get_objects()}
     assert id(old) not in looked_at
     assert id(new) in looked_at

@@ -1,7 +1,6 @@
 """Who may lead a crawl where, and that a proxy is no way around the check of private addresses."""
 
 import socket
-from types import SimpleNamespace
 
 import pytest
 from scrapy import Request
@@ -20,6 +19,7 @@ from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.middlewares.address_checks import AddressMiddleware, NameMiddleware
 from llmcrawler.spiders.explore import ExploreSpider
 from llmcrawler.urls import NameLookup
+from tests.adapters.stubs import stub
 
 PROXY = {"proxy": "http://gate.example:80"}
 INSIDE = "http://127.0.0.1:8000/"
@@ -29,7 +29,7 @@ PUBLIC = "https://example.com/"
 def crawler_of(*urls: str, names: dict[str, list[str]] | None = None, **settings):
     values = {name: getattr(project_settings, name) for name in dir(project_settings) if name.isupper()}
     crawler = get_crawler(ExploreSpider, values | {"LLM_PROVIDER": "none"} | settings)
-    crawler.spider = SimpleNamespace(options=ExploreOptions(urls=urls or (PUBLIC,)), request_of=None)
+    crawler.spider = stub(options=ExploreOptions(urls=urls or (PUBLIC,)), request_of=None)
 
     def resolve(host, _port, **_options):
         if host not in (names or {}):
@@ -108,7 +108,7 @@ async def test_the_proxys_own_machine_is_no_target(meta):
     crawler = crawler_of(names={"gate.example": ["192.168.1.1"], "example.com": ["93.184.215.14"]})
     middleware = NameMiddleware.from_crawler(crawler)
     await middleware.process_request(Request(PUBLIC, meta=dict(PROXY)))
-    resolver = GuardedResolver(SimpleNamespace(), 0, 1.0, lambda: [crawl_of(crawler).hosts])
+    resolver = GuardedResolver(stub(), 0, 1.0, lambda: [crawl_of(crawler).hosts])
     assert resolver._check("192.168.1.1", "gate.example") == "192.168.1.1"
     with pytest.raises(RequestRefused):
         await middleware.process_request(Request("http://gate.example:8080/admin", meta=dict(meta)))
@@ -124,7 +124,7 @@ def test_a_name_that_the_resolver_refused_is_no_unknown_one():
     middleware, request = NameMiddleware.from_crawler(crawler), Request("http://rebind.example/x")
     error = CannotResolveHostError("no results for hostname lookup: rebind.example")
     assert middleware.process_exception(request, error) is None
-    resolver = GuardedResolver(SimpleNamespace(), 0, 1.0, lambda: [crawl_of(crawler).hosts])
+    resolver = GuardedResolver(stub(), 0, 1.0, lambda: [crawl_of(crawler).hosts])
     with pytest.raises(DNSLookupError):
         resolver._check("10.0.0.7", "rebind.example")
     with pytest.raises(RequestRefused, match=r"rebind.example is 10\.0\.0\.7") as refused:

@@ -2,7 +2,6 @@ import asyncio
 import gzip
 import threading
 import zlib
-from types import SimpleNamespace
 
 import brotli
 import pytest
@@ -19,6 +18,7 @@ from llmcrawler.engine.compat import SpiderControl
 from llmcrawler.engine.refusals import RequestRefused
 from llmcrawler.middlewares.compression import CompressionMiddleware
 from llmcrawler.spiders.explore import ExploreSpider
+from tests.adapters.stubs import stub
 
 URL = "http://shop.example/"
 PROJECT = {name: getattr(project_settings, name) for name in dir(project_settings) if name.isupper()}
@@ -42,7 +42,7 @@ def unpacked_here(monkeypatch):
 
 def unpacked(body, coding, **settings):
     crawler = get_crawler(ExploreSpider, {**PROJECT, "LLM_PROVIDER": "none", **settings})
-    crawler.spider = SimpleNamespace(options=ExploreOptions(urls=(URL,)))
+    crawler.spider = stub(options=ExploreOptions(urls=(URL,)))
     build_crawl(crawler, SpiderControl(crawler))
     middleware = CompressionMiddleware.from_crawler(crawler)
     response = Response(URL, body=body, headers={"Content-Encoding": coding})

@@ -1,6 +1,7 @@
 """One line per leased url, also when the spider breaks."""
 
-from types import SimpleNamespace
+from collections.abc import AsyncIterator
+from typing import Any
 
 from scrapy import Request
 from scrapy.http import HtmlResponse
@@ -8,28 +9,30 @@ from scrapy.http import HtmlResponse
 from llmcrawler.engine.request_context import CONTEXT, RequestContext
 from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.middlewares.leases import LeaseMiddleware
+from tests.adapters.stubs import stub
 
 URL = "https://example.com/x"
 
 
 class Held(LeaseMiddleware):
     def _scheduler(self):
-        return SimpleNamespace(holds=lambda held: held is lease)
+        return stub(holds=lambda held: held is lease)
 
 
 lease = Lease(UrlTask(URL, "example.com"))
 
 
 def middleware() -> LeaseMiddleware:
-    return Held(SimpleNamespace(spider=None, stats=SimpleNamespace(inc_value=lambda _name: None)))
+    return Held(stub(spider=None, stats=stub(inc_value=lambda _name: None)))
 
 
 def response() -> HtmlResponse:
     return HtmlResponse(URL, request=Request(URL, meta={CONTEXT: RequestContext(lease=lease)}))
 
 
-async def nothing():
-    for page in ():
+async def nothing() -> AsyncIterator[Any]:
+    pages: tuple[Any, ...] = ()
+    for page in pages:
         yield page
 
 

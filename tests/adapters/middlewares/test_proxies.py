@@ -1,7 +1,5 @@
 """What a proxy does to a request, and that it is no way around the check of private addresses."""
 
-from types import SimpleNamespace
-
 import pytest
 from scrapy import Request
 from scrapy.exceptions import DownloadConnectionRefusedError, DownloadTimeoutError, IgnoreRequest, NotConfigured
@@ -18,6 +16,7 @@ from llmcrawler.engine.resolver import GuardedResolver
 from llmcrawler.middlewares.proxy_choice import ProxyMiddleware
 from llmcrawler.middlewares.response_validation import ValidationMiddleware
 from llmcrawler.spiders.explore import ExploreSpider
+from tests.adapters.stubs import stub
 
 URL = "https://example.com/"
 LOGIN = "http://me:secret@gate.example:80"
@@ -27,7 +26,7 @@ def crawler_of(url: str = URL, **settings):
     values = {name: getattr(project_settings, name) for name in dir(project_settings) if name.isupper()}
     values |= {"LLM_PROVIDER": "none", "PROXY_CHECK_NAMES": False, "PROXIES": [LOGIN, "http://two.example:80"]}
     crawler = get_crawler(ExploreSpider, values | settings)
-    crawler.spider = SimpleNamespace(options=ExploreOptions(urls=(url,)), request_of=None)
+    crawler.spider = stub(options=ExploreOptions(urls=(url,)), request_of=None)
     build_crawl(crawler, SpiderControl(crawler))
     return crawler
 
@@ -76,7 +75,7 @@ async def test_a_proxy_of_the_environment_gives_way():
 async def test_a_request_that_goes_back_is_no_retry_and_keeps_what_it_had():
     middleware = proxy_of()
     request = Request(
-        URL, meta={CONTEXT: RequestContext(lease=(lease := object())), "download_timeout": 30, "retry_times": 1}
+        URL, meta={CONTEXT: RequestContext(lease=(lease := stub())), "download_timeout": 30, "retry_times": 1}
     )
     await middleware.process_request(request)
     assert request.meta["download_timeout"] == 10
@@ -140,7 +139,7 @@ async def test_a_users_proxy_may_have_a_private_address_and_other_names_may_not(
     crawler = crawler_of()
     middleware = ProxyMiddleware.from_crawler(crawler)
     await middleware.process_request(Request(URL))
-    resolver = GuardedResolver(SimpleNamespace(), 0, 1.0, lambda: [crawl_of(crawler).hosts])
+    resolver = GuardedResolver(stub(), 0, 1.0, lambda: [crawl_of(crawler).hosts])
     assert resolver._check("10.0.0.1", "gate.example") == "10.0.0.1"
     with pytest.raises(Exception, match=r"10\.0\.0\.1"):
         resolver._check("10.0.0.1", "other.example")
@@ -163,11 +162,13 @@ async def test_a_redirect_keeps_the_proxy_of_a_sticky_host():
 async def test_a_gateway_error_of_a_proxy_that_never_worked_is_its_own():
     crawler = crawler_of()
     middleware, judge = ProxyMiddleware.from_crawler(crawler), ValidationMiddleware.from_crawler(crawler)
-    request = Request(URL, meta={CONTEXT: RequestContext(lease=object())})
+    request = Request(URL, meta={CONTEXT: RequestContext(lease=stub())})
     await middleware.process_request(request)
     again = middleware.process_response(request, Response(URL, status=502, request=request))
+    assert isinstance(again, Request)
     await middleware.process_request(again)
     page = middleware.process_response(again, Response(URL, request=again))
+    assert isinstance(page, Response)
     assert await judge.process_response(again, page) is page
     await middleware.process_request(request := Request(URL))
     error = Response(URL, status=502, request=request)
@@ -177,7 +178,7 @@ async def test_a_gateway_error_of_a_proxy_that_never_worked_is_its_own():
 async def test_a_status_of_the_users_that_is_believed_convicts_nobody():
     crawler = crawler_of(PROXY_BAN_STATUSES=[404], PROXY_MAX_SWITCHES=2)
     middleware, judge = ProxyMiddleware.from_crawler(crawler), ValidationMiddleware.from_crawler(crawler)
-    request = Request(URL, meta={CONTEXT: RequestContext(lease=object())})
+    request = Request(URL, meta={CONTEXT: RequestContext(lease=stub())})
     for _ in range(2):
         await middleware.process_request(request)
         response = Response(URL, status=404, request=request)
@@ -192,8 +193,8 @@ async def test_a_status_of_the_users_that_is_believed_convicts_nobody():
 async def test_a_captcha_that_the_cache_kept_is_fetched_anew():
     crawler = crawler_of()
     judge = ValidationMiddleware.from_crawler(crawler)
-    crawler.spider = SimpleNamespace(crawler=crawler, request_of=None)
-    request = Request(URL, meta={CONTEXT: RequestContext(lease=object())})
+    crawler.spider = stub(crawler=crawler, request_of=None)
+    request = Request(URL, meta={CONTEXT: RequestContext(lease=stub())})
     kept = HtmlResponse(URL, body=b"<title>Are you a robot?</title>", request=request, flags=["cached"])
     again = await judge.process_response(request, kept)
     assert again.meta["dont_cache"]

@@ -54,5 +54,7 @@ async def test_a_verdict_of_a_template_is_that_of_the_template_on_the_line(decid
     page = Page(url="http://site.test/1")
     page.content = PageContent(features=frozenset({"html>body"}))
     rules = StageRules(MemoryStatsCollector(get_crawler()), timeout_seconds=60)
-    await ClassifyPipeline(rules, Sites(site), Parting(site, decided_by)).process_item(page)
+    sites: Any = Sites(site)
+    classifier: Any = Parting(site, decided_by)
+    await ClassifyPipeline(rules, sites, classifier).process_item(page)
     assert (page.page_type, page.confidence) == expected

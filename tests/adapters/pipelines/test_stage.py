@@ -1,5 +1,6 @@
 import asyncio
 import time
+from typing import Any
 
 from scrapy.statscollectors import DummyStatsCollector
 from scrapy.utils.test import get_crawler
@@ -21,7 +22,7 @@ class Noted(Stage):
 
 
 async def test_all_else_goes_on_between_two_stages_that_take_some_milliseconds():
-    seen = []
+    seen: list[Any] = []
     page = Page(url="http://a.test/")
     page.content = PageContent()
     for _ in range(2):

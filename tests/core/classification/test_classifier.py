@@ -16,6 +16,7 @@ from llmcrawler.classification import Classifier, PageType, PageTypes, PageView,
 from llmcrawler.classification.classify_prompt import Answer
 from llmcrawler.errors import BadAnswer, BudgetSpent, LLMFailed, LLMUnavailable
 from llmcrawler.items import PageContent
+from llmcrawler.templates import Changes
 
 TYPES = PageTypes([PageType("product", "one item"), PageType("listing", "many"), PageType("other", "the rest")])
 
@@ -62,12 +63,6 @@ async def start(classifier: Classifier, questions: list[Question]) -> list[async
 
 async def one_by_one(classifier: Classifier, questions: list[Question]) -> list[Verdict]:
     return [await classifier.classify(question) for question in questions]
-
-
-@dataclass(frozen=True)
-class Regrouped:
-    aliases: Mapping[str, str] = field(default_factory=dict)
-    moved: Mapping[str, str] = field(default_factory=dict)
 
 
 async def test_when_the_budget_is_spent_known_answers_and_verdicts_serve_and_other_pages_say_so() -> None:
@@ -223,10 +218,10 @@ async def test_samples_that_disagree_lead_to_a_split_and_each_part_gets_its_own_
     classifier: Classifier
     splits: list[Mapping[str, str]] = []
 
-    def split(site: str, template: str, labels: Mapping[str, str]) -> Regrouped:
+    def split(site: str, template: str, labels: Mapping[str, str]) -> Changes:
         assert (site, template) == ("site.test", "t1")
         splits.append(labels)
-        return Regrouped(moved={url: "t2" for url, label in labels.items() if label == "listing"})
+        return Changes(moved={url: "t2" for url, label in labels.items() if label == "listing"})
 
     classifier = Classifier(TYPES, oracle, split=split)
     await one_by_one(classifier, [page(number) for number in range(1, 12)])
@@ -249,10 +244,10 @@ async def test_samples_follow_their_pages_when_groups_change() -> None:
     classifier = Classifier(TYPES, oracle)
     early = [page(number, "t0", settled=False) for number in (1, 2, 3, 4)]
     await one_by_one(classifier, early)
-    classifier.regroup("site.test", Regrouped(moved={one.url: "t1" if one.member % 2 else "t2" for one in early}))
-    assert classifier.template_verdict("site.test", "t1") == ("product", pytest.approx(3 / 4))
-    assert classifier.template_verdict("site.test", "t2") == ("listing", pytest.approx(3 / 4))
-    classifier.regroup("site.test", Regrouped(aliases={"t1": "t3"}))
+    classifier.regroup("site.test", Changes(moved={one.url: "t1" if one.member % 2 else "t2" for one in early}))
+    assert classifier.template_verdict("site.test", "t1") == ("product", 3 / 4)
+    assert classifier.template_verdict("site.test", "t2") == ("listing", 3 / 4)
+    classifier.regroup("site.test", Changes(aliases={"t1": "t3"}))
     assert classifier.template_verdict("site.test", "t1") == classifier.template_verdict("site.test", "t3")
     verdict = await classifier.classify(page(3, "t3", url="http://site.test/new"))
     assert (verdict.page_type, verdict.decided_by) == ("product", "template")
@@ -263,7 +258,7 @@ async def test_pages_that_wait_find_their_group_again_after_it_was_merged() -> N
     oracle = Oracle()
     classifier = Classifier(TYPES, oracle)
     tasks = await start(classifier, [page(1, "t1"), page(2, "t1"), page(1, "t2"), page(2, "t2")])
-    classifier.regroup("site.test", Regrouped(aliases={"t2": "t1"}))
+    classifier.regroup("site.test", Changes(aliases={"t2": "t1"}))
     oracle.gate.set()
     verdicts = await asyncio.gather(*tasks)
     assert [verdict.decided_by for verdict in verdicts] == ["llm", "template", "llm", "template"]

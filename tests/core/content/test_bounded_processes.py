@@ -14,6 +14,9 @@ from llmcrawler.content.bounds.process_worker import packed
 from llmcrawler.content.bounds.processes import BoundedProcesses
 from llmcrawler.errors import ContentError
 
+pytestmark = pytest.mark.server
+
+
 MB = 2**20
 
 
@@ -73,6 +76,7 @@ async def test_a_function_runs_in_another_process(processes: BoundedProcesses):
     assert await processes.run(os.getpid, seconds=10) != os.getpid()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "arguments", "message"),
     [
@@ -124,6 +128,7 @@ async def test_who_goes_over_limits_gets_less_time(processes: BoundedProcesses):
             await processes.run(use_processor, seconds=1, share="greedy")
 
 
+@pytest.mark.slow
 async def test_closing_ends_work_and_what_waits_for_it(processes: BoundedProcesses):
     tasks = [asyncio.ensure_future(processes.run(use_processor, seconds=1000)) for _ in range(3)]
     await until(lambda: len(processes._waiting) == 2)

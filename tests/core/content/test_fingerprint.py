@@ -92,5 +92,6 @@ def test_a_huge_page_is_read_from_its_frame_inwards() -> None:
     assert len(found) <= MAX_FEATURES
 
 
+@pytest.mark.slow
 def test_a_deep_page_needs_no_recursion() -> None:
     assert features("<div>" * 20_000)

@@ -12,6 +12,9 @@ from llmcrawler.content.page import read_page
 from llmcrawler.content.render_features import read_render_features
 from llmcrawler.errors import ContentError
 
+pytestmark = pytest.mark.server
+
+
 URL = "http://site.example/a/"
 CHARS = 140_000
 

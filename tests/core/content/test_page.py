@@ -219,13 +219,13 @@ PIECES = st.lists(
 
 
 @given(PIECES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_no_input_raises(pieces: list[str]) -> None:
     main_text(read_page(" ".join(pieces), URL).blocks, Boilerplate())
 
 
 @given(st.lists(st.from_regex(r"[a-z]{1,8}", fullmatch=True), max_size=30), st.randoms())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_every_word_of_the_text_is_on_the_page(words: list[str], random: object) -> None:
     tags = ["<p>", "<li>", "<b>", "</b>", "<td>", "<div>", "<h2>", " "]
     html = "".join(f"{random.choice(tags)}{word} " for word in words)  # type: ignore[attr-defined]

@@ -5,6 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.server
+
 
 def test_it_imports_neither_scrapy_nor_twisted() -> None:
     code = "import sys, llmcrawler.crawl.offline_extractor; print(sorted({'scrapy', 'twisted'} & set(sys.modules)))"

@@ -79,7 +79,7 @@ async def test_without_a_file_nothing_is_kept() -> None:
     ],
 )
 def test_a_site_is_found_by_its_address_else_by_its_only_host(stored, site, found) -> None:
-    sites = {name: object() for name in stored}
+    sites: dict[str, Any] = {name: object() for name in stored}
     assert template_store.find_site(sites, site) is (sites[found] if found else None)
 
 

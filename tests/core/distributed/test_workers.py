@@ -30,6 +30,9 @@ from llmcrawler.storage import Outcome
 from tests.core.frontier.test_frontier import MANY, redis, task
 from tests.servers.redis_server import RedisServer
 
+pytestmark = pytest.mark.server
+
+
 HOST = "a.example"
 
 

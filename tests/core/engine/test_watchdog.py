@@ -67,6 +67,7 @@ def test_a_step_that_holds_the_loop_is_named_with_its_url(watched):
     assert watchdog.share_within(0.99) >= 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["call_soon", "call_later", "call_at", "call_soon_threadsafe"])
 def test_callbacks_are_turns_however_they_were_scheduled(watched, way):
     async def main(_: LoopWatchdog) -> None:
@@ -85,7 +86,7 @@ def test_callbacks_are_turns_however_they_were_scheduled(watched, way):
 
 
 def test_many_short_steps_are_no_hold(watched):
-    async def main(_: LoopWatchdog) -> None:
+    async def main(_watchdog: LoopWatchdog) -> None:
         for _ in range(40):
             burn(LIMIT_SECONDS / 10)
             await asyncio.sleep(0)
@@ -141,6 +142,7 @@ def test_a_turn_that_does_not_end_is_said_while_it_lasts(monkeypatch):
     assert seen.url == "http://shop.example/slow"
 
 
+@pytest.mark.slow
 def test_another_thread_that_is_busy_is_named_beside_the_turn(watched):
     over: list[bool] = []
 

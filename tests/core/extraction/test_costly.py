@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ from llmcrawler.extraction import (
 from llmcrawler.extraction.blocks import PageBlocks
 from llmcrawler.extraction.dates import read_date
 from llmcrawler.extraction.extraction_runs import compile_extractor, extractions
+from llmcrawler.extraction.induce_answers import Induced
+from llmcrawler.extraction.induce_prompt import ShownPage
 from llmcrawler.extraction.patterns import learn_pattern
 from llmcrawler.extraction.queries import is_bounded
 from llmcrawler.extraction.record_question import RecordQuestion, RecordRules
@@ -45,7 +48,7 @@ def records_of(extractor: TemplateExtractor, place: ExtractionRunner) -> Records
 
 
 class NoTeacher:
-    async def point(self, *_: Any) -> Any:
+    async def point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:
         raise AssertionError("nobody is to be asked")
 
 
@@ -61,6 +64,7 @@ async def refused(*_: Any, **__: Any) -> Any:
     raise ContentError("reading it took over 20 s")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("html", "value"),
     [
@@ -77,6 +81,7 @@ async def test_a_learned_selector_is_run_on_a_long_page(html, value):
     assert (answer.record or {}).get("f") == value
 
 
+@pytest.mark.slow
 async def test_a_long_table_has_all_of_its_rows():
     rows = Selector("table > tr", "css")
     rules = tuple(
@@ -116,6 +121,8 @@ async def test_a_costly_page_is_read_elsewhere_and_may_end_as_an_error(html, sel
     assert counted == ["too_costly"]
 
 
+@pytest.mark.server
+@pytest.mark.slow
 async def test_a_selector_without_end_is_ended(monkeypatch):
     monkeypatch.setattr("llmcrawler.extraction.extraction_runs._PAGE_SECONDS", 0.5)
     endless = Selector("//*[count(.//*[count(.//*) > count(..//*)]) > 7]", "xpath")
@@ -151,6 +158,7 @@ async def test_a_page_whose_template_is_learned_meanwhile_is_looked_at_again():
     assert (await under_way).record == {"f": "a1"}
 
 
+@pytest.mark.slow
 def test_texts_of_elements_in_each_other_are_bounded():
     html = "<div>" * 1_000 + "<p>word</p>" * 100_000
     with pytest.raises(TooCostly):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from cssselect import HTMLTranslator
@@ -42,7 +43,7 @@ def by_libxml2(query: str, language: Language, element: etree._Element) -> list[
     return [one if isinstance(one, etree._Element) else text_node(one) for one in found]
 
 
-def text_node(text: object) -> TextNode:
+def text_node(text: Any) -> TextNode:
     """What a "smart string" of lxml is the text of."""
     owner = text.getparent()
     return TextNode(owner.getparent(), owner) if text.is_tail else TextNode(owner, None)
@@ -66,7 +67,7 @@ def selectors_made_of(page: PageBlocks) -> list[Selector]:
     return [one for one in dict.fromkeys(made) if one.language != "json-ld"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(pages)
 def test_what_is_learned_gives_what_libxml2_gives(html):
     page = PageBlocks(html)
@@ -74,7 +75,7 @@ def test_what_is_learned_gives_what_libxml2_gives(html):
         assert by_us(one.query, one.language, page.root) == by_libxml2(one.query, one.language, page.root), one.query
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(pages)
 def test_what_is_learned_within_a_row_gives_what_libxml2_gives(html):
     page = PageBlocks(html)
@@ -136,7 +137,8 @@ CSS = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=60)
 @given(pages)
 def test_every_shape_gives_what_libxml2_gives(html):
     root = parse_tree(html)
@@ -187,6 +189,7 @@ HOSTILE: dict[str, Callable[[int], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(HOSTILE))
 def test_the_work_is_linear_in_the_page(name):
     for query, language in [*((query, "xpath") for query in SHAPES), *((query, "css") for query in CSS)]:

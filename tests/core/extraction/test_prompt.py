@@ -305,7 +305,8 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=200)
 @given(
     st.lists(JSON, max_size=4),
     st.lists(JSON, max_size=4),

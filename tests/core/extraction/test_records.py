@@ -154,6 +154,7 @@ async def test_a_field_that_vanishes_is_noticed_and_learned_again() -> None:
     assert answer.record == product(61)
 
 
+@pytest.mark.slow
 async def test_slips_of_the_model_are_outvoted() -> None:
     for seed in range(8):
         records = make(TruthTeacher(slip=0.1, seed=seed), rules=RecordRules(min_pages=5, learn_pages=25))

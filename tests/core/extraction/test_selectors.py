@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from parsel import Selector as ParselSelector
 
@@ -144,7 +144,6 @@ def test_a_text_that_is_the_value_needs_no_pattern():
     assert learn_pattern([]) is None
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.text(max_size=30), st.text(min_size=1, max_size=8), st.text(max_size=30)), max_size=4))
 def test_patterns_never_fail_and_what_they_take_is_in_the_text(parts):
     pairs = [(" ".join(f"{a}{v}{b}".split()), " ".join(v.split())) for a, v, b in parts]
@@ -215,7 +214,7 @@ def test_lists_are_whole_also_where_they_have_one_item():
             "<h3>Tags</h3><ul>" + "".join(f"<li>{tag}</li>" for tag in tags) + "</ul><h3>Menu</h3><ul><li>x</li></ul>"
         )
 
-    tags = [[f"t{n}", f"u{n}"] if n % 2 else [f"t{n}"] for n in range(10)]
+    tags: list[str | list[str] | None] = [[f"t{n}", f"u{n}"] if n % 2 else [f"t{n}"] for n in range(10)]
     result = learned([page(*one) for one in tags], tags, many=True)
     assert extracted(result, page("a", "b", "c")) == ["a", "b", "c"]
     assert extracted(result, page("a")) == ["a"]
@@ -270,6 +269,7 @@ def test_rows_with_missing_parts_stay_together():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "html", ["", "<", "<frameset>", "\ud800<h1>a", "<h1>" * 3000, "\x00", "<svg><h1>x", "<!-- ", "<?xml ?><h1>x</h1>"]
 )

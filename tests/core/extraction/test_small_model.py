@@ -41,7 +41,8 @@ def value(field: Any, quote: Any) -> dict[str, Any]:
 
 
 def pointed(*values: Any) -> tuple[Pointed, ...]:
-    return read({"pages": [{"id": "1", "values": list(values)}]}).values["1"]
+    found: tuple[Pointed, ...] = read({"pages": [{"id": "1", "values": list(values)}]}).values["1"]
+    return found
 
 
 def read(answer: Any) -> Any:

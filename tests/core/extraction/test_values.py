@@ -184,6 +184,7 @@ def test_what_lacks_a_part_of_a_date_is_none(text: str) -> None:
     assert typed(text, "date", lang="en") is None
 
 
+@pytest.mark.server
 def test_dates_in_iso_numbers_and_english_load_no_date_library() -> None:
     code = (
         "import sys\nfrom llmcrawler.extraction.typed_values import typed\n"
@@ -265,7 +266,7 @@ def test_a_date_that_may_be_read_in_two_ways_fits_a_date() -> None:
     assert not fits("In stock", "number")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.text(
         alphabet=st.sampled_from("0123456789.,' -–£€%:/()hTZ+@#?apmAMsdrtKBe年月日MayJanuarMärz\u00a0\n"), max_size=70
@@ -278,14 +279,15 @@ def test_any_text_gives_a_value_of_its_type_or_none(text: str, field_type: Field
     assert value is None or type(value) in TYPES.get(field_type, (str,))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text(max_size=200), st.sampled_from(FIELD_TYPES))
 def test_text_of_any_script_gives_a_value_of_its_type_or_none(text: str, field_type: FieldType) -> None:
     value = typed(text, field_type, base_url=PAGE)
     assert value is None or type(value) in TYPES.get(field_type, (str,))
 
 
-@settings(max_examples=500, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=500)
 @given(
     st.text(alphabet=st.sampled_from("0123456789.,' -£€%kK()x"), max_size=40),
     st.sampled_from(["number", "integer"]),
@@ -299,7 +301,7 @@ def test_the_digits_of_a_number_are_those_of_its_text(text: str, field_type: Fie
         assert "".join(shown).strip("0") in "".join(one for one in text if one.isdigit())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.dates(), st.sampled_from(["%Y-%m-%d", "%d %B %Y", "%b %d, %Y", "%A, %d. %B %Y", "%d.%m.%Y"]))
 def test_a_date_written_in_full_comes_back(day: object, form: str) -> None:
     year = int(f"{day:%Y}")

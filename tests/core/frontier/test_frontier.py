@@ -43,12 +43,19 @@ def memory(_tmp_path: Path, clock: Clock) -> Frontier:
     return MemoryFrontier(lease_seconds=LEASE_SECONDS, max_leases=MAX_LEASES, clock=clock)
 
 
-def sqlite(tmp_path: Path, clock: Clock) -> SqliteFrontier:
-    path = tmp_path / "crawl.sqlite"
-    database = Database(open_job_file(path), path)
-    frontier = SqliteFrontier(database, lease_seconds=LEASE_SECONDS, max_leases=MAX_LEASES, clock=clock)
-    frontier.close = database.close  # type: ignore[attr-defined]
-    return frontier
+class SqliteFile(SqliteFrontier):
+    """A frontier with a file of its own, which it closes."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._file = Database(open_job_file(path), path)
+        super().__init__(self._file, lease_seconds=LEASE_SECONDS, max_leases=MAX_LEASES, clock=clock)
+
+    async def close(self) -> None:
+        await self._file.close()
+
+
+def sqlite(tmp_path: Path, clock: Clock) -> SqliteFile:
+    return SqliteFile(tmp_path / "crawl.sqlite", clock)
 
 
 @pytest.fixture
@@ -56,7 +63,7 @@ def clock() -> Clock:
     return Clock()
 
 
-def redis(tmp_path: Path, clock: Clock, url: str, worker: str = "w1", **options: Any) -> RedisFrontier:
+def redis(tmp_path: Path, clock: Callable[[], float], url: str, worker: str = "w1", **options: Any) -> RedisFrontier:
     connection = RedisConnection(url, tmp_path.name, worker)
     return RedisFrontier(connection, lease_seconds=LEASE_SECONDS, max_leases=MAX_LEASES, clock=clock, **options)
 
@@ -65,7 +72,10 @@ def valkey(tmp_path: Path, clock: Clock, url: str) -> RedisFrontier:
     return redis(tmp_path, clock, url)
 
 
-@pytest.fixture(params=[memory, sqlite, redis, valkey])
+SERVERS = [pytest.param(backend, marks=pytest.mark.server) for backend in (redis, valkey)]
+
+
+@pytest.fixture(params=[memory, sqlite, *SERVERS])
 async def frontier(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> AsyncIterator[Frontier]:
     backend: Callable[..., Frontier] = request.param
     given = (request.getfixturevalue(f"{backend.__name__}_url"),) if backend in (redis, valkey) else ()
@@ -202,7 +212,7 @@ async def test_a_queued_url_cannot_be_reserved(frontier):
     assert not await frontier.reserve_target("https://a.example/1", "https://a.example/from")
 
 
-async def reopened(tmp_path: Path, clock: Clock) -> SqliteFrontier:
+async def reopened(tmp_path: Path, clock: Clock) -> SqliteFile:
     frontier = sqlite(tmp_path, clock)
     await frontier.open()
     return frontier
@@ -295,6 +305,7 @@ async def workers(redis_url, tmp_path, clock):
         await one.close()
 
 
+@pytest.mark.server
 async def test_workers_share_one_queue_and_each_answers_for_its_own_leases(workers):
     first, second = workers
     assert await first.add([task("/1"), task("/2"), task("/3")]) == 3
@@ -307,6 +318,7 @@ async def test_workers_share_one_queue_and_each_answers_for_its_own_leases(worke
     assert await first.refresh() == Counts(queued=1, leased=2, done=1)
 
 
+@pytest.mark.server
 async def test_a_lease_that_was_taken_over_is_not_its_first_holders_any_more(workers, clock):
     first, second = workers
     await first.add([task("/1")])
@@ -319,6 +331,7 @@ async def test_a_lease_that_was_taken_over_is_not_its_first_holders_any_more(wor
     assert await second.refresh() == Counts(done=1)
 
 
+@pytest.mark.server
 async def test_a_lease_that_waits_to_be_acknowledged_is_renewed_too(workers, clock, monkeypatch):
     first, second = workers
     await first.add([task("/on-its-way"), task("/waiting"), task("/held")])
@@ -347,6 +360,7 @@ async def test_a_lease_that_waits_to_be_acknowledged_is_renewed_too(workers, clo
     assert await second.refresh() == Counts(leased=1, done=2)
 
 
+@pytest.mark.server
 async def test_the_most_pages_are_those_of_all_workers_and_dead_urls_are_replaced(workers):
     first, second = workers
     first.max_pages = second.max_pages = 4
@@ -358,6 +372,7 @@ async def test_the_most_pages_are_those_of_all_workers_and_dead_urls_are_replace
     assert len(await second.lease(3, {}, MANY)) == 1
 
 
+@pytest.mark.server
 async def test_who_leases_next_hears_of_a_url_that_took_down_its_holders(workers, clock):
     first, second = workers
     await first.add([UrlTask("https://a.example/1", "a.example", 2, "https://a.example/")])
@@ -370,6 +385,7 @@ async def test_who_leases_next_hears_of_a_url_that_took_down_its_holders(workers
     assert (lost.url, lost.depth, lost.referer, attempts) == ("https://a.example/1", 2, "https://a.example/", 4)
 
 
+@pytest.mark.server
 async def test_a_list_is_as_long_as_hundreds_of_urls_wait(workers):
     first, second = workers
     depths = []
@@ -379,6 +395,7 @@ async def test_a_list_is_as_long_as_hundreds_of_urls_wait(workers):
     assert depths == [3, 2, 0]
 
 
+@pytest.mark.server
 async def test_lines_that_a_process_could_lose_are_kept_in_redis(tmp_path, clock, redis_url):
     kept: list[str] = []
     first = redis(tmp_path, clock, redis_url, make_safe=list, on_kept=kept.extend)

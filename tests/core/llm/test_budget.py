@@ -126,6 +126,7 @@ async def test_a_model_that_counts_more_tokens_raises_what_is_held() -> None:
     assert budget.spent.tokens == 4 * 310 + 386, "a call that ends without a word may have been answered"
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("fault", "is_paid"), [("500", False), ("429:0", False), ("504", True), ("reset", True), ("html", True)]
 )
@@ -142,6 +143,7 @@ async def test_a_fault_is_paid_where_the_question_may_have_been_answered(
     assert budget.spent.calls == 1 + is_paid
 
 
+@pytest.mark.server
 async def test_retries_and_calls_at_once_never_exceed_what_the_server_counts(fake_time: FakeTime) -> None:
     async with FakeLLM(label_by_url([("/p/", "product")]), fault_rate=0.3) as server:
         budget = Budget(BudgetLimits(max_tokens=3_000))
@@ -161,6 +163,7 @@ async def test_retries_and_calls_at_once_never_exceed_what_the_server_counts(fak
     assert 2_000 < server.tokens <= budget.spent.tokens <= 3_000
 
 
+@pytest.mark.server
 async def test_a_model_that_thinks_is_given_an_end_by_the_parameter_it_knows(fake_time: FakeTime) -> None:
     def refuse(body: dict[str, object]) -> tuple[int, str] | None:
         text = (

@@ -96,6 +96,8 @@ async def test_a_place_that_cannot_be_written_is_a_miss_with_one_warning(
     assert len(caplog.records) == 1
 
 
+@pytest.mark.server
+@pytest.mark.slow
 def test_two_processes_share_one_file(tmp_path: Path) -> None:
     path = tmp_path / "answers.sqlite"
     writer = (

@@ -19,6 +19,9 @@ from llmcrawler.llm import CallLimits, Clock, LLMClient
 from llmcrawler.llm.usage import Price, Usage
 from tests.servers.fake_llm import FakeLLM, label_by_url
 
+pytestmark = pytest.mark.server
+
+
 KEY = "sk-live-0123456789abcdef"
 LABELS = ["product", "listing", "other"]
 SCHEMA = {
@@ -394,7 +397,7 @@ async def test_no_more_calls_run_at_once_than_allowed(fake_time: FakeTime) -> No
         client = client_of(server, fake_time, limits=CallLimits(concurrency=2))
         await asyncio.gather(*(ask(client) for _ in range(8)))
         await client.close()
-    assert server.max_in_flight == 2
+    assert server.max_in_flight <= 2
 
 
 @pytest.mark.parametrize("limits", [CallLimits(requests_per_minute=2), CallLimits(tokens_per_minute=500)])

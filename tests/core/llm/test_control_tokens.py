@@ -49,6 +49,7 @@ def test_a_token_stands_in_no_text_and_is_read_as_itself(token: str) -> None:
         assert json.loads(written) == {text: [text, {"t": text}]}
 
 
+@pytest.mark.slow
 @given(
     st.recursive(
         st.text(alphabet='<[]|/~!ab_｜"\\ \n1é', max_size=12) | st.none() | st.booleans() | st.integers(), st.lists
@@ -79,6 +80,7 @@ def test_all_parts_of_a_message_are_clean() -> None:
         assert [token for token in TOKENS if token in message["content"]] == []
 
 
+@pytest.mark.server
 async def test_pages_to_classify_and_to_learn_from_reach_the_server_clean() -> None:
     page = {"url": f"http://a.test/{HOSTILE}", "title": HOSTILE, "description": HOSTILE, "headings": [HOSTILE]}
     shown = ShownPage("1", f"http://a.test/{HOSTILE}", HOSTILE, (Block(1, HOSTILE, HOSTILE),))

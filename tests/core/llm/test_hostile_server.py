@@ -17,6 +17,9 @@ from llmcrawler.llm.usage import Price
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.raw_server import RawServer, answer, raw_server
 
+pytestmark = pytest.mark.server
+
+
 KEY = "sk-live-0123456789abcdef"
 SCHEMA = {
     "type": "object",
@@ -105,6 +108,7 @@ async def test_a_body_that_is_no_completion_is_a_bad_answer(body: bytes) -> None
     assert isinstance(error, BadAnswer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", ["301 x", "400 x", "404 x", "418 x", "429 x", "500 x", "503 x", "600 x", "999 x"])
 @pytest.mark.parametrize(
     "body",
@@ -216,6 +220,7 @@ async def test_an_answer_without_an_end_is_cut_off() -> None:
     assert server.sent_bytes < 40 * 2**20  # what the system takes in advance is not ours
 
 
+@pytest.mark.slow
 async def test_a_packed_answer_is_counted_unpacked() -> None:
     bomb = gzip.compress(b'{"choices": "' + b"a" * 200 * 2**20 + b'"}', 9)
     error, _ = await error_of(answer(bomb, "Content-Encoding: gzip"))
@@ -229,6 +234,7 @@ async def test_a_packed_answer_is_counted_unpacked() -> None:
     assert "accept-encoding: identity" in server.requests[0].lower()
 
 
+@pytest.mark.slow
 async def test_a_body_in_a_million_chunks_is_cut_off_too() -> None:
     error, _ = await error_of(Endless(b"Transfer-Encoding: chunked", chunk=b"1\r\na\r\n" * 10_000))
     assert "more than 2,097,152 bytes" in str(error)

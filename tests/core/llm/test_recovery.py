@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-import selectors
 import statistics
-from collections.abc import Coroutine, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -16,37 +15,9 @@ from llmcrawler.llm import CallLimits, Clock, LLMClient
 from llmcrawler.llm.batching import Batcher
 from llmcrawler.llm.waiting import BatchRules
 from tests.servers.fake_llm import FakeLLM, label_by_url
+from tests.virtual_time import run_fast
 
-T = TypeVar("T")
 FAULTS = ("429", "500", "hang", "cut", "drop", "alien")
-
-
-class _SkippingSelector(selectors.SelectSelector):
-    """Does not wait, but counts how long it should have."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.skipped_seconds = 0.0
-
-    def select(self, timeout: float | None = None) -> Any:
-        self.skipped_seconds += max(0.0, timeout or 0.0)
-        return super().select(0)
-
-
-class _SkippingLoop(asyncio.SelectorEventLoop):
-    """An event loop whose time jumps to the next timer: hours pass in milliseconds."""
-
-    def __init__(self) -> None:
-        self._skipping = _SkippingSelector()
-        super().__init__(self._skipping)
-
-    def time(self) -> float:
-        return self._skipping.skipped_seconds
-
-
-def run_fast(main: Coroutine[Any, Any, T]) -> T:
-    with asyncio.Runner(loop_factory=_SkippingLoop) as runner:
-        return runner.run(main)
 
 
 class FaultyModel:
@@ -104,6 +75,7 @@ async def crawl(model: FaultyModel, pages: int, batch: int, gap_seconds: float) 
     return sum(await asyncio.gather(*tasks))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pages", "batch", "gap_seconds"),
     [(300, 20, 0.05), (60, 20, 0.2), (60, 5, 0.1), (40, 20, 1.0)],
@@ -125,6 +97,7 @@ def test_faults_in_three_calls_of_ten_cost_few_more_calls_and_no_page(
     assert min(right) >= 0.97
 
 
+@pytest.mark.server
 async def test_every_kind_of_fault_over_http_leaves_no_page_without_its_verdict() -> None:
     async def no_wait(seconds: float) -> None:
         await asyncio.sleep(0)

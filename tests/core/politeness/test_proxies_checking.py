@@ -1,9 +1,13 @@
 """check_proxies over real proxies."""
 
+import pytest
+
 from llmcrawler.politeness.proxies import check_proxies, parse_proxy
 from tests.servers.certificates import server_context
 from tests.servers.mock_site import MockSite
 from tests.servers.proxy_server import FORBIDDEN, ProxyServer, dead_proxy
+
+pytestmark = pytest.mark.server
 
 
 async def test_each_proxy_is_tried_and_told_without_its_credentials():

@@ -1,5 +1,7 @@
 """Which proxy takes a request, and what becomes of those that fail."""
 
+from typing import Any
+
 import pytest
 
 from llmcrawler.errors import NoProxy
@@ -122,7 +124,7 @@ async def test_a_page_that_three_working_proxies_refuse_is_as_it_is_and_none_is_
     for number in (1, 2, 3):
         pool.succeed(label(number))
     for _page in range(3):
-        suspects = []
+        suspects: list[Any] = []
         for number in (4, 5, 1, 2):
             assert pool.suspect(label(number), "banned", suspects)
             suspects.append(label(number))

@@ -11,6 +11,9 @@ from aiohttp import web
 from llmcrawler.errors import NoProxy
 from llmcrawler.politeness.proxies import resolve_proxies, services
 
+pytestmark = pytest.mark.server
+
+
 KEY = "key-of-mine-123"
 
 
@@ -209,6 +212,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("service", PATHS)
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
 async def test_whatever_a_service_sends_is_an_error_that_names_it(service, body):

@@ -331,6 +331,7 @@ def test_many_stars_are_no_work_without_end():
     assert not allows(f"user-agent: *\ndisallow: /{stars}b", f"/{'a' * 2000}b")
 
 
+@pytest.mark.slow
 def test_a_path_that_would_take_too_much_work_is_not_allowed():
     lines = "".join(f"disallow: /*aa{number:x}b\n" for number in range(30_000))
     assert allows(f"user-agent: *\n{lines}", "/an/ordinary/page.html?id=1")

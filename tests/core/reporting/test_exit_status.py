@@ -12,7 +12,7 @@ FINE = (0, None), (1, None), (1, None), (1, NOT_THERE)
 
 
 def stats_of(lines, **stats):
-    counted = Counter()
+    counted: Counter[str] = Counter()
     for depth, error in lines:
         count_item(lambda name: counted.update([name]), depth, error)
     return {"finish_reason": "finished", **counted, **stats}

@@ -146,7 +146,8 @@ def test_fields_have_what_was_learned_beside_what_the_pages_gave():
 
 def test_costs_are_summed_over_runs_and_an_unknown_price_is_not_nothing():
     known = costs_of([run_of(STATS), run_of(STATS, 2), run_of({}, 3)])
-    assert (known.calls, known.tokens, known.cost_usd) == (6, 12_000, pytest.approx(0.022))
+    assert (known.calls, known.tokens) == (6, 12_000)
+    assert known.cost_usd == pytest.approx(0.022)
     unknown = costs_of([run_of({key: value for key, value in STATS.items() if "cost" not in key})])
     assert unknown.cost_usd is None
     assert (costs_of([]).calls, costs_of([]).cost_usd) == (0, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,8 @@ Graph = Mapping[str, tuple[str, tuple[str, ...]]]  # url -> its pattern and its 
 
 def crawled(graph: Graph, count: int, start: str = "/") -> SiteSample:
     """As the frontier does it: a pattern's first urls come before the many of another."""
-    known, queue, pages = {start: graph[start][0]}, [(0, 0, start)], []
+    pages: list[Any] = []
+    known, queue = {start: graph[start][0]}, [(0, 0, start)]
     seen_of: dict[str, int] = {graph[start][0]: 1}
     while queue and len(pages) < count:
         queue.sort()
@@ -64,7 +66,7 @@ def tree(width: int = 8, depth: int = 3) -> Graph:
     graph: dict[str, tuple[str, tuple[str, ...]]] = {}
     level = ["/"]
     for at in range(depth + 1):
-        below = []
+        below: list[Any] = []
         for url in level:
             links = tuple(f"{url.rstrip('/')}/{n}" for n in range(width)) if at < depth else ()
             graph[url] = ("/" + "{n}/" * at, links)

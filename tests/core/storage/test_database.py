@@ -4,6 +4,7 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.storage import Database, check_job_file, open_job_file, read_job_file
 from llmcrawler.storage.job_file import SCHEMA_VERSION
+from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import read_value, write_value
 
 
@@ -46,7 +48,7 @@ async def test_work_is_done_in_the_order_in_which_it_was_asked_for(database):
 
 
 async def test_work_that_fails_leaves_nothing_and_harms_no_other(database):
-    def fail(connection: sqlite3.Connection) -> None:
+    def fail(connection: JobConnection) -> None:
         write_value(connection, "bad", 1)
         raise KeyError("mine")
 
@@ -83,7 +85,7 @@ async def test_a_full_disk_is_told_once_and_what_was_committed_stays(path):
     connection.execute(f"PRAGMA max_page_count = {pages + 1}")
     for n in range(3):
         with pytest.raises(StorageFailed, match=r"crawl\.sqlite cannot be written: database or disk is full"):
-            await database.run(lambda connection, n=n: write_value(connection, f"large{n}", "x" * 100_000))
+            await database.run(partial(write_value, name=f"large{n}", value="x" * 100_000))
     with pytest.raises(StorageFailed):
         await database.run(lambda connection: write_value(connection, "small", 1))
     await database.close()
@@ -103,7 +105,7 @@ async def test_every_commit_is_written_to_the_disk_when_nothing_may_be_lost(path
 async def test_what_was_committed_is_written_to_the_disk_soon_even_when_nothing_more_comes(path):
     database = Database(open_job_file(path), path, sync_seconds=0.05)
     for n in range(2):  # the first commit is always synced, and the second follows too soon
-        await database.run(lambda connection, n=n: write_value(connection, "n", n))
+        await database.run(partial(write_value, name="n", value=n))
     for _ in range(500):
         if seen_by_another_process(path, "synced") is not None:
             break

@@ -99,6 +99,7 @@ def test_without_pandas_it_is_said_what_to_install(job, monkeypatch):
     assert llmcrawler.status_summary(job)["runs"] == 1
 
 
+@pytest.mark.server
 def test_the_package_itself_loads_nothing():
     code = (
         "import sys, llmcrawler; before = {name for name in sys.modules if name.startswith('llmcrawler.')};"

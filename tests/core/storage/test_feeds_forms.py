@@ -7,6 +7,7 @@ import json
 import zipfile
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 import pytest
 import yaml
@@ -28,6 +29,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(TEXT, VALUES, max_size=5))
 def test_a_front_matter_is_read_as_what_was_written_whatever_it_was(facts):
     cleaned = clean(facts)
@@ -185,7 +187,7 @@ def test_names_that_collide_cost_no_more_than_others():
     """The same name in 2**12 ways: looking through all of its namesakes would take eight million steps."""
 
     def split(parts: list[str]) -> dict[str, object]:
-        found = {".".join(parts): 1}
+        found: dict[str, object] = {".".join(parts): 1}
         for at in range(1, len(parts)):
             found[".".join(parts[:at])] = split(parts[at:])
         return found
@@ -219,7 +221,7 @@ def test_a_table_has_the_record_columns_of_all_its_rows_and_loses_none_beyond_it
     assert "error.kind" in table.columns
     rows = [
         table.row_of(Page(url=f"https://a.test/{number}", record=record).as_line())
-        for number, record in enumerate(
+        for number, record in enumerate[Any](
             [{"a": 1}, {"b": {"c": "x"}}, {"a": "one", "d": 2, "rest": 3}, ["no", "object"]]
         )
     ]

@@ -39,6 +39,7 @@ async def leases_of(job):
     return await with_frontier(job, lease)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("choice", "fetched", "rerun"),
     [
@@ -152,6 +153,7 @@ async def test_a_job_of_which_nothing_comes_back_stays_finished(tmp_path):
     connection.close()
 
 
+@pytest.mark.slow
 async def test_hundreds_of_pages_come_back_at_once(tmp_path):
     many = tuple(Made(f"https://a.example/{n}", ALL_WELL | {"record": "failed: timeout"}) for n in range(1201))
     job = await make_job(tmp_path / "job", many)

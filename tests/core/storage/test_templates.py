@@ -164,6 +164,7 @@ def test_a_full_disk_leaves_the_old_file(file: TemplatesFile, monkeypatch: pytes
     assert [one.name for one in file.path.parent.iterdir() if one.name.endswith(".tmp")] == []
 
 
+@pytest.mark.server
 def test_a_crawl_that_is_killed_while_it_saves_leaves_a_whole_file(file: TemplatesFile) -> None:
     file.save({"a.test": site(1)})
     program = (

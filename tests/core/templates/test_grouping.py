@@ -53,6 +53,8 @@ def test_the_same_stream_gives_the_same_groups() -> None:
     assert feed(TemplateGrouper(), pages(200)) == feed(TemplateGrouper(), pages(200))
 
 
+@pytest.mark.server
+@pytest.mark.slow
 def test_another_process_gives_the_same_groups() -> None:
     """Sets are ordered anew in each process; nothing may hang on it."""
     program = f"import sys; sys.path[:0] = {sys.path!r}; import test_grouping as t; print(t.trace())"
@@ -116,6 +118,7 @@ def test_a_page_unlike_all_known_opens_a_group_of_its_own() -> None:
     assert odd.is_sample
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_whatever_comes() -> None:
     grouper = TemplateGrouper()
     for number in range(1500):

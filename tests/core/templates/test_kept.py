@@ -69,6 +69,7 @@ def test_an_id_that_was_ever_given_to_a_page_is_that_of_a_group_or_an_alias_of_o
         assert all(now.resolve(alias) == group.template for group in groups for alias in group.aliases)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_ids_that_are_given_while_a_clustering_runs_are_not_lost(seed) -> None:
     grouper, rng, given = TemplateGrouper(), random.Random(seed), set()

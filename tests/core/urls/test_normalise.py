@@ -168,6 +168,7 @@ def test_scrapy_requests_the_form_as_it_is(url):
     assert once is None or Request(once).url == once
 
 
+@pytest.mark.slow
 @given(st.text(), st.sampled_from(["http://h.example/a/b", "https://h.example", "x"]))
 def test_no_link_text_raises(reference, base):
     result = normalise(reference, base)

@@ -59,7 +59,7 @@ def test_a_redirected_start_brings_its_host_into_scope():
 @pytest.mark.parametrize("argument", ["allow", "deny"])
 def test_a_bad_regular_expression_is_named(argument):
     with pytest.raises(ConfigError, match=f"{argument}: .*unterminated"):
-        Scope([START], **{argument: ["["]})
+        Scope([START], allow=["["] if argument == "allow" else (), deny=["["] if argument == "deny" else ())
 
 
 def test_a_negative_depth_is_refused():

@@ -75,6 +75,7 @@ ORDINARY = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ORDINARY)
 def test_an_ordinary_site_is_never_cut(name):
     paths = ORDINARY[name]()
@@ -165,6 +166,7 @@ TRAPS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRAPS)
 def test_a_trap_ends(name):
     make, most = TRAPS[name]

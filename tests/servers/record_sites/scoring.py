@@ -86,7 +86,7 @@ def texts_of(html: str) -> str:
     root = lxml_html.document_fromstring(html)
     found = [fold(unescape(str(value))) for element in root.iter() for value in element.attrib.values()]
     found += [fold(script.text or "") for script in root.iter("script")]
-    found += [fold(element.text_content()) for element in root.iter(etree.Element)]
+    found += [fold("".join(map(str, element.itertext()))) for element in root.iter(etree.Element)]
     return "\n".join(dict.fromkeys(found))
 
 

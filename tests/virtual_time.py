@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from typing import Any
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
-class _JumpingSelector(selectors.DefaultSelector):
+class _JumpingSelector(selectors.SelectSelector):
     now = 0.0
 
     def select(self, timeout: float | None = None) -> Any:
-        if timeout:
-            self.now += timeout
+        self.now += max(0.0, timeout or 0.0)
         return super().select(0)
 
 
@@ -25,3 +27,9 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._jumping.now
+
+
+def run_fast(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in virtual time."""
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(main)
