@@ -72,7 +72,7 @@ class Classifier:
         majority = samples.majority
         return None if majority is None else (majority, samples.confidence)
 
-    def recall(self, question: Question, page_type: str, confidence: float, decided_by: str) -> None:
+    def restore_verdict(self, question: Question, page_type: str, confidence: float, decided_by: str) -> None:
         """Note a verdict of an earlier run of the same crawl; what the model said speaks for its template."""
         if decided_by == LLM and self._site(question.site).earlier(question.url) is None:
             site = self._site(question.site)

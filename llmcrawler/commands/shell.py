@@ -32,7 +32,7 @@ class Command(WithJsonLog, ShellCommand):
         " JOBDIR has templates, record() gives what they extract from it, selectors() and template() by what."
     )
 
-    _recall: OfflineExtractor | None = None
+    _extractor: OfflineExtractor | None = None
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler.crawl.configuration import templates_file
@@ -41,17 +41,17 @@ class Command(WithJsonLog, ShellCommand):
         assert self.settings is not None
         with config_errors_as_usage():
             file = templates_file(self.settings)
-            self._recall = OfflineExtractor(file) if file is not None else None
+            self._extractor = OfflineExtractor(file) if file is not None else None
         if file is not None and not opts.code:
             sys.stdout.write(_HELP.format(path=file.path))
         super().run(args, opts)
 
     def update_vars(self, vars: dict[str, Any]) -> None:  # noqa: A002 - Scrapy's name
-        if self._recall is not None:
-            vars.update(_functions(self._recall, vars))
+        if self._extractor is not None:
+            vars.update(_functions(self._extractor, vars))
 
 
-def _functions(recall: OfflineExtractor, variables: dict[str, Any]) -> dict[str, Any]:
+def _functions(extractor: OfflineExtractor, variables: dict[str, Any]) -> dict[str, Any]:
     """Return the functions that the shell has; each takes a response, or takes the one that the shell has now."""
     from llmcrawler.engine.response_text import page_text
 
@@ -62,12 +62,12 @@ def _functions(recall: OfflineExtractor, variables: dict[str, Any]) -> dict[str,
         return page_text(chosen), chosen.url
 
     def record(response: Any = None) -> dict[str, Any] | None:
-        return recall.record(*page(response))
+        return extractor.record(*page(response))
 
     def selectors(response: Any = None) -> list[dict[str, Any]]:
-        return recall.selectors(*page(response))
+        return extractor.selectors(*page(response))
 
     def template(response: Any = None) -> str | None:
-        return recall.template(*page(response))
+        return extractor.template(*page(response))
 
     return {"record": record, "selectors": selectors, "template": template}

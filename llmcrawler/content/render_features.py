@@ -86,7 +86,7 @@ def may_need_browser(html: str, *, is_rendered: bool = False) -> bool:
 
 
 def read_render_features(html: str, is_rendered: bool = False) -> RenderFeatures:
-    """Read the signs by one lexbor parse; see `may_need_browser`."""
+    """Read the features by one lexbor parse; see `may_need_browser`."""
     tree = parse(html)
     sources = _scripts(tree)
     return _features_of(tree, sources) if sources or is_rendered else RenderFeatures()

@@ -40,16 +40,16 @@ class CrawlBackend:
 
 
 def build_backend(
-    crawler: Crawler, options: ExploreOptions, switch: SpiderSwitch, take_lead: Callable[[str], Awaitable[None]]
+    crawler: Crawler, options: ExploreOptions, switch: SpiderSwitch, take_site: Callable[[str], Awaitable[None]]
 ) -> CrawlBackend:
-    """Open what JOBDIR or REDIS_URL name. `take_lead` is awaited with a site that this worker leads from then on.
+    """Open what JOBDIR or REDIS_URL name. `take_site` is awaited with a site that this worker owns from then on.
 
     Raises ConfigError where that cannot be had.
     """
     settings = crawler.settings
     if settings.get("REDIS_URL") and options.urls:
         lines = SafeLines(crawler)
-        session = _session(crawler, options, switch, lines, take_lead)
+        session = _session(crawler, options, switch, lines, take_site)
         return CrawlBackend(session.frontier, settings.getfloat("REDIS_LEASE_SECONDS"), session=session, lines=lines)
     lease_seconds = settings.getfloat("LEASE_SECONDS")
     if settings.get("JOBDIR") and options.urls:
@@ -69,7 +69,7 @@ def _session(
     options: ExploreOptions,
     switch: SpiderSwitch,
     lines: SafeLines,
-    take_lead: Callable[[str], Awaitable[None]],
+    take_site: Callable[[str], Awaitable[None]],
 ) -> DistributedSession:
     from llmcrawler.crawl.distributed_session import DistributedSession  # noqa: PLC0415 - redis takes 0.14 s to load
 
@@ -79,7 +79,7 @@ def _session(
         options.max_pages,
         unsafe_of=lines.unsafe,
         on_kept=lines.set_kept,
-        take_lead=take_lead,
+        take_site=take_site,
         on_news=lambda key, events, window: _send(crawler, signals.host_news, key=key, events=events, window=window),
         on_failure=partial(_end_crawl, crawler, switch),
     )

@@ -26,18 +26,18 @@ from llmcrawler.llm import (
     Budget,
     BudgetLimits,
     CallLimits,
+    CallRate,
+    CallReport,
     Price,
     price_of,
     read_price,
     resolve_provider,
 )
-from llmcrawler.llm.call_limits import CallRate
 from llmcrawler.llm.embedded import default_cache_folder
 from llmcrawler.llm.language_model import LanguageModel
 from llmcrawler.politeness.proxies import BanRules, PoolRules, ProxyPool, read_countries, resolve_proxies
 from llmcrawler.reporting import DownloadProgress
-from llmcrawler.storage import TemplatesFile
-from llmcrawler.storage.ledger import STAGES
+from llmcrawler.storage import STAGES, TemplatesFile
 
 _PROGRESS_MODES = ("auto", "live", "log", "off")
 OFF = ("", "false", "0", "none", "off")  # how a setting says that something is not wanted
@@ -122,16 +122,22 @@ def page_types_of(options: ExploreOptions) -> PageTypes:
     return DEFAULT_PAGE_TYPES if options.page_types is None else load_page_types(options.page_types)
 
 
-def focused_crawl_of(options: ExploreOptions) -> FocusedCrawl | None:
+def focused_crawl_of(options: ExploreOptions, record_types: RecordTypes) -> FocusedCrawl | None:
     if not options.goal:
         return None
-    return FocusedCrawl(LinkScorer(options.goal), max_records=options.max_records, clock=time.monotonic)
+    scorer = LinkScorer(options.goal)
+    return FocusedCrawl(scorer, max_records=options.max_records, clock=time.monotonic, record_types=record_types)
 
 
-def model_of(settings: BaseSettings, *, rate: CallRate | None = None) -> LanguageModel | None:
+def model_of(
+    settings: BaseSettings,
+    *,
+    rate: CallRate | None = None,
+    on_call: Callable[[CallReport], object] = lambda _call: None,
+) -> LanguageModel | None:
     """Return the model that the settings and the environment name; None for LLM_PROVIDER=none.
 
-    `rate` is what several workers share; None: the model has one of its own.
+    `rate` is what several workers share; None: the model has one of its own. `on_call` is told of each call.
     """
     choice = resolve_provider(settings, os.environ)
     if choice.kind == "none":
@@ -153,6 +159,7 @@ def model_of(settings: BaseSettings, *, rate: CallRate | None = None) -> Languag
         embedded_file=settings.get("LLM_EMBEDDED_MODEL") or "",
         on_progress=DownloadProgress("the embedded model"),
         rate=rate,
+        on_call=on_call,
     )
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
@@ -17,24 +17,17 @@ from llmcrawler.crawl.arguments import ExploreOptions, MapOptions
 from llmcrawler.crawl.backend import CrawlBackend, build_backend
 from llmcrawler.crawl.configuration import bans_of, focused_crawl_of, foreign_options, proxies_of, record_types_of
 from llmcrawler.crawl.engine_state import EngineWatch, SpiderSwitch, active_bytes
-from llmcrawler.crawl.goal_progress import GoalProgress
 from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.reachable_hosts import ReachableHosts
 from llmcrawler.crawl.render_choice import RenderChoice
-from llmcrawler.crawl.template_store import TemplateStore
 from llmcrawler.crawl.understanding import Understanding, build_understanding
 from llmcrawler.extraction import RecordTypes
 from llmcrawler.frontier import Admission, FocusedCrawl, Frontier, MapAdmission, MapRules
-from llmcrawler.items import Page
 from llmcrawler.politeness.proxies import BanRules, ProxyPool
 from llmcrawler.politeness.robots import RobotsCache
 from llmcrawler.reporting.planning.sampler import SAMPLE_PAGES, Sampler
 from llmcrawler.storage import Ledger
-from llmcrawler.storage.keys import JobConnection
 from llmcrawler.urls import AddressGuard, NameLookup, Scope, TrapGuard
-
-if TYPE_CHECKING:
-    from llmcrawler.crawl.distributed_session import DistributedSession
 
 _ATTRIBUTE: Final = "llmcrawler_context"
 
@@ -56,7 +49,7 @@ class ArrivingPages:
 
 @dataclass(frozen=True, kw_only=True)
 class CrawlContext:
-    """Parts of one crawl. `goal` is None where the crawl has none; `sampler` where it is not a plan's."""
+    """Parts of one crawl. `focused_crawl` is None for a crawl without a goal; `sampler` where it is not a plan's."""
 
     options: ExploreOptions
     admission: Admission
@@ -69,7 +62,7 @@ class CrawlContext:
     rendering: RenderChoice
     bans: BanRules
     proxies: ProxyPool | None = None
-    goal: GoalProgress | None = None
+    focused_crawl: FocusedCrawl | None = None
     sampler: Sampler | None = None
     robots: RobotsCache[RobotParser] = field(default_factory=RobotsCache)
     arriving_pages: ArrivingPages = field(default_factory=ArrivingPages)
@@ -89,63 +82,9 @@ class CrawlContext:
     async def close(self) -> None:
         """Keep what was learned, and end what was started, while feeds are open still."""
         if self.backend.session is not None:
-            self.backend.session.desk.retire()
+            self.backend.session.site_requests.retire()
         self.hosts.names.close()
         await self.understanding.close()
-
-    # -- names that scheduler, middlewares, handlers and the resolver still use ---------------------------------------
-
-    @property
-    def crew(self) -> DistributedSession | None:
-        return self.backend.session
-
-    @property
-    def lease_seconds(self) -> float:
-        return self.backend.lease_seconds
-
-    @property
-    def addresses(self) -> AddressGuard:
-        return self.hosts.addresses
-
-    @property
-    def names(self) -> NameLookup:
-        return self.hosts.names
-
-    @property
-    def checks_names(self) -> bool:
-        return self.hosts.checks_names
-
-    @property
-    def refused_names(self) -> dict[str, str]:
-        return self.hosts.refused_names
-
-    @property
-    def arriving(self) -> int:
-        return self.arriving_pages.count
-
-    @property
-    def pursuit(self) -> FocusedCrawl | None:
-        return None if self.goal is None else self.goal.pursuit
-
-    @property
-    def learned(self) -> TemplateStore:
-        return self.understanding.templates
-
-    def note_proxy(self, address: str) -> None:
-        self.hosts.add_proxy(address)
-
-    def is_proxy(self, host: str) -> bool:
-        return self.hosts.is_proxy(host)
-
-    def note_refused_name(self, name: str, reason: str) -> None:
-        self.hosts.add_refused_name(name, reason)
-
-    def note_end(self, page: Page) -> bool:
-        return self.goal is None or self.goal.end_page(page)
-
-    def relearn(self, connection: JobConnection) -> None:
-        if self.goal is not None:
-            self.goal.relearn(connection)
 
 
 def build_crawl(crawler: Crawler, switch: SpiderSwitch, *, names: NameLookup | None = None) -> CrawlContext:
@@ -159,28 +98,32 @@ def build_crawl(crawler: Crawler, switch: SpiderSwitch, *, names: NameLookup | N
         options = foreign_options(settings)
     addresses, proxies = AddressGuard(options.urls), proxies_of(settings)
     record_types = record_types_of(settings, options)
-    pursuit = focused_crawl_of(options)
+    focused_crawl = focused_crawl_of(options, record_types)
 
-    async def take_lead(site: str) -> None:
-        await context.understanding.sites.take_lead(site)
+    async def take_site(site: str) -> None:
+        await context.understanding.sites.take_site(site)
 
-    backend = build_backend(crawler, options, switch, take_lead)
+    backend = build_backend(crawler, options, switch, take_site)
     watch = EngineWatch(crawler, switch, backend.session)
     context = CrawlContext(
         options=options,
         admission=_admission(options, addresses),
         hosts=ReachableHosts(
-            addresses, proxies, names, checks_names=bool(options.urls) and settings.getbool("PROXY_CHECK_NAMES")
+            addresses,
+            proxies,
+            names,
+            checks_names=bool(options.urls) and settings.getbool("PROXY_CHECK_NAMES"),
+            is_guarded=bool(options.urls),
         ),
         backend=backend,
         watch=watch,
-        understanding=build_understanding(crawler, options, backend, watch, pursuit),
+        understanding=build_understanding(crawler, options, backend, watch, focused_crawl),
         record_types=record_types,
         intake=BodyLimiter(settings.getint("SCRAPER_SLOT_MAX_ACTIVE_SIZE"), partial(active_bytes, crawler)),
         rendering=RenderChoice(options.render),
         bans=bans_of(settings),
         proxies=proxies,
-        goal=None if pursuit is None else GoalProgress(pursuit, record_types),
+        focused_crawl=focused_crawl,
         sampler=Sampler() if settings.getint(SAMPLE_PAGES) else None,
     )
     setattr(crawler, _ATTRIBUTE, context)

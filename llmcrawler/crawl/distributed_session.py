@@ -30,18 +30,18 @@ _CLOSING_SECONDS: Final = 10.0  # that a Redis that is away is waited for at the
 _BEGIN: Final = """
 local meta = KEYS[1] .. ':meta'
 local at = redis.call('TIME')[1]
-redis.call('HSETNX', meta, 'wish', ARGV[1])
+redis.call('HSETNX', meta, 'spec', ARGV[1])
 redis.call('HSETNX', meta, 'started', at)
 redis.call('HSETNX', meta, 'id', ARGV[2])
 redis.call('HSET', meta, 'state', 'running')
-return redis.call('HMGET', meta, 'wish', 'id')
+return redis.call('HMGET', meta, 'spec', 'id')
 """
 
 
 class DistributedSession:
     """The connection to Redis and what is shared through it: urls, limits of hosts, what is learned, who works.
 
-    `take_lead` is awaited with a site that this worker leads from then on. `on_news` gets a host, what other workers
+    `take_site` is awaited with a site that this worker owns from then on. `on_news` gets a host, what other workers
     have met there, and the window that all have. `unsafe_of` returns those of some urls whose lines a death of this
     process would take away; `on_kept` is told when these are in Redis. `on_failure` is called when Redis stays away.
     """
@@ -54,18 +54,18 @@ class DistributedSession:
         *,
         unsafe_of: Callable[[Iterable[str]], Collection[str]],
         on_kept: Callable[[Iterable[str]], None],
-        take_lead: Callable[[str], Awaitable[None]],
+        take_site: Callable[[str], Awaitable[None]],
         on_news: Callable[[str, list[Mapping[str, Any]], float], None],
         on_failure: Callable[[StorageFailed], None],
     ) -> None:
         self.rules = rules
         self.worker = new_worker_name()
-        self.link = RedisConnection(
+        self.connection = RedisConnection(
             rules.url, rules.crawl_id, self.worker, grace_seconds=rules.lease_seconds, on_failure=self._fail
         )
         self._on_failure = on_failure
         self.frontier = RedisFrontier(
-            self.link,
+            self.connection,
             lease_seconds=rules.lease_seconds,
             max_leases=rules.max_leases,
             max_pages=max_pages,
@@ -73,34 +73,34 @@ class DistributedSession:
             make_safe=unsafe_of,
             on_kept=on_kept,
         )
-        self.gate = DistributedHostLimiter(self.link, on_news, 1.5 * rules.gone_seconds)
-        self.desk = SiteRequests(self.link, take_lead, rules.gone_seconds)
-        self.sites = SharedSites(self.link)
-        self.roll = Membership((), (), ())
-        self.words = WorkerReport(self.worker, socket.gethostname(), os.getpid(), time.time())
-        self._workers = WorkerHeartbeats(self.link, rules.gone_seconds)
+        self.host_limiter = DistributedHostLimiter(self.connection, on_news, 1.5 * rules.gone_seconds)
+        self.site_requests = SiteRequests(self.connection, take_site, rules.gone_seconds)
+        self.sites = SharedSites(self.connection)
+        self.membership = Membership((), (), ())
+        self.report = WorkerReport(self.worker, socket.gethostname(), os.getpid(), time.time())
+        self._workers = WorkerHeartbeats(self.connection, rules.gone_seconds)
         self._spec = spec
 
     async def open(self) -> None:
         """Join the crawl. Raises ConfigError where it was started with other arguments meanwhile."""
-        known, identity = await self.link.run(_BEGIN, _spec_text(self._spec), token_hex(8))
+        known, identity = await self.connection.run(_BEGIN, _spec_text(self._spec), token_hex(8))
         _check_spec(json.loads(known), self._spec, self.rules.crawl_id)
-        self.link.identity = identity.decode()
+        self.connection.identity = identity.decode()
         await self.frontier.open()
-        self.desk.open()
+        self.site_requests.open()
         await self.beat()
 
     async def beat(self, **activity: Any) -> None:
         """Tell the others what this worker does, and hear of them. `activity` has fields of WorkerReport."""
-        self.words = replace(self.words, **activity)
-        self.roll = await self._workers.beat(self.words, self.desk.sites)
-        self.desk.note_roll({one.worker for one in self.roll.words}, self.roll.lost_sites)
-        await self.gate.renew()
+        self.report = replace(self.report, **activity)
+        self.membership = await self._workers.beat(self.report, self.site_requests.sites)
+        self.site_requests.note_membership({one.worker for one in self.membership.reports}, self.membership.lost_sites)
+        await self.host_limiter.renew()
         await self.frontier.refresh()
 
     async def inherited_lines(self) -> list[dict[str, Any]]:
         """Take over the lines of workers that are gone which are in no feed, for this worker's feed."""
-        packed = [line for gone in self.roll.gone for line in (await self._workers.inherit(gone)).values()]
+        packed = [line for gone in self.membership.gone for line in (await self._workers.inherit(gone)).values()]
         return [json.loads(zlib.decompress(line)) for line in packed]
 
     async def drop_lines(self, urls: list[str]) -> None:
@@ -108,31 +108,31 @@ class DistributedSession:
 
     def answer(self, kind: str, handler: Callable[[Any], Awaitable[Any]]) -> None:
         """Let this handler answer the requests of other workers for the sites that this one owns."""
-        self.desk.handlers[kind] = handler
+        self.site_requests.handlers[kind] = handler
 
     def leave(self) -> None:
         """Begin to end: ask no other worker, and do not wait long for a Redis that is away."""
-        self.desk.leave()
-        self.link.stop_waiting(_CLOSING_SECONDS)
+        self.site_requests.leave()
+        self.connection.stop_waiting(_CLOSING_SECONDS)
 
     def check(self) -> None:
         """Raise StorageFailed where nothing can be acknowledged any more."""
-        self.link.check()
+        self.connection.check()
 
     def _fail(self, failure: StorageFailed) -> None:
-        self.desk.leave()  # no answer of another worker comes any more
+        self.site_requests.leave()  # no answer of another worker comes any more
         self._on_failure(failure)
 
     def others(self) -> list[WorkerReport]:
-        return [one for one in self.roll.words if one.worker != self.worker]
+        return [one for one in self.membership.reports if one.worker != self.worker]
 
     async def close(self, reason: str) -> None:
         """Leave the crawl. All of this worker's urls have come back by now."""
-        sites = await self.desk.close()
-        await self.gate.close()
-        await self._workers.leave(self.words, sites)
+        sites = await self.site_requests.close()
+        await self.host_limiter.close()
+        await self._workers.leave(self.report, sites)
         if reason == "finished":
-            await self.link.put("meta", {"state": "finished", "finished": str(time.time())})
+            await self.connection.put("meta", {"state": "finished", "finished": str(time.time())})
         await self.frontier.close()
 
 
@@ -140,7 +140,7 @@ def check_session(rules: SessionRules, spec: JobSpec) -> None:
     """Raise ConfigError where this worker could not join the crawl, without changing anything."""
     check_redis(rules.url, rules.crawl_id)
     with redis.Redis.from_url(rules.url) as client:
-        known = client.hget(f"{key_prefix(rules.crawl_id)}:meta", "wish")
+        known = client.hget(f"{key_prefix(rules.crawl_id)}:meta", "spec")
     if isinstance(known, bytes):
         _check_spec(json.loads(known), spec, rules.crawl_id)
 

@@ -75,13 +75,13 @@ class SpiderSwitch(Protocol):
         """Begin to close the spider with this finish reason, unless it is closing already."""
 
 
+@dataclass(frozen=True)
 class EngineWatch:
     """Takes snapshots of a crawler's engine, and of the other workers where a distributed session is given."""
 
-    def __init__(self, crawler: Crawler, switch: SpiderSwitch, session: DistributedSession | None = None) -> None:
-        self._crawler = crawler
-        self._switch = switch
-        self._session = session
+    crawler: Crawler
+    switch: SpiderSwitch
+    session: DistributedSession | None = None
 
     def reason_to_flush(self, waiting: int | None = None) -> str | None:
         """Say why pages must wait no longer; None where they may. `waiting` as in `phase_of`."""
@@ -89,13 +89,13 @@ class EngineWatch:
         return None if phase is Phase.WORKING else phase.value
 
     def state(self) -> EngineState:
-        engine = self._crawler.engine
+        engine = self.crawler.engine
         slot = None if engine is None else engine.scraper.slot
         if engine is None or slot is None or not engine.running:
             return EngineState(is_running=False)
-        if self._switch.is_closing():
+        if self.switch.is_closing():
             return EngineState(is_closing=True)
-        scheduler, session = engine.scheduler, self._session
+        scheduler, session = engine.scheduler, self.session
         others: Sequence[WorkerReport] = [] if session is None else session.others()
         return EngineState(
             is_full=slot.needs_backout(),

@@ -16,12 +16,24 @@ from llmcrawler.crawl.job_resume import begin_run, count_pages, is_forced_anew
 from llmcrawler.crawl.job_spec import JobRules, JobSpec, check_arguments, check_bodies
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.frontier import Admission, SqliteFrontier
-from llmcrawler.storage import Database, Ledger, State, check_job_file, open_job_file, read_job_file
+from llmcrawler.storage import (
+    PLAN,
+    SPENT,
+    Database,
+    JobConnection,
+    Ledger,
+    State,
+    check_job_file,
+    holds_job,
+    open_job_file,
+    read_job_file,
+    read_value,
+    refusal,
+    write_value,
+)
 from llmcrawler.storage.feed_files import note_feed_file
-from llmcrawler.storage.job_file import JOB_FILE, LOCK_FILE, holds_job, lock_folder, refusal
+from llmcrawler.storage.job_file import JOB_FILE, LOCK_FILE, lock_folder
 from llmcrawler.storage.job_runs import Run, write_run
-from llmcrawler.storage.keys import JobConnection
-from llmcrawler.storage.ledger import PLAN, SPENT, read_value, write_value
 
 
 class Job:

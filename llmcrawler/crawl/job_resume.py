@@ -6,11 +6,17 @@ import time
 from dataclasses import dataclass
 
 from llmcrawler.crawl.job_spec import JobSpec
-from llmcrawler.storage import State
+from llmcrawler.storage import (
+    REQUEUED_PRIORITY,
+    SPENT,
+    STAGES,
+    JobConnection,
+    State,
+    read_value,
+    return_to_queue,
+    write_value,
+)
 from llmcrawler.storage.feed_files import truncate_feeds
-from llmcrawler.storage.job_file import REQUEUED_PRIORITY
-from llmcrawler.storage.keys import JobConnection
-from llmcrawler.storage.ledger import SPENT, STAGES, read_value, return_to_queue, write_value
 from llmcrawler.storage.requeueing import RequeueChoice, park, requeue_in_transaction
 
 
@@ -112,7 +118,7 @@ def _take_back_unsafe(connection: JobConnection) -> None:
 
 
 def _put_first(connection: JobConnection) -> None:
-    """Give pages that were under way the best rank: better urls found meanwhile must not take their places among
+    """Give pages that were under way the best priority: better urls found meanwhile must not take their places among
     `max_pages`.
     """
     connection.execute(

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from llmcrawler.errors import ConfigError
-from llmcrawler.storage.keys import JobConnection
-from llmcrawler.storage.ledger import read_value
+from llmcrawler.storage import JobConnection, read_value
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,21 @@ _MAX_REFUSED_NAMES: Final = 10_000
 
 
 class ReachableHosts:
-    """Hosts that a crawl may reach. `checks_names`: names are looked up here before a proxy looks them up.
-    `refused_names` says of the names that the resolver refused last why it did: Twisted loses that reason on its way to
-    the request.
+    """Hosts that a crawl may reach. Without `is_guarded` a person chooses each url, and nothing is refused.
+    `checks_names`: names are looked up here before a proxy looks them up. `refused_names` says of the names that the
+    resolver refused last why it did: Twisted loses that reason on its way to the request.
     """
 
     def __init__(
-        self, addresses: AddressGuard, proxies: ProxyPool | None, names: NameLookup | None = None, *, checks_names: bool
+        self,
+        addresses: AddressGuard,
+        proxies: ProxyPool | None,
+        names: NameLookup | None = None,
+        *,
+        checks_names: bool,
+        is_guarded: bool = True,
     ) -> None:
+        self.is_guarded = is_guarded
         self.addresses = addresses
         self.names = names or NameLookup()
         self.checks_names = checks_names
@@ -35,6 +42,14 @@ class ReachableHosts:
 
     def is_proxy(self, host: str) -> bool:
         return host in self._proxy_hosts or (self._proxies is not None and host in self._proxies.hosts)
+
+    def reason_to_refuse(self, address: str, name: str) -> str | None:
+        """Return why a name that resolves to this address may not be reached. What is asked of a proxy is judged
+        before.
+        """
+        if not self.is_guarded or self.is_proxy(name):
+            return None
+        return self.addresses.reason_to_refuse_address(address, name)
 
     def add_refused_name(self, name: str, reason: str) -> None:
         if len(self.refused_names) >= _MAX_REFUSED_NAMES:

@@ -53,12 +53,12 @@ class RenderChoice:
         trials = self._templates.get(_template_of(url))
         return trials is not None and trials.gained >= _SURE and not trials.fine_as_they_are and trials.pay
 
-    def wants(self, url: str, signs: RenderFeatures) -> bool:
+    def wants(self, url: str, features: RenderFeatures) -> bool:
         """Tell whether a page that came over plain HTTP is to be fetched again by the browser."""
         if self.mode != AUTO:
             return False
         trials = self._trials_of(url)
-        if not signs.may_be_more:
+        if not features.may_be_more:
             trials.fine_as_they_are += 1
             return False
         if trials.tried < _TRIALS or trials.pay:

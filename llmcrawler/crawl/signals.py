@@ -6,3 +6,5 @@ from __future__ import annotations
 job_closing = object()
 # (key: str, events: list of mappings, window: float) What other workers have met at a host, and the window of all.
 host_news = object()
+# (call: CallReport) A request to the model has come back.
+llm_called = object()

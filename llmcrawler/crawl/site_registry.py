@@ -39,21 +39,15 @@ class Site:
         self.regroupings += 1
 
 
+@dataclass(eq=False)
 class SiteRegistry:
     """Opens sites by url. Where workers share the crawl (`session`), one of them learns each site's templates."""
 
-    def __init__(
-        self,
-        templates: TemplateStore,
-        classifier: Classifier,
-        records: Records,
-        session: DistributedSession | None = None,
-    ) -> None:
-        self._templates = templates
-        self._classifier = classifier
-        self._records = records
-        self._session = session
-        self._sites: dict[str, Site] = {}
+    templates: TemplateStore
+    classifier: Classifier
+    records: Records
+    session: DistributedSession | None = None
+    _sites: dict[str, Site] = field(default_factory=dict, init=False)
 
     def __iter__(self) -> Iterator[Site]:
         return iter(self._sites.values())
@@ -62,13 +56,13 @@ class SiteRegistry:
         """Return the site of a url, which is opened if it is new; www.example.com and example.com are one."""
         name = site_name(url)
         if name not in self._sites:
-            grouper = TemplateGrouper() if self._session is not None else self._templates.open(url)
+            grouper = TemplateGrouper() if self.session is not None else self.templates.open(url)
             self._sites[name] = Site(name, url, grouper)
         return self._sites[name]
 
     def own(self) -> list[Site]:
         """Return the sites that this worker learns."""
-        names = self._sites if self._session is None else self._session.desk.sites
+        names = self._sites if self.session is None else self.session.site_requests.sites
         return [self._sites[name] for name in names if name in self._sites]
 
     async def recluster(self, site: Site) -> None:
@@ -78,24 +72,24 @@ class SiteRegistry:
         async with site.clustering:
             clustering = await asyncio.to_thread(recluster, site.grouper.snapshot())
             changes = site.grouper.adopt(clustering)
-            self._classifier.regroup(site.name, changes)
-            self._records.regroup(site.name, changes.aliases, changes.moved)
+            self.classifier.regroup(site.name, changes)
+            self.records.regroup(site.name, changes.aliases, changes.moved)
             site.regroupings += 1
 
     def split(self, name: str, template: str, labels: Mapping[str, str]) -> Changes | None:
         """Part a template whose samples (url -> label) disagree; None where nothing tells them apart."""
         site = self._sites[name]
         changes = site.grouper.split_by(template, labels)
-        self._records.regroup(name, changes.aliases, changes.moved)
+        self.records.regroup(name, changes.aliases, changes.moved)
         site.regroupings += 1
         return changes if changes.moved or changes.splits else None
 
-    async def take_lead(self, name: str) -> None:
-        """Go on with what the site's leaders so far have learned: this worker leads it from now on."""
-        assert self._session is not None
-        shared, site = self._session.sites, self._sites[name]
+    async def take_site(self, name: str) -> None:
+        """Go on with what the earlier owners of the site have learned: this worker owns it from now on."""
+        assert self.session is not None
+        shared, site = self.session.sites, self._sites[name]
         learned = await shared.fetch(name)
         state = None if learned is None else SiteState(learned["templates"], learned["state"])
         number = await shared.number() if learned is None else 0
-        site.adopt(self._templates.take_up(site.url, state, f"s{number}t" if number else "t"))
-        logger.info("This worker leads %s%s", name, "" if learned is None else ", with what was learned of it so far")
+        site.adopt(self.templates.take_up(site.url, state, f"s{number}t" if number else "t"))
+        logger.info("This worker owns %s%s", name, "" if learned is None else ", with what was learned of it so far")

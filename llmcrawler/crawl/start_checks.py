@@ -65,12 +65,12 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     check_monitoring(settings)
     check_numbers(settings)
     _check_feeds(settings)
-    wish = job_spec_of(settings, spider, options)
+    spec = job_spec_of(settings, spider, options)
     if settings.get("REDIS_URL"):
-        _check_crew(settings, wish, options)
+        _check_distributed(settings, spec, options)
     elif settings.get("JOBDIR"):
-        check_job(Path(settings["JOBDIR"]), wish)
-    elif wish.stages:
+        check_job(Path(settings["JOBDIR"]), spec)
+    elif spec.stages:
         raise ConfigError(f"force={','.join(options.force)}: there is nothing to run again without a JOBDIR")
     file = templates_file(settings)
     if file is not None:
@@ -78,19 +78,20 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
 
 
 def check_numbers(settings: BaseSettings) -> None:
+    """Raise ConfigError for a number that is none, or less than its setting's minimum."""
     for minimum, names in _MINIMA.items():
         for name in names.split():
             number(settings, name, minimum)
 
 
-def _check_crew(settings: BaseSettings, wish: JobSpec, options: ExploreOptions) -> None:
+def _check_distributed(settings: BaseSettings, spec: JobSpec, options: ExploreOptions) -> None:
     if settings.get("JOBDIR"):
         raise ConfigError("REDIS_URL and JOBDIR: a crawl is kept in one of them; leave the other out")
     if isinstance(options, MapOptions):
         raise ConfigError("REDIS_URL: a map is made by one worker, which reads the site's lists: leave it out")
     if isinstance(options, ExtractOptions) and options.listed is not None and options.listed.kind == "tasks":
         raise ConfigError("REDIS_URL: a list of tasks is for one worker, with a JOBDIR; a list of urls may be shared")
-    if wish.stages or options.refresh:
+    if spec.stages or options.refresh:
         raise ConfigError("force and refresh go through a crawl again that was kept in a JOBDIR: leave REDIS_URL out")
     for uri in settings.getdict("FEEDS"):
         if "%(worker)s" not in str(uri) and not str(uri).startswith("stdout:"):
@@ -100,7 +101,7 @@ def _check_crew(settings: BaseSettings, wish: JobSpec, options: ExploreOptions) 
             )
     from llmcrawler.crawl.distributed_session import check_session  # noqa: PLC0415 - redis takes 0.14 s to load
 
-    check_session(distributed_rules(settings), wish)
+    check_session(distributed_rules(settings), spec)
 
 
 def _check_goal(options: ExploreOptions) -> None:

@@ -91,7 +91,7 @@ class TemplateStore:
         return self._groupers[site]
 
     def take_up(self, url: str, state: SiteState | None, prefix: str) -> TemplateGrouper:
-        """Return the templates of a site that this worker begins to lead. `state` is what its leaders so far have kept
+        """Return the templates of a site that this worker begins to own. `state` is what its earlier owners have kept
         in this crawl; `prefix` begins the ids where the site is new.
         """
         if state is None:

@@ -11,6 +11,7 @@ from scrapy.crawler import Crawler
 from llmcrawler.classification import LLM, Classifier, Question, Verdict
 from llmcrawler.content import PageReader
 from llmcrawler.content.bounds.processes import BoundedProcesses
+from llmcrawler.crawl import signals
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.configuration import (
@@ -42,7 +43,7 @@ from llmcrawler.extraction import (
     TrainingRules,
 )
 from llmcrawler.frontier import FocusedCrawl
-from llmcrawler.llm import AnswerStore
+from llmcrawler.llm import AnswerStore, CallReport
 from llmcrawler.llm.language_model import LanguageModel
 from llmcrawler.templates import Changes
 
@@ -86,7 +87,11 @@ class Understanding:
 
 
 def build_understanding(
-    crawler: Crawler, options: ExploreOptions, backend: CrawlBackend, watch: EngineWatch, pursuit: FocusedCrawl | None
+    crawler: Crawler,
+    options: ExploreOptions,
+    backend: CrawlBackend,
+    watch: EngineWatch,
+    focused_crawl: FocusedCrawl | None,
 ) -> Understanding:
     settings, stats, session = crawler.settings, crawler.stats, backend.session
     assert stats is not None
@@ -107,8 +112,8 @@ def build_understanding(
         return sites.split(site, template, labels)
 
     def on_verdict(question: Question, verdict: Verdict) -> None:
-        if pursuit is not None:
-            pursuit.note_verdict(question.url, verdict.page_type)
+        if focused_crawl is not None:
+            focused_crawl.note_verdict(question.url, verdict.page_type)
         if verdict.decided_by == LLM:
             templates.note_change()
 
@@ -118,7 +123,7 @@ def build_understanding(
     classifier = Classifier(page_types, asker, split=split, on_verdict=on_verdict)
     inline_chars = min(_RECORD_INLINE_CHARS, settings.getint("CONTENT_INLINE_CHARS"))
     place = ExtractionRunner(inline_chars, processes.run, reader.is_cheap)
-    records = _records(crawler, options, _teacher(crawler, options, model, answers), watch, place, on_learned)
+    records = _records(crawler, options, _annotator(crawler, options, model, answers), watch, place, on_learned)
 
     def page_type_of(site: str, template: str) -> str | None:
         verdict = classifier.template_verdict(site, template)
@@ -142,21 +147,25 @@ def build_understanding(
 def _model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel | None, AnswerStore | None]:
     """Return the model and its answers so far. Workers of one crawl share its rate, its budget and its answers."""
     settings, session, job = crawler.settings, backend.session, backend.job
+
+    def on_call(call: CallReport) -> None:
+        crawler.signals.send_catch_log(signals.llm_called, call=call)
+
     if session is None:
-        model = model_of(settings)
+        model = model_of(settings, on_call=on_call)
         if model is not None and job is not None:
             model.budget.go_on(job.spent, job.ledger)
         return model, None if model is None else answer_cache_of(settings)
     per_minute = (settings.getint(f"LLM_{name}_PER_MINUTE") for name in ("REQUESTS", "TOKENS"))
-    model = model_of(settings, rate=SharedRate(session.link, *per_minute))
+    model = model_of(settings, rate=SharedRate(session.connection, *per_minute), on_call=on_call)
     if model is None:
         return None, None
     limits = model.budget.limits
-    model.budget.share(SharedBudget(session.link, limits.max_tokens, limits.max_cost_usd))
-    return model, SharedAnswers(session.link, answer_cache_of(settings))
+    model.budget.share(SharedBudget(session.connection, limits.max_tokens, limits.max_cost_usd))
+    return model, SharedAnswers(session.connection, answer_cache_of(settings))
 
 
-def _lesson_rules(crawler: Crawler) -> TrainingRules:
+def _training_rules(crawler: Crawler) -> TrainingRules:
     settings = crawler.settings
     return TrainingRules(
         samples=settings.getint("RECORD_SAMPLES"),
@@ -165,7 +174,7 @@ def _lesson_rules(crawler: Crawler) -> TrainingRules:
     )
 
 
-def _teacher(
+def _annotator(
     crawler: Crawler, options: ExploreOptions, model: LanguageModel | None, answers: AnswerStore | None
 ) -> Annotator:
     by_structured_data = StructuredDataAnnotator(options.wanted)
@@ -177,7 +186,7 @@ def _teacher(
         model.name,
         requested=options.wanted,
         cache=answers,
-        pages_a_call=1 if small else _lesson_rules(crawler).max_samples,
+        pages_a_call=1 if small else _training_rules(crawler).max_samples,
         small_model=small,
     )
     return FallbackAnnotator(asking, by_structured_data)
@@ -186,28 +195,28 @@ def _teacher(
 def _records(  # noqa: PLR0913, PLR0917 - what a crawl decides
     crawler: Crawler,
     options: ExploreOptions,
-    teacher: Annotator,
+    annotator: Annotator,
     watch: EngineWatch,
     place: ExtractionRunner,
     on_learned: Callable[[Learner], None],
 ) -> Records:
     settings, stats = crawler.settings, crawler.stats
     assert stats is not None
-    lesson = _lesson_rules(crawler)
+    training = _training_rules(crawler)
     singletons = settings.getbool("RECORD_SINGLETONS")
     return Records(
-        teacher,
+        annotator,
         RecordRules(
             min_pages=settings.getint("RECORD_MIN_PAGES"),
             learn_pages=settings.getint("RECORD_LEARN_PAGES"),
             max_relearned=settings.getint("RECORD_MAX_RELEARNED"),
-            training=lesson,
+            training=training,
         ),
         record_types=record_types_of(settings, options),
         pressure=watch.reason_to_flush,
         requested=options.wanted,
         on_learned=on_learned,
         count=lambda name, value: stats.inc_value(f"llmcrawler/records/{name}", value),
-        single=SingleRecords(teacher, lesson.budget_tokens, place) if singletons else None,
+        single=SingleRecords(annotator, training.budget_tokens, place) if singletons else None,
         place=place,
     )

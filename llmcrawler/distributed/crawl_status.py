@@ -23,13 +23,13 @@ _LETTERS: Final = 20
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
     """A worker's last heartbeat. `state`: here, silent (no heartbeat for a while), left or lost; `leases`: urls it
-    holds; `leads`: sites it owns.
+    holds; `sites`: those that it owns.
     """
 
-    words: WorkerReport
+    report: WorkerReport
     state: str
     leases: int
-    leads: tuple[str, ...]
+    sites: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,9 @@ class _StatusReader:
 
     def status(self, url: str) -> DistributedStatus:
         meta = self._hash("meta")
-        if "wish" not in meta:
+        if "spec" not in meta:
             raise ConfigError(f"there is no crawl {self._crawl_id} in {url}")
-        wish, counts = json.loads(meta["wish"]), self._numbers("counts")
+        spec, counts = json.loads(meta["spec"]), self._numbers("counts")
         holders = Counter(lease.partition("\x1f")[0] for lease in self._hash("leases").values())
         hosts = self._hosts()
         workers = self._workers(holders)
@@ -98,8 +98,8 @@ class _StatusReader:
             crawl_id=self._crawl_id,
             url=url,
             state=state,
-            spider=wish["spider"],
-            arguments=wish["arguments"],
+            spider=spec["spider"],
+            arguments=spec["arguments"],
             started=float(meta["started"]),
             urls={"leased": holders.total(), **{name: counts.get(name, 0) for name in ("queued", "done", "dead")}},
             expired=counts.get("expired", 0),
@@ -116,17 +116,17 @@ class _StatusReader:
 
     def _workers(self, holders: Mapping[str, int]) -> tuple[WorkerStatus, ...]:
         beats = dict(self._client.zrange(self._name("workers"), 0, -1, withscores=True))
-        leads: dict[str, list[str]] = {}
+        owned: dict[str, list[str]] = {}
         for name in self._client.scan_iter(match=f"{self._prefix.replace('{', '[{]')}:owner:*", count=1000):
-            leads.setdefault(self._client.get(name) or "", []).append(name.partition(":owner:")[2])
+            owned.setdefault(self._client.get(name) or "", []).append(name.partition(":owner:")[2])
         found = []
         for where, state in (("heartbeats", "here"), ("left", "left"), ("lost", "lost")):
             for name, text in self._hash(where).items():
                 silent = state == "here" and self._now - beats.get(name, 0.0) > _SILENT_SECONDS
                 shown_state = "silent" if silent else state
-                led = tuple(sorted(leads.get(name, ())))
-                found.append(WorkerStatus(WorkerReport.read(text), shown_state, holders.get(name, 0), led))
-        return tuple(sorted(found, key=lambda one: (one.state != "here", one.words.started)))
+                sites = tuple(sorted(owned.get(name, ())))
+                found.append(WorkerStatus(WorkerReport.read(text), shown_state, holders.get(name, 0), sites))
+        return tuple(sorted(found, key=lambda one: (one.state != "here", one.report.started)))
 
     def _hosts(self) -> tuple[HostStatus, ...]:
         counts: dict[str, dict[str, int]] = {}

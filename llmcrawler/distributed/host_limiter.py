@@ -125,11 +125,11 @@ class DistributedHostLimiter:
 
     def __init__(
         self,
-        link: RedisConnection,
+        connection: RedisConnection,
         on_news: Callable[[str, list[Mapping[str, Any]], float], None],
         permit_seconds: float,
     ) -> None:
-        self._link = link
+        self._connection = connection
         self._permit_seconds = permit_seconds
         self._on_news = on_news
         self._number = count()
@@ -141,8 +141,8 @@ class DistributedHostLimiter:
         self._flush: asyncio.Task[None] | None = None
         self._telling: set[asyncio.Task[Any]] = set()
 
-    async def enter(self, host: str, wish: Callable[[], HostAllowance]) -> HostPlace:
-        """Wait for a place. Raises Rests where the host is in cooldown for long, StorageFailed where Redis is lost.
+    async def enter(self, host: str, allowance_of: Callable[[], HostAllowance]) -> HostPlace:
+        """Wait for a place. Raises HostInCooldown where that takes long, StorageFailed where Redis is lost.
 
         Of this worker's requests for a host one asks at a time; the others wait for it.
         """
@@ -151,7 +151,7 @@ class DistributedHostLimiter:
             while True:
                 freed = self._freed[host]
                 freed.clear()
-                entry, wait_seconds = await self._ask(host, wish())
+                entry, wait_seconds = await self._ask(host, allowance_of())
                 if entry is not None:
                     return entry
                 if wait_seconds >= 0:
@@ -169,12 +169,12 @@ class DistributedHostLimiter:
         self._given_back[entry.host].append(entry.permit)
         self._freed[entry.host].set()
         if self._flush is None or self._flush.done():
-            self._flush = self._link.post(self._give_back())
+            self._flush = self._connection.post(self._give_back())
 
     def tell(self, host: str, event: Mapping[str, Any], window: float, cooldown_seconds: float) -> None:
         """Share an event with the other workers, without waiting for Redis."""
-        text = json.dumps({**event, "by": self._link.worker})
-        self._link.post(self._link.run(_TELL, host, window, cooldown_seconds, text), self._telling)
+        text = json.dumps({**event, "by": self._connection.worker})
+        self._connection.post(self._connection.run(_TELL, host, window, cooldown_seconds, text), self._telling)
 
     async def told(self) -> None:
         """Wait until all events are shared."""
@@ -184,7 +184,7 @@ class DistributedHostLimiter:
         """Renew the places of this worker's requests."""
         parts = [part for permit, host in self._held.items() for part in (host, permit)]
         if parts:
-            await self._link.run(_RENEW, self._permit_seconds, *parts)
+            await self._connection.run(_RENEW, self._permit_seconds, *parts)
 
     async def close(self) -> None:
         for task in (*self._telling, *([self._flush] if self._flush is not None else [])):
@@ -194,18 +194,18 @@ class DistributedHostLimiter:
             self._given_back[host].append(permit)
         await self._send_back()
 
-    async def _ask(self, host: str, wish: HostAllowance) -> tuple[HostPlace | None, float]:
-        permit = f"{self._link.worker}/{next(self._number)}"
+    async def _ask(self, host: str, allowance: HostAllowance) -> tuple[HostPlace | None, float]:
+        permit = f"{self._connection.worker}/{next(self._number)}"
         given_back = self._given_back.pop(host, [])
-        granted, in_flight, wait, in_cooldown, window, events, news, now = await self._link.run(
+        granted, in_flight, wait, in_cooldown, window, events, news, now = await self._connection.run(
             _ENTER,
             host,
             permit,
             self._permit_seconds,
-            wish.window,
-            wish.gap_seconds,
+            allowance.window,
+            allowance.gap_seconds,
             self._known.get(host, 0),
-            self._link.worker,
+            self._connection.worker,
             *given_back,
         )
         if granted:
@@ -219,7 +219,7 @@ class DistributedHostLimiter:
     def _others(self, news: Iterable[bytes], now: float) -> list[Mapping[str, Any]]:
         told = [json.loads(one) for one in news]
         events = [{**json.loads(one["event"]), "age_seconds": max(0.0, now - one["at"])} for one in told]
-        return [event for event in events if event["by"] != self._link.worker]
+        return [event for event in events if event["by"] != self._connection.worker]
 
     async def _give_back(self) -> None:
         await asyncio.sleep(0.005)  # a request that enters meanwhile sends it along
@@ -229,4 +229,4 @@ class DistributedHostLimiter:
         given_back, self._given_back = self._given_back, defaultdict(list)
         parts = [part for host, permits in given_back.items() for permit in permits for part in (host, permit)]
         if parts:
-            await self._link.run(_LEAVE, *parts)
+            await self._connection.run(_LEAVE, *parts)

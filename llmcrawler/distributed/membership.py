@@ -100,7 +100,7 @@ class Membership:
     that are gone; and the sites that this worker has lost to another one.
     """
 
-    words: tuple[WorkerReport, ...]
+    reports: tuple[WorkerReport, ...]
     gone: tuple[str, ...]
     lost_sites: tuple[str, ...]
 
@@ -108,13 +108,13 @@ class Membership:
 class WorkerHeartbeats:
     """Keeps the membership: a worker without a heartbeat for `gone_seconds` is gone."""
 
-    def __init__(self, link: RedisConnection, gone_seconds: int) -> None:
-        self._link = link
+    def __init__(self, connection: RedisConnection, gone_seconds: int) -> None:
+        self._connection = connection
         self._gone_seconds = gone_seconds
 
-    async def beat(self, words: WorkerReport, sites: Iterable[str]) -> Membership:
-        said, gone, lost = await self._link.run(
-            _BEAT, words.worker, json.dumps(asdict(words)), self._gone_seconds, *sites
+    async def beat(self, report: WorkerReport, sites: Iterable[str]) -> Membership:
+        said, gone, lost = await self._connection.run(
+            _BEAT, report.worker, json.dumps(asdict(report)), self._gone_seconds, *sites
         )
         names = {one.decode() for one in gone}
         known = (WorkerReport.read(text) for text in said if text)
@@ -124,17 +124,17 @@ class WorkerHeartbeats:
 
     async def inherit(self, gone: str) -> dict[str, bytes]:
         """Take over the lines of a worker that is gone; returns them packed, by url."""
-        flat = await self._link.run(_INHERIT, self._link.worker, gone)
+        flat = await self._connection.run(_INHERIT, self._connection.worker, gone)
         return {url.decode(): line for url, line in zip(flat[::2], flat[1::2], strict=True)}
 
     async def drop_lines(self, urls: Iterable[str]) -> None:
         """Drop lines that are in a closed feed by now."""
-        name, wanted = f"{self._link.prefix}:lines:{self._link.worker}", list(urls)
+        name, wanted = f"{self._connection.prefix}:lines:{self._connection.worker}", list(urls)
         if wanted:
-            await self._link.call(lambda: self._link.client.hdel(name, *wanted))
+            await self._connection.call(lambda: self._connection.client.hdel(name, *wanted))
 
-    async def leave(self, words: WorkerReport, sites: Iterable[str]) -> None:
-        await self._link.run(_LEAVE, words.worker, json.dumps(asdict(words)), *sites)
+    async def leave(self, report: WorkerReport, sites: Iterable[str]) -> None:
+        await self._connection.run(_LEAVE, report.worker, json.dumps(asdict(report)), *sites)
 
 
 def new_worker_name() -> str:

@@ -33,14 +33,14 @@ class SharedBudget:
     leaves the whole price of its calls.
     """
 
-    def __init__(self, link: RedisConnection, max_tokens: int, max_cost_usd: float) -> None:
-        self._link = link
+    def __init__(self, connection: RedisConnection, max_tokens: int, max_cost_usd: float) -> None:
+        self._connection = connection
         self._limits = (max_tokens, max_cost_usd)
 
     async def take(self, tokens: int, cost_usd: float) -> tuple[bool, int, float]:
         """Take from the budget; return whether that was left, and the tokens and money that all workers have taken."""
-        taken, all_tokens, all_cost = await self._link.run(_TAKE, *self._limits, tokens, cost_usd)
+        taken, all_tokens, all_cost = await self._connection.run(_TAKE, *self._limits, tokens, cost_usd)
         return bool(taken), int(all_tokens), float(all_cost)
 
     async def give_back(self, tokens: int, cost_usd: float) -> None:
-        await self._link.run(_ADD, -tokens, -cost_usd)
+        await self._connection.run(_ADD, -tokens, -cost_usd)

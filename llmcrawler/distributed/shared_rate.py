@@ -56,8 +56,8 @@ if at > tonumber(redis.call('GET', name) or '0') then redis.call('SET', name, at
 class SharedRate:
     """Limits calls as llm.RateLimiter does, for all workers together."""
 
-    def __init__(self, link: RedisConnection, requests_per_minute: int, tokens_per_minute: int) -> None:
-        self._link = link
+    def __init__(self, connection: RedisConnection, requests_per_minute: int, tokens_per_minute: int) -> None:
+        self._connection = connection
         self._limits = (requests_per_minute, tokens_per_minute)
         self._number = count()
         self._posted: set[asyncio.Task[Any]] = set()
@@ -67,9 +67,9 @@ class SharedRate:
         self._post(_HOLD, seconds)
 
     async def admit(self, tokens: int) -> str:
-        name = f"{self._link.worker}/{next(self._number)}"
+        name = f"{self._connection.worker}/{next(self._number)}"
         while True:
-            wait_seconds = float(await self._link.run(_ADMIT, *self._limits, tokens, name))
+            wait_seconds = float(await self._connection.run(_ADMIT, *self._limits, tokens, name))
             if wait_seconds <= 0:
                 return name
             await asyncio.sleep(wait_seconds)
@@ -78,4 +78,4 @@ class SharedRate:
         self._post(_SETTLE, entry, tokens)
 
     def _post(self, script: str, *arguments: str | float) -> None:
-        self._link.post(self._link.run(script, *arguments), self._posted)
+        self._connection.post(self._connection.run(script, *arguments), self._posted)

@@ -18,22 +18,22 @@ class SharedAnswers:
 
     _NAME = "answers"
 
-    def __init__(self, link: RedisConnection, own: AnswerStore | None) -> None:
-        self._link = link
+    def __init__(self, connection: RedisConnection, own: AnswerStore | None) -> None:
+        self._connection = connection
         self._own = own
-        self._name = f"{link.prefix}:{self._NAME}"
+        self._name = f"{connection.prefix}:{self._NAME}"
 
     async def get(self, key: str) -> Any | None:
         found = await self._own.get(key) if self._own is not None else None
         if found is not None:
             return found
-        packed = await self._link.call(lambda: self._link.client.hget(self._name, key))
+        packed = await self._connection.call(lambda: self._connection.client.hget(self._name, key))
         return None if packed is None else json.loads(packed)
 
     async def put(self, key: str, value: Any) -> None:
         if self._own is not None:
             await self._own.put(key, value)
-        await self._link.put(self._NAME, {key: json.dumps(value, ensure_ascii=False)})
+        await self._connection.put(self._NAME, {key: json.dumps(value, ensure_ascii=False)})
 
     async def close(self) -> None:
         if self._own is not None:
@@ -45,12 +45,12 @@ class SharedSites:
 
     _NAME = "learned"
 
-    def __init__(self, link: RedisConnection) -> None:
-        self._link = link
-        self._name = f"{link.prefix}:{self._NAME}"
+    def __init__(self, connection: RedisConnection) -> None:
+        self._connection = connection
+        self._name = f"{connection.prefix}:{self._NAME}"
 
     async def fetch(self, site: str) -> dict[str, Any] | None:
-        packed = await self._link.call(lambda: self._link.client.hget(self._name, site))
+        packed = await self._connection.call(lambda: self._connection.client.hget(self._name, site))
         if packed is None:
             return None
         value: dict[str, Any] = json.loads(zlib.decompress(packed))
@@ -60,9 +60,9 @@ class SharedSites:
         """Write the states of sites, which are dataclasses."""
         packed = {site: zlib.compress(json.dumps(asdict(state)).encode(), 1) for site, state in sites.items()}
         if packed:
-            await self._link.put(self._NAME, packed)
+            await self._connection.put(self._NAME, packed)
 
     async def number(self) -> int:
         """Return the number of a site that no worker has owned before: 0, 1, ..."""
-        name = f"{self._link.prefix}:meta"
-        return int(await self._link.call(lambda: self._link.client.hincrby(name, "sites", 1))) - 1
+        name = f"{self._connection.prefix}:meta"
+        return int(await self._connection.call(lambda: self._connection.client.hincrby(name, "sites", 1))) - 1

@@ -46,15 +46,17 @@ class _Request:
 class SiteRequests:
     """Sends requests to the owners of sites, and serves those for the sites that this worker owns.
 
-    `handlers` serve requests by their kind; `take_lead` is awaited before the first request for a site that this worker
+    `handlers` serve requests by their kind; `take_site` is awaited before the first request for a site that this worker
     owns from then on. The sites of a worker without a heartbeat for `gone_seconds` are free.
     """
 
-    def __init__(self, link: RedisConnection, take_lead: Callable[[str], Awaitable[None]], gone_seconds: int) -> None:
+    def __init__(
+        self, connection: RedisConnection, take_site: Callable[[str], Awaitable[None]], gone_seconds: int
+    ) -> None:
         self._gone_seconds = gone_seconds
         self.handlers: dict[str, Callable[[Any], Awaitable[Any]]] = {}
-        self._link = link
-        self._take_lead = take_lead
+        self._connection = connection
+        self._take_site = take_site
         self._owners: dict[str, str] = {}
         self._owned: dict[str, asyncio.Task[None]] = {}
         self._number = count()
@@ -77,13 +79,13 @@ class SiteRequests:
         """
         while not self._is_leaving:
             owner = await self._owner(site)
-            if owner == self._link.worker:
+            if owner == self._connection.worker:
                 await asyncio.shield(self._owned[site])
                 return True, None
             number = next(self._number)
             request = _Request(site, owner, asyncio.get_running_loop().create_future())
             self._requests[number] = request
-            head = {"from": self._link.worker, "number": number, "kind": kind, "site": site}
+            head = {"from": self._connection.worker, "number": number, "kind": kind, "site": site}
             try:
                 while not request.told.done():
                     await self._send(owner, head, body())
@@ -110,14 +112,14 @@ class SiteRequests:
         for task in self._serving:
             task.cancel()
 
-    def note_roll(self, alive: Collection[str], lost_sites: Collection[str]) -> None:
+    def note_membership(self, alive: Collection[str], lost_sites: Collection[str]) -> None:
         """Drop the sites that other workers own now, and send requests to workers that are gone to the new owners."""
         for site in lost_sites:
             logger.info("Another worker owns %s now", site)
             self._owned.pop(site, None)
             self._owners.pop(site, None)
         for site, owner in list(self._owners.items()):
-            if owner not in alive and owner != self._link.worker:
+            if owner not in alive and owner != self._connection.worker:
                 del self._owners[site]
         for task, (asker, _number) in self._serving.items():
             if asker not in alive:
@@ -138,23 +140,25 @@ class SiteRequests:
     async def _owner(self, site: str) -> str:
         owner = self._owners.get(site)
         if owner is None:
-            owner = (await self._link.run(_OWN, site, self._link.worker, self._gone_seconds)).decode()
+            owner = (await self._connection.run(_OWN, site, self._connection.worker, self._gone_seconds)).decode()
             self._owners[site] = owner
-        if owner == self._link.worker and site not in self._owned:
-            self._owned[site] = self._link.post(self._take_lead(site))
+        if owner == self._connection.worker and site not in self._owned:
+            self._owned[site] = self._connection.post(self._take_site(site))
         return owner
 
     async def _send(self, worker: str, head: Mapping[str, Any], body: Any) -> None:
         packed = zlib.compress(json.dumps([head, body]).encode(), 1)
-        await self._link.call(lambda: self._link.client.rpush(f"{self._link.prefix}:inbox:{worker}", packed))
+        await self._connection.call(
+            lambda: self._connection.client.rpush(f"{self._connection.prefix}:inbox:{worker}", packed)
+        )
 
     async def _listen(self) -> None:
         # A connection of its own: it is held while it waits.
-        client = self._link.new_client(_LISTEN_SECONDS + 10)
-        name = f"{self._link.prefix}:inbox:{self._link.worker}"
+        client = self._connection.new_client(_LISTEN_SECONDS + 10)
+        name = f"{self._connection.prefix}:inbox:{self._connection.worker}"
         try:
             while not self._is_closed:  # redis-py may take a cancellation for a timeout
-                found = await self._link.call(lambda: client.blpop([name], timeout=_LISTEN_SECONDS))
+                found = await self._connection.call(lambda: client.blpop([name], timeout=_LISTEN_SECONDS))
                 if found and not self._is_closed:
                     self._take(*json.loads(zlib.decompress(found[1])))
         except StorageFailed:  # the crawl is being closed, and logs why

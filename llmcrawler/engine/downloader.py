@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from collections import Counter, deque
 from collections.abc import Callable, Collection
+from functools import partial
 from time import monotonic
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from scrapy import Request
 from scrapy.core.downloader import Slot
@@ -19,16 +20,22 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import load_object
 from twisted.internet.defer import Deferred
 
+from llmcrawler.crawl.context import find_crawl
+from llmcrawler.distributed.host_limiter import DistributedHostLimiter, HostAllowance, HostInCooldown, HostPlace
 from llmcrawler.engine.compat import wake_engine
 from llmcrawler.engine.compat.components import DownloaderBase
 from llmcrawler.engine.handlers import PageHandlers
 from llmcrawler.engine.request_context import update_context
-from llmcrawler.errors import ConfigError
+from llmcrawler.errors import ConfigError, StorageFailed
 
 _Result = TypeVar("_Result")
 
 # Sent with `request` and `exception` when a request got no response; Scrapy has no signal for that.
 download_failed = object()
+# Sent with `key` and `slot` for each new slot. Scrapy drops those that were idle for a minute.
+slot_made = object()
+# Sent with `key` and `slot` when a request leaves the slot's queue, before the gap to the next one is drawn.
+request_started = object()
 
 
 class HostPaused(IgnoreRequest):
@@ -42,11 +49,11 @@ class PoliteSlot(Slot):
     shorter than that either: after gaps that were shorter, the next one is longer.
     """
 
-    def __init__(self, concurrency: int, delay: float, jitter: float) -> None:
+    def __init__(self, concurrency: int, delay: float, jitter: float, on_start: Callable[[PoliteSlot], object]) -> None:
         super().__init__(concurrency, delay, jitter)
         self.queue = _CountingQueue(self)
         self.rests_until = 0.0
-        self.on_start: Callable[[], object] | None = None
+        self._on_start = on_start
         self.at_limiter = 0  # requests that have left the queue and wait for room that the other workers leave
         self.elsewhere = 0  # requests in flight of the other workers, as last known
         self.window = float(concurrency)  # what `concurrency` is rounded from
@@ -69,8 +76,7 @@ class PoliteSlot(Slot):
     def start(self, request: Request) -> None:
         self.transferring.add(request)
         update_context(request, started=monotonic(), in_flight=self.in_flight)
-        if self.on_start is not None:
-            self.on_start()
+        self._on_start(self)
         self.draw_gap()
 
     def draw_gap(self) -> None:
@@ -96,21 +102,12 @@ class _CountingQueue(deque[tuple[Request, Any]]):
         return entry
 
 
-class SharedLimiter(Protocol):
-    """The limits that several processes share for a host; each request asks it before it starts."""
-
-    async def enter(self, key: str, slot: PoliteSlot) -> Any:
-        """Wait until a request may start; what is returned is for `leave`. Raises HostPaused when that takes long."""
-
-    def leave(self, entry: Any) -> None: ...
-
-
 class PoliteDownloader(DownloaderBase):
     """Holds CONCURRENT_REQUESTS_PER_DOMAIN and DOWNLOAD_DELAY per host and port, as the server sees them.
 
     `fetching` counts the requests of each slot that were handed in and are not answered, middlewares included.
-    `given_up` has the hosts that are not asked any more, with the reason. `on_new_slot` is called with each new slot:
-    Scrapy drops those that were idle for a minute.
+    `given_up` has the hosts that are not asked any more, with the reason. Where workers share a crawl, each request
+    waits for a place among those of all of them.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -118,8 +115,9 @@ class PoliteDownloader(DownloaderBase):
         self.handlers: PageHandlers = PageHandlers(crawler)
         self.fetching: Counter[str] = Counter()
         self.given_up: dict[str, str] = {}
-        self.on_new_slot: Callable[[str, PoliteSlot], object] | None = None
-        self.limiter: SharedLimiter | None = None
+        crawl = find_crawl(crawler)
+        session = None if crawl is None else crawl.backend.session
+        self._limiter = None if session is None else session.host_limiter
         self._rests: dict[str, float] = {}
 
     def fetch(self, request: Request, spider: Any = None) -> Deferred[Response | Request]:  # noqa: ARG002 (Scrapy's)
@@ -180,37 +178,50 @@ class PoliteDownloader(DownloaderBase):
             del self.fetching[key]
         return result
 
-    def make_slot(self, slot: Slot) -> PoliteSlot:
-        return PoliteSlot(slot.concurrency, slot.delay, slot.jitter)
+    def make_slot(self, key: str, slot: Slot) -> PoliteSlot:
+        return PoliteSlot(slot.concurrency, slot.delay, slot.jitter, partial(self._send, request_started, key))
 
     def slot_made(self, key: str, slot: Slot) -> None:
         assert isinstance(slot, PoliteSlot)
         slot.rests_until = self._rests.get(key, 0.0)
-        if self.on_new_slot is not None:
-            self.on_new_slot(key, slot)
+        self._send(slot_made, key, slot)
+
+    def _send(self, signal: object, key: str, slot: PoliteSlot) -> None:
+        self.signals.send_catch_log(signal, key=key, slot=slot)
 
     async def download(self, slot: Slot, request: Request) -> Response:
-        if self.limiter is None:
+        if self._limiter is None:
             return await self._download_now(slot, request)
         assert isinstance(slot, PoliteSlot)
-        entry = await self._pass(self.limiter, slot, request)
+        place = await self._place(self._limiter, slot, request)
         try:
             return await self._download_now(slot, request)
         finally:
-            self.limiter.leave(entry)
+            self._limiter.leave(place)
 
-    async def _pass(self, limiter: SharedLimiter, slot: PoliteSlot, request: Request) -> Any:
+    async def _place(self, limiter: DistributedHostLimiter, slot: PoliteSlot, request: Request) -> HostPlace:
+        """Wait for a place at the host among all workers. Raises HostPaused when that takes long."""
         slot.at_limiter += 1
         try:
-            entry = await limiter.enter(request.meta[self.DOWNLOAD_SLOT], slot)
+            place = await self._enter(limiter, request.meta[self.DOWNLOAD_SLOT], slot)
         except BaseException:
             slot.at_limiter -= 1
             slot.transferring.remove(request)
             self.start_waiting(slot)
             raise
         slot.at_limiter -= 1
+        slot.elsewhere = max(0, place.in_flight - (len(slot.transferring) - slot.at_limiter))
         update_context(request, started=monotonic(), in_flight=slot.in_flight)
-        return entry
+        return place
+
+    async def _enter(self, limiter: DistributedHostLimiter, key: str, slot: PoliteSlot) -> HostPlace:
+        try:
+            return await limiter.enter(key, lambda: HostAllowance(slot.window, slot.gap))
+        except HostInCooldown as cooldown:
+            self.rest(key, monotonic() + cooldown.seconds)
+            raise HostPaused(str(cooldown)) from cooldown
+        except StorageFailed as failure:  # the crawl is being closed, and says why; the page is for its next run
+            raise HostPaused(str(failure)) from failure
 
     async def _download_now(self, slot: Slot, request: Request) -> Response:
         # Scrapy measures the delay from the moment it schedules the download. When the loop is busy just then, the next

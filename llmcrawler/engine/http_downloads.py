@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from scrapy import Request, exceptions
 from scrapy.crawler import Crawler
@@ -51,10 +51,13 @@ _KNOWN: Final = (
 class PageDownloadHandler(ClientHandler):
     """Raises ProtocolFault for an answer that is no HTTP, and for a url that Twisted does not ask for."""
 
-    def __init__(self, crawler: Crawler) -> None:
+    def __init__(self, crawler: Crawler, intake: BodyLimiter) -> None:
         super().__init__(crawler)
-        intake = crawl_of(crawler).intake
         self.use_protocol(lambda when_quiet: _BoundedProtocol(when_quiet, intake))
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler, crawl_of(crawler).intake)
 
     async def download_request(self, request: Request) -> Response:
         try:

@@ -6,37 +6,48 @@ import asyncio
 import logging
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 
 from scrapy import signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 
-from llmcrawler.crawl.context import CrawlContext
+from llmcrawler.crawl.backend import CrawlBackend
+from llmcrawler.crawl.context import ArrivingPages
+from llmcrawler.crawl.template_store import TemplateStore
 from llmcrawler.engine.page_budget import PageBudget
 from llmcrawler.errors import StorageFailed, WorkGivenBack
-from llmcrawler.frontier import Frontier, Lease
+from llmcrawler.frontier import Admission, FocusedCrawl, Lease
 from llmcrawler.items import FeedItem, Page, StageRun
 from llmcrawler.storage import Outcome
 
 logger = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class LeaseKeeper(BaseScheduler):
     """The half of a scheduler that renews, acknowledges and releases leases.
 
     Where the frontier raises StorageFailed the crawl is being closed already, and the log says why.
     """
 
-    def __init__(self, crawler: Crawler, crawl: CrawlContext) -> None:
-        self.frontier: Frontier = crawl.frontier
-        self._crawler = crawler
-        self._crawl = crawl
-        self._pages = PageBudget(crawl.options.max_pages)
+    crawler: Crawler
+    backend: CrawlBackend
+    budget: PageBudget
+    admission: Admission
+    templates: TemplateStore
+    arriving: ArrivingPages
+    focused_crawl: FocusedCrawl | None = None
+
+    def __post_init__(self) -> None:
+        self.frontier = self.backend.frontier
+        # Set when there may be urls to lease, or places under `max_pages`.
+        self._refill = asyncio.Event() if self.focused_crawl is None else self.focused_crawl.news
         self._leases: dict[str, Lease] = {}  # by url, those that have not come back
         self._tasks: list[asyncio.Task[None]] = []
-        crawler.signals.connect(self._item_is_through, signals.item_scraped)
-        crawler.signals.connect(self._item_was_dropped, signals.item_dropped)
-        crawler.signals.connect(self._item_failed, signals.item_error)
+        self.crawler.signals.connect(self._item_is_through, signals.item_scraped)
+        self.crawler.signals.connect(self._item_was_dropped, signals.item_dropped)
+        self.crawler.signals.connect(self._item_failed, signals.item_error)
 
     def held_leases(self) -> list[Lease]:
         """Return the leases that have not come back, oldest first."""
@@ -45,10 +56,6 @@ class LeaseKeeper(BaseScheduler):
     def holds(self, lease: Lease) -> bool:
         return lease.url in self._leases
 
-    def _note_refund(self) -> None:
-        """Do what has to be done when a place of `max_pages` is free again."""
-        raise NotImplementedError
-
     async def _return_buffered(self) -> None:
         """Release the leases whose requests have not gone out."""
         raise NotImplementedError
@@ -56,11 +63,11 @@ class LeaseKeeper(BaseScheduler):
     async def _keep_leases(self) -> None:
         with suppress(StorageFailed):
             while True:
-                await asyncio.sleep(self._crawl.lease_seconds / 3)
-                if self._crawl.crew is None:
+                await asyncio.sleep(self.backend.lease_seconds / 3)
+                if self.backend.session is None:
                     await self.frontier.renew(self._leases)
                 else:
-                    await self._crawl.crew.frontier.renew_held()
+                    await self.backend.session.frontier.renew_held()
 
     async def _item_is_through(self, item: object) -> None:
         if isinstance(item, FeedItem):
@@ -87,31 +94,32 @@ class LeaseKeeper(BaseScheduler):
             return
         try:
             await self.frontier.ack(page.id, outcome)
-            if isinstance(page, Page) and not self._crawl.note_end(page):
+            focused = self.focused_crawl
+            if focused is not None and isinstance(page, Page) and not focused.end_page(page):
                 await self._return_buffered()
         except StorageFailed:
             return
-        self._crawl.learned.note_progress()
-        if outcome.is_dead and self._pages.refund():
-            self._note_refund()
+        self.templates.note_progress()
+        if outcome.is_dead and self.budget.refund():
+            self._refill.set()
         self._count()
 
     def _count(self) -> None:
-        assert self._crawler.stats is not None
+        assert self.crawler.stats is not None
         counts = self.frontier.counts()
         for name in ("queued", "leased", "done"):
-            self._crawler.stats.set_value(f"llmcrawler/frontier/{name}", getattr(counts, name))
+            self.crawler.stats.set_value(f"llmcrawler/frontier/{name}", getattr(counts, name))
 
     async def _close(self, reason: str) -> None:
         for task in self._tasks:
             task.cancel()
-        if self._crawl.crew is not None:  # it is closed when the feeds are
-            self._crawl.crew.leave()
+        if self.backend.session is not None:  # it is closed when the feeds are
+            self.backend.session.leave()
         try:
             for url in list(self._leases):
                 await self.frontier.release(url)
-            if self._crawl.job is not None:
-                await self._crawl.job.close(reason)
+            if self.backend.job is not None:
+                await self.backend.job.close(reason)
         except StorageFailed as failure:
             logger.error("%s", failure)
         self._leases.clear()

@@ -57,22 +57,22 @@ class MapScheduler(FrontierScheduler):
 
     @property
     def _admission(self) -> MapAdmission:
-        assert isinstance(self._crawl.admission, MapAdmission)
-        return self._crawl.admission
+        assert isinstance(self.admission, MapAdmission)
+        return self.admission
 
     @property
     def _engine(self) -> ExecutionEngine:
-        assert self._crawler.engine is not None
-        return self._crawler.engine
+        assert self.crawler.engine is not None
+        return self.crawler.engine
 
     def _new_leases_left(self) -> int:
         return 0 if self._admission.reason_to_end is not None else super()._new_leases_left()
 
     async def _open(self) -> None:
         await super()._open()
-        self._pages.refunds = 0  # a page that could not be had has cost a request too
-        if self._crawl.ledger is not None:
-            self._pages.spent = await self._crawl.ledger.tried_count()
+        self.budget.refunds = 0  # a page that could not be had has cost a request too
+        if self.backend.job is not None:
+            self.budget.spent = await self.backend.job.ledger.tried_count()
 
     def _resume_budget(self) -> None:
         """Do nothing: most lines of earlier runs were no pages, and `_open` counts those that were."""
@@ -91,7 +91,7 @@ class MapScheduler(FrontierScheduler):
             await self._list(self._aside)
 
     def _reads_lists(self) -> bool:
-        spider: ListReader = self._crawler.spider  # type: ignore[assignment]  # the one that chose this scheduler
+        spider: ListReader = self.crawler.spider  # type: ignore[assignment]  # the one that chose this scheduler
         scraper = self._engine.scraper.slot
         is_quiet = not self._waiting and not self._delayed and not self._engine.downloader.active
         # A request that was dropped without a word is no reason to wait.
@@ -115,17 +115,17 @@ class MapScheduler(FrontierScheduler):
 
     async def _list_all(self) -> None:
         self._aside = tuple(self._buffer.drain())
-        self._pages.spent -= len(self._aside)
+        self.budget.spent -= len(self._aside)
         while self._aside or self.frontier.counts().queued:
             await self._list(self._aside)
-            if is_closing(self._crawler):
+            if is_closing(self.crawler):
                 break
             self._is_leasing = True
             try:
                 self._aside = tuple(await self.frontier.lease(_LINES_AT_ONCE, {}, _LINES_AT_ONCE))
             finally:
                 self._is_leasing = False
-        wake_engine(self._crawler)
+        wake_engine(self.crawler)
 
     async def _list(self, leases: tuple[Lease, ...]) -> None:
         """Send the lines of these urls through the pipelines, as those of pages."""
@@ -137,15 +137,15 @@ class MapScheduler(FrontierScheduler):
         lines = [line_of_task(lease) for lease in leases if self._admission.matches(lease.url)]
         await asyncio.gather(*passed_over, *(scraper.start_itemproc_async(line, response=None) for line in lines))
         self._aside = ()
-        settle_scraper(self._crawler)  # one that is being closed waits for these lines too
+        settle_scraper(self.crawler)  # one that is being closed waits for these lines too
 
     def _note_end(self) -> None:
-        assert self._crawler.stats is not None
-        if self._crawler.stats.get_value("llmcrawler/map_end") is None:
+        assert self.crawler.stats is not None
+        if self.crawler.stats.get_value("llmcrawler/map_end") is None:
             reason = self._admission.reason_to_end
             more = self.frontier.counts().queued + len(self._buffer)
-            reason = reason or f"max_pages={self._pages.max_pages} looked through, {more:,} more urls were not"
-            self._crawler.stats.set_value("llmcrawler/map_end", reason)
+            reason = reason or f"max_pages={self.budget.max_pages} looked through, {more:,} more urls were not"
+            self.crawler.stats.set_value("llmcrawler/map_end", reason)
 
     async def _item_is_through(self, item: object) -> None:
         if isinstance(item, Url) and item.url in self._leases:
@@ -153,7 +153,7 @@ class MapScheduler(FrontierScheduler):
         await super()._item_is_through(item)
 
     def _count_line(self, line: Url) -> None:
-        stats = self._crawler.stats
+        stats = self.crawler.stats
         assert stats is not None
         stats.inc_value("llmcrawler/urls")
         stats.inc_value(f"llmcrawler/urls/{line.source}")
@@ -163,7 +163,7 @@ class MapScheduler(FrontierScheduler):
             stats.inc_value(f"llmcrawler/errors/{line.error.stage}/{line.error.kind}")
 
     async def _close(self, reason: str) -> None:
-        if self._crawl.job is None and reason != "finished":
+        if self.backend.job is None and reason != "finished":
             for task in self._tasks:
                 task.cancel()
             await self._list_at_the_end()
@@ -177,9 +177,9 @@ class MapScheduler(FrontierScheduler):
         while leases:
             self._leases |= {lease.url: lease for lease in leases}
             lines = [line_of_task(lease) for lease in leases if self._admission.matches(lease.url)]
-            spider: Spider | None = self._crawler.spider
+            spider: Spider | None = self.crawler.spider
             for line in lines:
-                await self._crawler.signals.send_catch_log_async(
+                await self.crawler.signals.send_catch_log_async(
                     signal=signals.item_scraped, item=line, response=None, spider=spider
                 )
             leases = await self.frontier.lease(_LINES_AT_ONCE, {}, _LINES_AT_ONCE)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from llmcrawler.crawl.job_resume import ResumeState
-from llmcrawler.frontier import Lease
-from llmcrawler.frontier.protocol import Counts
+from llmcrawler.frontier import Counts, Lease
 
 
 class PageBudget:

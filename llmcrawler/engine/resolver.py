@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
 from scrapy.crawler import CrawlerProcess
@@ -12,24 +12,32 @@ from twisted.internet.base import ReactorBase
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import DNSLookupError
 
-from llmcrawler.crawl.context import CrawlContext, find_crawl
+from llmcrawler.crawl.context import find_crawl
+from llmcrawler.crawl.reachable_hosts import ReachableHosts
 
 
 class GuardedResolver(CachingThreadedResolver):
     """Refuses a name that resolves to an address the crawl must not touch: no name leads around the check of urls.
 
-    Scrapy has one resolver for all crawls of a process: a name passes when one of them may use it.
+    Scrapy has one resolver for all crawls of a process (`hosts` returns those of each): a name passes when one of them
+    may use it.
     """
 
-    def __init__(self, reactor: ReactorBase, cache_size: int, timeout: float, process: CrawlerProcess) -> None:
+    def __init__(
+        self, reactor: ReactorBase, cache_size: int, timeout: float, hosts: Callable[[], Sequence[ReachableHosts]]
+    ) -> None:
         super().__init__(reactor, cache_size, timeout)
-        self._process = process
+        self._hosts = hosts
 
     @classmethod
     def from_crawler(cls, crawler: CrawlerProcess, reactor: ReactorBase) -> Self:  # type: ignore[override]
         # Scrapy hands the CrawlerProcess over here, not a Crawler.
         cache_size = crawler.settings.getint("DNSCACHE_SIZE") if crawler.settings.getbool("DNSCACHE_ENABLED") else 0
-        return cls(reactor, cache_size, crawler.settings.getfloat("DNS_TIMEOUT"), crawler)
+
+        def hosts() -> list[ReachableHosts]:
+            return [crawl.hosts for one in crawler.crawlers if (crawl := find_crawl(one)) is not None]
+
+        return cls(reactor, cache_size, crawler.settings.getfloat("DNS_TIMEOUT"), hosts)
 
     def getHostByName(self, name: str, timeout: Sequence[int] = ()) -> Deferred[str]:  # noqa: N802 (Twisted's interface)
         # Twisted asks for IPv6 addresses, too, and Scrapy's resolver takes them for names.
@@ -37,23 +45,15 @@ class GuardedResolver(CachingThreadedResolver):
         return found.addCallback(self._check, name)
 
     def _check(self, address: str, name: str) -> str:
-        crawls = [crawl for crawler in self._process.crawlers if (crawl := find_crawl(crawler)) is not None]
-        refusals = [_refusal(crawl, address, name) for crawl in crawls]
+        crawls = self._hosts()
+        refusals = [hosts.reason_to_refuse(address, name) for hosts in crawls]
         is_refused = bool(refusals) and all(refusals)
-        for crawl, refusal in zip(crawls, refusals, strict=True):
-            # Twisted drops this error's message on its way to the request: NameMiddleware asks the crawl for it.
+        for hosts, refusal in zip(crawls, refusals, strict=True):
+            # Twisted drops this error's message on its way to the request: NameMiddleware asks the hosts for it.
             if is_refused and refusal is not None:
-                crawl.note_refused_name(name, refusal)
+                hosts.add_refused_name(name, refusal)
             else:
-                crawl.refused_names.pop(name, None)
+                hosts.refused_names.pop(name, None)
         if is_refused:
             raise DNSLookupError(f"{name}: {refusals[0]}")
         return address
-
-
-def _refusal(crawl: CrawlContext, address: str, name: str) -> str | None:
-    if not crawl.options.urls:
-        return None
-    if crawl.is_proxy(name):
-        return None  # the user's proxy; NameMiddleware judges what is asked of it
-    return crawl.addresses.reason_to_refuse_address(address, name)

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Self
 
 from scrapy.crawler import Crawler
 
-from llmcrawler.crawl.context import CrawlContext
-from llmcrawler.engine.page_budget import PageBudget
+from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.scheduler import FrontierScheduler
-from llmcrawler.frontier.protocol import UrlTask
-from llmcrawler.reporting.planning.sampler import SAMPLE_PAGES, Draw
+from llmcrawler.frontier import UrlTask
+from llmcrawler.reporting.planning.sampler import SAMPLE_PAGES, Draw, Sampler
 
 
 class SamplingScheduler(FrontierScheduler):
     """Tells the sampler of all urls that are found, and ends after PLAN_SAMPLE_PAGES pages."""
 
-    def __init__(self, crawler: Crawler, crawl: CrawlContext) -> None:
-        super().__init__(crawler, crawl)
-        assert crawl.sampler is not None
-        self._sampler = crawl.sampler
+    sampler: Sampler
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._draw = Draw()
-        self._pages = PageBudget(min(crawl.options.max_pages, crawler.settings.getint(SAMPLE_PAGES)))
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        scheduler, sampler = super().from_crawler(crawler), crawl_of(crawler).sampler
+        assert sampler is not None
+        scheduler.sampler = sampler
+        scheduler.budget.max_pages = min(scheduler.budget.max_pages, crawler.settings.getint(SAMPLE_PAGES))
+        return scheduler
 
     async def add(self, tasks: Iterable[UrlTask]) -> int:
         tasks = list(tasks)
-        self._sampler.add_urls(tasks)
+        self.sampler.add_urls(tasks)
         return await super().add(map(self._draw, tasks))

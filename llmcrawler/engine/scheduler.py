@@ -20,15 +20,17 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 
-from llmcrawler.crawl.context import CrawlContext, crawl_of
+from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat import wake_engine
 from llmcrawler.engine.downloader import PoliteDownloader, check_downloader
 from llmcrawler.engine.host_queues import HostQueues
 from llmcrawler.engine.lease_keeper import LeaseKeeper
+from llmcrawler.engine.page_budget import PageBudget
 from llmcrawler.engine.request_context import context_of, update_context
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import Lease, UrlTask
-from llmcrawler.storage.job_file import REQUEUED_PRIORITY
+from llmcrawler.frontier.link_history import restore_link_scorer
+from llmcrawler.storage import REQUEUED_PRIORITY, JobConnection
 
 # Pages may come in faster than they can be read: so many of them wait as bodies.
 _MOST_ARRIVING = 32
@@ -49,16 +51,14 @@ class FrontierScheduler(LeaseKeeper):
     A url that could not be fetched does not count, but no more than `max_pages` of those are passed over.
     """
 
-    def __init__(self, crawler: Crawler, crawl: CrawlContext) -> None:
-        super().__init__(crawler, crawl)
-        self._pursuit = crawl.pursuit
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._buffer: HostQueues[Lease] = HostQueues()
         self._waiting: HostQueues[Request] = HostQueues()
         self._delayed = 0  # requests that come back into `_waiting` later
         self._is_dry = False  # the last look into the frontier found all there was
         self._is_leasing = False  # what the frontier leases just now is neither queued nor here
         self._is_leaving = False
-        self._refill = asyncio.Event() if self._pursuit is None else self._pursuit.news
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -68,12 +68,16 @@ class FrontierScheduler(LeaseKeeper):
                 "makes its own requests set SCHEDULER to scrapy.core.scheduler.Scheduler",
                 crawler.spidercls.name,
             )
-        return cls(crawler, crawl_of(crawler))
+        crawl = crawl_of(crawler)
+        budget, templates = PageBudget(crawl.options.max_pages), crawl.understanding.templates
+        return cls(
+            crawler, crawl.backend, budget, crawl.admission, templates, crawl.arriving_pages, crawl.focused_crawl
+        )
 
     # -- Scrapy's interface -------------------------------------------------------------------------------------------
 
     def open(self, spider: Spider) -> Deferred[None] | None:  # noqa: ARG002 (Scrapy's interface)
-        check_downloader(self._crawler)
+        check_downloader(self.crawler)
         return deferred_from_coro(self._open())
 
     def close(self, reason: str) -> Deferred[None] | None:
@@ -90,7 +94,7 @@ class FrontierScheduler(LeaseKeeper):
         return True
 
     def next_request(self) -> Request | None:
-        if self._crawl.arriving >= _MOST_ARRIVING:  # the engine asks again when one of them is through
+        if self.arriving.count >= _MOST_ARRIVING:  # the engine asks again when one of them is through
             return None
         if self._waiting:
             request = self._waiting.take(self._has_room)
@@ -102,7 +106,7 @@ class FrontierScheduler(LeaseKeeper):
             return None
         if self._buffered_awake() < self._low_water():
             self._refill.set()
-        spider: LeasingSpider = self._crawler.spider  # type: ignore[assignment]  # others have no leases
+        spider: LeasingSpider = self.crawler.spider  # type: ignore[assignment]  # others have no leases
         request = spider.request_of(lease)
         update_context(request, lease=lease)
         return request
@@ -112,7 +116,7 @@ class FrontierScheduler(LeaseKeeper):
         if here or self._leasable() <= 0 or not self.frontier.counts().queued:
             return bool(here)
         # Urls that wait to be known better are not pending: pages that wait for company must not wait for them.
-        return self._pursuit is None or not (self._is_dry and self._pursuit.is_waiting)
+        return self.focused_crawl is None or not (self._is_dry and self.focused_crawl.is_waiting)
 
     # -- for the spider and its components ----------------------------------------------------------------------------
 
@@ -141,7 +145,7 @@ class FrontierScheduler(LeaseKeeper):
         self._refill.set()
         counts = self.frontier.counts()
         if not counts.leased and not (counts.queued and self.may_lease()):
-            wake_engine(self._crawler)
+            wake_engine(self.crawler)
 
     def working(self) -> int:
         """Return how many urls are on their way to the site."""
@@ -156,23 +160,27 @@ class FrontierScheduler(LeaseKeeper):
     # -- leasing ------------------------------------------------------------------------------------------------------
 
     async def _open(self) -> None:
-        job, crew = self._crawl.job, self._crawl.crew
-        await (crew or job or self.frontier).open()
-        self._pages.start(self.frontier.counts())
+        job = self.backend.job
+        await (self.backend.session or job or self.frontier).open()
+        self.budget.start(self.frontier.counts())
         if job is not None and not job.resumed.is_new:
-            await job.restore(self._crawl.admission, self._crawl.relearn)
+            await job.restore(self.admission, self._relearn)
             self._resume_budget()
         self._tasks = [asyncio.ensure_future(self._keep_filled()), asyncio.ensure_future(self._keep_leases())]
 
+    def _relearn(self, connection: JobConnection) -> None:
+        if self.focused_crawl is not None:
+            restore_link_scorer(connection, self.focused_crawl)
+
     def _resume_budget(self) -> None:
-        assert self._crawl.job is not None
-        self._pages.resume(self._crawl.job.resumed)
+        assert self.backend.job is not None
+        self.budget.resume(self.backend.job.resumed)
 
     async def _keep_filled(self) -> None:
         with suppress(StorageFailed):
             while True:
                 with suppress(TimeoutError):  # with a goal it does not wait for a page that takes too long
-                    await asyncio.wait_for(self._refill.wait(), None if self._pursuit is None else _RETRY_SECONDS)
+                    await asyncio.wait_for(self._refill.wait(), None if self.focused_crawl is None else _RETRY_SECONDS)
                 self._refill.clear()
                 await self._fill()
 
@@ -181,7 +189,7 @@ class FrontierScheduler(LeaseKeeper):
         was_dry = self._is_dry
         # To look for nothing would hold a crawl open that is at its end, until the engine's next heartbeat. Among other
         # workers a look also takes back what the dead ones held.
-        may_find = self._crawl.crew is not None or self.frontier.counts().queued
+        may_find = self.backend.session is not None or self.frontier.counts().queued
         self._is_dry = limit <= 0 or not may_find
         if self._is_dry:
             return
@@ -194,56 +202,58 @@ class FrontierScheduler(LeaseKeeper):
             self._is_leasing = False
         self._count()
         if leases or not was_dry:  # when it ran dry just now, the crawl may be at its end
-            wake_engine(self._crawler)
+            wake_engine(self.crawler)
 
     async def _lease(self, limit: int) -> list[Lease]:
         await self._set_priorities()
         leases: list[Lease] = []
-        if self._pages.repeats:  # their places are kept, however new urls rank and whichever host has no room now
+        if self.budget.repeats:  # their places are kept, however new urls rank and whichever host has no room now
             leases = await self.frontier.lease(limit, self._held(), self._per_host(), REQUEUED_PRIORITY)
         limit = min(limit - len(leases), self._new_leases_left())
         if limit > 0:
             held = self._held() + Counter(lease.task.host for lease in leases)
-            worst = None if self._pursuit is None else self._pursuit.reach()
+            worst = None if self.focused_crawl is None else self.focused_crawl.reach()
             leases += await self.frontier.lease(limit, held, self._per_host(), worst)
-        if self._pursuit is not None:
+        if self.focused_crawl is not None:
             for lease in leases:
-                self._pursuit.note_lease(lease.task)
+                self.focused_crawl.note_lease(lease.task)
         return leases
 
     def _take(self, leases: Iterable[Lease]) -> None:
         for lease in leases:
             self._leases[lease.url] = lease
             self._buffer.put(lease.task.host, lease)
-            self._pages.spend(lease)
+            self.budget.spend(lease)
 
     async def _set_priorities(self) -> None:
-        if self._pursuit is not None:
+        if self.focused_crawl is not None:
             with suppress(StorageFailed):
-                await self.frontier.set_priorities(self._pursuit.scorer.changed_priorities())
+                await self.frontier.set_priorities(self.focused_crawl.scorer.changed_priorities())
 
     def _leasable(self) -> int:
         """Return how many more leases may be had, those of earlier runs' pages included."""
-        return self._new_leases_left() + self._pages.repeats if self._may_go_on() else 0
+        return self._new_leases_left() + self.budget.repeats if self._may_go_on() else 0
 
     def _may_go_on(self) -> bool:
-        return not self._is_leaving and (self._pursuit is None or not self._pursuit.is_done)
+        return not self._is_leaving and (self.focused_crawl is None or not self.focused_crawl.is_done)
 
     def _new_leases_left(self) -> int:
         """Return how many urls may still be leased for the first time."""
         if not self._may_go_on():
             return 0
-        if self._crawl.crew is not None:
-            return self._pages.left_among_workers(self.frontier.counts())
-        return self._pages.left()
+        if self.backend.session is not None:
+            return self.budget.left_among_workers(self.frontier.counts())
+        return self.budget.left()
 
     def _low_water(self) -> int:
         # With a goal, what is buffered here was the best before the pages on their way were known.
-        return max(8, self._per_host()) if self._pursuit is None else max(2, self._downloader.domain_concurrency // 2)
+        if self.focused_crawl is not None:
+            return max(2, self._downloader.domain_concurrency // 2)
+        return max(8, self._per_host())
 
     def _per_host(self) -> int:
         """Return how many leases of one host are held here, buffered or downloading: enough to keep it busy."""
-        if self._pursuit is not None:
+        if self.focused_crawl is not None:
             return self._downloader.domain_concurrency + self._low_water()
         return 2 * self._downloader.domain_concurrency + 2
 
@@ -261,28 +271,24 @@ class FrontierScheduler(LeaseKeeper):
     def _come_back(self, request: Request) -> None:
         self._delayed -= 1
         self.enqueue_request(request)
-        wake_engine(self._crawler)
+        wake_engine(self.crawler)
 
     @property
     def _downloader(self) -> PoliteDownloader:
-        assert self._crawler.engine is not None
-        downloader = self._crawler.engine.downloader
+        assert self.crawler.engine is not None
+        downloader = self.crawler.engine.downloader
         assert isinstance(downloader, PoliteDownloader)  # checked by open()
         return downloader
-
-    def _note_refund(self) -> None:
-        self._refill.set()
 
     async def _return_buffered(self) -> None:
         for lease in self._buffer.drain():
             del self._leases[lease.url]
             await self.frontier.release(lease.url)
-            if self._pursuit is not None:
-                self._pursuit.note_return(lease.url)
+            if self.focused_crawl is not None:
+                self.focused_crawl.note_return(lease.url)
 
 
 def scheduler_of(crawler: Crawler) -> FrontierScheduler:
-    assert crawler.engine is not None
-    scheduler = crawler.engine.scheduler
+    scheduler = None if crawler.engine is None else crawler.engine.scheduler
     assert isinstance(scheduler, FrontierScheduler)
     return scheduler

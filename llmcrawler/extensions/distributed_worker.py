@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.crawler import Crawler
@@ -30,27 +30,22 @@ logger = logging.getLogger(__name__)
 _BEAT_SECONDS, _IDLE_BEAT_SECONDS = 1.0, 0.25
 
 
+@dataclass(eq=False)
 class DistributedWorker:
     """Sends heartbeats, and ends with the others. `lines` knows what a death of this worker would not take away."""
 
-    def __init__(
-        self,
-        crawler: Crawler,
-        session: DistributedSession,
-        watch: EngineWatch,
-        lines: SafeLines,
-        records: Records,
-    ) -> None:
-        self._crawler = crawler
-        self._session = session
-        self._lines = lines
-        self._records = records
-        self._watch = watch
+    crawler: Crawler
+    session: DistributedSession
+    watch: EngineWatch
+    lines: SafeLines
+    records: Records
+
+    def __post_init__(self) -> None:
         self._tasks: list[asyncio.Task[None]] = []
         self._idle_since: float | None = None
         self._confirmed_at = 0.0
         self._reason = "shutdown"
-        connect_handlers(crawler, self, "spider_opened", "spider_idle", "spider_closed", "engine_stopped")
+        connect_handlers(self.crawler, self, "spider_opened", "spider_idle", "spider_closed", "engine_stopped")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -60,15 +55,15 @@ class DistributedWorker:
         return cls(crawler, crawl.backend.session, crawl.watch, crawl.backend.lines, crawl.understanding.records)
 
     def spider_opened(self) -> None:
-        logger.info("This is worker %s of the crawl %s", self._session.worker, self._session.rules.crawl_id)
+        logger.info("This is worker %s of the crawl %s", self.session.worker, self.session.rules.crawl_id)
         self._tasks = [asyncio.ensure_future(self._beat()), asyncio.ensure_future(self._leave_with_engine())]
 
     def spider_idle(self) -> None:
         """Keep the spider open when there is nothing to do here, until that is so everywhere."""
         self._idle_since = self._idle_since or time.monotonic()
-        counts = self._session.frontier.counts()
+        counts = self.session.frontier.counts()
         state = replace(
-            self._watch.state(),
+            self.watch.state(),
             is_left=bool(counts.leased or (counts.queued and self._scheduler.may_lease())),
             is_confirmed=self._confirmed_at > self._idle_since,
         )
@@ -83,8 +78,8 @@ class DistributedWorker:
         for task in self._tasks:
             task.cancel()
         try:
-            await self._session.drop_lines(self._lines.take_safe())
-            await self._session.close(self._reason)
+            await self.session.drop_lines(self.lines.take_safe())
+            await self.session.close(self._reason)
         except StorageFailed as failure:
             logger.error("%s", failure)
 
@@ -103,18 +98,18 @@ class DistributedWorker:
         """Run beside the beat, which waits for a Redis that is away."""
         while True:
             await asyncio.sleep(_IDLE_BEAT_SECONDS)
-            if is_closing(self._crawler):
-                self._session.leave()
+            if is_closing(self.crawler):
+                self.session.leave()
                 await self._scheduler.give_back()
 
     async def _beat_once(self) -> None:
         started = time.monotonic()
-        await self._session.beat(**self._activity())
+        await self.session.beat(**self._activity())
         self._confirmed_at = started
         await self._inherit()
-        await self._session.drop_lines(self._lines.take_safe())
+        await self.session.drop_lines(self.lines.take_safe())
         self._write_lost()
-        if is_closing(self._crawler):
+        if is_closing(self.crawler):
             return
         if self._scheduler.working():
             self._idle_since = None
@@ -122,35 +117,35 @@ class DistributedWorker:
             self._scheduler.look_again()
 
     def _activity(self) -> dict[str, Any]:
-        engine, stats = self._crawler.engine, self._crawler.stats
+        engine, stats = self.crawler.engine, self.crawler.stats
         assert engine is not None
         assert stats is not None
         pages, slot = stats.get_value("llmcrawler/pages", 0), engine.scraper.slot
-        minutes = max(1.0, time.time() - self._session.words.started) / 60
+        minutes = max(1.0, time.time() - self.session.report.started) / 60
         return {
             "pages": pages,
             "pages_a_minute": round(pages / minutes, 1),
             "in_flight": len(engine.downloader.active),
-            "working": 0 if is_closing(self._crawler) else self._scheduler.working(),
-            "held": self._records.held_count,
+            "working": 0 if is_closing(self.crawler) else self._scheduler.working(),
+            "held": self.records.held_count,
             "pressed": "backing_out" if slot is not None and slot.needs_backout() else None,
             "llm_calls": stats.get_value("llmcrawler/llm/calls", 0),
             "tokens": sum(stats.get_value(f"llmcrawler/llm/{name}_tokens", 0) for name in ("prompt", "completion")),
         }
 
     async def _inherit(self) -> None:
-        lines = await self._session.inherited_lines() if self._session.roll.gone else []
-        for gone in self._session.roll.gone:
+        lines = await self.session.inherited_lines() if self.session.membership.gone else []
+        for gone in self.session.membership.gone:
             logger.warning("Worker %s is gone; what it had comes back", gone)
-        self._lines.write([Page.of_line(line) for line in lines])
+        self.lines.write([Page.of_line(line) for line in lines])
 
     def _write_lost(self) -> None:
         """Write lines for urls that took down their workers: nobody has a page of them."""
-        lost, self._session.frontier.lost = self._session.frontier.lost, []
+        lost, self.session.frontier.lost = self.session.frontier.lost, []
         for lease in lost:
             message = f"the crawl was taken down {lease.attempts - 1} times while it was read"
-            process_item(self._crawler, error_page(lease, "lost", message))
+            process_item(self.crawler, error_page(lease, "lost", message))
 
     @property
     def _scheduler(self) -> FrontierScheduler:
-        return scheduler_of(self._crawler)
+        return scheduler_of(self.crawler)

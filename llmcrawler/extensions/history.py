@@ -22,8 +22,7 @@ from llmcrawler.engine.request_context import LATENCY
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.extensions.progress_reports import read_flow, read_hosts
 from llmcrawler.items import Page, Url
-from llmcrawler.reporting import CrawlProgress
-from llmcrawler.reporting.figures import lasting_stats
+from llmcrawler.reporting import CrawlProgress, lasting_stats
 from llmcrawler.reporting.timeline import Timeline
 from llmcrawler.storage.job_runs import Run
 

@@ -23,10 +23,11 @@ from twisted.internet.task import LoopingCall
 from llmcrawler.crawl.configuration import errors_share
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.monitoring import MetricsPlace, crawl_name, metrics_place, runs_since
+from llmcrawler.crawl.signals import llm_called
 from llmcrawler.engine.request_context import LATENCY
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.items import FeedItem
-from llmcrawler.llm.usage import CallReport, Usage
+from llmcrawler.llm import CallReport
 from llmcrawler.reporting import Metric, ending_of, metrics_of
 
 if TYPE_CHECKING:
@@ -43,14 +44,13 @@ _WRITE_SECONDS = 15.0  # between two writes of the textfile
 
 @dataclass(eq=False)
 class MetricsExtension:
-    """Offers the metrics, all with `labels`. `usage` reports the model's calls, None without one."""
+    """Offers the metrics, all with `labels`."""
 
     signal_manager: SignalManager
     stats: StatsCollector
     place: MetricsPlace
     labels: dict[str, str]
     max_errors_share: float
-    usage: Usage | None = None
 
     def __post_init__(self) -> None:
         from prometheus_client import CollectorRegistry  # noqa: PLC0415 (an extra)
@@ -65,7 +65,6 @@ class MetricsExtension:
         if place is None:
             raise NotConfigured
         crawl, settings = crawl_of(crawler), crawler.settings
-        model = crawl.understanding.model
         assert crawler.stats is not None
         extension = cls(
             crawler.signals,
@@ -73,7 +72,6 @@ class MetricsExtension:
             place,
             {"spider": crawler.spidercls.name, "crawl": crawl_name(settings, crawl.options)},
             errors_share(settings),
-            None if model is None else model.usage,
         )
         connect_handlers(crawler, extension, "spider_opened", "engine_stopped")
         return extension
@@ -104,8 +102,7 @@ class MetricsExtension:
     def _observe(self, times: _Times) -> None:
         self.signal_manager.connect(times.response_downloaded, signals.response_downloaded, weak=False)
         self.signal_manager.connect(times.item_scraped, signals.item_scraped, weak=False)
-        if self.usage is not None:
-            self.usage.watchers.append(times.llm_called)
+        self.signal_manager.connect(times.llm_called, llm_called, weak=False)
 
     def _write(self) -> None:
         from prometheus_client import write_to_textfile  # noqa: PLC0415 (an extra)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Self
 
 from scrapy.crawler import Crawler
@@ -26,15 +27,17 @@ logger = logging.getLogger(__name__)
 _PAGES_TO_LOOK_AT = 30
 
 
+@dataclass(eq=False)
 class ResumeExtension:
     """Lines go from the ledger straight to the feeds: they have been through the pipelines and what listens to them."""
 
-    def __init__(self, crawler: Crawler, job: Job, sites: SiteRegistry, reader: PageReader) -> None:
-        self._crawler = crawler
-        self._job = job
-        self._sites = sites
-        self._reader = reader
-        connect_handlers(crawler, self, "engine_started", "spider_closed")
+    crawler: Crawler
+    job: Job
+    sites: SiteRegistry
+    reader: PageReader
+
+    def __post_init__(self) -> None:
+        connect_handlers(self.crawler, self, "engine_started", "spider_closed")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -45,34 +48,34 @@ class ResumeExtension:
 
     async def engine_started(self) -> None:
         """Replay the lines. Feeds are open by now, and the first request waits for this."""
-        if self._job.resumed.is_new:
+        if self.job.resumed.is_new:
             return
-        logger.info("%s", self._job.resumed)
+        logger.info("%s", self.job.resumed)
         await self._observe_earlier_pages()
-        exporter, spider = self._crawler.get_extension(FeedExporter), self._crawler.spider
+        exporter, spider = self.crawler.get_extension(FeedExporter), self.crawler.spider
         assert spider is not None
-        assert self._crawler.stats is not None
+        assert self.crawler.stats is not None
         count = 0
-        async for line in self._job.earlier_lines():
+        async for line in self.job.earlier_lines():
             page = feed_item_of(line)
             if isinstance(page, Page) and page.template is not None:
-                grouper = self._sites.of(page.url).grouper
+                grouper = self.sites.of(page.url).grouper
                 page.template = grouper.count_earlier(page.url, page.template)
-            count_item(self._crawler.stats.inc_value, page.depth, page.error)
+            count_item(self.crawler.stats.inc_value, page.depth, page.error)
             if exporter is not None:
                 exporter.item_scraped(page, spider)
             count += 1
-        self._crawler.stats.set_value("llmcrawler/replayed", count)
+        self.crawler.stats.set_value("llmcrawler/replayed", count)
 
     async def _observe_earlier_pages(self) -> None:
         """Learn what repeats over a site's pages from some of the earlier ones, for the first pages of this run."""
-        for url, body in await self._job.ledger.bodies(_PAGES_TO_LOOK_AT):
+        for url, body in await self.job.ledger.bodies(_PAGES_TO_LOOK_AT):
             with suppress(ContentError):
-                content = await self._reader.read(await asyncio.to_thread(text_of, body), body.url)
-                self._sites.of(url).boilerplate.observe(content.blocks)
+                content = await self.reader.read(await asyncio.to_thread(text_of, body), body.url)
+                self.sites.of(url).boilerplate.observe(content.blocks)
 
     def spider_closed(self, reason: str) -> None:
-        waiting = self._job.frontier.counts().queued
+        waiting = self.job.frontier.counts().queued
         if reason != "finished":
             logger.info(
                 "The crawl is not at its end (%s, %d urls wait): run the same command again to go on", reason, waiting

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from time import monotonic
-from typing import Any
+from typing import Any, Self
 
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -27,12 +26,19 @@ from twisted.internet.task import LoopingCall
 
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.signals import host_news
-from llmcrawler.distributed.host_limiter import HostAllowance, HostInCooldown, HostPlace
-from llmcrawler.engine.compat.components import AutoThrottleBase
-from llmcrawler.engine.downloader import HostPaused, PoliteDownloader, PoliteSlot, check_downloader, download_failed
+from llmcrawler.distributed.host_limiter import DistributedHostLimiter
+from llmcrawler.engine.downloader import (
+    PoliteDownloader,
+    PoliteSlot,
+    check_downloader,
+    download_failed,
+    request_started,
+    slot_made,
+)
 from llmcrawler.engine.refusals import OVERLOAD_STATUSES
 from llmcrawler.engine.request_context import LATENCY, context_of
-from llmcrawler.errors import ConfigError, StorageFailed
+from llmcrawler.errors import ConfigError
+from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.extensions.throttle_report import ThrottleReport
 from llmcrawler.politeness.throttling import (
     HostPolicies,
@@ -57,8 +63,8 @@ _TICK_SECONDS = 1.0
 _OLD_NEWS_SECONDS = 600.0  # what other workers met longer ago says little of now
 
 
-class AdaptiveThrottle(AutoThrottleBase):
-    """Scrapy's AutoThrottle with another policy. It adapts to latency and refusals within what the settings allow:
+class AdaptiveThrottle:
+    """Stands in for Scrapy's AutoThrottle. It adapts to latency and refusals within what the settings allow:
 
     - CONCURRENT_REQUESTS_PER_DOMAIN (AUTOTHROTTLE_TARGET_CONCURRENCY where it is set and lower) is the most in flight,
     - DOWNLOAD_DELAY is the least mean gap, AUTOTHROTTLE_MAX_DELAY the greatest, AUTOTHROTTLE_START_DELAY the first.
@@ -67,28 +73,38 @@ class AdaptiveThrottle(AutoThrottleBase):
     (Retry-After, robots.txt) and the circuit breaker hold all the same.
     """
 
-    def __init__(self, crawler: Crawler) -> None:
+    def __init__(
+        self,
+        crawler: Crawler,
+        rules: ThrottleRules,
+        refused_names: Container[str] = (),
+        limiter: DistributedHostLimiter | None = None,
+    ) -> None:
         check_downloader(crawler)
         self.crawler = crawler
-        self._rules = _rules(crawler)
+        self._rules = rules
+        self._refused_names = refused_names
+        self._limiter = limiter
         self._policies = HostPolicies(monotonic)
         self._user_agent = str(crawler.settings["ROBOTSTXT_USER_AGENT"] or crawler.settings["USER_AGENT"])
         self._quiet_ticks = 0
-        self._crew = crawl_of(crawler).crew if crawler.settings.get("REDIS_URL") else None
-        if self._crew is not None:
-            crawler.signals.connect(self._take_news, host_news)
         self._ticks: AsyncioLoopingCall | LoopingCall | None = None
-        if self._rules.is_adaptive:
-            super().__init__(crawler)
-        else:
-            self.debug = False
-            crawler.signals.connect(self.spider_opened, signals.spider_opened)
-            crawler.signals.connect(self.response_downloaded, signals.response_downloaded)
         assert crawler.stats is not None
-        self._report = ThrottleReport(crawler.stats, logs_all=self.debug)
+        logs_all = rules.is_adaptive and crawler.settings.getbool("AUTOTHROTTLE_DEBUG")
+        self._report = ThrottleReport(crawler.stats, logs_all=logs_all)
+        connect_handlers(crawler, self, "spider_opened", "response_downloaded", "robots_parsed", "spider_closed")
+        crawler.signals.connect(self._take_news, host_news)
+        crawler.signals.connect(self._take_slot, slot_made)
+        crawler.signals.connect(self._request_started, request_started)
         crawler.signals.connect(self._download_failed, download_failed)
-        crawler.signals.connect(self._robots_parsed, signals.robots_parsed)
-        crawler.signals.connect(self._spider_closed, signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        crawl = crawl_of(crawler)
+        session = crawl.backend.session
+        return cls(
+            crawler, rules_of(crawler), crawl.hosts.refused_names, None if session is None else session.host_limiter
+        )
 
     def policies(self) -> dict[str, HostPolicy]:
         """Return the policies by host and port, without those that were idle for longest."""
@@ -97,12 +113,10 @@ class AdaptiveThrottle(AutoThrottleBase):
     # -- signals ------------------------------------------------------------------------------------------------------
 
     def spider_opened(self) -> None:
-        self._downloader.on_new_slot = self._take_slot
-        self._downloader.limiter = None if self._crew is None else self
         self._ticks = create_looping_call(self._tick)
         self._ticks.start(_TICK_SECONDS, now=False)
 
-    def _spider_closed(self) -> None:
+    def spider_closed(self) -> None:
         if self._ticks is not None and self._ticks.running:
             self._ticks.stop()
         self._report.write_last(self._policies.by_host)
@@ -139,7 +153,7 @@ class AdaptiveThrottle(AutoThrottleBase):
         # With a proxy it says nothing of the host.
         if key is None or policy is None or not isinstance(exception, _HOST_FAILURES) or request.meta.get("proxy"):
             return
-        if urlparse_cached(request).hostname in crawl_of(self.crawler).refused_names:
+        if urlparse_cached(request).hostname in self._refused_names:
             return  # the resolver refused it
         slot = self._downloader.slots.get(key)
         elapsed, _, _ = _since_start(request, slot)
@@ -148,7 +162,7 @@ class AdaptiveThrottle(AutoThrottleBase):
         self._tell_others(key, policy, decision, "failed", (reason, elapsed))
         self._apply(key, policy, slot, decision)
 
-    def _robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
+    def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
         delay = robotparser.crawl_delay(self._user_agent) or 0.0
         if delay <= 0:
             return
@@ -161,28 +175,11 @@ class AdaptiveThrottle(AutoThrottleBase):
 
     # -- other workers on the same crawl ------------------------------------------------------------------------------
 
-    async def enter(self, key: str, slot: PoliteSlot) -> HostPlace:
-        """Wait for a place at the host among all workers (see downloader.SharedLimiter)."""
-        assert self._crew is not None
-        try:
-            entry = await self._crew.gate.enter(key, lambda: HostAllowance(slot.window, slot.gap))
-        except HostInCooldown as rest:
-            self._downloader.rest(key, monotonic() + rest.seconds)
-            raise HostPaused(str(rest)) from rest
-        except StorageFailed as failure:  # the crawl is being closed, and says why; the page is for its next run
-            raise HostPaused(str(failure)) from failure
-        slot.elsewhere = max(0, entry.in_flight - (len(slot.transferring) - slot.at_limiter + 1))
-        return entry
-
-    def leave(self, entry: HostPlace) -> None:
-        assert self._crew is not None
-        self._crew.gate.leave(entry)
-
     def _tell_others(
         self, key: str, policy: HostPolicy, decision: ThrottleDecision | None, kind: str, details: tuple[Any, ...]
     ) -> None:
-        if self._crew is not None and decision is not None:
-            self._crew.gate.tell(key, {"kind": kind, "details": details}, policy.window, policy.cooldown_seconds)
+        if self._limiter is not None and decision is not None:
+            self._limiter.tell(key, {"kind": kind, "details": details}, policy.window, policy.cooldown_seconds)
 
     def _take_news(self, key: str, events: list[Mapping[str, Any]], window: float) -> None:
         """Judge what other workers have met at the host as if this one had."""
@@ -211,13 +208,14 @@ class AdaptiveThrottle(AutoThrottleBase):
         most = min(slot.concurrency, rules.max_concurrency) if rules.is_adaptive else slot.concurrency
         rules = replace(rules, max_concurrency=most, min_gap_seconds=slot.delay, jitter=slot.jitter)
         policy = self._policies.take(key, rules)
-        slot.on_start = partial(self._started, policy, slot)
         self._apply(key, policy, slot, None)
         slot.draw_gap()
 
-    def _started(self, policy: HostPolicy, slot: PoliteSlot) -> None:
-        policy.started()
-        _set(slot, policy)
+    def _request_started(self, key: str, slot: PoliteSlot) -> None:
+        policy = self._policies.get(key)
+        if policy is not None:
+            policy.started()
+            _set(slot, policy)
 
     def _apply(self, key: str, policy: HostPolicy, slot: Any, decision: ThrottleDecision | None) -> None:
         if slot is not None:
@@ -276,7 +274,8 @@ def _retry_after(response: Response) -> float | None:
     return retry_after_seconds(None if header is None else header.decode("latin-1"), now)
 
 
-def _rules(crawler: Crawler) -> ThrottleRules:
+def rules_of(crawler: Crawler) -> ThrottleRules:
+    """Read the limits that the settings have. Raises ConfigError where they allow no request."""
     settings = crawler.settings
     most = settings.getfloat("CONCURRENT_REQUESTS_PER_DOMAIN")
     # Scrapy's default of 1 is nobody's choice.

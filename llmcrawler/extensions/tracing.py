@@ -20,11 +20,12 @@ from scrapy.http import Response
 
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.monitoring import crawl_name, runs_since, span_exporter
+from llmcrawler.crawl.signals import llm_called
 from llmcrawler.engine.downloader import download_failed
 from llmcrawler.engine.request_context import RETRY_TIMES, context_of
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.items import FeedItem, Page, Url
-from llmcrawler.llm.usage import CallReport, Usage
+from llmcrawler.llm import CallReport
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -36,12 +37,11 @@ _NANOSECONDS = 10**9
 
 @dataclass(eq=False)
 class TracingExtension:
-    """Sends the spans. `of_all` are attributes of each; `usage` reports the model's calls, None without one."""
+    """Sends the spans. `of_all` are attributes of each."""
 
     make_exporter: Callable[[], Any]
     name: str
     of_all: dict[str, str]
-    usage: Usage | None = None
 
     def __post_init__(self) -> None:
         self._provider: TracerProvider | None = None
@@ -53,9 +53,8 @@ class TracingExtension:
         if make_exporter is None:
             raise NotConfigured
         crawl, name = crawl_of(crawler), crawler.spidercls.name
-        model = crawl.understanding.model
         of_all = {"llmcrawler.spider": name, "llmcrawler.crawl": crawl_name(crawler.settings, crawl.options)}
-        extension = cls(make_exporter, name, of_all, None if model is None else model.usage)
+        extension = cls(make_exporter, name, of_all)
         connect_handlers(
             crawler,
             extension,
@@ -65,6 +64,7 @@ class TracingExtension:
             "spider_closed",
             "engine_stopped",
         )
+        crawler.signals.connect(extension.llm_called, llm_called)
         crawler.signals.connect(extension.download_failed, download_failed)
         crawler.signals.connect(extension.item_was_lost, signals.item_dropped)
         crawler.signals.connect(extension.item_was_lost, signals.item_error)
@@ -78,8 +78,6 @@ class TracingExtension:
         self._tracer = self._provider.get_tracer("llmcrawler")
         self._started = time.time()
         self._crawl = self._tracer.start_span(f"crawl {self.name}", start_time=_ns(self._started))
-        if self.usage is not None:
-            self.usage.watchers.append(self.llm_called)
 
     # -- what has ended -----------------------------------------------------------------------------------------------
 

@@ -6,12 +6,12 @@ import asyncio
 import logging
 from typing import Self
 
-from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
 from llmcrawler.crawl.monitoring import hold_limit_seconds
 from llmcrawler.engine.loop_watchdog import LoopHold, LoopWatchdog, StackSample
+from llmcrawler.extensions.connecting import connect_handlers
 
 logger = logging.getLogger(__name__)
 
@@ -34,9 +34,7 @@ class WatchdogExtension:
         if not limit_seconds:
             raise NotConfigured
         extension = cls(crawler, limit_seconds)
-        crawler.signals.connect(extension.spider_opened, signals.spider_opened)
-        crawler.signals.connect(extension.spider_closed, signals.spider_closed)
-        crawler.signals.connect(extension.engine_stopped, signals.engine_stopped)
+        connect_handlers(crawler, extension, "spider_opened", "spider_closed", "engine_stopped")
         return extension
 
     def spider_opened(self) -> None:

@@ -147,7 +147,7 @@ class StructuredDataAnnotator:
     def __init__(self, requested: RequestedSchema | None = None) -> None:
         self._requested = requested
 
-    async def point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:  # noqa: ARG002 - Teacher's interface
+    async def point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:  # noqa: ARG002 - the interface of annotators
         """Point without asking anybody. Never raises; no fields where no page has structured data."""
         found = {page.id: _properties(page.blocks) for page in pages}
         sources = self._sources({name for properties in found.values() for name in properties})

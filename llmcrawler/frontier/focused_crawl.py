@@ -7,12 +7,13 @@ are, a few pages have to do until they are judged.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from llmcrawler.frontier.link_scorer import LEVELS, LinkScorer
 from llmcrawler.frontier.protocol import FIRST, UrlTask
+from llmcrawler.items import Page
 
 _MAX_UNJUDGED: Final = 10
 _GOOD: Final = 0.7  # urls of this value are fetched however many pages are still to be judged
@@ -33,14 +34,23 @@ class _PageUnderWay:
 class FocusedCrawl:
     """Follows every url that is leased, read, judged and ended.
 
-    The crawl ends when `max_records` pages of wanted types had their record. `on_news` is called when `reach` or the
-    priorities may have changed.
+    The crawl ends when `max_records` pages of wanted types had their record. A page of a type that is not among
+    `record_types` counts as its own record.
     """
 
-    def __init__(self, scorer: LinkScorer, *, max_records: int | None, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        scorer: LinkScorer,
+        *,
+        max_records: int | None,
+        clock: Callable[[], float],
+        record_types: Container[str] = (),
+    ) -> None:
         self.scorer = scorer
         self.records = 0
-        self.news = asyncio.Event()  # set when `reach` or the ranks may have changed; whoever waits for it clears it
+        # Set when `reach` or the priorities may have changed; whoever waits for it clears it.
+        self.news = asyncio.Event()
+        self._record_types = record_types
         self._max_records = max_records
         self._clock = clock
         self._held: dict[str, _PageUnderWay] = {}
@@ -77,6 +87,15 @@ class FocusedCrawl:
         self._held.pop(url, None)
         self.records += has_record and page_type in self.scorer.page_types
         self.news.set()
+
+    def end_page(self, page: Page) -> bool:
+        """Count a page that is through. False: it was the last that is wanted, and nothing more is to be fetched."""
+        self.note_end(page.url, page.page_type, has_record=self.is_record(page.as_line()))
+        return not self.is_done
+
+    def is_record(self, line: Mapping[str, Any]) -> bool:
+        """Return whether the line of a wanted page counts as a record."""
+        return line["error"] is None and (line["record"] is not None or line["page_type"] not in self._record_types)
 
     def note_return(self, url: str) -> None:
         """Forget a url that was not fetched after all."""

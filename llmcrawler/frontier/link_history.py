@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
 from llmcrawler.frontier.focused_crawl import FocusedCrawl
-from llmcrawler.storage.keys import JobConnection
-from llmcrawler.storage.ledger import unpack
+from llmcrawler.storage import JobConnection, unpack
 
 _FETCHED = 'u."group" != 0 AND p.seq IS NOT NULL'
 
 
-def restore_link_scorer(
-    connection: JobConnection, pursuit: FocusedCrawl, is_record: Callable[[Mapping[str, Any]], bool]
-) -> None:
-    """Teach the link scorer from the pages of earlier runs. `is_record` tells whether the line of a wanted page counts
-    as a record. Pages that run again are left out: they will be counted then.
+def restore_link_scorer(connection: JobConnection, focused_crawl: FocusedCrawl) -> None:
+    """Train the link scorer on the pages of earlier runs, and count their records. Pages that run again are left out:
+    they will be counted then.
     """
-    scorer = pursuit.scorer
+    scorer = focused_crawl.scorer
     for (name,) in connection.execute("SELECT name FROM groups ORDER BY id"):
         scorer.restore(name)
     verdicts = connection.execute(
@@ -31,7 +28,7 @@ def restore_link_scorer(
         scorer.note_verdict(group, page_type)
     for group, found in _links(connection):
         scorer.note_links(group, found)
-    pursuit.records = sum(map(is_record, _wanted_lines(connection, scorer.page_types)))
+    focused_crawl.records = sum(map(focused_crawl.is_record, _wanted_lines(connection, scorer.page_types)))
 
 
 def _links(connection: JobConnection) -> Iterator[tuple[str, list[str]]]:

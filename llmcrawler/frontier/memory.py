@@ -10,8 +10,7 @@ from itertools import count
 
 from llmcrawler.frontier.protocol import FIRST, Counts, Lease, UrlTask
 from llmcrawler.items import UrlSource
-from llmcrawler.storage import Outcome
-from llmcrawler.storage.keys import url_key
+from llmcrawler.storage import Outcome, url_key
 
 _Entry = tuple[int, int, UrlTask]  # priority, arrival, task
 _Queue = tuple[str, str]  # host, group

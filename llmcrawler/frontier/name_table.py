@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmcrawler.storage.keys import JobConnection
+from llmcrawler.storage import JobConnection
 
 
 class NameTable:

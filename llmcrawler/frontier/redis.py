@@ -15,8 +15,7 @@ from llmcrawler.frontier import redis_scripts as scripts
 from llmcrawler.frontier.packing import pack, unpack
 from llmcrawler.frontier.protocol import Counts, Lease, UrlTask
 from llmcrawler.frontier.recent_additions import Parts, RecentAdditions
-from llmcrawler.storage import Outcome
-from llmcrawler.storage.keys import url_key
+from llmcrawler.storage import Outcome, url_key
 
 if TYPE_CHECKING:
     from llmcrawler.distributed.connection import RedisConnection
@@ -49,7 +48,7 @@ class RedisFrontier:
 
     def __init__(  # noqa: PLR0913 - by keyword, with defaults
         self,
-        link: RedisConnection,
+        connection: RedisConnection,
         *,
         lease_seconds: float,
         max_leases: int,
@@ -59,7 +58,7 @@ class RedisFrontier:
         on_kept: Callable[[Collection[str]], None] = lambda _urls: None,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        self.link = link
+        self.connection = connection
         self.max_pages = max_pages
         self._make_safe = make_safe
         self._on_kept = on_kept
@@ -78,7 +77,7 @@ class RedisFrontier:
 
     async def open(self) -> None:
         capacity = max(1_000_000, 20 * (self.max_pages or 0))
-        chosen, is_new = await self.link.run(scripts.CHOOSE_FILTER, _BLOOM_ERROR, capacity)
+        chosen, is_new = await self.connection.run(scripts.CHOOSE_FILTER, _BLOOM_ERROR, capacity)
         logger.info("Urls are told apart by %s%s", _FILTERS[chosen.decode()], "" if is_new else ", as before")
         await self.refresh()
 
@@ -98,13 +97,13 @@ class RedisFrontier:
         return new
 
     async def _add(self, number: int, parts: Parts) -> int:
-        counts, added = await self.link.run(scripts.ADD, self.link.worker, number, *parts)
+        counts, added = await self.connection.run(scripts.ADD, self.connection.worker, number, *parts)
         self._note(counts)
         return int(added)
 
     async def _last_known(self) -> int:
         """Return the number of the last addition of this worker that Redis has."""
-        counts, number = await self.link.run(scripts.COUNTS, self.link.worker)
+        counts, number = await self.connection.run(scripts.COUNTS, self.connection.worker)
         self._note(counts)
         return int(number)
 
@@ -119,13 +118,13 @@ class RedisFrontier:
 
     async def set_priorities(self, priorities: Mapping[str, int]) -> None:
         if priorities:
-            await self.link.run(scripts.SET_PRIORITIES, *(part for pair in priorities.items() for part in pair))
+            await self.connection.run(scripts.SET_PRIORITIES, *(part for pair in priorities.items() for part in pair))
 
     async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None = None) -> list[Lease]:
-        counts, leased, lost = await self.link.run(
+        counts, leased, lost = await self.connection.run(
             scripts.LEASE,
             self._now(),
-            self.link.worker,
+            self.connection.worker,
             limit,
             per_host,
             "" if worst is None else worst,
@@ -144,11 +143,13 @@ class RedisFrontier:
 
     async def start(self, url: str) -> None:
         if url in self._held:
-            await self.link.run(scripts.START, self.link.worker, self._held[url], 1)
+            await self.connection.run(scripts.START, self.connection.worker, self._held[url], 1)
 
     def mark_survived(self, url: str) -> None:
         if url in self._held:
-            self.link.post(self.link.run(scripts.START, self.link.worker, self._held[url], 0), self._posted)
+            self.connection.post(
+                self.connection.run(scripts.START, self.connection.worker, self._held[url], 0), self._posted
+            )
 
     async def renew(self, urls: Iterable[str]) -> None:
         await self._renew([self._held[url] for url in urls if url in self._held])
@@ -159,7 +160,7 @@ class RedisFrontier:
 
     async def _renew(self, arrivals: Sequence[int]) -> None:
         for some in _chunks(arrivals, _ADDED_AT_ONCE):
-            await self.link.run(scripts.RENEW, self._now(), self.link.worker, self._lease_seconds, *some)
+            await self.connection.run(scripts.RENEW, self._now(), self.connection.worker, self._lease_seconds, *some)
 
     async def ack(self, url: str, outcome: Outcome | None = None) -> bool:
         arrival = self._held.pop(url, None)
@@ -176,12 +177,12 @@ class RedisFrontier:
         arrival = self._held.pop(url, None)
         if arrival is None:
             return False
-        counts, was_held = await self.link.run(scripts.RELEASE, self.link.worker, arrival)
+        counts, was_held = await self.connection.run(scripts.RELEASE, self.connection.worker, arrival)
         self._note(counts)
         return bool(was_held)
 
     async def reserve_target(self, url: str, by: str) -> bool:
-        return bool(await self.link.run(scripts.RESERVE, *_bucket_and_key(url), url_key(by)))
+        return bool(await self.connection.run(scripts.RESERVE, *_bucket_and_key(url), url_key(by)))
 
     def counts(self) -> Counts:
         return self._counts
@@ -190,7 +191,7 @@ class RedisFrontier:
         if self._acking is not None:
             await self._acking
         await asyncio.gather(*self._posted, return_exceptions=True)
-        await self.link.close()
+        await self.connection.close()
 
     async def _ack_all(self) -> None:
         try:
@@ -214,7 +215,9 @@ class RedisFrontier:
         unsafe = self._make_safe([one.url for one in ended])
         parts = [part for one in ended for part in _ack_parts(one, with_line=one.url in unsafe)]
         # A page is acknowledged only when the links that it has are queued.
-        while (answer := await self.link.run(scripts.ACK, self.link.worker, self._added.number, *parts))[1] is None:
+        while (answer := await self.connection.run(scripts.ACK, self.connection.worker, self._added.number, *parts))[
+            1
+        ] is None:
             await self._add_again()
         counts, done = answer
         self._note(counts)

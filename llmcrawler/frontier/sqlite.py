@@ -10,9 +10,7 @@ from typing import Any
 from llmcrawler.frontier.name_table import NameTable
 from llmcrawler.frontier.protocol import FIRST, Counts, Lease, UrlTask
 from llmcrawler.items import SOURCES, PageError, UrlSource
-from llmcrawler.storage import Database, Outcome, State
-from llmcrawler.storage.keys import JobConnection, url_key
-from llmcrawler.storage.ledger import id_of, read_value, write_outcome
+from llmcrawler.storage import Database, JobConnection, Outcome, State, id_of, read_value, url_key, write_outcome
 
 _Queue = tuple[int, int]  # host, group
 _Place = tuple[int, int]  # priority, id: the order within a queue

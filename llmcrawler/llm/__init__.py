@@ -3,10 +3,10 @@
 from llmcrawler.llm.batching import Batcher, BatchReport, call_bound
 from llmcrawler.llm.budget import Account, Budget, BudgetLimits
 from llmcrawler.llm.cache import AnswerCache, AnswerStore, CachedAsker, cache_key
-from llmcrawler.llm.call_limits import CallLimits, Clock
+from llmcrawler.llm.call_limits import CallLimits, CallRate, Clock
 from llmcrawler.llm.client import AskLLM, LLMClient
 from llmcrawler.llm.dialect import ModelRequest
 from llmcrawler.llm.providers import ProviderChoice, read_price, resolve_provider
 from llmcrawler.llm.tokens import estimate_tokens, truncate_to_tokens
-from llmcrawler.llm.usage import Price, Usage, price_of
+from llmcrawler.llm.usage import CallReport, Price, Usage, price_of
 from llmcrawler.llm.waiting import BatchRules

@@ -113,7 +113,7 @@ class RateLimiter:
         return wait_seconds
 
 
-class Circuit:
+class CallBreaker:
     """Opens after three calls in a row that failed for good, so that a dead server costs one probe now and then instead
     of all the retries of every call (M. Nygard, "Release It!", circuit breaker).
     """

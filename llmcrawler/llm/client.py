@@ -13,7 +13,7 @@ from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
 from llmcrawler.llm import faults
 from llmcrawler.llm.answers import read_answer
 from llmcrawler.llm.budget import Budget, BudgetLimits, Call
-from llmcrawler.llm.call_limits import CallLimits, CallRate, Circuit, Clock, RateLimiter
+from llmcrawler.llm.call_limits import CallBreaker, CallLimits, CallRate, Clock, RateLimiter
 from llmcrawler.llm.dialect import Dialect, ModelRequest, answer_bound, prompt_estimate
 from llmcrawler.llm.faults import Fault, Redactor, rules_with
 from llmcrawler.llm.openai_transport import Completion, OpenAITransport
@@ -66,7 +66,7 @@ class LLMClient:
             clock=self._clock.monotonic,
             sleep=self._clock.sleep,
         )
-        self._circuit = Circuit(self._clock.monotonic)
+        self._circuit = CallBreaker(self._clock.monotonic)
         self._dialect = Dialect(
             {"temperature": temperature, "reasoning_effort": reasoning_effort}, bounded=bool(self._budget.limits)
         )

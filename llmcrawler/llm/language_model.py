@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from llmcrawler.llm.client import LLMClient
 from llmcrawler.llm.dialect import ModelRequest
 from llmcrawler.llm.embedded.download import QWEN_CODER_1_5B, Progress
 from llmcrawler.llm.providers import ProviderChoice
-from llmcrawler.llm.usage import Price, Usage
+from llmcrawler.llm.usage import CallReport, Price, Usage
 
 logger = logging.getLogger(__name__)
 
@@ -37,9 +38,10 @@ class LanguageModel:
         on_progress: Progress = lambda _done, _total: None,
         budget: Budget | None = None,
         rate: CallRate | None = None,
+        on_call: Callable[[CallReport], object] = lambda _call: None,
     ) -> None:
         self.budget = budget or Budget(BudgetLimits(price=price))
-        self.usage = Usage(price)
+        self.usage = Usage(price, on_call)
         self._rate = rate
         self._choice = choice
         self._limits = limits

@@ -82,13 +82,16 @@ class TaskUsage:
 
 
 class Usage:
-    """Running totals of one crawl; `watchers` are told of each call.
+    """Running totals of one crawl; `on_call` is told of each call.
 
     `price` None means that the cost is not known, and so it is never shown as 0.
     """
 
-    def __init__(self, price: Price | None = None) -> None:
+    def __init__(
+        self, price: Price | None = None, on_call: Callable[[CallReport], object] = lambda _call: None
+    ) -> None:
         self.price = price
+        self.tell = on_call
         self.answers = 0
         self.bad_answers = 0
         self.retries = 0
@@ -96,7 +99,6 @@ class Usage:
         self.seconds = 0.0
         self.tasks: defaultdict[str, TaskUsage] = defaultdict(TaskUsage)
         self.faults: Counter[str] = Counter()
-        self.watchers: list[Callable[[CallReport], None]] = []
 
     @property
     def total(self) -> TaskUsage:
@@ -116,10 +118,6 @@ class Usage:
         spent.prompt_tokens += prompt_tokens
         spent.completion_tokens += completion_tokens
         spent.provider_cached_tokens += min(provider_cached_tokens, prompt_tokens)
-
-    def tell(self, call: CallReport) -> None:
-        for watch in self.watchers:
-            watch(call)
 
     def as_dict(self) -> dict[str, int | float]:
         """Return flat figures for stats: `calls`, `calls/TASK`, `faults/KIND`, ... A cost not known is left out."""

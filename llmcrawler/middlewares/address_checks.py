@@ -9,7 +9,8 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import CannotResolveHostError, NotConfigured
 from scrapy.utils.httpobj import urlparse_cached
 
-from llmcrawler.crawl.context import CrawlContext, crawl_of
+from llmcrawler.crawl.context import crawl_of
+from llmcrawler.crawl.reachable_hosts import ReachableHosts
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import context_of
 
@@ -19,18 +20,18 @@ _TLS_PROXY = "a proxy that speaks TLS itself (https://...) is not supported: wri
 class AddressMiddleware:
     """Judges a request's host as it is written; the resolver judges the address that it resolves to."""
 
-    def __init__(self, crawl: CrawlContext) -> None:
-        self._crawl = crawl
+    def __init__(self, hosts: ReachableHosts) -> None:
+        self._hosts = hosts
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        crawl = crawl_of(crawler)
-        if not crawl.options.urls:
+        hosts = crawl_of(crawler).hosts
+        if not hosts.is_guarded:
             raise NotConfigured("a person chooses each url")  # scrapy shell, scrapy fetch
-        return cls(crawl)
+        return cls(hosts)
 
     def process_request(self, request: Request) -> None:
-        refusal = self._crawl.addresses.reason_to_refuse(request.url, source_of(request))
+        refusal = self._hosts.addresses.reason_to_refuse(request.url, source_of(request))
         if refusal is not None:
             raise RequestRefused(RefusalKind.PRIVATE_ADDRESS, refusal)
 
@@ -47,19 +48,19 @@ class NameMiddleware(AddressMiddleware):
         if proxy:
             if proxy.lower().startswith("https:"):
                 raise RequestRefused(RefusalKind.PROXY, _TLS_PROXY)
-            self._crawl.note_proxy(proxy)
+            self._hosts.add_proxy(proxy)
         # The resolver lets the name of a proxy pass. A page may still not lead to the proxy's own machine.
-        if not (self._crawl.checks_names if proxy else self._crawl.is_proxy(host)):
+        if not (self._hosts.checks_names if proxy else self._hosts.is_proxy(host)):
             return
-        for address in await self._crawl.names.addresses(host):
-            refusal = self._crawl.addresses.reason_to_refuse_address(address, host)
+        for address in await self._hosts.names.addresses(host):
+            refusal = self._hosts.addresses.reason_to_refuse_address(address, host)
             if refusal is not None:
                 raise RequestRefused(RefusalKind.PRIVATE_ADDRESS, refusal)
 
     def process_exception(self, request: Request, exception: Exception) -> None:
         """Refuse a request whose name the resolver refused: another try would end the same way."""
         if isinstance(exception, CannotResolveHostError) and not request.meta.get("proxy"):
-            refusal = self._crawl.refused_names.get(urlparse_cached(request).hostname or "")
+            refusal = self._hosts.refused_names.get(urlparse_cached(request).hostname or "")
             if refusal is not None:
                 raise RequestRefused(RefusalKind.PRIVATE_ADDRESS, refusal)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Self
 
 from scrapy import Request
@@ -17,12 +18,12 @@ from llmcrawler.engine.request_context import context_of, update_context
 _PATIENT_FROM, _MAX_PATIENCE_SECONDS = 3, 5.0
 
 
+@dataclass(eq=False)
 class BackoffMiddleware:
     """Stands between the downloader and Scrapy's RetryMiddleware, which would spend RETRY_TIMES on refusals."""
 
-    def __init__(self, crawler: Crawler, max_put_backs: int) -> None:
-        self._crawler = crawler
-        self._max_put_backs = max_put_backs
+    crawler: Crawler
+    max_put_backs: int
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -32,7 +33,7 @@ class BackoffMiddleware:
         if response.status not in OVERLOAD_STATUSES or request.meta.get("dont_retry"):
             return response
         put_backs = context_of(request).put_backs
-        if request.callback is NO_CALLBACK or put_backs >= self._max_put_backs:
+        if request.callback is NO_CALLBACK or put_backs >= self.max_put_backs:
             request.meta["dont_retry"] = True
             return response
         put_backs += 1
@@ -53,23 +54,23 @@ class BackoffMiddleware:
         return again
 
     def _count(self, name: str) -> None:
-        assert self._crawler.stats is not None
-        self._crawler.stats.inc_value(f"llmcrawler/throttle/put_back/{name}")
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value(f"llmcrawler/throttle/put_back/{name}")
 
 
+@dataclass(eq=False)
 class GivenUpMiddleware:
     """Refuses requests to a host that was given up."""
 
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
+    crawler: Crawler
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(crawler)
 
     def process_request(self, request: Request) -> None:
-        assert self._crawler.engine is not None
-        downloader = self._crawler.engine.downloader
+        assert self.crawler.engine is not None
+        downloader = self.crawler.engine.downloader
         if not isinstance(downloader, PoliteDownloader):
             return
         reason = downloader.given_up.get(downloader.get_slot_key(request))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Final, Self
 
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
+from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
+from llmcrawler.content.bounds.body_limiter import BodyLimiter
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat.components import BoundedUnpacking, UnpacksTooLarge
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
@@ -25,12 +27,18 @@ _MAX_CODINGS: Final = 5  # as curl has it; a file that unpacks to itself could b
 class CompressionMiddleware(HttpCompressionMiddleware):
     """Scrapy's middleware, which unpacks large bodies in a thread: a sitemap of 50 MB takes a third of a second."""
 
-    def __init__(self, *, crawler: Crawler) -> None:
+    def __init__(self, *, crawler: Crawler, intake: BodyLimiter) -> None:
         super().__init__(crawler=crawler)
         self._small = BoundedUnpacking(crawler=crawler, most_bytes=_INLINE_BYTES)
         self._ordinary = BoundedUnpacking(crawler=crawler, most_bytes=_ORDINARY_BYTES)
         self._max_bytes = crawler.settings.getint("DOWNLOAD_MAXSIZE")
-        self._intake = crawl_of(crawler).intake
+        self._intake = intake
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        if not crawler.settings.getbool("COMPRESSION_ENABLED"):
+            raise NotConfigured
+        return cls(crawler=crawler, intake=crawl_of(crawler).intake)
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:  # type: ignore[override]
         codings = response.headers.getlist("Content-Encoding")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from dataclasses import dataclass
 from typing import Self
 
 from scrapy import Request, exceptions, signals
@@ -15,13 +16,13 @@ from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.error import ConnectError, ConnectionDone, ConnectionLost
 
-from llmcrawler.crawl.context import CrawlContext, crawl_of
+from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat import close_spider_soon, is_closing
 from llmcrawler.engine.compat.components import ENVIRONMENT_PROXY_KEYS, ENVIRONMENT_PROXY_SCHEME
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import context_of, update_context
 from llmcrawler.errors import ConfigError, NoProxy
-from llmcrawler.politeness.proxies import AssignedProxy, ProxyPool, parse_country
+from llmcrawler.politeness.proxies import AssignedProxy, BanRules, ProxyPool, parse_country
 
 logger = logging.getLogger(__name__)
 
@@ -38,18 +39,19 @@ class ProxyMiddleware:
     A request with a `proxy` of its own in its meta goes through that one, as always in Scrapy.
     """
 
-    def __init__(self, crawler: Crawler, crawl: CrawlContext, pool: ProxyPool) -> None:
+    def __init__(self, crawler: Crawler, pool: ProxyPool, bans: BanRules, trial_seconds: float) -> None:
         self._crawler = crawler
-        self._crawl = crawl
         self._pool = pool
-        self._trial_seconds = crawler.settings.getfloat("PROXY_TRIAL_SECONDS")
+        self._bans = bans
+        self._trial_seconds = trial_seconds
+        self._switch = ProxySwitch(crawler, pool)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         crawl = crawl_of(crawler)
         if crawl.proxies is None:
             raise NotConfigured("no proxies")
-        middleware = cls(crawler, crawl, crawl.proxies)
+        middleware = cls(crawler, crawl.proxies, crawl.bans, crawler.settings.getfloat("PROXY_TRIAL_SECONDS"))
         crawler.signals.connect(middleware.spider_closed, signals.spider_closed)
         return middleware
 
@@ -76,14 +78,14 @@ class ProxyMiddleware:
         if label is None:
             return response
         location = (response.headers.get("Location") or b"").decode("latin-1")
-        reason = self._crawl.bans.of_status(response.status, location)
+        reason = self._bans.of_status(response.status, location)
         if reason is None and response.status in _GATEWAY and not self._pool.is_proven(label):
             reason = f"status {response.status}"  # of the site, or of a proxy with nothing behind it
         if reason is None:
             return response
         if response.status == 407:
             return self._failed(request, label, "credentials refused")
-        again = switched(self._crawler, request, label, "banned", reason)
+        again = self._switch.switched(request, label, "banned", reason)
         return again if again is not None else response
 
     def process_exception(self, request: Request, exception: Exception) -> Request | None:
@@ -95,9 +97,9 @@ class ProxyMiddleware:
         if isinstance(exception, _CERTAIN):
             return self._failed(request, label, "dead")
         if isinstance(exception, exceptions.DownloadTimeoutError):
-            return switched(self._crawler, request, label, "timed out", "a timeout")
+            return self._switch.switched(request, label, "timed out", "a timeout")
         if type(exception) is exceptions.DownloadFailedError or isinstance(exception, (ConnectionDone, ConnectionLost)):
-            return switched(self._crawler, request, label, "broke off", "a connection that broke")
+            return self._switch.switched(request, label, "broke off", "a connection that broke")
         return None
 
     def spider_closed(self) -> None:
@@ -134,61 +136,62 @@ class ProxyMiddleware:
                     raise RequestRefused(RefusalKind.NO_PROXY, "the crawl ended while all proxies cooled down")
                 await asyncio.sleep(min(_LOOK_SECONDS, self._pool.seconds_to_wait(countries)))
         except NoProxy as error:
-            raise _given_up(self._crawler, error) from None
+            raise self._switch.given_up(error) from None
         except ConfigError as error:
             raise RequestRefused(RefusalKind.NO_PROXY, f"proxy_country: {error}") from None
 
     def _failed(self, request: Request, label: str, kind: str) -> Request:
         self._pool.fail(label, kind)
-        return _again(self._crawler, request, label, kind)
+        return self._switch.again(request, label, kind)
 
     def _no_tunnel(self, request: Request, label: str, message: str) -> Request:
         found = _TUNNEL_STATUS.search(message)
         status = int(found.group(1)) if found else 0
         if status == 407:
             return self._failed(request, label, "credentials refused")
-        is_ban = self._crawl.bans.of_status(status) is not None
+        is_ban = self._bans.of_status(status) is not None
         reason = f"a tunnel refused with status {status}" if status else "no tunnel"
-        again = switched(self._crawler, request, label, "banned" if is_ban else "no tunnel", reason)
+        again = self._switch.switched(request, label, "banned" if is_ban else "no tunnel", reason)
         if again is None:
             # Scrapy's own error repeats what the proxy said, which may be anything.
             raise RequestRefused(RefusalKind.PROXY, f"the last proxy asked, {label}, gave {reason}")
         return again
 
 
-def switched(crawler: Crawler, request: Request, label: str, kind: str, reason: str) -> Request | None:
-    """Return the request for another proxy; None when the answer is to be believed."""
-    pool = crawl_of(crawler).proxies
-    assert pool is not None
-    suspects = context_of(request).suspects
-    update_context(request, suspects=(*suspects, label))
-    return _again(crawler, request, label, reason) if pool.suspect(label, kind, suspects) else None
+@dataclass(frozen=True, slots=True)
+class ProxySwitch:
+    """Sends requests on through other proxies."""
 
+    crawler: Crawler
+    pool: ProxyPool
 
-def _again(crawler: Crawler, request: Request, label: str, reason: str) -> Request:
-    """Return the request for another proxy. It is no retry: the page is not to blame, so RETRY_TIMES stays as it is."""
-    logger.debug("Another proxy for %s: %s gave %s", request, label, reason)
-    pool = crawl_of(crawler).proxies
-    assert pool is not None
-    try:
-        pool.seconds_to_wait(_countries(request))
-    except NoProxy as error:
-        # Put back, it would wait in a crawl that is closing, and be no line.
-        raise _given_up(crawler, error) from None
-    assert crawler.stats is not None
-    crawler.stats.inc_value("llmcrawler/politeness/proxies/switches")
-    again = request.copy()
-    again.dont_filter = True
-    update_context(again, proxy=None, tried_proxies=(*context_of(request).tried_proxies, label))
-    return again
+    def switched(self, request: Request, label: str, kind: str, reason: str) -> Request | None:
+        """Return the request for another proxy; None when the answer is to be believed."""
+        suspects = context_of(request).suspects
+        update_context(request, suspects=(*suspects, label))
+        return self.again(request, label, reason) if self.pool.suspect(label, kind, suspects) else None
 
+    def again(self, request: Request, label: str, reason: str) -> Request:
+        """Return the request for another proxy. It is no retry: the page is not to blame, so RETRY_TIMES stays."""
+        logger.debug("Another proxy for %s: %s gave %s", request, label, reason)
+        try:
+            self.pool.seconds_to_wait(_countries(request))
+        except NoProxy as error:
+            # Put back, it would wait in a crawl that is closing, and be no line.
+            raise self.given_up(error) from None
+        assert self.crawler.stats is not None
+        self.crawler.stats.inc_value("llmcrawler/politeness/proxies/switches")
+        again = request.copy()
+        again.dont_filter = True
+        update_context(again, proxy=None, tried_proxies=(*context_of(request).tried_proxies, label))
+        return again
 
-def _given_up(crawler: Crawler, error: NoProxy) -> RequestRefused:
-    """Return the error of a request that gets no proxy, and end the crawl when no other request would get one."""
-    if error.is_final and not is_closing(crawler):
-        logger.error("The crawl ends: %s", error)
-        close_spider_soon(crawler, "no_proxy")
-    return RequestRefused(RefusalKind.NO_PROXY, str(error))
+    def given_up(self, error: NoProxy) -> RequestRefused:
+        """Return the error of a request that gets no proxy; end the crawl when no other request would get one."""
+        if error.is_final and not is_closing(self.crawler):
+            logger.error("The crawl ends: %s", error)
+            close_spider_soon(self.crawler, "no_proxy")
+        return RequestRefused(RefusalKind.NO_PROXY, str(error))
 
 
 def _countries(request: Request) -> tuple[str, ...]:

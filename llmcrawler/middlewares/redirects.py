@@ -10,12 +10,13 @@ from scrapy.downloadermiddlewares.redirect import MetaRefreshMiddleware, Redirec
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import HtmlResponse, Response
 
-from llmcrawler.crawl.context import CrawlContext, crawl_of
+from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat.components import RedirectHooks
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import context_of
 from llmcrawler.engine.response_text import head_of, may_refresh
-from llmcrawler.urls import normalise_with_route, with_plain_origin
+from llmcrawler.frontier import Frontier
+from llmcrawler.urls import AddressGuard, Scope, normalise_with_route, with_plain_origin
 
 
 class _InsideTheCrawl(RedirectHooks):
@@ -25,12 +26,16 @@ class _InsideTheCrawl(RedirectHooks):
     fetched again.
     """
 
-    _crawl: CrawlContext
+    _addresses: AddressGuard
+    _scope: Scope
+    _frontier: Frontier
+    _is_list: bool
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Any:
-        middleware = super().from_crawler(crawler)
-        middleware._crawl = crawl_of(crawler)
+        middleware, crawl = super().from_crawler(crawler), crawl_of(crawler)
+        middleware._addresses, middleware._scope = crawl.hosts.addresses, crawl.admission.scope
+        middleware._frontier, middleware._is_list = crawl.frontier, crawl.options.is_list
         return middleware
 
     def redirect_target(self, url: str) -> str:
@@ -52,22 +57,18 @@ class _InsideTheCrawl(RedirectHooks):
             raise RequestRefused(RefusalKind.REDIRECT_OFFSITE, f"redirects to {result.url}, which is not a web page")
         if target == lease.task.address:
             return result  # the server wants a cookie first; REDIRECT_MAX_TIMES ends it when it never has enough
-        private = self._crawl.addresses.reason_to_refuse(target, request.url)
-        scope = self._crawl.admission.scope
+        private = self._addresses.reason_to_refuse(target, request.url)
         if lease.task.referer is None and private is None:
-            scope.widen(target)
-        refusal = scope.reason_to_refuse(target, lease.task.depth)
+            self._scope.widen(target)
+        refusal = self._scope.reason_to_refuse(target, lease.task.depth)
         if private is not None and (refusal is None or lease.task.referer is None):
             raise RequestRefused(RefusalKind.PRIVATE_ADDRESS, f"redirects to {target}: {private}", target)
         if refusal is not None:
             message = f"redirects to {target}, outside of the crawl: {refusal}"
             raise RequestRefused(RefusalKind.REDIRECT_OFFSITE, message, target)
-        if self._crawl.options.is_list:  # every entry of a list is wanted for itself
+        if self._is_list:  # every entry of a list is wanted for itself
             return result
-        if (
-            not await self._crawl.frontier.reserve_target(target, lease.url)
-            and target not in result.meta["redirect_urls"]
-        ):
+        if not await self._frontier.reserve_target(target, lease.url) and target not in result.meta["redirect_urls"]:
             message = f"redirects to {target}, which has a line of its own"
             raise RequestRefused(RefusalKind.REDIRECT_SEEN, message, target)
         return result

@@ -6,21 +6,22 @@ import asyncio
 import logging
 from collections import Counter
 from functools import partial
+from typing import Self
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import DownloadCancelledError, IgnoreRequest
 from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 from scrapy.robotstxt import RobotParser
 from scrapy.utils.httpobj import urlparse_cached
-from scrapy.utils.misc import build_from_crawler
+from scrapy.utils.misc import build_from_crawler, load_object
 
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.engine.compat.components import RobotsBase
 from llmcrawler.engine.downloader import HostPaused
 from llmcrawler.engine.refusals import OVERLOAD_STATUSES, RefusalKind, RequestRefused
-from llmcrawler.politeness.robots import MAX_BYTES
+from llmcrawler.politeness.robots import MAX_BYTES, RobotsCache
 
 _MAX_REFUSALS = 3  # of a robots.txt, before its host counts as one that has none
 # More is fetched than is read (RFC 9309, 2.5), so that a file which is too long is cut and not lost.
@@ -36,24 +37,31 @@ _FORBIDS_ALL = b"User-agent: *\nDisallow: /"
 logger = logging.getLogger(__name__)
 
 
-class RobotsMiddleware(RobotsBase):
+class RobotsMiddleware(RobotsTxtMiddleware):
     """Scrapy's middleware, with every request of a host waiting for its robots.txt.
 
     In Scrapy 2.19 all but the first two waiters of a host get None for the parser and pass: they share a Deferred,
     whose result the first callback takes away. Here they share a task, shielded as a cancelled waiter would cancel it.
     """
 
-    def __init__(self, crawler: Crawler) -> None:
+    def __init__(self, crawler: Crawler, known: RobotsCache[RobotParser]) -> None:
         super().__init__(crawler)
-        self._kept = crawl_of(crawler).robots
+        assert crawler.stats is not None
+        self.stats = crawler.stats
+        self._parser_class = load_object(crawler.settings["ROBOTSTXT_PARSER"])
+        self._known = known
         self._fetches: dict[str, asyncio.Task[RobotParser]] = {}
         self._refusals: Counter[str] = Counter()
 
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler, crawl_of(crawler).robots)
+
     async def robot_parser(self, request: Request) -> RobotParser:
         netloc = urlparse_cached(request).netloc
-        kept = self._kept.get(netloc)
-        if kept is not None:
-            return kept
+        known = self._known.get(netloc)
+        if known is not None:
+            return known
         if netloc not in self._fetches:
             fetch = self._fetches[netloc] = asyncio.ensure_future(self._fetch(request, netloc))
             fetch.add_done_callback(lambda _: self._fetches.pop(netloc))
@@ -80,11 +88,11 @@ class RobotsMiddleware(RobotsBase):
             parser = await self._without_file(url, error)
         finally:
             self.stats.inc_value("robotstxt/request_count")
-        self._kept.keep(netloc, parser, getattr(parser, "size_bytes", MAX_BYTES))
+        self._known.keep(netloc, parser, getattr(parser, "size_bytes", MAX_BYTES))
         return parser
 
     async def _parse(self, body: bytes) -> RobotParser:
-        parse = partial(build_from_crawler, self.parser_class, self.crawler, body)
+        parse = partial(build_from_crawler, self._parser_class, self.crawler, body)
         parser: RobotParser = parse() if len(body) <= _INLINE_BYTES else await asyncio.to_thread(parse)
         return parser
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Self
 
 from scrapy import Request
@@ -15,28 +16,28 @@ from llmcrawler.engine.stored_bodies import response_of
 from llmcrawler.storage import Ledger, StoredPage
 
 
+@dataclass(eq=False)
 class StoredPageMiddleware:
     """Answers requests from stored bodies; a refresh asks for pages only if they have changed (RFC 9110, 13.1)."""
 
-    def __init__(self, ledger: Ledger, *, refresh: bool) -> None:
-        self._ledger = ledger
-        self._refresh = refresh
+    ledger: Ledger
+    refreshes: bool
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         crawl = crawl_of(crawler)
         if crawl.ledger is None:
             raise NotConfigured
-        return cls(crawl.ledger, refresh=crawl.options.refresh)
+        return cls(crawl.ledger, refreshes=crawl.options.refresh)
 
     async def process_request(self, request: Request) -> Response | None:
         context = context_of(request)
         lease = context.lease
         if lease is None or context.stored is not None:
             return None
-        if not (lease.is_stored or (self._refresh and lease.is_known)):
+        if not (lease.is_stored or (self.refreshes and lease.is_known)):
             return None
-        page = await self._ledger.page(lease.url)
+        page = await self.ledger.page(lease.url)
         update_context(request, stored=page)
         if page.body is None:
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self, get_args
 
 from scrapy.crawler import Crawler
@@ -13,12 +13,12 @@ from llmcrawler.reporting import count_item
 from llmcrawler.storage.feeds import clean, clean_text
 
 
+@dataclass(eq=False)
 class FeedPipeline:
     """Takes out of an item what the feed does not show, and counts it. `with_text`: the feed has the main text."""
 
-    def __init__(self, stats: StatsCollector, with_text: bool) -> None:
-        self._stats = stats
-        self._with_text = with_text
+    stats: StatsCollector
+    with_text: bool
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -27,10 +27,10 @@ class FeedPipeline:
 
     def process_item(self, item: Any) -> Any:
         if isinstance(item, FeedItem):
-            count_item(self._stats.inc_value, item.depth, item.error)
+            count_item(self.stats.inc_value, item.depth, item.error)
         if isinstance(item, Page):
             item.content = item.html = None
-            if not self._with_text:
+            if not self.with_text:
                 item.text = None
             self._count(item)
         if isinstance(item, FeedItem | Template):
@@ -38,13 +38,13 @@ class FeedPipeline:
         return item
 
     def _count(self, page: Page) -> None:
-        self._stats.inc_value("llmcrawler/pages")
+        self.stats.inc_value("llmcrawler/pages")
         counted = {"page_types": page.page_type, "decided_by": page.decided_by, "changes": page.change}
         for name, value in counted.items():
             if value is not None:
-                self._stats.inc_value(f"llmcrawler/{name}/{value}")
+                self.stats.inc_value(f"llmcrawler/{name}/{value}")
         if page.error is not None:
-            self._stats.inc_value(f"llmcrawler/errors/{page.error.stage}/{page.error.kind}")
+            self.stats.inc_value(f"llmcrawler/errors/{page.error.stage}/{page.error.kind}")
 
 
 def _clean_fields(item: FeedItem | Template) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Self
 
 from scrapy.crawler import Crawler
@@ -38,29 +39,26 @@ class OwnStages:
         return item
 
 
+@dataclass(eq=False)
 class OwnStage(Stage):
     """Runs a function on each page, but not on one on which the crawl has died `max_deaths` times."""
 
+    name: str  # type: ignore[misc]  # of the class in other stages
+    function: Callable[[Page], Awaitable[Any]]
+    max_deaths: int
+
     costly_seconds = 0.0  # who knows what it did outside
 
-    def __init__(
-        self, rules: StageRules, name: str, function: Callable[[Page], Awaitable[Any]], max_deaths: int
-    ) -> None:
-        super().__init__(rules)
-        self.name = name
-        self._function = function
-        self._max_deaths = max_deaths
-
     async def run(self, page: Page) -> PageError | None:
-        if self._rules.ledger is not None:
+        if self.rules.ledger is not None:
             earlier = page.stages.get(self.name)
             deaths = earlier.attempts if earlier is not None and earlier.status == RUNNING else 0
-            if deaths >= self._max_deaths:
+            if deaths >= self.max_deaths:
                 return PageError(self.name, "lost", f"the crawl was taken down {deaths} times while it ran", deaths)
             run = StageRun(RUNNING, None, deaths + 1, time.time(), 0.0)
-            await self._rules.ledger.keep_stage(page.id, self.name, run)
+            await self.rules.ledger.keep_stage(page.id, self.name, run)
         try:
-            result = await self._function(page)
+            result = await self.function(page)
         finally:  # it may have put anything there, and the page is to have its line
             page.title, page.text, page.record = clean(page.title), clean(page.text), clean(page.record)
         try:

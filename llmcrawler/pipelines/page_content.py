@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Self
 
 from scrapy.crawler import Crawler
@@ -24,14 +24,13 @@ def is_long(blocks: Sequence[TextBlock]) -> bool:
     return len(blocks) > _LONG_BLOCKS or sum(len(block.markdown) for block in blocks) > _LONG_CHARS
 
 
+@dataclass(eq=False)
 class ContentPipeline(Stage):
     """Takes the text, its hash, the title and the language from what was read of the page."""
 
-    name = "content"
+    sites: SiteRegistry
 
-    def __init__(self, rules: StageRules, sites: SiteRegistry) -> None:
-        super().__init__(rules)
-        self._sites = sites
+    name = "content"
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -39,7 +38,7 @@ class ContentPipeline(Stage):
 
     async def run(self, page: Page) -> PageError | None:
         assert page.content is not None
-        boilerplate = self._sites.of(page.url).boilerplate
+        boilerplate = self.sites.of(page.url).boilerplate
         boilerplate.observe(page.content.blocks)
         if is_long(page.content.blocks):
             page.text = await asyncio.to_thread(main_text, page.content.blocks, boilerplate)

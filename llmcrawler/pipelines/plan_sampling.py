@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from scrapy.crawler import Crawler
 
-from llmcrawler.classification import STRUCTURED_DATA, Classifier, PageTypeRules, describe_page, tokens_of
+from llmcrawler.classification import STRUCTURED_DATA, PageTypeRules, describe_page, tokens_of
 from llmcrawler.crawl.configuration import page_types_of
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.extraction import PageBlocks, RecordTypes, shown_blocks
 from llmcrawler.items import Page, PageError
 from llmcrawler.llm import estimate_tokens
@@ -24,11 +22,11 @@ from llmcrawler.reporting.planning.sampler import Sampler
 from llmcrawler.urls import url_pattern
 
 
+@dataclass(eq=False)
 class SampledLinks:
     """Keeps the links of each page, before the content stage drops them."""
 
-    def __init__(self, sampler: Sampler) -> None:
-        self._sampler = sampler
+    sampler: Sampler
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -38,31 +36,20 @@ class SampledLinks:
 
     def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and item.content is not None:
-            self._sampler.add_links(item.url, (link.url for link in item.content.links))
+            self.sampler.add_links(item.url, (link.url for link in item.content.links))
         return item
 
 
+@dataclass(eq=False)
 class SamplingPipeline(ClassifyPipeline):
     """Classifies without a model, and counts the tokens that one would be shown. Nothing is learned that is worth a
     line.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the parts that it brings together
-        self,
-        rules: StageRules,
-        sites: SiteRegistry,
-        classifier: Classifier,
-        sampler: Sampler,
-        record_types: RecordTypes,
-        cues: PageTypeRules,
-        budget_tokens: int,
-        close: Callable[[], Awaitable[None]],
-    ) -> None:
-        super().__init__(rules, sites, classifier, close=close)
-        self._sampler = sampler
-        self._record_types = record_types
-        self._cues = cues
-        self._budget_tokens = budget_tokens
+    sampler: Sampler
+    record_types: RecordTypes
+    cues: PageTypeRules
+    budget_tokens: int
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -76,21 +63,21 @@ class SamplingPipeline(ClassifyPipeline):
             crawl.record_types,
             PageTypeRules(page_types_of(crawl.options)),
             crawler.settings.getint("RECORD_SAMPLE_TOKENS"),
-            crawl.close,
+            close=crawl.close,
         )
 
     async def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and item.content is None:
             kind = item.error.kind if item.error is not None else "content"
-            self._sampler.add_page(SampledPage(item.url, url_pattern(item.url), error=kind), item.final_url)
+            self.sampler.add_page(SampledPage(item.url, url_pattern(item.url), error=kind), item.final_url)
         return await super().process_item(item)
 
     async def run(self, page: Page) -> PageError | None:
         assert page.content is not None
         question, assigned = await self._place(page)
-        verdict = await self._classifier.classify(question)
-        is_item = verdict.page_type in self._record_types
-        item_type = verdict.page_type if is_item else self._cues.likeliest(question, self._record_types)
+        verdict = await self.classifier.classify(question)
+        is_item = verdict.page_type in self.record_types
+        item_type = verdict.page_type if is_item else self.cues.likeliest(question, self.record_types)
         sampled = SampledPage(
             url=page.url,
             pattern=url_pattern(page.url),
@@ -103,14 +90,14 @@ class SamplingPipeline(ClassifyPipeline):
             block_tokens=await self._block_tokens(page, item_type),
             latency_seconds=page.latency_seconds or 0.0,
         )
-        grouper = self._sites.of(page.url).grouper
-        self._sampler.add_page(sampled, page.final_url, grouper, page.content.features)
+        grouper = self.sites.of(page.url).grouper
+        self.sampler.add_page(sampled, page.final_url, grouper, page.content.features)
         return None
 
     async def _block_tokens(self, page: Page, page_type: str | None) -> int:
         if page.html is None or page_type is None:
             return 0
-        return await asyncio.to_thread(_block_tokens, page.html, page.url, self._budget_tokens)
+        return await asyncio.to_thread(_block_tokens, page.html, page.url, self.budget_tokens)
 
 
 def _block_tokens(html: str, url: str, budget_tokens: int) -> int:

@@ -2,52 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from typing import Self
 
 from scrapy.crawler import Crawler
 
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.extraction import RecordQuestion, Records, RecordTypes
 from llmcrawler.items import Page, PageError
 from llmcrawler.pipelines.site_stage import SiteStage
 from llmcrawler.pipelines.stage import StageRules
 
-if TYPE_CHECKING:
-    from llmcrawler.crawl.distributed_session import DistributedSession
 
-
+@dataclass(eq=False)
 class RecordPipeline(SiteStage):
     """Takes the record of a page, which may wait here until its template is learned while other pages go on. Only pages
     of `record_types` have records.
     """
 
-    name = "record"
+    records: Records
+    record_types: RecordTypes
 
-    def __init__(
-        self,
-        rules: StageRules,
-        sites: SiteRegistry,
-        records: Records,
-        record_types: RecordTypes,
-        session: DistributedSession | None = None,
-    ) -> None:
-        super().__init__(rules, sites, session)
-        self._records = records
-        self._record_types = record_types
+    name = "record"
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         crawl, rules = crawl_of(crawler), StageRules.from_crawler(crawler)
-        return cls(
-            rules, crawl.understanding.sites, crawl.understanding.records, crawl.record_types, crawl.backend.session
-        )
+        known = crawl.understanding
+        return cls(rules, known.sites, known.records, crawl.record_types, session=crawl.backend.session)
 
     def applies(self, page: Page) -> bool:
         return page.html is not None and page.page_type is not None and page.template is not None
 
     async def run(self, page: Page) -> PageError | None:
-        return await super().run(page) if page.page_type in self._record_types else None
+        return await super().run(page) if page.page_type in self.record_types else None
 
     async def run_here(self, page: Page) -> PageError | None:
         assert page.content is not None
@@ -59,13 +47,13 @@ class RecordPipeline(SiteStage):
             lang=page.lang or "",
             html=page.html or "",
             features=page.content.features,
-            site=self._sites.of(page.url).name,
+            site=self.sites.of(page.url).name,
             template=page.template,
             page_type=page.page_type,
             id=page.id,
             is_sure=page.decided_by != "template",
         )
-        answer = await self._records.record_of(question)
+        answer = await self.records.record_of(question)
         page.record = answer.record
         if answer.home is not None:
             page.template, page.page_type = answer.home.template, answer.home.page_type

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.distributed.page_json import RESULTS, page_of_json, page_to_json, results_to_json
 from llmcrawler.items import Page, PageError
-from llmcrawler.pipelines.stage import Stage, StageRules
+from llmcrawler.pipelines.stage import Stage
 
 if TYPE_CHECKING:
     from llmcrawler.crawl.distributed_session import DistributedSession
 
 
+@dataclass(eq=False)
 class SiteStage(Stage):
-    """Runs here if this worker owns the page's site, else at the one that does. `session` is None in one process."""
+    """Runs here if this worker owns the page's site, else at its owner. `session` is None in one process."""
 
-    def __init__(self, rules: StageRules, sites: SiteRegistry, session: DistributedSession | None = None) -> None:
-        super().__init__(rules)
-        self._sites = sites
-        self._session = session
+    sites: SiteRegistry
+    session: DistributedSession | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        if session is not None:
-            session.answer(self.name, self._answer)
+        if self.session is not None:
+            self.session.answer(self.name, self._answer)
 
     @abstractmethod
     async def run_here(self, page: Page) -> PageError | None:
@@ -34,11 +35,13 @@ class SiteStage(Stage):
 
     async def run(self, page: Page) -> PageError | None:
         """Work here or at the site's owner. Raises WorkGivenBack when this worker leaves while it waits."""
-        if self._session is None:
+        if self.session is None:
             return await self.run_here(page)
-        site, with_html = self._sites.of(page.url).name, self.name == "record"
-        leads, answer = await self._session.desk.ask(site, self.name, lambda: page_to_json(page, with_html=with_html))
-        if leads:
+        site, with_html = self.sites.of(page.url).name, self.name == "record"
+        is_owner, answer = await self.session.site_requests.ask(
+            site, self.name, lambda: page_to_json(page, with_html=with_html)
+        )
+        if is_owner:
             return await self._run_alone(page)
         for name in RESULTS:
             setattr(page, name, answer[name])

@@ -8,7 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
@@ -55,15 +55,15 @@ class StageRules:
         )
 
 
+@dataclass(eq=False)
 class Stage(ABC):
     """Item pipeline for one stage of the work on pages. Other items, and pages without content, pass."""
 
-    name: str
-    # A stage that took longer is worth keeping before the page is through; a quicker one is as quickly done again.
-    costly_seconds = 0.05
+    rules: StageRules
 
-    def __init__(self, rules: StageRules) -> None:
-        self._rules = rules
+    name: ClassVar[str]
+    # A stage that took longer is worth keeping before the page is through; a quicker one is as quickly done again.
+    costly_seconds: ClassVar[float] = 0.05
 
     @abstractmethod
     async def run(self, page: Page) -> PageError | None:
@@ -98,18 +98,18 @@ class Stage(ABC):
         message = None if error is None else f"{error.kind}: {error.message}"
         page.stages[self.name] = StageRun(status, message, attempts, started, round(seconds, 4))
         self._count(status)
-        if seconds >= self.costly_seconds and status == SUCCESS and self._rules.ledger is not None:
-            self._rules.ledger.keep_progress(page.id, page.as_line(), page.stages)
+        if seconds >= self.costly_seconds and status == SUCCESS and self.rules.ledger is not None:
+            self.rules.ledger.keep_progress(page.id, page.as_line(), page.stages)
 
     async def _try(self, page: Page) -> PageError | None:
-        timeout = asyncio.timeout(self._rules.timeout_seconds or None)
+        timeout = asyncio.timeout(self.rules.timeout_seconds or None)
         try:
             async with timeout:
                 started = time.monotonic()
                 error = await self.run(page)
                 if time.monotonic() - started > _TURN_SECONDS:
                     await asyncio.sleep(0)  # the next stage may take as long: all else goes on in between
-            self._rules.check_storage()  # what was found out while its Redis went is not worth a line
+            self.rules.check_storage()  # what was found out while its Redis went is not worth a line
             return error
         except WorkGivenBack as left:
             raise DropItem("this worker leaves, and another one goes on with the page") from left
@@ -117,11 +117,11 @@ class Stage(ABC):
             raise DropItem("the crawl is being closed; the page is for its next run") from failure
         except (Exception, SystemExit) as error:  # what a user's stage calls may want to end the process
             if timeout.expired():
-                message = f"it took longer than STAGE_TIMEOUT_SECONDS={self._rules.timeout_seconds:g}"
+                message = f"it took longer than STAGE_TIMEOUT_SECONDS={self.rules.timeout_seconds:g}"
                 return PageError(self.name, "timeout", message)
             logger.exception("Error in the stage %s on %s", self.name, page.url)
-            self._rules.stats.inc_value("llmcrawler/internal_errors")
+            self.rules.stats.inc_value("llmcrawler/internal_errors")
             return PageError(self.name, "internal", f"{type(error).__name__}: {error}"[:300])
 
     def _count(self, status: str) -> None:
-        self._rules.stats.inc_value(f"llmcrawler/stages/{self.name}/{status}")
+        self.rules.stats.inc_value(f"llmcrawler/stages/{self.name}/{status}")

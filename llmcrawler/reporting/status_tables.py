@@ -52,12 +52,12 @@ def session_status_tables(status: DistributedStatus, now: float) -> Iterator[Ren
     yield Text(f"started {duration(max(0.0, now - status.started))} ago; {memory}")
     workers = [
         (
-            one.words.worker,
+            one.report.worker,
             one.state,
-            f"{one.words.pages:,}",
-            f"{one.words.pages_a_minute:,.0f}" if one.state == "here" else "",
-            *_numbers(one.leases, one.words.in_flight, one.words.llm_calls),
-            ", ".join(one.leads),
+            f"{one.report.pages:,}",
+            f"{one.report.pages_a_minute:,.0f}" if one.state == "here" else "",
+            *_numbers(one.leases, one.report.in_flight, one.report.llm_calls),
+            ", ".join(one.sites),
         )
         for one in status.workers
     ]

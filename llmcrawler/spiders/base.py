@@ -64,7 +64,9 @@ class FrontierSpider(Spider):
         crawl, engine = self.crawl, self.crawler.engine
         assert engine is not None
         processes = crawl.understanding.reader.processes
-        return SiteLists(engine.crawl, crawl.addresses, processes, self._take_list, self._wants_lists, self.LIST_LIMITS)
+        return SiteLists(
+            engine.crawl, crawl.hosts.addresses, processes, self._take_list, self._wants_lists, self.LIST_LIMITS
+        )
 
     async def start(self) -> AsyncIterator[Any]:
         await self._queue_given()

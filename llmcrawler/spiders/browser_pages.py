@@ -25,7 +25,7 @@ from llmcrawler.items import Link, Page, PageContent, PageError
 
 # In Scrapy's HTTP cache a page and what the browser makes of it would be one.
 _BY_BROWSER = {RENDER: True, "dont_cache": True}
-_RAW = "signs_of_raw_page"  # in a request's meta: what came over plain HTTP
+_RAW = "raw_page_features"  # in a request's meta: what came over plain HTTP
 
 _OF_THE_RESPONSE = (LATENCY,)
 
@@ -40,37 +40,37 @@ class PageLook:
     content: PageContent | ContentError | None = None
 
 
+@dataclass(eq=False)
 class BrowserPages:
     """Decides which pages go to the browser, and says of pages that stay empty that they are."""
 
-    def __init__(self, choice: RenderChoice, reader: PageReader, frontier: Frontier) -> None:
-        self._choice = choice
-        self._reader = reader
-        self._frontier = frontier
+    choice: RenderChoice
+    reader: PageReader
+    frontier: Frontier
 
     def meta_of(self, lease: Lease) -> dict[str, Any]:
         """Return the meta of a request that is made for a lease."""
-        goes_straight = not lease.is_stored and _is_get(lease) and self._choice.goes_straight(lease.task.address)
+        goes_straight = not lease.is_stored and _is_get(lease) and self.choice.goes_straight(lease.task.address)
         return dict(_BY_BROWSER) if goes_straight else {}
 
     async def look(self, lease: Lease, response: TextResponse, html: str, *, reads: bool) -> PageLook:
         """Tell whether a page needs the browser. `reads`: if it does not, its content is wanted."""
         assert response.request is not None
-        if self._choice.mode == NEVER or lease.is_stored or not _is_get(lease):
+        if self.choice.mode == NEVER or lease.is_stored or not _is_get(lease):
             return PageLook()
         raw: RenderFeatures | None = response.meta.get(_RAW)
         if RENDERED in response.flags:
             if raw is not None:
-                self._choice.note(lease.task.address, raw, await self._signs(html, response.url, is_rendered=True))
+                self.choice.note(lease.task.address, raw, await self._features(html, response.url, is_rendered=True))
             return PageLook()
         if RENDER in response.meta:  # there is no browser
             return PageLook()
-        content, signs = await self._content_and_signs(lease, html, response.url, reads=reads)
-        if not self._choice.wants(lease.task.address, signs):
+        content, features = await self._content_and_features(lease, html, response.url, reads=reads)
+        if not self.choice.wants(lease.task.address, features):
             return PageLook(content=content)
         # A page does not refer to itself.
         kept = {name: value for name, value in response.meta.items() if name not in _OF_THE_RESPONSE}
-        meta = {**kept, **_BY_BROWSER, _RAW: signs, "referrer_policy": "no-referrer"}
+        meta = {**kept, **_BY_BROWSER, _RAW: features, "referrer_policy": "no-referrer"}
         return PageLook(response.request.replace(url=response.url, meta=meta, dont_filter=True))
 
     def more_links(self, lease: Lease, response: TextResponse) -> list[Link]:
@@ -85,43 +85,43 @@ class BrowserPages:
         if page.content.cues.get("word_count", 0) > THIN_WORDS or page.error is not None:
             return
         is_rendered = RENDERED in response.flags
-        signs = await self._signs(html, response.url, is_rendered=is_rendered)
-        if signs.is_blank if is_rendered else signs.is_shell:
+        features = await self._features(html, response.url, is_rendered=is_rendered)
+        if features.is_blank if is_rendered else features.is_shell:
             page.error = PageError("content", "empty_shell", self._why(is_rendered=is_rendered))
             page.title, page.lang = page.content.title or None, page.content.lang or None
             page.content = None
 
-    async def _content_and_signs(
+    async def _content_and_features(
         self, lease: Lease, html: str, url: str, *, reads: bool
     ) -> tuple[PageContent | ContentError | None, RenderFeatures]:
         if not may_need_browser(html):
             return None, RenderFeatures()
         if not reads:
-            return None, await self._signs(html, url)
+            return None, await self._features(html, url)
         found: tuple[PageContent | ContentError, RenderFeatures]
-        await self._frontier.start(lease.url)
+        await self.frontier.start(lease.url)
         try:
-            found = await self._reader.apply(read_page_and_features, html, url, url=url)
+            found = await self.reader.apply(read_page_and_features, html, url, url=url)
         except ContentError as error:
             found = error, RenderFeatures()
-        self._frontier.mark_survived(lease.url)
+        self.frontier.mark_survived(lease.url)
         return found
 
-    async def _signs(self, html: str, url: str, *, is_rendered: bool = False) -> RenderFeatures:
+    async def _features(self, html: str, url: str, *, is_rendered: bool = False) -> RenderFeatures:
         """Read the features of a page by which a browser is chosen; none where it cannot be read, which its content
         will tell.
         """
         if not may_need_browser(html, is_rendered=is_rendered):
             return RenderFeatures()
         try:
-            return await self._reader.apply(read_render_features, html, is_rendered, url=url)
+            return await self.reader.apply(read_render_features, html, is_rendered, url=url)
         except ContentError:
             return RenderFeatures()
 
     def _why(self, *, is_rendered: bool) -> str:
         if is_rendered:
             return "the page stayed empty in the browser as well"
-        if self._choice.mode == NEVER:
+        if self.choice.mode == NEVER:
             return "the page is made by scripts: -a render=auto would render it"
         return "the page is made by scripts and not rendered: see the log, or pages like it stayed empty in the browser"
 

@@ -103,16 +103,16 @@ class ExploreSpider(FrontierSpider):
 
     async def _follow(self, links: Iterable[Link], depth: int, referer: str, of: str | None = None) -> None:
         """Queue links. `of` is the leased url whose page has them."""
-        pursuit = None if self.crawl.goal is None else self.crawl.goal.pursuit
+        focused = self.crawl.focused_crawl
         found = []
         for turn, part in enumerate(in_turns(links, lambda link: len(link.url))):
             if turn:
                 await asyncio.sleep(0)
             some = {link.url: link for link in part}
-            group_of = ungrouped if pursuit is None else pursuit.scorer.grouping(some)
+            group_of = ungrouped if focused is None else focused.scorer.grouping(some)
             tasks = self.crawl.admission.admit(some, depth, referer, group_of)
-            if pursuit is not None:
+            if focused is not None:
                 found += tasks
             await self._scheduler().add(tasks)
-        if pursuit is not None and of is not None:
-            pursuit.note_links(of, found)
+        if focused is not None and of is not None:
+            focused.note_links(of, found)

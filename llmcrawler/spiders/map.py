@@ -84,7 +84,7 @@ class MapSpider(FrontierSpider):
         fault = response_fault(response)
         if target is not None:
             line.final_url = target
-            if lease.task.depth == 0 and self.crawl.addresses.reason_to_refuse(target, response.url) is None:
+            if lease.task.depth == 0 and self.crawl.hosts.addresses.reason_to_refuse(target, response.url) is None:
                 self.admission.scope.widen(target)
             await self._follow(lease, [target], lease.task.depth, lease.url)
         elif fault is not None:

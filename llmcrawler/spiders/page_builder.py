@@ -24,8 +24,7 @@ from llmcrawler.errors import ContentError, TooCostly
 from llmcrawler.extraction import Records
 from llmcrawler.frontier import Frontier, Lease
 from llmcrawler.items import Page, PageContent, PageError, StageRun
-from llmcrawler.storage import Ledger, StoredPage
-from llmcrawler.storage.ledger import STAGES, body_hash
+from llmcrawler.storage import STAGES, Ledger, StoredPage, body_hash
 
 NOT_MODIFIED = 304
 # A page that was read takes twenty times the memory of its body until its links are in the frontier. When pages come in

@@ -1,7 +1,31 @@
 """Files that outlive a crawl: a job's database, its folder, and the file of learned templates."""
 
 from llmcrawler.storage.database import Database
-from llmcrawler.storage.job_file import State, check_job_file, open_job_file, read_job_file
-from llmcrawler.storage.keys import REQUEST_MARK
-from llmcrawler.storage.ledger import Ledger, Outcome, StoredBody, StoredPage
+from llmcrawler.storage.job_file import (
+    REQUEUED_PRIORITY,
+    State,
+    check_job_file,
+    holds_job,
+    open_job_file,
+    read_job_file,
+    refusal,
+)
+from llmcrawler.storage.keys import REQUEST_MARK, JobConnection, url_key
+from llmcrawler.storage.ledger import (
+    PLAN,
+    SPENT,
+    STAGES,
+    Ledger,
+    Outcome,
+    StoredBody,
+    StoredPage,
+    body_hash,
+    id_of,
+    read_value,
+    return_to_queue,
+    unpack,
+    write_outcome,
+    write_value,
+)
+from llmcrawler.storage.replacing import replace_file
 from llmcrawler.storage.templates_file import SiteState, StoredSite, TemplatesFile

@@ -56,7 +56,7 @@ _HEADER = b"SQLite format 3\0"
 _Stamp = tuple[tuple[int, ...], ...]
 _PACKED = "SELECT line FROM pages WHERE line IS NOT NULL UNION ALL SELECT body FROM bodies WHERE body IS NOT NULL"
 _QUICK_CHECK_BYTES = 200 * 2**20  # a second or two; beyond that damage shows when the crawl comes across it
-REQUEUED_PRIORITY: Final = -2  # the rank of urls that an earlier run had: they go out before all others
+REQUEUED_PRIORITY: Final = -2  # the priority of urls that an earlier run had: they go out before all others
 
 
 class State(IntEnum):

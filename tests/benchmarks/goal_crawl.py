@@ -48,9 +48,9 @@ class Crawl:
         self.admission = Admission(scope, TrapGuard(date(2026, 1, 1)))
         self.frontier = MemoryFrontier()
         self.fetched: list[str] = []
-        self.pursuit: FocusedCrawl | None = None
+        self.focused_crawl: FocusedCrawl | None = None
         if self.order == "goal":
-            self.pursuit = FocusedCrawl(LinkScorer([self.graph.wanted]), max_records=None, clock=lambda: 0.0)
+            self.focused_crawl = FocusedCrawl(LinkScorer([self.graph.wanted]), max_records=None, clock=lambda: 0.0)
         self._unjudged: deque[tuple[int, str]] = deque()
 
     async def run(self) -> list[bool]:
@@ -67,23 +67,23 @@ class Crawl:
             self._judge()
 
     async def _lease(self, limit: int) -> list[Lease]:
-        if self.pursuit is None:
+        if self.focused_crawl is None:
             return await self.frontier.lease(limit, {}, 10**6)
-        await self.frontier.set_priorities(self.pursuit.scorer.changed_priorities())
-        leases = await self.frontier.lease(limit, {}, 10**6, self.pursuit.reach())
+        await self.frontier.set_priorities(self.focused_crawl.scorer.changed_priorities())
+        leases = await self.frontier.lease(limit, {}, 10**6, self.focused_crawl.reach())
         for lease in leases:
-            self.pursuit.note_lease(lease.task)
+            self.focused_crawl.note_lease(lease.task)
         return leases
 
     async def _fetch(self, lease: Lease) -> None:
         self.fetched.append(lease.url)
         page = self.graph.pages.get(lease.url) or GraphPage("error")
         links = {link.url: link for link in page.links}
-        pursuit = self.pursuit
-        if pursuit is not None:
-            goal = pursuit.scorer
+        focused_crawl = self.focused_crawl
+        if focused_crawl is not None:
+            goal = focused_crawl.scorer
             tasks = self.admission.admit(links, lease.task.depth + 1, lease.url, goal.grouping(links))
-            pursuit.note_links(lease.url, tasks)
+            focused_crawl.note_links(lease.url, tasks)
             await self.frontier.set_priorities(goal.changed_priorities())
         else:
             tasks = self.admission.admit(links, lease.task.depth + 1, lease.url)
@@ -97,8 +97,8 @@ class Crawl:
         while self._unjudged and (all_of_them or self._unjudged[0][0] + self.judged_after <= len(self.fetched)):
             done = True
             _at, url = self._unjudged.popleft()
-            if self.pursuit is not None:
-                self.pursuit.note_end(url, self._type_of(url), has_record=True)
+            if self.focused_crawl is not None:
+                self.focused_crawl.note_end(url, self._type_of(url), has_record=True)
         return done
 
     def _type_of(self, url: str) -> str:

@@ -36,12 +36,12 @@ def tasks(start: int, stop: int, hosts: int) -> Iterator[UrlTask]:
 
 
 async def fill(frontier: RedisFrontier, options: argparse.Namespace) -> None:
-    before = (await frontier.link.client.info("memory"))["used_memory"]
+    before = (await frontier.connection.client.info("memory"))["used_memory"]
     started = time.perf_counter()
     for start in range(0, options.urls, 10_000):
         await frontier.add(tasks(start, start + 10_000, options.hosts))
     seconds = time.perf_counter() - started
-    used = (await frontier.link.client.info("memory"))["used_memory"] - before
+    used = (await frontier.connection.client.info("memory"))["used_memory"] - before
     seen = await size_of_seen(frontier)
     print(f"{options.urls:,} urls in {options.hosts} hosts: {used / options.urls:.0f} bytes a url, {used / 1e6:.0f} MB")
     print(f"  of them {seen / options.urls:.1f} bytes to tell urls apart")
@@ -49,8 +49,8 @@ async def fill(frontier: RedisFrontier, options: argparse.Namespace) -> None:
 
 
 async def size_of_seen(frontier: RedisFrontier) -> float:
-    client, total, sampled, count = frontier.link.client, 0, 0, 0
-    async for name in client.scan_iter(match=f"{frontier.link.prefix.replace('{', '[{]')}:seen*", count=1000):
+    client, total, sampled, count = frontier.connection.client, 0, 0, 0
+    async for name in client.scan_iter(match=f"{frontier.connection.prefix.replace('{', '[{]')}:seen*", count=1000):
         count += 1
         if count % 16 == 1:
             total += await client.memory_usage(name)

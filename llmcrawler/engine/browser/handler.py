@@ -23,7 +23,7 @@ from scrapy.http import Headers, HtmlResponse, Response
 from scrapy.responsetypes import responsetypes
 from scrapy.utils.httpobj import urlparse_cached
 
-from llmcrawler.crawl.context import CrawlContext, crawl_of
+from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.browser.browser_limiter import BrowserHostLimiter
 from llmcrawler.engine.browser.context_turns import ContextTurns
 from llmcrawler.engine.browser.gateway import Failure, Gateway, Route, Upstream
@@ -61,19 +61,20 @@ class BrowserDownloadHandler(LaunchingHandler):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         settings = crawler.settings
-        self._crawl: CrawlContext = crawl_of(crawler)
+        crawl = crawl_of(crawler)
+        hosts = crawl.hosts
         self._rules = RenderRules(
             wait_seconds=settings.getfloat("RENDER_WAIT_SECONDS"),
             scrolls=settings.getint("RENDER_SCROLLS"),
             clicks=settings.getint("RENDER_CLICKS"),
         )
-        guard = self._crawl.addresses if self._crawl.options.urls else None
-        self._guard = guard
+        self._robots = crawl.robots
+        self._guard = hosts.addresses if hosts.is_guarded else None
         self._gateway = Gateway(
-            guard,
+            self._guard,
             timeout_seconds=settings.getfloat("DOWNLOAD_TIMEOUT"),
-            look=self._crawl.names.addresses,
-            checks_proxied=self._crawl.checks_names,
+            look=hosts.names.addresses,
+            checks_proxied=hosts.checks_names,
         )
         self._turns = ContextTurns(settings.getint("RENDER_CONTEXT_PAGES"))
         self._limiter = BrowserHostLimiter(self._room)
@@ -233,7 +234,7 @@ class BrowserDownloadHandler(LaunchingHandler):
     def _is_forbidden(self, url: str) -> bool:
         if not self._obeys_robots:
             return False
-        parser = self._crawl.robots.get(urlparse_cached(Request(url)).netloc)
+        parser = self._robots.get(urlparse_cached(Request(url)).netloc)
         return parser is not None and not parser.allowed(url, self._robots_agent)
 
     def _room(self, host: str) -> int:

@@ -14,14 +14,10 @@ from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares import cookies as scrapy_cookies
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.redirect import BaseRedirectMiddleware
-from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import IgnoreRequest
 from scrapy.extensions.feedexport import FeedExporter, FeedSlot
-from scrapy.extensions.throttle import AutoThrottle
 from scrapy.http import Response, TextResponse
 from scrapy.http.cookies import CookieJar
-from scrapy.robotstxt import RobotParser
-from scrapy.statscollectors import StatsCollector
 from scrapy.utils._compression import _DecompressionMaxSizeExceeded
 from scrapy.utils.misc import build_from_crawler
 
@@ -44,7 +40,7 @@ def create_crawler(command: BaseRunSpiderCommand, name: str) -> Crawler:
 class DownloaderBase(Downloader):
     """Lets a subclass choose the class of slots and stand around each download."""
 
-    def make_slot(self, slot: Slot) -> Slot:
+    def make_slot(self, key: str, slot: Slot) -> Slot:  # noqa: ARG002 (overridden)
         """Return the slot to use in the place of the new one that Scrapy made."""
         return slot
 
@@ -63,7 +59,7 @@ class DownloaderBase(Downloader):
         is_new = self.get_slot_key(request) not in self.slots
         key, slot = super()._get_slot(request)
         if is_new:
-            slot = self.slots[key] = self.make_slot(slot)
+            slot = self.slots[key] = self.make_slot(key, slot)
             self.slot_made(key, slot)
         return key, slot
 
@@ -84,22 +80,6 @@ class DownloadHandlersBase(DownloadHandlers):
         return self._handlers[name]
 
 
-class AutoThrottleBase(AutoThrottle):
-    """Gives Scrapy's handlers of signals public names."""
-
-    def spider_opened(self) -> None:
-        raise NotImplementedError
-
-    def response_downloaded(self, response: Response, request: Request) -> None:
-        raise NotImplementedError
-
-    def _spider_opened(self, spider: Spider) -> None:  # noqa: ARG002 (Scrapy's)
-        self.spider_opened()
-
-    def _response_downloaded(self, response: Response, request: Request, spider: Spider) -> None:  # noqa: ARG002 (Scrapy's)
-        self.response_downloaded(response, request)
-
-
 class FeedExporterBase(FeedExporter):
     """Lets a subclass decide how a feed is stored."""
 
@@ -114,18 +94,6 @@ class FeedExporterBase(FeedExporter):
 
     async def _close_slot(self, slot: FeedSlot, spider: Spider) -> None:  # noqa: ARG002 (Scrapy's)
         await self.close_slot(slot)
-
-
-class RobotsBase(RobotsTxtMiddleware):
-    @property
-    def parser_class(self) -> type[RobotParser]:
-        """The class that ROBOTSTXT_PARSER names."""
-        parser_class: Any = self._parserimpl  # Scrapy annotates an instance
-        return parser_class  # type: ignore[no-any-return]
-
-    @property
-    def stats(self) -> StatsCollector:
-        return self._stats
 
 
 class RedirectHooks(_RedirectBase):

@@ -7,7 +7,7 @@ from __future__ import annotations
 _MAX_DOUBLINGS = 6
 
 
-class CircuitBreaker:
+class HostBreaker:
     """Opens after `failures_to_open` in a row; from then on each failure is a probe (M. Nygard, Release It!)."""
 
     def __init__(self, failures_to_open: int, cooldown_seconds: float) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from llmcrawler.politeness.throttling.breaker import CircuitBreaker
+from llmcrawler.politeness.throttling.breaker import HostBreaker
 from llmcrawler.politeness.throttling.ceiling import Ceiling
 from llmcrawler.politeness.throttling.latency import LatencyWatch, LoadTrial, RoundResult
 from llmcrawler.politeness.throttling.meter import HostMeter
@@ -82,7 +82,7 @@ class HostPolicy:
         self.rules = rules
         self._clock = clock
         self.meter = HostMeter(clock)
-        self.breaker = CircuitBreaker(rules.breaker_failures, rules.breaker_cooldown_seconds)
+        self.breaker = HostBreaker(rules.breaker_failures, rules.breaker_cooldown_seconds)
         self.latency = LatencyWatch()
         self.ceiling = Ceiling(rules.max_concurrency, clock)
         self.window = min(1.0, rules.max_concurrency) if rules.is_adaptive else rules.max_concurrency

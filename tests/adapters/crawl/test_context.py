@@ -56,7 +56,7 @@ def test_components_of_a_crawl_share_its_parts() -> None:
     crawler.spider = SimpleNamespace(options=ExploreOptions(urls=(URL,)))  # type: ignore[assignment]
     crawl = build_crawl(crawler, SpiderControl(crawler))
     assert crawl_of(crawler) is crawl
-    assert ClassifyPipeline.from_crawler(crawler)._sites is crawl.understanding.sites
+    assert ClassifyPipeline.from_crawler(crawler).sites is crawl.understanding.sites
     assert crawl.understanding.sites.of(URL) is crawl.understanding.sites.of("https://www.shop.example/a")
 
 

@@ -14,7 +14,6 @@ from contextvars import ContextVar
 from functools import partial
 from http.cookiejar import Cookie
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -32,10 +31,8 @@ from scrapy.downloadermiddlewares import cookies as scrapy_cookies
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
 from scrapy.downloadermiddlewares.redirect import BaseRedirectMiddleware, RedirectMiddleware
-from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import IgnoreRequest
 from scrapy.extensions.feedexport import FeedExporter
-from scrapy.extensions.throttle import AutoThrottle
 from scrapy.http import HtmlResponse, Response, TextResponse
 from scrapy.http.cookies import CookieJar
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -188,7 +185,6 @@ def overridden(base: type, original: type) -> set[str]:
     ("base", "original", "names"),
     [
         (components.DownloaderBase, Downloader, {"_get_slot", "_download"}),
-        (components.AutoThrottleBase, AutoThrottle, {"_spider_opened", "_response_downloaded"}),
         (components.FeedExporterBase, FeedExporter, {"_close_slot"}),
         (components.RedirectHooks, BaseRedirectMiddleware, {"_build_redirect_request", "_redirect"}),
         (components.CookiesBase, scrapy_cookies.CookiesMiddleware, {"_process_cookies"}),
@@ -242,7 +238,6 @@ def test_what_is_called_is_there(owner, names):
         (_newclient.HTTP11ClientProtocol, "_parser"),
         (http11._LenientHTTP11ClientFactory, "_quiescentCallback"),
         (_ChunkedTransferDecoder, "_buffer _start _maxTrailerHeadersSize"),
-        (RobotsTxtMiddleware, "_parserimpl _stats"),
         (DownloadHandlers, "_handlers _crawler"),
         (ScrapyPlaywrightDownloadHandler, "_crawler"),
         (TextResponse, "_cached_ubody"),
@@ -255,14 +250,6 @@ def test_what_is_read_of_objects_is_in_their_code(owner, names):
     assert [name for name in names.split() if not re.search(rf"\b{name}\b", code)] == []
 
 
-def test_the_parser_of_robots_txt_and_its_stats_are_read():
-    crawler = crawler_with(ROBOTSTXT_OBEY=True)
-    crawler.engine = SimpleNamespace()
-    robots = components.RobotsBase(crawler)
-    assert inspect.isclass(robots.parser_class)
-    assert robots.stats is crawler.stats
-
-
 async def test_a_downloader_uses_the_slots_of_its_subclass_and_passes_each_download_through_it():
     downloads = []
 
@@ -270,7 +257,7 @@ async def test_a_downloader_uses_the_slots_of_its_subclass_and_passes_each_downl
         pass
 
     class Own(components.DownloaderBase):
-        def make_slot(self, slot):
+        def make_slot(self, key, slot):
             made = OwnSlot(slot.concurrency, slot.delay, slot.jitter)
             made.queue = deque()
             return made
@@ -311,25 +298,6 @@ def test_an_extra_handler_is_made_once_and_closed_with_the_others():
     assert handlers.has_handler("browser")
     assert made == [crawler]
     assert first in DownloadHandlers._close.__get__(handlers).__self__._handlers.values()
-
-
-def test_scrapys_signals_reach_the_public_names_of_a_throttle():
-    seen: list[Any] = []
-
-    class Own(components.AutoThrottleBase):
-        def spider_opened(self):
-            seen.append("opened")
-
-        def response_downloaded(self, response, request):
-            seen.append((response.url, request.url))
-
-    crawler = crawler_with(AUTOTHROTTLE_ENABLED=True)
-    throttle = Own(crawler)
-    assert throttle.debug is False
-    request = Request(URL)
-    crawler.signals.send_catch_log(signals.spider_opened, spider=None)
-    crawler.signals.send_catch_log(signals.response_downloaded, response=Response(URL), request=request, spider=None)
-    assert seen == ["opened", (URL, URL)]
 
 
 async def test_a_feed_is_closed_by_the_public_name(tmp_path):
@@ -394,7 +362,7 @@ def test_cookies_are_refused_by_the_hook_which_sees_what_the_jar_has():
 
 def test_public_suffixes_are_split_by_the_given_function(monkeypatch):
     monkeypatch.setattr(scrapy_cookies, "_split_domain", scrapy_cookies._split_domain)
-    components.use_public_suffixes(lambda _domain: SimpleNamespace(domain=""))
+    components.use_public_suffixes(lambda _domain: stub(domain=""))
     assert scrapy_cookies._is_public_domain("a.test")
 
 

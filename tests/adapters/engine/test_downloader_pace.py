@@ -16,7 +16,7 @@ from scrapy.utils.test import get_crawler
 
 from llmcrawler import settings as defaults
 from llmcrawler.engine.downloader import HostPaused, PoliteDownloader
-from llmcrawler.extensions.throttle import AdaptiveThrottle
+from llmcrawler.extensions.throttle import AdaptiveThrottle, rules_of
 from llmcrawler.middlewares.robot_parser import GroupRobotParser
 from tests.adapters.stubs import stub
 from tests.virtual_time import run_fast
@@ -90,7 +90,7 @@ def fetch_all(
         downloader = PoliteDownloader(crawler)
         downloader.handlers = host  # type: ignore[assignment]
         crawler.engine = stub(downloader=downloader, scheduler=None)
-        throttle = AdaptiveThrottle(crawler)
+        throttle = AdaptiveThrottle(crawler, rules_of(crawler))
         throttle.spider_opened()
         if robots:
             request = Request(f"{URL}robots.txt")

@@ -10,7 +10,7 @@ from twisted.internet.error import DNSLookupError
 
 from llmcrawler import settings as project_settings
 from llmcrawler.crawl.arguments import ExploreOptions
-from llmcrawler.crawl.context import build_crawl
+from llmcrawler.crawl.context import build_crawl, crawl_of
 from llmcrawler.engine.compat import SpiderControl
 from llmcrawler.engine.refusals import RequestRefused
 from llmcrawler.engine.resolver import GuardedResolver
@@ -28,8 +28,8 @@ def crawler_of(url: str):
 
 
 def resolver_of(*urls: str) -> GuardedResolver:
-    crawlers = {crawler_of(url) for url in urls}
-    return GuardedResolver(stub(), 0, 1.0, stub(crawlers=crawlers))
+    hosts = [crawl_of(crawler_of(url)).hosts for url in urls]
+    return GuardedResolver(stub(), 0, 1.0, lambda: hosts)
 
 
 def test_a_public_name_that_resolves_to_a_private_address_is_not_found():

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import date
 from random import Random
 from typing import Any
 
 import pytest
 
+from llmcrawler.crawl.backend import CrawlBackend
+from llmcrawler.crawl.context import ArrivingPages
 from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.job_spec import JobRules, JobSpec
+from llmcrawler.crawl.template_store import TemplateStore
+from llmcrawler.engine.page_budget import PageBudget
 from llmcrawler.engine.scheduler import FrontierScheduler
-from llmcrawler.frontier import UrlTask
+from llmcrawler.frontier import Admission, UrlTask
 from llmcrawler.items import StageRun
 from llmcrawler.storage import Outcome, StoredBody
+from llmcrawler.urls import AddressGuard, Scope, TrapGuard
 from tests.adapters.stubs import stub
 
 MAX_PAGES = 30
-WISH = JobSpec("explore", {"url": ["http://a.test/"], "max_pages": MAX_PAGES})
+SPEC = JobSpec("explore", {"url": ["http://a.test/"], "max_pages": MAX_PAGES})
 HOSTS = ("a.test", "b.test")
 FETCHED = StageRun("success", None, 1, 1.0, 0.1)
 
@@ -26,20 +32,15 @@ class Scheduler(FrontierScheduler):
     """Without an engine: what it leases is taken from its buffer."""
 
     def __init__(self, job: Job) -> None:
-        crawl = stub(
-            frontier=job.frontier,
-            pursuit=None,
-            crew=None,
-            job=job,
-            options=stub(max_pages=MAX_PAGES),
-            admission=stub(restore=list, scope=stub(widen=print)),
-            relearn=lambda _connection: None,
-            lease_seconds=3600.0,
-            learned=stub(note_progress=lambda: None),
-            note_end=lambda _page: True,
-        )
         signals = stub(connect=lambda *_: None)
-        super().__init__(stub(signals=signals, stats=None, engine=None), crawl)
+        super().__init__(
+            stub(signals=signals, stats=None, engine=None),
+            CrawlBackend(job.frontier, 3600.0, job),
+            PageBudget(MAX_PAGES),
+            Admission(Scope(["http://a.test/"]), TrapGuard(date(2026, 1, 1)), AddressGuard(["http://a.test/"])),
+            TemplateStore(None, {}),
+            ArrivingPages(),
+        )
         self.busy: Counter[str] = Counter()
 
     def _low_water(self) -> int:
@@ -82,7 +83,7 @@ class Site:
 async def run(folder, site: Site, steps: int | None) -> set[str]:
     """Until its end, or until it is killed after some steps. The urls of all pages that the job has now."""
     random = site.random
-    job = Job(folder, WISH, JobRules(sync_seconds=60.0))
+    job = Job(folder, SPEC, JobRules(sync_seconds=60.0))
     scheduler = Scheduler(job)
     await scheduler._open()
     for task in scheduler._tasks:  # the test has the say when something is leased

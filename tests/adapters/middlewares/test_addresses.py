@@ -10,7 +10,7 @@ from twisted.internet.error import DNSLookupError
 
 from llmcrawler import settings as project_settings
 from llmcrawler.crawl.arguments import ExploreOptions
-from llmcrawler.crawl.context import build_crawl
+from llmcrawler.crawl.context import build_crawl, crawl_of
 from llmcrawler.engine.compat import SpiderControl
 from llmcrawler.engine.refusals import RequestRefused
 from llmcrawler.engine.request_context import CONTEXT, RequestContext
@@ -108,7 +108,7 @@ async def test_the_proxys_own_machine_is_no_target(meta):
     crawler = crawler_of(names={"gate.example": ["192.168.1.1"], "example.com": ["93.184.215.14"]})
     middleware = NameMiddleware.from_crawler(crawler)
     await middleware.process_request(Request(PUBLIC, meta=dict(PROXY)))
-    resolver = GuardedResolver(stub(), 0, 1.0, stub(crawlers={crawler}))
+    resolver = GuardedResolver(stub(), 0, 1.0, lambda: [crawl_of(crawler).hosts])
     assert resolver._check("192.168.1.1", "gate.example") == "192.168.1.1"
     with pytest.raises(RequestRefused):
         await middleware.process_request(Request("http://gate.example:8080/admin", meta=dict(meta)))
@@ -124,7 +124,7 @@ def test_a_name_that_the_resolver_refused_is_no_unknown_one():
     middleware, request = NameMiddleware.from_crawler(crawler), Request("http://rebind.example/x")
     error = CannotResolveHostError("no results for hostname lookup: rebind.example")
     assert middleware.process_exception(request, error) is None
-    resolver = GuardedResolver(stub(), 0, 1.0, stub(crawlers={crawler}))
+    resolver = GuardedResolver(stub(), 0, 1.0, lambda: [crawl_of(crawler).hosts])
     with pytest.raises(DNSLookupError):
         resolver._check("10.0.0.7", "rebind.example")
     with pytest.raises(RequestRefused, match=r"rebind.example is 10\.0\.0\.7") as refused:

@@ -8,7 +8,7 @@ from scrapy.utils.test import get_crawler
 
 from llmcrawler import settings as project_settings
 from llmcrawler.crawl.arguments import ExploreOptions
-from llmcrawler.crawl.context import build_crawl
+from llmcrawler.crawl.context import build_crawl, crawl_of
 from llmcrawler.engine.compat import SpiderControl
 from llmcrawler.engine.refusals import RequestRefused
 from llmcrawler.engine.request_context import CONTEXT, RequestContext, context_of
@@ -139,7 +139,7 @@ async def test_a_users_proxy_may_have_a_private_address_and_other_names_may_not(
     crawler = crawler_of()
     middleware = ProxyMiddleware.from_crawler(crawler)
     await middleware.process_request(Request(URL))
-    resolver = GuardedResolver(stub(), 0, 1.0, stub(crawlers={crawler}))
+    resolver = GuardedResolver(stub(), 0, 1.0, lambda: [crawl_of(crawler).hosts])
     assert resolver._check("10.0.0.1", "gate.example") == "10.0.0.1"
     with pytest.raises(Exception, match=r"10\.0\.0\.1"):
         resolver._check("10.0.0.1", "other.example")

@@ -32,7 +32,7 @@ class Session:
 
     def __init__(self, *, leads: bool = False) -> None:
         self.handlers: dict[str, Any] = {}
-        self.desk = SimpleNamespace(ask=self._ask)
+        self.site_requests = SimpleNamespace(ask=self._ask)
         self._leads = leads
 
     def answer(self, kind: str, handler: Any) -> None:
@@ -56,7 +56,7 @@ def rules(**options: Any) -> StageRules:
 
 @pytest.mark.parametrize("session", [None, Session(leads=True), Session()])
 async def test_a_page_gets_what_the_stage_finds_wherever_it_runs(session: Any) -> None:
-    stage, page = Typing(rules(), SITES, session), a_page()
+    stage, page = Typing(rules(), SITES, session=session), a_page()
     await stage.process_item(page)
     assert (page.page_type, page.error) == ("product", None)
     await stage.process_item(doubtful := a_page("?"))
@@ -65,7 +65,7 @@ async def test_a_page_gets_what_the_stage_finds_wherever_it_runs(session: Any) -
 
 async def test_a_question_of_another_worker_is_answered() -> None:
     session: Any = Session()
-    Typing(rules(), SITES, session)
+    Typing(rules(), SITES, session=session)
     answer = await session.handlers["typing"](page_to_json(a_page(), with_html=False))
     assert (answer["page_type"], answer["error"]) == ("product", None)
 
@@ -77,7 +77,7 @@ async def test_a_page_is_dropped_and_goes_back_when_this_worker_leaves_or_its_re
     def fail() -> None:
         raise StorageFailed("Redis is gone")
 
-    leaving: Any = SimpleNamespace(desk=SimpleNamespace(ask=leave), answer=lambda *_: None)
-    for stage in (Typing(rules(), SITES, leaving), Typing(rules(check_storage=fail), SITES)):
+    leaving: Any = SimpleNamespace(site_requests=SimpleNamespace(ask=leave), answer=lambda *_: None)
+    for stage in (Typing(rules(), SITES, session=leaving), Typing(rules(check_storage=fail), SITES)):
         with pytest.raises(Exception, match=r"this worker leaves|the crawl is being closed"):
             await stage.process_item(a_page())

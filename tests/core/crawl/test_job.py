@@ -14,7 +14,7 @@ from llmcrawler.items import StageRun
 from llmcrawler.storage import Outcome, StoredBody
 from llmcrawler.storage.requeueing import RequeueChoice, requeue
 
-WISH = JobSpec("explore", {"url": ["http://a.test/"], "max_pages": 500})
+SPEC = JobSpec("explore", {"url": ["http://a.test/"], "max_pages": 500})
 BODY = StoredBody("http://a.test/1", 200, (("Content-Type", "text/html"),), b"<p>One", "2026-01-01T00:00:00+00:00", 0.1)
 STAGES = ("fetch", "content", "classify", "record", "mine")
 
@@ -23,8 +23,8 @@ def line(url: str, **fields: Any) -> dict[str, Any]:
     return {"url": url, "kind": "page", "status": 200, "error": None, **fields}
 
 
-async def opened(folder: Path, wish: JobSpec = WISH, **rules: Any) -> Job:
-    job = Job(folder, wish, replace(JobRules(), **rules))
+async def opened(folder: Path, spec: JobSpec = SPEC, **rules: Any) -> Job:
+    job = Job(folder, spec, replace(JobRules(), **rules))
     await job.open()
     return job
 
@@ -102,7 +102,7 @@ async def test_bodies_that_are_not_to_be_kept_go_when_their_pages_are_safe(tmp_p
 )
 async def test_a_forced_stage_and_those_after_it_run_again_on_pages_that_have_a_body(tmp_path, stages, left):
     await crawled(tmp_path)
-    job = await opened(tmp_path, replace(WISH, stages=stages))
+    job = await opened(tmp_path, replace(SPEC, stages=stages))
     assert job.forced_from == stages[0]
     assert await leases_of(job) == {"/1": (True, True), "/2": (True, True), "/4": (False, False)}
     assert set((await job.ledger.page("http://a.test/1")).stages) == left
@@ -111,15 +111,15 @@ async def test_a_forced_stage_and_those_after_it_run_again_on_pages_that_have_a_
 
 async def test_forcing_the_fetch_forgets_the_bodies(tmp_path):
     await crawled(tmp_path)
-    job = await opened(tmp_path, replace(WISH, stages=("fetch",)))
+    job = await opened(tmp_path, replace(SPEC, stages=("fetch",)))
     assert await leases_of(job) == {"/1": (False, True), "/2": (False, True), "/3": (False, True), "/4": (False, False)}
     await job.close("finished")
 
 
 async def test_stages_cannot_be_forced_on_bodies_that_were_not_kept(tmp_path):
     await crawled(tmp_path, keep_bodies=False)
-    forced = replace(WISH, stages=("classify",))
-    for refuse in (check_job, lambda folder, wish: Job(folder, wish, JobRules())):
+    forced = replace(SPEC, stages=("classify",))
+    for refuse in (check_job, lambda folder, spec: Job(folder, spec, JobRules())):
         with pytest.raises(ConfigError, match="has no stored bodies"):
             refuse(tmp_path, forced)
     job = await opened(tmp_path)  # and nothing has changed
@@ -129,7 +129,7 @@ async def test_stages_cannot_be_forced_on_bodies_that_were_not_kept(tmp_path):
 
 async def test_an_interrupted_forced_run_goes_on_and_is_not_forced_anew(tmp_path):
     await crawled(tmp_path)
-    forced = replace(WISH, stages=("classify",))
+    forced = replace(SPEC, stages=("classify",))
     job = await opened(tmp_path, forced)
     (lease, *_rest) = await job.frontier.lease(10, {}, 10)
     await job.frontier.ack(lease.url, Outcome(line(lease.url, page_type="new"), {}))
@@ -146,19 +146,19 @@ async def test_an_interrupted_forced_run_goes_on_and_is_not_forced_anew(tmp_path
 
 async def test_a_refresh_looks_at_everything_again_and_remembers_what_it_was(tmp_path):
     await crawled(tmp_path)
-    job = await opened(tmp_path, replace(WISH, refresh=True))
+    job = await opened(tmp_path, replace(SPEC, refresh=True))
     assert await leases_of(job) == {"/1": (False, True), "/2": (False, True), "/3": (False, True), "/4": (False, False)}
     assert (await job.ledger.page("http://a.test/1")).line == line("http://a.test/1")
     assert await job.ledger.lines(0, 100) == []
     await job.close("shutdown")
-    again = await opened(tmp_path, replace(WISH, refresh=True))  # it goes on, and does not begin once more
+    again = await opened(tmp_path, replace(SPEC, refresh=True))  # it goes on, and does not begin once more
     assert again.frontier._generation == 1
     await again.close("finished")
 
 
 async def test_a_refresh_of_a_job_that_is_not_finished_goes_on_with_it(tmp_path):
     await crawled(tmp_path, reason="shutdown")
-    job = await opened(tmp_path, replace(WISH, refresh=True))
+    job = await opened(tmp_path, replace(SPEC, refresh=True))
     assert await leases_of(job) == {"/4": (False, False)}
     await job.close("finished")
 
@@ -166,7 +166,7 @@ async def test_a_refresh_of_a_job_that_is_not_finished_goes_on_with_it(tmp_path)
 async def test_other_arguments_are_refused_with_their_names_unless_that_is_wanted(tmp_path):
     await crawled(tmp_path)
     other = JobSpec("explore", {"url": ["http://b.test/"], "max_pages": 500})
-    for refuse in (check_job, lambda folder, wish: Job(folder, wish, JobRules())):
+    for refuse in (check_job, lambda folder, spec: Job(folder, spec, JobRules())):
         with pytest.raises(
             ConfigError, match=r"url was http://a\.test/ and is http://b\.test/\. Give those"
         ) as refusal:
@@ -180,21 +180,21 @@ async def test_other_arguments_are_refused_with_their_names_unless_that_is_wante
 async def test_another_spiders_job_is_refused(tmp_path):
     await crawled(tmp_path)
     with pytest.raises(ConfigError, match="belongs to the spider 'explore', not 'map'"):
-        check_job(tmp_path, replace(WISH, spider="map"))
+        check_job(tmp_path, replace(SPEC, spider="map"))
 
 
 async def test_two_crawls_cannot_have_one_job(tmp_path):
     job = await opened(tmp_path)
-    for refuse in (check_job, lambda folder, wish: Job(folder, wish, JobRules())):
+    for refuse in (check_job, lambda folder, spec: Job(folder, spec, JobRules())):
         with pytest.raises(ConfigError, match="another crawl is running in it"):
-            refuse(tmp_path, WISH)
+            refuse(tmp_path, SPEC)
     await job.close("finished")
-    check_job(tmp_path, WISH)
+    check_job(tmp_path, SPEC)
 
 
 def test_stages_of_nothing_cannot_be_forced(tmp_path):
     with pytest.raises(ConfigError, match="holds no crawl whose stages could run again"):
-        check_job(tmp_path / "new", replace(WISH, stages=("classify",)))
+        check_job(tmp_path / "new", replace(SPEC, stages=("classify",)))
     assert not (tmp_path / "new").exists()
 
 
@@ -224,21 +224,21 @@ async def test_a_refresh_leaves_the_files_of_the_crawl_before_it(tmp_path):
         job.note_feed(feed, file.fileno())
         file.write(b"line\n")
     await job.close("finished")
-    again = await opened(tmp_path / "job", replace(WISH, refresh=True))
+    again = await opened(tmp_path / "job", replace(SPEC, refresh=True))
     assert feed.read_text() == "line\n"
     await again.close("finished")
 
 
-async def parts_of(folder: Path, **wish: Any) -> tuple[set[str], int]:
+async def parts_of(folder: Path, **spec: Any) -> tuple[set[str], int]:
     """The keys that a run of a list would do, and how many lines it would show before."""
-    job = await opened(folder, replace(WISH, retries=True, **wish))
+    job = await opened(folder, replace(SPEC, retries=True, **spec))
     leases = await job.frontier.lease(10, {}, 10)
     await job.close("shutdown")
     return {str(lease.task.page().key) for lease in leases}, job.resumed.done
 
 
 async def test_a_list_is_done_by_keys_or_where_it_failed(tmp_path):
-    job = await opened(tmp_path, replace(WISH, retries=True))
+    job = await opened(tmp_path, replace(SPEC, retries=True))
     tasks = [UrlTask.with_payload("http://a.test/", "a.test", f'{{"key": "{key}"}}') for key in "abcd"]
     await job.frontier.add(tasks)
     a, b, _c, _d = await job.frontier.lease(4, {}, 10)

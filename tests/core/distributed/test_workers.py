@@ -43,20 +43,22 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
 
 
 @pytest.fixture
-async def link_pair(server, tmp_path) -> AsyncIterator[list[RedisConnection]]:
+async def connections(server, tmp_path) -> AsyncIterator[list[RedisConnection]]:
     both = [RedisConnection(server.url, tmp_path.name, name) for name in ("w1", "w2")]
     yield both
     for one in both:
         await one.close()
 
 
-class Gates:
+class Limiters:
     """Those of two workers, with what each has heard."""
 
     def __init__(self, pair: list[RedisConnection]) -> None:
         self.news: list[list[Any]] = [[], []]
         self.windows: list[float] = [0.0, 0.0]
-        self.one, self.other = (DistributedHostLimiter(link, self._listener(at), 15.0) for at, link in enumerate(pair))
+        self.one, self.other = (
+            DistributedHostLimiter(connection, self._listener(at), 15.0) for at, connection in enumerate(pair)
+        )
 
     def _listener(self, at: int) -> Any:
         def hear(_host: str, events: list[Any], window: float) -> None:
@@ -67,105 +69,107 @@ class Gates:
 
 
 @pytest.fixture
-async def gates(link_pair) -> AsyncIterator[Gates]:
-    both = Gates(link_pair)
+async def limiters(connections) -> AsyncIterator[Limiters]:
+    both = Limiters(connections)
     yield both
     await both.one.close()
     await both.other.close()
 
 
-def wish(window: float = 5.0, gap_seconds: float = 0.0) -> Any:
+def allowance(window: float = 5.0, gap_seconds: float = 0.0) -> Any:
     return lambda: HostAllowance(window, gap_seconds)
 
 
 # -- politeness -------------------------------------------------------------------------------------------------------
 
 
-async def test_no_more_are_in_flight_at_a_host_than_its_window_whoever_asks(gates):
-    first = [await gates.one.enter(HOST, wish(3.0)) for _ in range(2)]
-    last = await gates.other.enter(HOST, wish(3.0))
+async def test_no_more_are_in_flight_at_a_host_than_its_window_whoever_asks(limiters):
+    first = [await limiters.one.enter(HOST, allowance(3.0)) for _ in range(2)]
+    last = await limiters.other.enter(HOST, allowance(3.0))
     assert last.in_flight == 3
-    waiting = asyncio.ensure_future(gates.other.enter(HOST, wish(3.0)))
-    elsewhere = await gates.other.enter("b.example", wish(3.0))
+    waiting = asyncio.ensure_future(limiters.other.enter(HOST, allowance(3.0)))
+    elsewhere = await limiters.other.enter("b.example", allowance(3.0))
     assert (elsewhere.in_flight, waiting.done()) == (1, False)
-    gates.one.leave(first[0])
+    limiters.one.leave(first[0])
     assert (await waiting).in_flight == 3
 
 
-async def test_workers_take_turns_at_a_host_that_is_full(gates):
+async def test_workers_take_turns_at_a_host_that_is_full(limiters):
     turns: list[str] = []
 
-    async def work(name: str, gate: DistributedHostLimiter) -> None:
+    async def work(name: str, limiter: DistributedHostLimiter) -> None:
         for _ in range(6):
-            entry = await gate.enter(HOST, wish(1.0))
+            entry = await limiter.enter(HOST, allowance(1.0))
             turns.append(name)
             await asyncio.sleep(0.002)
-            gate.leave(entry)
+            limiter.leave(entry)
 
-    await asyncio.gather(work("one", gates.one), work("other", gates.other))
+    await asyncio.gather(work("one", limiters.one), work("other", limiters.other))
     # One that has not asked for a moment, because the machine is busy, is not waited for.
     assert turns[1:-1].count("one") in range(3, 8)
     assert max(len(list(run)) for _, run in groupby(turns[:-3])) <= 3
 
 
-async def test_the_gap_of_a_host_is_from_any_workers_start_to_any_others(gates, link_pair):
-    link, starts = link_pair[0], []
-    for gate in (gates.one, gates.other, gates.other, gates.one):
-        gates.one.leave(await gate.enter(HOST, wish(gap_seconds=0.1)))
-        starts.append(float(await link.client.hget(f"{link.prefix}:host:{HOST}", "next")))  # by the server's clock
+async def test_the_gap_of_a_host_is_from_any_workers_start_to_any_others(limiters, connections):
+    connection, starts = connections[0], []
+    for limiter in (limiters.one, limiters.other, limiters.other, limiters.one):
+        limiters.one.leave(await limiter.enter(HOST, allowance(gap_seconds=0.1)))
+        starts.append(
+            float(await connection.client.hget(f"{connection.prefix}:host:{HOST}", "next"))
+        )  # by the server's clock
     assert min(later - earlier for earlier, later in pairwise(starts)) > 0.0999
 
 
-async def test_a_host_that_refused_one_worker_rests_for_all_and_they_hear_why(gates):
-    await gates.other.enter(HOST, wish(4.0))
-    gates.one.tell(HOST, {"kind": "refused", "details": ["429", 30.0, 0.1, 4]}, 2.0, 30.0)
-    await gates.one.told()
+async def test_a_host_that_refused_one_worker_rests_for_all_and_they_hear_why(limiters):
+    await limiters.other.enter(HOST, allowance(4.0))
+    limiters.one.tell(HOST, {"kind": "refused", "details": ["429", 30.0, 0.1, 4]}, 2.0, 30.0)
+    await limiters.one.told()
     with pytest.raises(HostInCooldown) as rest:
-        await gates.other.enter(HOST, wish(4.0))
+        await limiters.other.enter(HOST, allowance(4.0))
     assert 10.0 < rest.value.seconds <= 30.0
-    assert [event["details"] for event in gates.news[1]] == [["429", 30.0, 0.1, 4]]
-    assert gates.windows[1] == 2.0
-    assert gates.news[0] == []
+    assert [event["details"] for event in limiters.news[1]] == [["429", 30.0, 0.1, 4]]
+    assert limiters.windows[1] == 2.0
+    assert limiters.news[0] == []
 
 
-async def test_a_window_that_has_grown_at_one_worker_has_grown_for_who_joins(gates):
-    await gates.one.enter(HOST, wish(4.0))
-    await gates.other.enter(HOST, wish(1.0))
-    assert gates.windows[1] == 4.0
+async def test_a_window_that_has_grown_at_one_worker_has_grown_for_who_joins(limiters):
+    await limiters.one.enter(HOST, allowance(4.0))
+    await limiters.other.enter(HOST, allowance(1.0))
+    assert limiters.windows[1] == 4.0
 
 
 # -- learning ---------------------------------------------------------------------------------------------------------
 
 
-async def desks(pair: list[RedisConnection], deaf: str = "") -> tuple[list[SiteRequests], list[str]]:
+async def owners(pair: list[RedisConnection], deaf: str = "") -> tuple[list[SiteRequests], list[str]]:
     """The worker `deaf` hears nothing: it is as good as gone."""
     led: list[str] = []
 
-    def desk(link: RedisConnection) -> SiteRequests:
-        async def take_lead(site: str) -> None:
-            led.append(f"{link.worker} {site}")
+    def owner(connection: RedisConnection) -> SiteRequests:
+        async def take_site(site: str) -> None:
+            led.append(f"{connection.worker} {site}")
 
         async def answer(body: Any) -> Any:
-            return {"by": link.worker, "body": body}
+            return {"by": connection.worker, "body": body}
 
-        made = SiteRequests(link, take_lead, 10)
+        made = SiteRequests(connection, take_site, 10)
         made.handlers["classify"] = answer
-        if link.worker != deaf:
+        if connection.worker != deaf:
             made.open()
         return made
 
-    return [desk(link) for link in pair], led
+    return [owner(connection) for connection in pair], led
 
 
-async def asked(link: RedisConnection, worker: str) -> None:
+async def asked(connection: RedisConnection, worker: str) -> None:
     """Until there is a question for the worker."""
-    name = f"{link.prefix}:inbox:{worker}"
-    found = await link.client.blmove(name, name, 10, "LEFT", "LEFT")
+    name = f"{connection.prefix}:inbox:{worker}"
+    found = await connection.client.blmove(name, name, 10, "LEFT", "LEFT")
     assert found is not None
 
 
-async def test_one_worker_leads_a_site_and_answers_for_the_others(link_pair):
-    (one, other), led = await desks(link_pair)
+async def test_one_worker_leads_a_site_and_answers_for_the_others(connections):
+    (one, other), led = await owners(connections)
     assert await one.ask("site", "classify", dict) == (True, None)
     assert await other.ask("site", "classify", lambda: {"n": 1}) == (False, {"by": "w1", "body": {"n": 1}})
     assert await other.ask("site2", "classify", dict) == (True, None)
@@ -173,31 +177,31 @@ async def test_one_worker_leads_a_site_and_answers_for_the_others(link_pair):
     assert [await one.close(), await other.close()] == [["site"], ["site2"]]
 
 
-async def test_who_has_asked_a_leader_that_is_gone_leads_next(link_pair):
-    (one, other), led = await desks(link_pair, deaf="w1")
+async def test_who_has_asked_a_leader_that_is_gone_leads_next(connections):
+    (one, other), led = await owners(connections, deaf="w1")
     await one.ask("site", "classify", dict)
     question = asyncio.ensure_future(other.ask("site", "classify", dict))
-    await asked(link_pair[1], "w1")
-    await WorkerHeartbeats(link_pair[0], 10).leave(WorkerReport("w1", "m", 1, 0.0), ["site"])
-    other.note_roll({"w2"}, ())
+    await asked(connections[1], "w1")
+    await WorkerHeartbeats(connections[0], 10).leave(WorkerReport("w1", "m", 1, 0.0), ["site"])
+    other.note_membership({"w2"}, ())
     assert await question == (True, None)
     assert led == ["w1 site", "w2 site"]
     await other.close()
 
 
-async def test_a_worker_that_leaves_gives_back_what_it_has_asked(link_pair):
-    (one, other), _ = await desks(link_pair, deaf="w1")
+async def test_a_worker_that_leaves_gives_back_what_it_has_asked(connections):
+    (one, other), _ = await owners(connections, deaf="w1")
     await one.ask("site", "classify", dict)
     question = asyncio.ensure_future(other.ask("site", "classify", dict))
-    await asked(link_pair[1], "w1")
+    await asked(connections[1], "w1")
     other.leave()
     with pytest.raises(WorkGivenBack):
         await question
     await other.close()
 
 
-async def test_a_leader_that_is_about_to_go_answers_nothing_and_who_has_asked_leads_next(link_pair, monkeypatch):
-    (one, other), led = await desks(link_pair)
+async def test_a_leader_that_is_about_to_go_answers_nothing_and_who_has_asked_leads_next(connections, monkeypatch):
+    (one, other), led = await owners(connections)
     heard, take = asyncio.Event(), one._take
     monkeypatch.setattr(one, "_take", lambda *question: (take(*question), heard.set()))
     await one.ask("site", "classify", dict)
@@ -205,31 +209,31 @@ async def test_a_leader_that_is_about_to_go_answers_nothing_and_who_has_asked_le
     question = asyncio.ensure_future(other.ask("site", "classify", dict))
     await heard.wait()
     await asyncio.gather(
-        WorkerHeartbeats(link_pair[0], 10).leave(WorkerReport("w1", "m", 1, 0.0), ["site"]), one.close()
+        WorkerHeartbeats(connections[0], 10).leave(WorkerReport("w1", "m", 1, 0.0), ["site"]), one.close()
     )
-    other.note_roll({"w2"}, ())
+    other.note_membership({"w2"}, ())
     assert await question == (True, None)
     assert led == ["w1 site", "w2 site"]
     await other.close()
 
 
-async def test_a_question_that_was_lost_on_its_way_is_asked_again(link_pair, monkeypatch):
+async def test_a_question_that_was_lost_on_its_way_is_asked_again(connections, monkeypatch):
     monkeypatch.setattr(desk_module, "_ASK_AGAIN_SECONDS", 0.05)
-    (one, other), _ = await desks(link_pair, deaf="w1")
+    (one, other), _ = await owners(connections, deaf="w1")
     await one.ask("site", "classify", dict)
     question = asyncio.ensure_future(other.ask("site", "classify", dict))
-    await asked(link_pair[1], "w1")
-    await link_pair[1].client.delete(f"{link_pair[1].prefix}:inbox:w1")
+    await asked(connections[1], "w1")
+    await connections[1].client.delete(f"{connections[1].prefix}:inbox:w1")
     one.open()
     assert await asyncio.wait_for(question, 20) == (False, {"by": "w1", "body": {}})
     await one.close()
     await other.close()
 
 
-async def test_a_desk_is_closed_also_where_a_cancellation_is_lost(link_pair, monkeypatch):
+async def test_site_requests_are_closed_also_where_a_cancellation_is_lost(connections, monkeypatch):
     """As redis-py does when it comes at the same moment as a timeout of its own."""
-    (one, other), _ = await desks(link_pair)
-    call = link_pair[0].call
+    (one, other), _ = await owners(connections)
+    call = connections[0].call
 
     async def loses_one(work: Any) -> Any:
         try:
@@ -237,21 +241,21 @@ async def test_a_desk_is_closed_also_where_a_cancellation_is_lost(link_pair, mon
         except asyncio.CancelledError:
             return await call(work)
 
-    monkeypatch.setattr(link_pair[0], "call", loses_one)
+    monkeypatch.setattr(connections[0], "call", loses_one)
     await one.ask("site", "classify", dict)
     assert await other.ask("site", "classify", dict) == (False, {"by": "w1", "body": {}})
     assert await asyncio.wait_for(one.close(), 10) == ["site"]
     await other.close()
 
 
-async def test_answers_of_the_model_are_everybodys(link_pair):
-    one, other = (SharedAnswers(link, None) for link in link_pair)
+async def test_answers_of_the_model_are_everybodys(connections):
+    one, other = (SharedAnswers(connection, None) for connection in connections)
     await one.put("key", ["product", 0.9])
     assert [await other.get(key) for key in ("key", "none")] == [["product", 0.9], None]
 
 
-async def test_the_models_limits_a_minute_are_those_of_all_workers(link_pair):
-    one, other = (SharedRate(link, 3, 1000) for link in link_pair)
+async def test_the_models_limits_a_minute_are_those_of_all_workers(connections):
+    one, other = (SharedRate(connection, 3, 1000) for connection in connections)
     first = await one.admit(400)
     one.settle(first, 100)
     await other.admit(100)
@@ -262,15 +266,15 @@ async def test_the_models_limits_a_minute_are_those_of_all_workers(link_pair):
     waiting.cancel()
 
 
-async def test_tokens_of_all_workers_count_and_a_server_that_asks_to_wait_is_left_alone_by_all(link_pair):
-    one, other = (SharedRate(link, 0, 1000) for link in link_pair)
+async def test_tokens_of_all_workers_count_and_a_server_that_asks_to_wait_is_left_alone_by_all(connections):
+    one, other = (SharedRate(connection, 0, 1000) for connection in connections)
     await one.admit(900)
     await asyncio.wait_for(other.admit(50), 20)
     waiting = asyncio.ensure_future(other.admit(200))
     await asyncio.wait([waiting], timeout=0.2)
     assert not waiting.done()
     waiting.cancel()
-    third = SharedRate(link_pair[1], 0, 0)
+    third = SharedRate(connections[1], 0, 0)
     one.hold(30)
     await asyncio.gather(*one._posted)
     waiting = asyncio.ensure_future(third.admit(1))
@@ -291,27 +295,27 @@ def test_a_page_is_the_same_for_the_leader():
 # -- workers ----------------------------------------------------------------------------------------------------------
 
 
-async def test_lines_of_a_worker_that_is_gone_go_to_another_one(link_pair, server, tmp_path):
+async def test_lines_of_a_worker_that_is_gone_go_to_another_one(connections, server, tmp_path):
     frontier = redis(tmp_path, lambda: 1000.0, server.url, "w1", make_safe=list)
     await frontier.open()
     await frontier.add([task("/1")])
     await frontier.lease(MANY, {}, MANY)
     await frontier.ack("https://a.example/1", Outcome({"url": "https://a.example/1"}, {}))
-    workers = WorkerHeartbeats(link_pair[1], 10)
+    workers = WorkerHeartbeats(connections[1], 10)
     assert list(await workers.inherit("w1")) == ["https://a.example/1"]
     assert await workers.inherit("w1") == {}
-    await WorkerHeartbeats(link_pair[0], 10).beat(
+    await WorkerHeartbeats(connections[0], 10).beat(
         WorkerReport("w1", "m", 1, 2.0), []
     )  # it was only stopped for a while
-    assert not await link_pair[1].client.exists(f"{link_pair[1].prefix}:lost")
+    assert not await connections[1].client.exists(f"{connections[1].prefix}:lost")
     await workers.drop_lines(["https://a.example/1"])
-    assert await link_pair[1].client.hlen(f"{link_pair[1].prefix}:lines:w2") == 0
+    assert await connections[1].client.hlen(f"{connections[1].prefix}:lines:w2") == 0
     await frontier.close()
 
 
-async def test_status_shows_the_workers_their_leases_and_the_hosts(link_pair, server, tmp_path):
-    link = link_pair[0]
-    await link.put("meta", {"wish": '{"spider": "explore", "arguments": {"url": ["x"]}}', "started": "1"})
+async def test_status_shows_the_workers_their_leases_and_the_hosts(connections, server, tmp_path):
+    connection = connections[0]
+    await connection.put("meta", {"spec": '{"spider": "explore", "arguments": {"url": ["x"]}}', "started": "1"})
     frontier = redis(tmp_path, lambda: 1000.0, server.url, "w1")
     await frontier.open()
     await frontier.add([task("/1"), task("/2"), task("/3"), task("/4", host="b.example")])
@@ -319,10 +323,10 @@ async def test_status_shows_the_workers_their_leases_and_the_hosts(link_pair, se
     await frontier.ack(
         "https://b.example/4", Outcome({"error": {"stage": "fetch", "kind": "http_404"}}, {}, is_dead=True)
     )
-    await WorkerHeartbeats(link, 10).beat(WorkerReport("w1", "m", 1, 2.0, pages=7), [])
+    await WorkerHeartbeats(connection, 10).beat(WorkerReport("w1", "m", 1, 2.0, pages=7), [])
     status = distributed_status(server.url, tmp_path.name)
     assert (status.state, status.urls) == ("running", {"leased": 1, "queued": 2, "done": 0, "dead": 1})
-    assert [(one.words.worker, one.words.pages, one.state, one.leases) for one in status.workers] == [
+    assert [(one.report.worker, one.report.pages, one.state, one.leases) for one in status.workers] == [
         ("w1", 7, "here", 1)
     ]
     assert [(one.host, one.queued, one.dead) for one in status.hosts] == [("a.example", 2, 0), ("b.example", 0, 1)]
@@ -337,7 +341,7 @@ async def test_a_redis_that_goes_away_is_waited_for_and_all_is_there_when_it_is_
     with RedisServer(tmp_path) as server:
         frontier = redis(tmp_path, lambda: 1000.0, server.url)
         await frontier.open()
-        await frontier.link.put("meta", {"wish": "{}"})
+        await frontier.connection.put("meta", {"spec": "{}"})
         await frontier.add([task("/1"), task("/2")])
         server.stop()
         waiting = asyncio.ensure_future(frontier.lease(MANY, {}, MANY))
@@ -361,43 +365,43 @@ async def test_a_redis_that_goes_away_is_waited_for_and_all_is_there_when_it_is_
         "ERR Error running script (call to f_1): @user_script:4: @user_script: 4: -OOM command not allowed",  # 6.2
     ],
 )
-async def test_a_redis_that_cannot_write_for_now_is_waited_for(link_pair, words):
-    link = link_pair[0]
-    await link.put("meta", {"wish": "{}"})
+async def test_a_redis_that_cannot_write_for_now_is_waited_for(connections, words):
+    connection = connections[0]
+    await connection.put("meta", {"spec": "{}"})
     once = "if redis.call('INCR', KEYS[1] .. ':asked') == 1 then return redis.error_reply(ARGV[1]) end return 'done'"
-    assert await link.run(once, words) == b"done"
+    assert await connection.run(once, words) == b"done"
 
 
-async def test_a_mistake_of_ours_is_not_waited_for(link_pair):
+async def test_a_mistake_of_ours_is_not_waited_for(connections):
     with pytest.raises(ResponseError, match="WRONGTYPE"):
-        await link_pair[0].run("redis.call('SET', KEYS[1], 1) return redis.call('HGET', KEYS[1], 'a')")
+        await connections[0].run("redis.call('SET', KEYS[1], 1) return redis.call('HGET', KEYS[1], 'a')")
 
 
 async def test_a_worker_that_ends_does_not_wait_long_for_a_redis_that_is_away(tmp_path):
     failures: list[StorageFailed] = []
     with RedisServer(tmp_path) as server:
-        link = RedisConnection(server.url, "crawl", "w1", on_failure=failures.append)
-        await link.put("meta", {"wish": "{}"})
+        connection = RedisConnection(server.url, "crawl", "w1", on_failure=failures.append)
+        await connection.put("meta", {"spec": "{}"})
         server.stop()
-        waiting = asyncio.ensure_future(link.run("return 1"))
+        waiting = asyncio.ensure_future(connection.run("return 1"))
         _, pending = await asyncio.wait([waiting], timeout=0.3)
         assert pending
-        link.stop_waiting(0.2)
+        connection.stop_waiting(0.2)
         with pytest.raises(StorageFailed, match="is away"):
             await asyncio.wait_for(waiting, 20)
-        assert (len(failures), link.failure) == (1, failures[0])
-        await link.close()
+        assert (len(failures), connection.failure) == (1, failures[0])
+        await connection.close()
 
 
-async def test_links_that_a_failover_has_lost_are_queued_again_before_their_page_is_done(link_pair, server, tmp_path):
+async def test_links_that_a_failover_has_lost_are_queued_again_before_their_page_is_done(connections, server, tmp_path):
     """The replica had not heard of them; what it has of the crawl is older, and whole."""
-    frontier, client = redis(tmp_path, lambda: 1000.0, server.url, "w1"), link_pair[0].client
+    frontier, client = redis(tmp_path, lambda: 1000.0, server.url, "w1"), connections[0].client
     await frontier.open()
     await frontier.add([task("/page")])
     await frontier.lease(MANY, {}, MANY)
-    of_the_replica = {name: await client.dump(name) for name in await client.keys(f"{glob_of(link_pair[0])}:*")}
+    of_the_replica = {name: await client.dump(name) for name in await client.keys(f"{glob_of(connections[0])}:*")}
     await frontier.add([task("/link"), task("/other")])
-    await client.delete(*await client.keys(f"{glob_of(link_pair[0])}:*"))
+    await client.delete(*await client.keys(f"{glob_of(connections[0])}:*"))
     for name, value in of_the_replica.items():
         await client.restore(name, 0, value)
     assert await frontier.ack("https://a.example/page")
@@ -406,15 +410,15 @@ async def test_links_that_a_failover_has_lost_are_queued_again_before_their_page
     await frontier.close()
 
 
-def glob_of(link: RedisConnection) -> str:
-    return link.prefix.replace("{", "[{]")
+def glob_of(connection: RedisConnection) -> str:
+    return connection.prefix.replace("{", "[{]")
 
 
-async def test_a_budget_is_one_for_all_workers(link_pair):
+async def test_a_budget_is_one_for_all_workers(connections):
     limits = BudgetLimits(max_tokens=1000)
     one, other = Budget(limits), Budget(limits)
-    for budget, link in zip((one, other), link_pair, strict=True):
-        budget.share(SharedBudget(link, limits.max_tokens, limits.max_cost_usd))
+    for budget, connection in zip((one, other), connections, strict=True):
+        budget.share(SharedBudget(connection, limits.max_tokens, limits.max_cost_usd))
     async with one.call(100, 300) as call:  # twice the estimate is held, and one token: 501
         with pytest.raises(BudgetSpent, match="501 of LLM_MAX_TOKENS=1,000"):
             async with other.call(100, 300):
@@ -431,23 +435,23 @@ async def test_a_budget_is_one_for_all_workers(link_pair):
 async def test_a_redis_that_comes_back_without_the_crawl_ends_it(tmp_path):
     failures: list[StorageFailed] = []
     with RedisServer(tmp_path, "--appendonly", "no") as server:
-        link = RedisConnection(server.url, "crawl", "w1", on_failure=failures.append)
-        await link.put("meta", {"wish": "{}"})
+        connection = RedisConnection(server.url, "crawl", "w1", on_failure=failures.append)
+        await connection.put("meta", {"spec": "{}"})
         server.stop()
         server.start()
         with pytest.raises(StorageFailed, match="appendonly"):
-            await link.run("return 1")
+            await connection.run("return 1")
         assert len(failures) == 1
-        await link.close()
+        await connection.close()
 
 
-async def test_a_crawl_of_the_same_name_that_began_anew_is_another_one(link_pair):
-    await link_pair[0].put("meta", {"wish": "{}", "id": "new"})
-    link_pair[0].identity, link_pair[1].identity = "new", "old"
-    assert await link_pair[0].run("return 1") == 1
+async def test_a_crawl_of_the_same_name_that_began_anew_is_another_one(connections):
+    await connections[0].put("meta", {"spec": "{}", "id": "new"})
+    connections[0].identity, connections[1].identity = "new", "old"
+    assert await connections[0].run("return 1") == 1
     with pytest.raises(StorageFailed, match="without the crawl"):
-        await link_pair[1].run("return 1")
-    assert link_pair[1].failure is not None
+        await connections[1].run("return 1")
+    assert connections[1].failure is not None
 
 
 def test_what_no_crawl_could_be_kept_in_is_said_at_the_start(tmp_path, server):

@@ -157,12 +157,12 @@ def test_only_ranks_that_changed_are_told():
 
 
 class Ahead:
-    """A pursuit with three kinds of links: of products, of dull pages, and of what was never tried."""
+    """A focused_crawl with three kinds of links: of products, of dull pages, and of what was never tried."""
 
     def __init__(self, max_records: int | None = None) -> None:
         self.now = 0.0
         self.goal = LinkScorer(["product"])
-        self.pursuit = FocusedCrawl(self.goal, max_records=max_records, clock=lambda: self.now)
+        self.focused_crawl = FocusedCrawl(self.goal, max_records=max_records, clock=lambda: self.now)
         self.product, self.dull = group(self.goal, "/item/a-1"), group(self.goal, "/dull/1")
         for _ in range(10):
             self.goal.note_verdict(self.product, "product")
@@ -173,12 +173,12 @@ class Ahead:
         self.goal.changed_priorities()
 
     def lease(self, name: str, group: str, *, read: bool) -> None:
-        self.pursuit.note_lease(UrlTask(name, "a.example", group=group))
+        self.focused_crawl.note_lease(UrlTask(name, "a.example", group=group))
         if read:
-            self.pursuit.note_links(name, [])
+            self.focused_crawl.note_links(name, [])
 
     def reaches(self, group: str) -> bool:
-        worst = self.pursuit.reach()
+        worst = self.focused_crawl.reach()
         return worst is None or self.goal.priority_of(group) <= worst
 
 
@@ -192,7 +192,7 @@ def test_while_a_good_page_is_on_its_way_dull_ones_wait_for_its_links():
     ahead.lease("1", ahead.product, read=False)
     assert not ahead.reaches(ahead.dull)
     assert ahead.reaches(ahead.product)
-    ahead.pursuit.note_links("1", [])
+    ahead.focused_crawl.note_links("1", [])
     assert ahead.reaches(ahead.dull)
 
 
@@ -202,7 +202,7 @@ def test_while_many_pages_are_to_be_judged_only_what_is_known_to_be_good_goes_ou
         ahead.lease(str(n), ahead.unseen, read=True)
     assert ahead.reaches(ahead.product)
     assert not ahead.reaches(ahead.unseen)
-    ahead.pursuit.note_verdict("3", "other")
+    ahead.focused_crawl.note_verdict("3", "other")
     assert ahead.reaches(ahead.unseen)
 
 
@@ -217,20 +217,20 @@ def test_a_page_that_failed_or_came_back_holds_nothing_up():
     ahead = Ahead()
     ahead.lease("1", ahead.product, read=False)
     ahead.lease("2", ahead.product, read=False)
-    ahead.pursuit.note_end("1", None, has_record=False)
-    ahead.pursuit.note_return("2")
-    assert ahead.pursuit.reach() is None
+    ahead.focused_crawl.note_end("1", None, has_record=False)
+    ahead.focused_crawl.note_return("2")
+    assert ahead.focused_crawl.reach() is None
 
 
 def test_the_crawl_ends_with_so_many_records_and_fetches_none_that_would_be_too_many():
     ahead = Ahead(max_records=2)
     ahead.lease("1", ahead.product, read=True)
     ahead.lease("2", ahead.product, read=True)
-    assert ahead.pursuit.reach() == FIRST
-    ahead.pursuit.note_end("1", "product", has_record=True)
-    ahead.pursuit.note_end("2", "product", has_record=False)
-    assert not ahead.pursuit.is_done
+    assert ahead.focused_crawl.reach() == FIRST
+    ahead.focused_crawl.note_end("1", "product", has_record=True)
+    ahead.focused_crawl.note_end("2", "product", has_record=False)
+    assert not ahead.focused_crawl.is_done
     assert ahead.reaches(ahead.product)
     ahead.lease("3", ahead.product, read=True)
-    ahead.pursuit.note_end("3", "product", has_record=True)
-    assert ahead.pursuit.is_done
+    ahead.focused_crawl.note_end("3", "product", has_record=True)
+    assert ahead.focused_crawl.is_done

@@ -64,8 +64,8 @@ def clock() -> Clock:
 
 
 def redis(tmp_path: Path, clock: Callable[[], float], url: str, worker: str = "w1", **options: Any) -> RedisFrontier:
-    link = RedisConnection(url, tmp_path.name, worker)
-    return RedisFrontier(link, lease_seconds=LEASE_SECONDS, max_leases=MAX_LEASES, clock=clock, **options)
+    connection = RedisConnection(url, tmp_path.name, worker)
+    return RedisFrontier(connection, lease_seconds=LEASE_SECONDS, max_leases=MAX_LEASES, clock=clock, **options)
 
 
 def valkey(tmp_path: Path, clock: Clock, url: str) -> RedisFrontier:
@@ -337,7 +337,7 @@ async def test_a_lease_that_waits_to_be_acknowledged_is_renewed_too(workers, clo
     await first.add([task("/on-its-way"), task("/waiting"), task("/held")])
     await first.lease(MANY, {}, MANY)
     is_sent, may_go_on = asyncio.Event(), asyncio.Event()
-    run = first.link.run
+    run = first.connection.run
 
     async def run_late(script, *arguments):
         if script is redis_scripts.ACK:
@@ -345,7 +345,7 @@ async def test_a_lease_that_waits_to_be_acknowledged_is_renewed_too(workers, clo
             await may_go_on.wait()
         return await run(script, *arguments)
 
-    monkeypatch.setattr(first.link, "run", run_late)
+    monkeypatch.setattr(first.connection, "run", run_late)
     acks = [asyncio.ensure_future(first.ack("https://a.example/on-its-way"))]
     await is_sent.wait()
     acks.append(asyncio.ensure_future(first.ack("https://a.example/waiting")))
@@ -391,7 +391,7 @@ async def test_a_list_is_as_long_as_hundreds_of_urls_wait(workers):
     depths = []
     for deed in (first.add(task(f"/{n}") for n in range(250)), second.lease(60, {}, MANY), first.lease(190, {}, 999)):
         await deed
-        depths.append(await first.link.client.llen(f"{first.link.prefix}:depth"))
+        depths.append(await first.connection.client.llen(f"{first.connection.prefix}:depth"))
     assert depths == [3, 2, 0]
 
 
@@ -403,7 +403,7 @@ async def test_lines_that_a_process_could_lose_are_kept_in_redis(tmp_path, clock
     await first.add([task("/1"), task("/2")])
     for lease in await first.lease(MANY, {}, MANY):
         assert await first.ack(lease.url, Outcome({"url": lease.url}, {}))
-    assert await first.link.client.hlen(f"{first.link.prefix}:lines:w1") == 2
+    assert await first.connection.client.hlen(f"{first.connection.prefix}:lines:w1") == 2
     assert sorted(kept) == ["https://a.example/1", "https://a.example/2"]
     await first.close()
 

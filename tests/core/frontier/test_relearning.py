@@ -43,10 +43,10 @@ async def test_a_crawl_that_goes_on_knows_what_the_earlier_runs_have_learned(tmp
         await frontier.ack(lease.url, Outcome(line, {}))
     first.scorer.changed_priorities()
 
-    second = FocusedCrawl(LinkScorer(["product"]), max_records=None, clock=lambda: 0.0)
-    await database.run(
-        lambda connection: restore_link_scorer(connection, second, lambda line: line["record"] is not None)
+    second = FocusedCrawl(
+        LinkScorer(["product"]), max_records=None, clock=lambda: 0.0, record_types=frozenset({"product"})
     )
+    await database.run(lambda connection: restore_link_scorer(connection, second))
     priorities = second.scorer.changed_priorities()
     await database.close()
     assert second.records == 1

@@ -10,7 +10,7 @@ from statistics import median
 import pytest
 
 from llmcrawler.politeness.throttling import (
-    CircuitBreaker,
+    HostBreaker,
     HostPolicies,
     HostPolicy,
     StartGap,
@@ -183,7 +183,7 @@ def test_a_host_that_asks_for_more_than_the_users_limit_is_given_up() -> None:
 
 
 def test_an_answer_closes_the_breaker() -> None:
-    breaker = CircuitBreaker(2, 5.0)
+    breaker = HostBreaker(2, 5.0)
     breaker.failed("x")
     breaker.failed("x")
     assert (breaker.is_open, breaker.answered(), breaker.is_open) == (True, True, False)
