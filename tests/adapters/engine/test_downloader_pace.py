@@ -82,6 +82,7 @@ def fetch_all(
             Spider,
             {
                 "DOWNLOAD_HANDLERS": dict.fromkeys(("data", "file", "ftp", "http", "https", "s3")),
+                "DOWNLOADER": PoliteDownloader,
                 "ROBOTSTXT_USER_AGENT": "bot",
                 **settings,
             },
