@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import site as sites
 import subprocess
 import sys
+import time
 import venv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,7 +21,8 @@ from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, environment
 from tests.servers.mock_site import MockSite
 
 SETTINGS = [part for name, value in FAST.items() for part in ("-s", f"{name}={value}")]
-MODULE = [sys.executable, "-m", "llmcrawler"]
+# What the script `llmcrawler` does that pip makes.
+MODULE = [sys.executable, "-c", "import sys; from llmcrawler.commands.console import main; sys.exit(main())"]
 
 
 @pytest.fixture(scope="module")
@@ -98,10 +99,10 @@ def test_ctrl_c_ends_a_crawl_as_with_scrapy(tmp_path):
             text=True,
         )
         assert crawl.stderr is not None
-        while "Spider opened" not in crawl.stderr.readline():
-            pass
-        while slow.stats()["requests"] < 8:
-            os.sched_yield()
+        said = iter(crawl.stderr.readline, "")
+        assert any("Spider opened" in line for line in said), "the crawl ended before it began"
+        while slow.stats()["requests"] < 8 and crawl.poll() is None:
+            time.sleep(0.01)
         crawl.send_signal(signal.SIGINT)
         log = crawl.communicate(timeout=TIMEOUT_SECONDS)[1]
     assert crawl.returncode == ExitStatus.INTERRUPTED
