@@ -18,14 +18,14 @@ from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 from scrapy.extensions.feedexport import FeedExporter
-from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 
 from llmcrawler.crawl.request_job import open_request_job
 from llmcrawler.engine.compat import close_spider_soon, end_with_failure, wake_engine
+from llmcrawler.engine.delayed_requests import DelayedRequests
 from llmcrawler.engine.kept_requests import pack_request, unpack_request
-from llmcrawler.engine.request_context import context_of, update_context
+from llmcrawler.engine.request_context import update_context
 from llmcrawler.engine.request_identity import RequestIdentities
 from llmcrawler.engine.request_runs import RequestRun, RequestRuns, earlier_items
 from llmcrawler.errors import ConfigError, CrawlerError, StorageFailed
@@ -42,7 +42,8 @@ class RequestScheduler(BaseScheduler):
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._continued: deque[Request] = deque()  # retries and redirects
-        self._delayed = 0  # those that come back later
+        self._delayed = DelayedRequests(crawler, self._continue)
+        self._redirecting = 0  # those whose target is looked up
         self._new: list[UrlTask] = []
         self._adding: Counter[int] = Counter()  # priorities of what is on its way into the file
         self._buffer: list[Lease] = []  # best priority first
@@ -76,7 +77,7 @@ class RequestScheduler(BaseScheduler):
             if target is None:
                 self._continue(request)
             else:
-                self._delayed += 1
+                self._redirecting += 1
                 self._spawn(self._redirect(request, run, target))
             return True
         source = self._runs.current()
@@ -112,7 +113,7 @@ class RequestScheduler(BaseScheduler):
         return request
 
     def has_pending_requests(self) -> bool:
-        here = self._continued or self._delayed or self._adding or self._buffer or self._leasing
+        here = self._continued or self._delayed or self._redirecting or self._adding or self._buffer or self._leasing
         return bool(here or self.job.frontier.counts().queued)
 
     # -- what comes in ------------------------------------------------------------------------------------------------
@@ -149,7 +150,7 @@ class RequestScheduler(BaseScheduler):
         try:
             is_new = await self.job.frontier.reserve_target(target, run.lease.url)
         finally:
-            self._delayed -= 1
+            self._redirecting -= 1
         if is_new:
             self._continue(request)
         else:
@@ -158,18 +159,8 @@ class RequestScheduler(BaseScheduler):
         wake_engine(self._crawler)
 
     def _continue(self, request: Request) -> None:
-        wait_seconds = context_of(request).wait_seconds
-        if wait_seconds:
-            update_context(request, wait_seconds=0.0)
-            self._delayed += 1
-            call_later(wait_seconds, self._come_back, request)
-        else:
+        if not self._delayed.hold(request):
             self._continued.append(request)
-
-    def _come_back(self, request: Request) -> None:
-        self._delayed -= 1
-        self._continue(request)
-        wake_engine(self._crawler)
 
     # -- what goes out ------------------------------------------------------------------------------------------------
 

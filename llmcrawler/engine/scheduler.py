@@ -16,17 +16,17 @@ from typing import Protocol, Self
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
-from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat import wake_engine
+from llmcrawler.engine.delayed_requests import DelayedRequests
 from llmcrawler.engine.downloader import PoliteDownloader, check_downloader
 from llmcrawler.engine.host_queues import HostQueues
 from llmcrawler.engine.lease_keeper import LeaseKeeper
 from llmcrawler.engine.page_budget import PageBudget
-from llmcrawler.engine.request_context import context_of, update_context
+from llmcrawler.engine.request_context import update_context
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.frontier.link_history import restore_link_scorer
@@ -55,7 +55,7 @@ class FrontierScheduler(LeaseKeeper):
         super().__post_init__()
         self._buffer: HostQueues[Lease] = HostQueues()
         self._waiting: HostQueues[Request] = HostQueues()
-        self._delayed = 0  # requests that come back into `_waiting` later
+        self._delayed = DelayedRequests(self.crawler, self.enqueue_request)
         self._is_dry = False  # the last look into the frontier found all there was
         self._is_leasing = False  # what the frontier leases just now is neither queued nor here
         self._is_leaving = False
@@ -84,12 +84,7 @@ class FrontierScheduler(LeaseKeeper):
         return deferred_from_coro(self._close(reason))
 
     def enqueue_request(self, request: Request) -> bool:
-        wait_seconds = context_of(request).wait_seconds
-        if wait_seconds:
-            update_context(request, wait_seconds=0.0)
-            self._delayed += 1
-            call_later(wait_seconds, self._come_back, request)
-        else:
+        if not self._delayed.hold(request):
             self._waiting.put(self._downloader.get_slot_key(request), request)
         return True
 
@@ -149,7 +144,7 @@ class FrontierScheduler(LeaseKeeper):
 
     def working(self) -> int:
         """Return how many urls are on their way to the site."""
-        return len(self._buffer) + self._delayed + len(self._waiting) + self._downloader.fetching.total()
+        return len(self._buffer) + len(self._delayed) + len(self._waiting) + self._downloader.fetching.total()
 
     async def give_back(self) -> None:
         """Release what is not under way yet, and lease nothing more."""
@@ -267,11 +262,6 @@ class FrontierScheduler(LeaseKeeper):
 
     def _has_room(self, host: str) -> bool:
         return self._downloader.room(host) > 0
-
-    def _come_back(self, request: Request) -> None:
-        self._delayed -= 1
-        self.enqueue_request(request)
-        wake_engine(self.crawler)
 
     @property
     def _downloader(self) -> PoliteDownloader:
