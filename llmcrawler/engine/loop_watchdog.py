@@ -21,6 +21,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from time import monotonic, thread_time
 from types import FrameType
@@ -36,7 +37,6 @@ _IDLE: Final = (  # where threads wait
     "multiprocessing.connection",
     __name__,
 )
-_URL_NAMES: Final = ("page", "lease", "response", "request", "url", "html_url", "base_url")
 _HANG_SECONDS: Final = 5.0
 _PASSWORD: Final = re.compile(r"//[^/@\s]*@")
 _URL_CHARS: Final = 200
@@ -48,6 +48,16 @@ _SCHEDULING: Final = {  # how the loop is given its callbacks, and which argumen
     "add_reader": 1,
     "add_writer": 1,
 }
+
+_url_of_task: ContextVar[str | None] = ContextVar("url_of_task", default=None)
+_url_of_turn: list[str | None] = [None]  # what other threads read: the variables of a frame that runs are not theirs
+
+
+def note_url(url: str) -> None:
+    """Note what the task that calls this works on from now on, for the lines about holds."""
+    url = _PASSWORD.sub("//", url[: 2 * _URL_CHARS])[:_URL_CHARS]
+    _url_of_task.set(url)
+    _url_of_turn[0] = url
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +72,8 @@ class LoopHold:
 
 @dataclass(frozen=True, slots=True)
 class StackSample:
-    """A look at the stacks: `place` is the innermost function of the package that ran, `url` what it or one of its
-    callers worked on. `beside` is a function of the package that another thread was in; it may have kept Python's lock.
+    """A look at the stacks: `place` is the innermost function of the package that ran, `url` what its task worked
+    on. `beside` is a function of the package that another thread was in; it may have kept Python's lock.
     """
 
     place: str
@@ -148,6 +158,7 @@ class LoopWatchdog:
 
     def _run(self, callback: Callable[..., Any], *args: Any) -> None:
         cpu = thread_time()
+        _url_of_turn[0] = _url_of_task.get()
         began = self._began = monotonic()
         try:
             callback(*args)
@@ -169,7 +180,11 @@ class LoopWatchdog:
         self.max_seconds, self.max_cpu_seconds = max(self.max_seconds, held), max(self.max_cpu_seconds, cpu)
         if held > self._limit_seconds:
             turn, seen = self._seen
-            sight = seen.most_common(1)[0][0] if turn == began and seen else StackSample(_name_of(callback))
+            sight = (
+                seen.most_common(1)[0][0]
+                if turn == began and seen
+                else StackSample(_name_of(callback), _url_of_turn[0])
+            )
             self._on_hold(LoopHold(held, cpu, wall, sight))
 
     # -- the thread that looks on -------------------------------------------------------------------------------------
@@ -238,17 +253,15 @@ class _QueueTime:
 
 
 def _sight(frames: dict[int, FrameType], thread_id: int, package: str) -> StackSample:
-    place, url = _place_of(frames.pop(thread_id), package)
+    place = _place_of(frames.pop(thread_id), package)
     busy = (frame for frame in frames.values() if frame.f_globals.get("__name__") not in _IDLE)
     beside = next((name for frame in busy if (name := _own_place(frame, package)) is not None), None)
-    return StackSample(place, url, beside)
+    return StackSample(place, _url_of_turn[0], beside)
 
 
-def _place_of(frame: FrameType, package: str) -> tuple[str, str | None]:
-    innermost, place, url = _name_of_frame(frame), _own_place(frame, package), None
-    for one in _outwards(frame):
-        url = url or _url_in(one.f_locals)
-    return (innermost if place is None or place == innermost else f"{place} in {innermost}"), url
+def _place_of(frame: FrameType, package: str) -> str:
+    innermost, place = _name_of_frame(frame), _own_place(frame, package)
+    return innermost if place is None or place == innermost else f"{place} in {innermost}"
 
 
 def _own_place(frame: FrameType, package: str) -> str | None:
@@ -266,15 +279,6 @@ def _outwards(frame: FrameType) -> Iterator[FrameType]:
 
 def _name_of_frame(frame: FrameType) -> str:
     return f"{frame.f_globals.get('__name__', '?')}.{frame.f_code.co_qualname}"
-
-
-def _url_in(values: dict[str, Any]) -> str | None:
-    for name in _URL_NAMES:
-        value = values.get(name)
-        found = value if isinstance(value, str) else getattr(value, "url", None)
-        if isinstance(found, str) and found.startswith(("http:", "https:")):
-            return _PASSWORD.sub("//", found[: 2 * _URL_CHARS])[:_URL_CHARS]
-    return None
 
 
 def _name_of(callback: Callable[..., Any]) -> str:

@@ -13,6 +13,7 @@ from scrapy.http import Response
 
 from llmcrawler.engine.compat import process_item
 from llmcrawler.engine.error_pages import error_page
+from llmcrawler.engine.loop_watchdog import note_url
 from llmcrawler.engine.request_context import context_of, response_context, update_context
 from llmcrawler.engine.scheduler import FrontierScheduler, scheduler_of
 from llmcrawler.errors import StorageFailed
@@ -35,6 +36,7 @@ class LeaseMiddleware:
         return middleware
 
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        note_url(response.url)
         lease = response_context(response).lease
         has_page = continues = False
         async for output in result:

@@ -14,6 +14,7 @@ from scrapy.crawler import Crawler
 from llmcrawler.content import decode_page
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.understanding import Understanding
+from llmcrawler.engine.loop_watchdog import note_url
 from llmcrawler.errors import ConfigError, ContentError
 from llmcrawler.extraction import RecordTypes
 from llmcrawler.items import Page, PageError
@@ -79,6 +80,7 @@ class ItemUnderstanding:
         if not isinstance(url, str) or not isinstance(html, str | bytes):
             return item
         self._has_seen_a_page = True
+        note_url(url)
         targets = self._targets(adapter)
         page = await self._understood(url, html if isinstance(html, str) else decode_page(html))
         for name, field in targets.items():

@@ -15,6 +15,7 @@ from scrapy.exceptions import DropItem
 from scrapy.statscollectors import StatsCollector
 
 from llmcrawler.crawl.context import crawl_of
+from llmcrawler.engine.loop_watchdog import note_url
 from llmcrawler.errors import StorageFailed, WorkGivenBack
 from llmcrawler.items import Page, PageError, StageRun
 from llmcrawler.storage import Ledger
@@ -78,6 +79,7 @@ class Stage(ABC):
 
     async def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and item.content is not None:
+            note_url(item.url)
             earlier = item.stages.get(self.name)
             if earlier is not None and earlier.status == SUCCESS:
                 self._count(SKIPPED)

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from llmcrawler.engine.loop_watchdog import LoopHold, LoopWatchdog, StackSample
+from llmcrawler.engine.loop_watchdog import LoopHold, LoopWatchdog, StackSample, note_url
 
 LIMIT_SECONDS = 0.05
 
 
-class Lease:
-    url = "http://user:secret@shop.example/slow"
+URL = "http://user:secret@shop.example/slow"
 
 
 def burn(cpu_seconds: float) -> None:
@@ -26,7 +25,9 @@ def burn(cpu_seconds: float) -> None:
         pass
 
 
-async def slow_step(lease: Lease, watchdog: LoopWatchdog) -> None:
+async def slow_step(watchdog: LoopWatchdog) -> None:
+    note_url(URL)
+    await asyncio.sleep(0)  # another turn of the same task
     burn(3 * LIMIT_SECONDS)
     while not watchdog.looks:  # its thread may be kept waiting by others
         pass
@@ -56,7 +57,7 @@ def watched(request):
 
 def test_a_step_that_holds_the_loop_is_named_with_its_url(watched):
     async def main(watchdog: LoopWatchdog) -> None:
-        await asyncio.create_task(slow_step(Lease(), watchdog))
+        await asyncio.create_task(slow_step(watchdog))
 
     holds, watchdog = watched(main)
     (hold,) = [one for one in holds if one.cpu_seconds >= 3 * LIMIT_SECONDS]
@@ -128,11 +129,12 @@ def test_a_turn_that_does_not_end_is_said_while_it_lasts(monkeypatch):
         watchdog = LoopWatchdog(0.01, "tests", lambda hold: None, on_hang)
         watchdog.install(asyncio.get_running_loop())
         try:
-            await asyncio.create_task(hang(Lease()))
+            await asyncio.create_task(hang())
         finally:
             watchdog.remove()
 
-    async def hang(lease: Lease) -> None:
+    async def hang() -> None:
+        note_url(URL)
         assert is_said.wait(60)
 
     asyncio.run(main())
@@ -153,7 +155,7 @@ def test_another_thread_that_is_busy_is_named_beside_the_turn(watched):
     async def main(watchdog: LoopWatchdog) -> None:
         thread = threading.Thread(target=busy)
         thread.start()
-        await asyncio.create_task(slow_step(Lease(), watchdog))
+        await asyncio.create_task(slow_step(watchdog))
         over.append(True)
         thread.join()
 
