@@ -119,7 +119,7 @@ class ItemUnderstanding:
             for stage in self._stages:
                 page = await stage.process_item(page)
         except ContentError as error:
-            page.error = PageError("content", "unreadable", str(error))
+            page.error = PageError("content", error.kind, str(error))
         finally:
             self._under_way.discard(page.id)
         return page
