@@ -16,14 +16,3 @@ from llmcrawler.engine.compat.execution import (
     settle_scraper,
     wake_engine,
 )
-
-__all__ = [
-    "SpiderControl",
-    "close_spider_soon",
-    "end_with_failure",
-    "is_closing",
-    "observe_scraping",
-    "process_item",
-    "settle_scraper",
-    "wake_engine",
-]

@@ -118,7 +118,7 @@ class Tunnel:
     @property
     def error(self) -> str:
         (failure,) = self.outcome
-        assert failure.check(compat_http11.TunnelError)
+        assert failure.check(http11.TunnelError)
         return str(failure.getErrorMessage())
 
 
@@ -145,7 +145,7 @@ def test_a_tunnel_that_is_refused_tells_the_status_alone_and_hangs_up(answer, to
 
 def test_a_proxy_that_hangs_up_fails_at_once():
     tunnel = Tunnel()
-    tunnel.protocol.connectionLost(Failure(compat_http11.TunnelError("gone")))
+    tunnel.protocol.connectionLost(Failure(http11.TunnelError("gone")))
     assert "no HTTP" in tunnel.error
 
 
