@@ -262,12 +262,11 @@ class Records:
         while held := self.held_count:
             reason = self._pressure(held)
             if reason is not None:
-                self._yield_to(reason)
+                self._yield_to(is_stopped=reason == "stopped")
             await asyncio.sleep(_POLL_SECONDS)
 
-    def _yield_to(self, reason: str) -> None:
+    def _yield_to(self, *, is_stopped: bool) -> None:
         """Learn from the pages that are held, or let them go."""
-        is_stopped = reason == "stopped"
         waiting = [one for one in self._learners.values() if one.held and not one.is_learning]
         for learner in waiting:
             if len(learner.held) >= self._rules.min_pages * learner.patience and not is_stopped:
