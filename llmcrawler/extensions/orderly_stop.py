@@ -53,29 +53,32 @@ class OrderlyStop:
         if isinstance(scheduler, FrontierScheduler):
             scheduler.stop()
         requests = self._take_back(unsent_only=True)
-        later = "are for the next run" if self.crawl.stop.goes_on_later else "are left out"
-        self._say(
-            f"; {_count(requests, 'request')} that waited {later}, {_count(calls, 'question')} to the model given up"
-        )
-        self._waiting = asyncio.ensure_future(self._wait())
+        later = "put back for the next run" if self.crawl.stop.goes_on_later else "left out"
+        given_up = f"{_count(requests, 'waiting request')} {later}, {_count(calls, 'question')} to the model given up"
+        self._waiting = asyncio.ensure_future(self._wait(f"; {given_up}"))
 
-    async def _wait(self) -> None:
+    async def _wait(self, given_up: str) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + self.patience_seconds
-        while (left := end - loop.time()) > 0:
-            await asyncio.sleep(min(_SAY_SECONDS, left))
-            self._say(seconds=max(0.0, end - loop.time()))
+        await asyncio.sleep(0)  # until what was given up is gone
+        self._say(given_up, seconds=self.patience_seconds)
+        while (left := end - loop.time()) > _SAY_SECONDS:
+            await asyncio.sleep(_SAY_SECONDS)
+            self._say(seconds=left - _SAY_SECONDS)
+        await asyncio.sleep(max(0.0, left))
+        logger.info("Stopping: %s are cut off", self._under_way())
         self.crawl.stop.end()
         self._take_back(unsent_only=False)
         self.crawl.understanding.cut_off()
 
-    def _say(self, more: str = "", *, seconds: float | None = None) -> None:
+    def _say(self, more: str = "", *, seconds: float) -> None:
+        logger.info("Stopping: waiting for %s, %.0f s at most%s", self._under_way(), seconds, more)
+
+    def _under_way(self) -> str:
         in_flight = sum(len(slot.transferring) for slot in self._engine.downloader.slots.values())
         scraper = self._engine.scraper.slot
         pages = 0 if scraper is None else len(scraper.active) + len(scraper.queue)
-        waits = f"{_count(in_flight, 'request')} in flight and {_count(pages, 'page')} being worked on"
-        seconds = self.patience_seconds if seconds is None else seconds
-        logger.info("Stopping: waiting for %s, %.0f s at most%s", waits, seconds, more)
+        return f"{_count(in_flight, 'request')} in flight and {_count(pages, 'page')} being worked on"
 
     def _take_back(self, *, unsent_only: bool) -> int:
         downloader = self._engine.downloader

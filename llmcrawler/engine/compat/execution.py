@@ -84,11 +84,11 @@ def on_stop(crawler: Crawler, asked: Callable[[], None]) -> None:
 
     async def stop_observed() -> None:
         engine = crawler.engine if crawler.crawling else None
-        if (
-            engine is not None and engine.running and engine._slot is not None
-        ):  # which is None after the crawl's own end
-            asked()
-        await stop()
+        try:  # the slot is None after the crawl's own end, for which Scrapy calls this too
+            if engine is not None and engine.running and engine._slot is not None:
+                asked()
+        finally:
+            await stop()
 
     crawler.stop_async = stop_observed  # type: ignore[method-assign]  # no signal tells of this
 
