@@ -276,9 +276,3 @@ class FrontierScheduler(LeaseKeeper):
             await self.frontier.release(lease.url)
             if self.focused_crawl is not None:
                 self.focused_crawl.note_return(lease.url)
-
-
-def scheduler_of(crawler: Crawler) -> FrontierScheduler:
-    scheduler = None if crawler.engine is None else crawler.engine.scheduler
-    assert isinstance(scheduler, FrontierScheduler)
-    return scheduler

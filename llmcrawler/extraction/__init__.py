@@ -25,37 +25,3 @@ from llmcrawler.extraction.requested_schema import RecordTypes, load_schema, req
 from llmcrawler.extraction.single_records import SingleRecords
 from llmcrawler.extraction.training_run import TrainingRules
 from llmcrawler.extraction.variants import extract_best
-
-__all__ = [
-    "Annotator",
-    "ExtractionRunner",
-    "FallbackAnnotator",
-    "Field",
-    "FieldRule",
-    "LLMAnnotator",
-    "Learner",
-    "LearnerKey",
-    "PageBlocks",
-    "RecordAnswer",
-    "RecordQuestion",
-    "RecordRules",
-    "RecordSerializer",
-    "RecordTypes",
-    "RecordValidator",
-    "Records",
-    "RequestedSchema",
-    "Selector",
-    "SingleRecords",
-    "StructuredDataAnnotator",
-    "TemplateExtractor",
-    "TrainingRules",
-    "annotation_tokens",
-    "compile_extractor",
-    "described_schema",
-    "described_selectors",
-    "extract_best",
-    "load_schema",
-    "read_learners",
-    "requested_fields",
-    "shown_blocks",
-]
