@@ -169,6 +169,7 @@ FEED_EXPORTERS = {
     "marshal": "llmcrawler.exporters.plain.PagesMarshalExporter",
     "parquet": "llmcrawler.exporters.parquet.ParquetExporter",
     "pickle": "llmcrawler.exporters.plain.PagesPickleExporter",
+    "records": "llmcrawler.exporters.records_feed.RecordsExporter",
     "xml": "llmcrawler.exporters.xml.PagesXmlExporter",
 }
 CSV_NEUTRALISE_FORMULAS = True  # an apostrophe before cells that a spreadsheet would take for a formula
