@@ -20,7 +20,7 @@ from llmcrawler.reporting.text import duration, moment, money, percent, plain
 _ASSETS = "llmcrawler.reporting.html.assets"
 # Only these scripts run, and nothing is fetched. The library sets styles of elements.
 _POLICY = "default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-_SCRIPTS = ("echarts.min.js", "report.js")
+_SCRIPTS = ("echarts.min.js", "listing.js", "report.js")
 
 
 def render(view: dict[str, Any], version: str, now: float) -> bytes:
