@@ -72,7 +72,7 @@ class LearnedSites:
         this template; where it is another one, so is the record. `html` gives the stored page, where it is kept.
         """
         template, url = item.get("template"), str(item.get("url"))
-        site = self._sites.get(_site_of(url))
+        site = self._sites.get(site_of(url))
         if site is None or not isinstance(template, str):
             return item
         now = template if _is_at_home(site, item) else self._template_now(site, url, template, html)
@@ -89,7 +89,7 @@ class LearnedSites:
         """Return how records of a template are taken; where nothing was learned of it, and `of_others`, how those of
         its site's other templates of the page type are.
         """
-        site = self._sites.get(_site_of(url))
+        site = self._sites.get(site_of(url))
         some = [one for one in site.learners if one.key.page_type == page_type] if site is not None else []
         own = [one for one in some if one.key.template == template]
         return [variant for learner in own or (some if of_others else ()) for variant in learner.variants]
@@ -140,7 +140,8 @@ def _is_at_home(site: _LearnedSite, item: FeedItem) -> bool:
     return any(len(core) >= SAYING_CORE and {key.split(".")[0] for key in core} <= filled for core in cores)
 
 
-def _site_of(url: str) -> str:
+def site_of(url: str) -> str:
+    """Return the site of a url, "" for what is none: a feed may have been written by anyone."""
     try:
         return site_name(url)
     except ValueError:

@@ -13,7 +13,6 @@ from lxml import etree
 from llmcrawler.errors import TooCostly
 from llmcrawler.extraction import (
     PageSource,
-    Selector,
     SelectorResult,
     Variant,
     Work,
@@ -39,12 +38,11 @@ _MAX_MARKED = 200
 @dataclass(frozen=True, slots=True)
 class Looked:
     """A stored page that was looked at. `html` is the page to show, `places` has the id of the element of each field;
-    `results` are what the selectors of its template gave, in their order.
+    `results` are what the selectors of its template gave.
     """
 
     html: str
     results: Sequence[SelectorResult] = ()
-    tried: Sequence[tuple[str, Selector]] = ()
     places: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -52,27 +50,21 @@ def look_at(html: str, variants: Sequence[Variant], url: str, lang: str) -> Look
     """Look at a stored page that costs little to read. The variant that fits it best is the one that is shown."""
     root = parse_tree(html)
     results: list[SelectorResult] = []
-    tried: list[tuple[str, Selector]] = []
     with suppress(TooCostly):  # it is shown without marks
-        results, tried = _results(PageSource(root, Work(MAX_STEPS)), variants, url, lang)
+        results = selector_results(root, variants, url, lang)
     places = _mark(results)
     _clean(root)
-    return Looked(etree.tostring(root, method="html", encoding="unicode"), results, tried, places)
+    return Looked(etree.tostring(root, method="html", encoding="unicode"), results, places)
 
 
-def _results(
-    source: PageSource, variants: Sequence[Variant], url: str, lang: str
-) -> tuple[list[SelectorResult], list[tuple[str, Selector]]]:
+def selector_results(root: etree._Element, variants: Sequence[Variant], url: str, lang: str) -> list[SelectorResult]:
+    """Return what the selectors of the variant that fits a page best give on it. Raises TooCostly."""
+    source = PageSource(root, Work(MAX_STEPS))
     # What only libxml2 understands may take for ever.
-    compiled = {id(one): compile_extractor(one.extractor) for one in variants}
-    some = [one for one in variants if compiled[id(one)].is_bounded]
-    match = best_match(some, [compiled[id(one)].extract_from(source, url, lang) for one in some])
-    if match is None:
-        return [], []
-    extractor = match.variant.extractor
-    tried = [(name, selector) for name, rows in extractor.groups for selector in rows]
-    tried += [(rule.field.key, selector) for rule in extractor.rules for selector in rule.selectors]
-    return compile_extractor(extractor).results(source, url, lang), tried
+    some = [one for one in variants if compile_extractor(one.extractor).is_bounded]
+    found = [compile_extractor(one.extractor).extract_from(source, url, lang) for one in some]
+    match = best_match(some, found)
+    return compile_extractor(match.variant.extractor).results(source, url, lang) if match is not None else []
 
 
 def _mark(results: Sequence[SelectorResult]) -> dict[str, str]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from llmcrawler.reporting.html.learned_sites import FeedItem, is_readable
+from llmcrawler.extraction import SelectorResult
+from llmcrawler.reporting.html.learned_sites import FeedItem, is_readable, site_of
 from llmcrawler.reporting.html.marked_page import Looked, look_at
 from llmcrawler.reporting.html.page_details import PageDetails
 from llmcrawler.reporting.html.sources import ReportSource
 from llmcrawler.reporting.templates_table import selector_text
-from llmcrawler.urls import site_name
 
 SelectorKey = tuple[str, str, str]  # field, language, text
 
@@ -27,16 +29,16 @@ class SelectorCounts:
     used: Counter[SelectorKey] = field(default_factory=Counter)
     others: Counter[str] = field(default_factory=Counter)
 
-    def add(self, item: FeedItem, looked: Looked) -> None:
+    def add(self, record: Any, results: Sequence[SelectorResult]) -> None:
+        """Count a page with its record and what the selectors gave on it."""
         self.pages += 1
         explained = set()
-        for one in looked.results:
+        for one in results:
             key = selector_key(one.field, one.selector.language, one.selector.query, one.selector.attribute,
                                one.selector.pattern)  # fmt: skip
             self.given[key] += 1
             self.used[key] += one.is_used
             explained.add(one.field.split(".")[0])
-        record = item.get("record")
         for name, value in record.items() if isinstance(record, dict) else ():
             if value not in (None, "", []) and name.split(".")[0] not in explained:
                 self.others[name] += 1
@@ -60,10 +62,10 @@ class StoredPages:
         """Take a page that is in this row of the list."""
         if row is None or item.get("kind") == "url":
             return
-        key = (_site_of(str(item.get("url"))), str(item.get("template")))
+        key = (site_of(str(item.get("url"))), str(item.get("template")))
         looked = self._look(key, item) if self.details.wants_html(key) and item.get("status") is not None else None
         if looked is not None and item.get("template") is not None:
-            self.counts.setdefault(key, SelectorCounts()).add(item, looked)
+            self.counts.setdefault(key, SelectorCounts()).add(item.get("record"), looked.results)
         self.details.add(row, key, item, looked)
 
     def _look(self, key: tuple[str, str], item: FeedItem) -> Looked | None:
@@ -78,10 +80,3 @@ class StoredPages:
         learned, has_record = self._source.learned, isinstance(item.get("record"), dict)
         variants = learned.variants(str(item.get("url")), key[1], page_type, of_others=has_record)
         return look_at(html, variants, url, str(item.get("lang") or ""))
-
-
-def _site_of(url: str) -> str:
-    try:
-        return site_name(url)
-    except ValueError:
-        return ""
