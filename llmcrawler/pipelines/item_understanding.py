@@ -57,7 +57,7 @@ class ItemUnderstanding:
         self._stages = (
             ContentPipeline(rules, known.sites),
             ClassifyPipeline(rules, known.sites, known.classifier),
-            RecordPipeline(rules, known.sites, known.records, record_types),
+            RecordPipeline(rules, known.sites, known.classifier, known.records, record_types),
         )
         self._under_way: set[str] = set()
         self._has_seen_a_page = False
