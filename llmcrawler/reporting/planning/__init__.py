@@ -1,6 +1,6 @@
 """Estimates a crawl before it is paid for: from a sample of pages to the site's size and the calls of the model."""
 
-from llmcrawler.reporting.planning.estimate import THOUGHT_TOKENS, CrawlTerms, make_plan
+from llmcrawler.reporting.planning.estimate import THOUGHT_TOKENS, CrawlTerms, make_plan, make_plans
 from llmcrawler.reporting.planning.site_sample import SampledPage, SiteSample, strata_of
 from llmcrawler.reporting.planning.size_estimate import Range, site_size
 
@@ -11,6 +11,7 @@ __all__ = [
     "SampledPage",
     "SiteSample",
     "make_plan",
+    "make_plans",
     "site_size",
     "strata_of",
 ]
