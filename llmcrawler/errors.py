@@ -20,6 +20,8 @@ CrawlerError
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError, version
+
 
 class CrawlerError(Exception):
     """The root of the tree."""
@@ -97,3 +99,12 @@ class BadAnswer(LLMError):
     """The answer is cut, is not JSON, or does not fit the question."""
 
     kind = "bad_answer"
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra, in a checkout that was not installed: all that is required."""
+    try:
+        version("llmcrawler")
+    except PackageNotFoundError:
+        return "pip install -r requirements.txt"
+    return f'pip install "llmcrawler[{extra}]"'
