@@ -35,9 +35,9 @@ PageView = Mapping[str, Any]
 _ANSWER_TOKENS_PER_PAGE = 40
 _ANSWER_TOKENS_AROUND = 60
 _UNSURE = 0.5
-# Rules with the clearest lead are right for five pages in six; of several pages that they are sure about, and all of
-# which they are to be wrong about, in one direction, it is more likely that the model was talked into something.
-_SURE = 0.8
+# So sure rules are right for three pages in four; of several pages that they are sure about, and all of which they are
+# to be wrong about, in one direction, it is more likely that the model was talked into something.
+_SURE = 0.75
 _NOT_CONFIRMED = "the model says the same of all pages of a batch, and something else of single ones"
 
 

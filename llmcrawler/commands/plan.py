@@ -128,6 +128,7 @@ def _terms(settings: BaseSettings, options: ExploreOptions) -> CrawlTerms:
         terms,
         model=_EMBEDDED_NAME if small else choice.model or choice.base_url,
         batches=batch_rules(settings, embedded=small),
+        classifies=not model.is_only_for_records,
         call_seconds=_EMBEDDED_CALL_SECONDS if small else _CALL_SECONDS,
         classify_tokens=call_tokens(page_types, small_model=small),
         induce_tokens=annotation_tokens(options.wanted, small_model=small),

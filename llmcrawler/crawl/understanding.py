@@ -64,7 +64,8 @@ _FORGOTTEN: Final[Mapping[str | None, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Understanding:
-    """Parts that understand pages. `model`, `asker` and `answers` are None where no model is asked."""
+    """Parts that understand pages. `model` and `answers` are None where no model is asked, `asker` where none is asked
+    for page types."""
 
     reader: PageReader
     processes: BoundedProcesses
@@ -99,7 +100,7 @@ def build_understanding(
     model, answers = _model(crawler, backend)
     page_types = page_types_of(options)
     asker = None
-    if model is not None:
+    if model is not None and not model.is_only_for_records:
         patience = 1 if session is None else _SHARED_PATIENCE
         rules = batch_rules(settings, embedded=model.is_embedded, patience=patience)
         asker = BatchingAsker(model, page_types, answers, rules, stats, watch.reason_to_flush)

@@ -56,6 +56,11 @@ class LanguageModel:
     def is_embedded(self) -> bool:
         return self._choice.kind == "embedded"
 
+    @property
+    def is_only_for_records(self) -> bool:
+        """Whether pages are classified without this model."""
+        return self._choice.only_for_records
+
     async def ask(self, ask: ModelRequest) -> Any:
         """Do what LLMClient.ask does."""
         return await (await self._ready_client()).ask(ask)
