@@ -22,6 +22,7 @@ CrawlerError
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 # The `kind` of the error of a page whose work was cut off because the crawl was stopped.
@@ -118,3 +119,12 @@ class BadAnswer(LLMError):
     """The answer is cut, is not JSON, or does not fit the question."""
 
     kind = "bad_answer"
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra, in a checkout that was not installed: all that is required."""
+    try:
+        version("llmcrawler")
+    except PackageNotFoundError:
+        return "pip install -r requirements.txt"
+    return f'pip install "llmcrawler[{extra}]"'
