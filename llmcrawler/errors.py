@@ -10,10 +10,12 @@ CrawlerError
 ├── NotThePage             fetch it again through another proxy: what came is not the page that was asked for
 ├── BrowserMissing         go on without a browser: pages come as the server sends them
 ├── ContentError           go on without this page's content: record the error
+│   └── ReadingStopped     the same: the crawl is being stopped
 ├── TooCostly              go on without this page's record: record the error
 └── LLMError               go on without this answer of the model
     ├── LLMUnavailable     fall back for good: no provider, wrong key, model not there
-    │   └── BudgetSpent    the same, and say so on the page: LLM_MAX_TOKENS or LLM_MAX_COST_USD leaves no further call
+    │   ├── BudgetSpent    the same, and say so on the page: LLM_MAX_TOKENS or LLM_MAX_COST_USD leaves no further call
+    │   └── LLMStopped     the same, and keep nothing of it: the crawl is being stopped
     ├── LLMFailed          this call failed for good after its retries: record the error
     └── BadAnswer          the model answered, but not what was asked: ask again, smaller
 """
@@ -21,6 +23,10 @@ CrawlerError
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+# The `kind` of the error of a page whose work was cut off because the crawl was stopped.
+STOPPED: Final = "stopped"
 
 
 class CrawlerError(Exception):
@@ -66,6 +72,14 @@ class BrowserMissing(CrawlerError):
 class ContentError(CrawlerError):
     """Raised when a page cannot be read at all: it took its reader down."""
 
+    kind = "unreadable"
+
+
+class ReadingStopped(ContentError):
+    """Raised when the crawl is stopped before a page is read."""
+
+    kind = STOPPED
+
 
 class TooCostly(CrawlerError):
     """A page would take more work than any page is worth; the message says which part of it."""
@@ -89,6 +103,12 @@ class BudgetSpent(LLMUnavailable):
     """The rest of the crawl's budget is not enough for this call. A smaller one, or a cached answer, may still do."""
 
     kind = "budget"
+
+
+class LLMStopped(LLMUnavailable):
+    """The crawl is being stopped, and waits for no answer any more."""
+
+    kind = STOPPED
 
 
 class LLMFailed(LLMError):

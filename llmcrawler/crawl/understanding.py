@@ -76,10 +76,14 @@ class Understanding:
     templates: TemplateStore
     sites: SiteRegistry
 
-    async def close(self) -> None:
-        await self.records.close()
+    def cut_off(self) -> None:
+        """End the processes that read pages and learn, whatever they do."""
         self.reader.close()
         self.processes.close()
+
+    async def close(self) -> None:
+        await self.records.close()
+        self.cut_off()
         await self.templates.close()
         for part in (self.asker, self.answers, self.model):
             if part is not None:

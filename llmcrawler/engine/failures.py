@@ -5,12 +5,12 @@ from __future__ import annotations
 import zlib
 
 from scrapy import exceptions
+from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.http import HtmlResponse, Response
 from scrapy.utils.response import response_status_message
 from twisted.internet import error as network
 
 from llmcrawler.content import is_binary
-from llmcrawler.engine.compat.http11 import TunnelError
 from llmcrawler.engine.refusals import RequestRefused
 from llmcrawler.engine.request_context import response_context
 from llmcrawler.errors import ProtocolFault

@@ -57,7 +57,7 @@ class ItemUnderstanding:
         self._stages = (
             ContentPipeline(rules, known.sites),
             ClassifyPipeline(rules, known.sites, known.classifier),
-            RecordPipeline(rules, known.sites, known.records, record_types),
+            RecordPipeline(rules, known.sites, known.classifier, known.records, record_types),
         )
         self._under_way: set[str] = set()
         self._has_seen_a_page = False
@@ -119,7 +119,7 @@ class ItemUnderstanding:
             for stage in self._stages:
                 page = await stage.process_item(page)
         except ContentError as error:
-            page.error = PageError("content", "unreadable", str(error))
+            page.error = PageError("content", error.kind, str(error))
         finally:
             self._under_way.discard(page.id)
         return page

@@ -3,15 +3,3 @@
 from llmcrawler.reporting.planning.estimate import THOUGHT_TOKENS, CrawlTerms, make_plan, make_plans
 from llmcrawler.reporting.planning.site_sample import SampledPage, SiteSample, strata_of
 from llmcrawler.reporting.planning.size_estimate import Range, site_size
-
-__all__ = [
-    "THOUGHT_TOKENS",
-    "CrawlTerms",
-    "Range",
-    "SampledPage",
-    "SiteSample",
-    "make_plan",
-    "make_plans",
-    "site_size",
-    "strata_of",
-]
