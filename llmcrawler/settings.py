@@ -224,6 +224,7 @@ UNDERSTANDING_OPTIONS: dict[str, str] = {}  # page_types, schema or fields, as -
 LLM_PROVIDER = (
     "auto"  # openai (any server that speaks its API), embedded, none; auto: openai when there is a key or a url
 )
+LLM_OPTIONAL = False  # True: crawl on where the model cannot be used; else the crawl stops before its first request
 LLM_BASE_URL = ""  # or OPENAI_BASE_URL in the environment
 LLM_API_KEY = ""  # or OPENAI_API_KEY in the environment
 LLM_MODEL = ""  # empty: a cheap one of OpenAI's, or the first that the server lists

@@ -42,6 +42,7 @@ def plan_terms(settings: BaseSettings, options: ExploreOptions, model: str = "")
         terms,
         model=EMBEDDED if small else choice.model or choice.base_url,
         batches=batch_rules(settings, embedded=small),
+        classifies=not choice.only_for_records,
         call_seconds=_EMBEDDED_CALL_SECONDS if small else _CALL_SECONDS,
         classify_tokens=call_tokens(page_types, small_model=small),
         induce_tokens=annotation_tokens(options.wanted, small_model=small),

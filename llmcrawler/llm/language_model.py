@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from llmcrawler.errors import LLMStopped, LLMUnavailable
+from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, LLMUnavailable
 from llmcrawler.llm import embedded
 from llmcrawler.llm.budget import Budget, BudgetLimits
 from llmcrawler.llm.call_limits import CallLimits, CallRate
@@ -41,17 +41,21 @@ class LanguageModel:
         budget: Budget | None = None,
         rate: CallRate | None = None,
         on_call: Callable[[CallReport], object] = lambda _call: None,
+        is_optional: bool = False,
     ) -> None:
         self.budget = budget or Budget(BudgetLimits(price=price))
         self.usage = Usage(price, on_call)
         self._rate = rate
         self._choice = choice
         self._limits = limits
+        self.is_optional = is_optional or choice.only_for_records
         self._embedded_file = embedded_file
         self._on_progress = on_progress
         self._server: embedded.EmbeddedServer | None = None
         self._client: LLMClient | None = None
         self._failure: LLMUnavailable | None = None
+        self._answers = 0
+        self._last_error: LLMError | None = None
         self._starting = asyncio.Lock()
         self._waiting: set[asyncio.Timeout] = set()  # one for each answer that somebody waits for
 
@@ -59,13 +63,37 @@ class LanguageModel:
     def is_embedded(self) -> bool:
         return self._choice.kind == "embedded"
 
+    @property
+    def is_only_for_records(self) -> bool:
+        """Whether pages are classified without this model."""
+        return self._choice.only_for_records
+
     async def ask(self, ask: ModelRequest) -> Any:
         """Do what LLMClient.ask does. Raises LLMStopped once nobody waits for the model any more."""
 
         async def answer() -> Any:
             return await (await self._ready_client()).ask(ask)
 
-        return await self._unless_given_up(answer())
+        try:
+            answered = await self._unless_given_up(answer())
+        except (BudgetSpent, LLMStopped):
+            raise  # nothing was asked, or nobody waited for the answer
+        except LLMError as error:
+            self._last_error = error
+            raise
+        self._answers += 1
+        return answered
+
+    async def check(self, ask: ModelRequest) -> None:
+        """Do what LLMClient.check does. The embedded model is not checked: it would be fetched first."""
+        if not self.is_embedded:
+            await (await self._ready_client()).check(ask)
+
+    @property
+    def failure(self) -> str:
+        """What went wrong at last, where each question of the crawl has failed; "" where one was answered, or none was
+        asked."""
+        return "" if self._answers or self._last_error is None else str(self._last_error)
 
     async def name(self) -> str:
         """Return the name that keeps this model's answers apart from another's. Raises LLMUnavailable as `ask` does."""
@@ -123,7 +151,7 @@ class LanguageModel:
         to, effort = self._choice, self._choice.reasoning_effort
         return LLMClient(
             to.base_url, to.model, to.api_key, limits=self._limits, usage=self.usage, budget=self.budget,
-            reasoning_effort=effort, rate=self._rate,
+            reasoning_effort=effort, rate=self._rate, is_optional=self.is_optional,
         )  # fmt: skip
 
     async def _start_embedded(self) -> LLMClient:

@@ -31,13 +31,16 @@ class SettingValues(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProviderChoice:
-    """The model to ask. `kind` is openai, embedded or none; an empty `model` means the first that the server lists."""
+    """The model to ask. `kind` is openai, embedded or none; an empty `model` means the first that the server lists.
+    One that is `only_for_records` is nobody's choice, but what is left without a key: page types are told without it.
+    """
 
     kind: str
     base_url: str = ""
     model: str = ""
     api_key: str = field(default="", repr=False)
     reasoning_effort: str | None = None
+    only_for_records: bool = False
 
 
 def resolve_provider(settings: SettingValues, environ: Mapping[str, str]) -> ProviderChoice:
@@ -52,10 +55,10 @@ def resolve_provider(settings: SettingValues, environ: Mapping[str, str]) -> Pro
     own_url = _base_url("LLM_BASE_URL", settings, environ)
     base_url = own_url or _base_url("OPENAI_BASE_URL", settings, environ)
     api_key = _api_key(own_url, settings, environ)
-    if provider == "auto":
-        provider = "openai" if base_url or api_key else "embedded"
+    if provider == "auto" and not base_url and not api_key:
+        return ProviderChoice("embedded", only_for_records=True)
     model = _text("LLM_MODEL", settings, environ)
-    if provider != "openai":
+    if provider in {"embedded", "none"}:
         return ProviderChoice(provider, model=model if provider == "embedded" else "")
     if not base_url and not api_key:
         raise ConfigError(

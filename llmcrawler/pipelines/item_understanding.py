@@ -74,6 +74,9 @@ class ItemUnderstanding:
             keeps_html=settings.getbool("UNDERSTANDING_KEEP_HTML"),
         )
 
+    async def open_spider(self) -> None:
+        await self._known.check_model(())
+
     async def process_item(self, item: Any) -> Any:
         adapter = ItemAdapter(item)
         url, html = adapter.get("url"), adapter.get("html")

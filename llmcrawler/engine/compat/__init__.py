@@ -12,6 +12,7 @@ from llmcrawler.engine.compat.execution import (
     end_with_failure,
     ignore_echo,
     is_closing,
+    let_unopened_close,
     observe_scraping,
     on_stop,
     process_item,

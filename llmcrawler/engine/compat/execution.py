@@ -9,6 +9,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
+from scrapy.extensions.corestats import CoreStats
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -147,6 +148,13 @@ def end_with_failure(crawler: Crawler) -> None:
         crawler.spider = None
 
     crawler.signals.connect(forget_spider, signals.engine_stopped, weak=False)
+
+
+def let_unopened_close(crawler: Crawler) -> None:
+    """Let a spider be closed that was never opened, as an error kept it from that: Scrapy's CoreStats cannot, else."""
+    core_stats = crawler.get_extension(CoreStats)
+    if core_stats is not None and core_stats.start_time is None and crawler.spider is not None:
+        core_stats.spider_opened(crawler.spider)
 
 
 def settle_scraper(crawler: Crawler) -> None:

@@ -137,6 +137,12 @@ def test_pages_that_fail_are_errors_and_no_pages() -> None:
     assert plan["errors"]["likely"] == 100
 
 
+def test_a_model_that_tells_no_page_types_is_asked_for_records_only() -> None:
+    calls = make_plan("/", a_shop(), replace(TERMS, classifies=False))["llm"]["calls_by_task"]
+    assert calls["classify"] == {"low": 0, "likely": 0, "high": 0}
+    assert calls["induce"]["likely"] > 0
+
+
 def test_without_a_price_there_is_no_cost() -> None:
     plan = make_plan("/", a_shop(), CrawlTerms(500, 0.2, 5, model="m", batches=RULES))
     assert plan["llm"]["cost_usd"] is None
