@@ -21,7 +21,7 @@ from llmcrawler.reporting.planning import THOUGHT_TOKENS, CrawlTerms
 
 EMBEDDED: Final = "embedded"
 NO_MODEL: Final = "none"
-# A remote model answers in a second or two; the embedded one on two cores (README).
+# A remote model answers in a second or two; the embedded one on two cores (docs/models.md).
 _CALL_SECONDS, _EMBEDDED_CALL_SECONDS = 1.5, 6.5
 
 
