@@ -57,7 +57,7 @@ class RecordsExporter(BaseItemExporter):
         self,
         file: Any,
         *,
-        form: str = "",
+        form: str = "csv",
         table: RecordTable | None = None,
         waiting_folder: str | None = None,
         neutralises: bool = True,
@@ -69,7 +69,7 @@ class RecordsExporter(BaseItemExporter):
     ) -> None:
         super().__init__(fields_to_export=fields_to_export, encoding=encoding, indent=indent)
         self._file = file
-        self._form = form or record_form(str(getattr(file, "name", "")))
+        self._form = form
         require(self._form)
         self._table = RecordTable() if table is None else table
         self._neutralises = neutralises

@@ -285,7 +285,7 @@ DEEP: Any = functools.reduce(lambda inner, _: {"a": [inner]}, range(5_000), cast
 
 
 @pytest.mark.parametrize(
-    "name", ["csv", "documents", "json", "jsonlines", "markdown", "marshal", "parquet", "pickle", "xml"]
+    "name", ["csv", "documents", "json", "jsonlines", "markdown", "marshal", "parquet", "pickle", "records", "xml"]
 )
 def test_no_form_minds_how_deep_a_page_nests_its_values(name):
     """As it stands in a page's JSON-LD, or in what a stage of the user's found."""
