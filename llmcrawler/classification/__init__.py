@@ -7,6 +7,7 @@ from llmcrawler.classification.classify_calls import (
     answer_from_json,
     answer_to_json,
     call_tokens,
+    check_question,
     page_key,
     site_of,
     tokens_of,

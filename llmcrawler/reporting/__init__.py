@@ -6,7 +6,7 @@
 from llmcrawler.reporting.crawl_limits import DownloadFlow, HostThrottle, binding_limit
 from llmcrawler.reporting.crawl_metrics import Metric, ending_of, metrics_of
 from llmcrawler.reporting.crawl_progress import CrawlProgress, DownloadProgress, ProgressReport
-from llmcrawler.reporting.exit_status import BUDGET_REACHED, ExitStatus, count_item, exit_status_of
+from llmcrawler.reporting.exit_status import BUDGET_REACHED, LLM_FAILURE, ExitStatus, count_item, exit_status_of
 from llmcrawler.reporting.figures import lasting_stats, read_figures
 from llmcrawler.reporting.plan_tables import Actual
 from llmcrawler.reporting.summary import Ending, summary
