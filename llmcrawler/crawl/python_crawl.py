@@ -39,7 +39,7 @@ _CHILD: Final = "llmcrawler.commands.python_crawl_process"
 _LINES, _LOG = "lines.jsonl", "log"
 _POLL_SECONDS: Final = 0.1
 _STOP_SECONDS: Final = 60.0  # for pages that are under way and what was learned; then the process is killed
-_SETTINGS: Final = {"PROGRESS": "log", "PROGRESS_LOG_SECONDS": 5, "LOG_FORMAT": "json"}
+_SETTINGS: Final = {"PROGRESS": "log", "PROGRESS_LOG_SECONDS": 5, "LOG_FORMAT": "json", "LOG_FILE": ""}
 _DTYPES: Final[Mapping[Kind, str]] = {"number": "float64", "integer": "Int64", "flag": "boolean"}
 _MOST_CHARS: Final = 500  # of a cause
 
@@ -178,7 +178,7 @@ class RunningCrawl:
             raise ConfigError(cause)
         if status == ExitStatus.BUSY:
             raise JobBusy(cause)
-        raise CrawlFailed(status, cause or f"the crawl's process ended with {status}")
+        raise CrawlFailed(status, cause or f"the crawl's process ended with {status}, and its log is elsewhere")
 
 
 def _text(value: Any) -> str:
