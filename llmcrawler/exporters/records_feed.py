@@ -137,6 +137,8 @@ class RecordsExporter(BaseItemExporter):
             return of_records
         names = fields if isinstance(fields, Mapping) else {name: name for name in fields}
         known = {**_OF_PAGES, **of_records, **{f"{RECORD}.{name}": one for name, one in of_records.items()}}
+        if never := names.keys() - known.keys():
+            logger.warning("No record has had a field %s: its column is empty", ", ".join(sorted(never)))
         return {header: known.get(name) or Column(name, "text") for name, header in names.items()}
 
     def _write_csv(self, columns: dict[str, Column], rows: Iterable[_Row]) -> None:
