@@ -165,6 +165,9 @@ FEED_STORAGES = {
 FEED_EXPORTERS = {
     "csv": "llmcrawler.exporters.csv.PagesCsvExporter",
     "documents": "llmcrawler.exporters.langchain_documents.DocumentsExporter",
+    "jl": "llmcrawler.exporters.plain.PagesJsonLinesExporter",
+    "jsonl": "llmcrawler.exporters.plain.PagesJsonLinesExporter",
+    "jsonlines": "llmcrawler.exporters.plain.PagesJsonLinesExporter",
     "markdown": "llmcrawler.exporters.markdown.MarkdownExporter",
     "marshal": "llmcrawler.exporters.plain.PagesMarshalExporter",
     "parquet": "llmcrawler.exporters.parquet.ParquetExporter",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 from scrapy.settings import BaseSettings
@@ -27,7 +28,9 @@ from llmcrawler.crawl.job_spec import JobSpec
 from llmcrawler.crawl.monitoring import check_monitoring
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import RecordValidator, read_learners
+from llmcrawler.items import Page
 from llmcrawler.storage.feeds import RECORDS, check_feed, page_types_of_feed
+from llmcrawler.storage.feeds.tables import columns_of
 from llmcrawler.storage.job_file import JOB_FILE
 from llmcrawler.urls import Scope
 
@@ -119,6 +122,7 @@ def _check_feeds(settings: BaseSettings, options: ExploreOptions) -> None:
             if isinstance(options, MapOptions):
                 raise ConfigError(f"{uri}:records: a map lists urls, and no records; name another form, as urls.csv")
             _check_page_types(f"FEEDS {uri}: page_type", page_types_of_feed(feed), options)
+            _check_columns(str(uri), feed.get("fields") or settings.getdictorlist("FEED_EXPORT_FIELDS"), options)
         check_feed(
             str(uri),
             str(feed.get("format")),
@@ -126,3 +130,16 @@ def _check_feeds(settings: BaseSettings, options: ExploreOptions) -> None:
             goes_on=bool(job) and (Path(job) / JOB_FILE).exists(),
             is_processed=bool(feed.get("postprocessing")),
         )
+
+
+def _check_columns(uri: str, names: Collection[str], options: ExploreOptions) -> None:
+    """Refuse a column that no record will have, where the fields of records were asked for."""
+    if options.wanted is None:
+        return
+    asked = dict.fromkeys(one.group or one.name for one in options.wanted.fields)
+    known = [*asked, *(one.name for one in columns_of(Page))]
+    unknown = next((name for name in names if name.removeprefix("record.") not in known), None)
+    if unknown is not None:
+        near = get_close_matches(unknown, known, n=1)
+        meant = f"did you mean {near[0]}? " if near else ""
+        raise ConfigError(f"{uri}: no record has a field {unknown!r}: {meant}there are {', '.join(known)}")
