@@ -74,6 +74,9 @@ class ItemUnderstanding:
             keeps_html=settings.getbool("UNDERSTANDING_KEEP_HTML"),
         )
 
+    async def open_spider(self) -> None:
+        await self._known.check_model(())
+
     async def process_item(self, item: Any) -> Any:
         adapter = ItemAdapter(item)
         url, html = adapter.get("url"), adapter.get("html")
@@ -119,7 +122,7 @@ class ItemUnderstanding:
             for stage in self._stages:
                 page = await stage.process_item(page)
         except ContentError as error:
-            page.error = PageError("content", "unreadable", str(error))
+            page.error = PageError("content", error.kind, str(error))
         finally:
             self._under_way.discard(page.id)
         return page
