@@ -6,7 +6,6 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from difflib import get_close_matches
 from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
@@ -28,6 +27,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from llmcrawler.crawl.render_choice import NEVER
+from llmcrawler.crawl.setting_checks import known_settings, near_name
 from llmcrawler.crawl.task_lists import ListedTask, TaskList, open_list, read_url
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import RequestedSchema, load_schema, requested_fields
@@ -159,9 +159,11 @@ class ExploreOptions(BaseModel):
     def _refuse(cls, name: str, value: object) -> None:
         if name in cls.refused:
             raise ConfigError(f"{name}={value!r}: {cls.refused[name]}")
-        near = get_close_matches(name, cls.arguments(), n=1, cutoff=0.75)
+        if name.upper() in known_settings():
+            raise ConfigError(f"-a {name}: it is a setting, and no argument of the spider: -s {name.upper()}={value}")
+        near = near_name(name, cls.arguments())
         if near or cls.own is None:
-            meant = f"did you mean {near[0]}? " if near else ""
+            meant = f"did you mean {near}? " if near else ""
             raise ConfigError(f"no argument {name!r}: {meant}there are {', '.join(cls.arguments())}")
 
     @field_validator("urls")
@@ -265,6 +267,11 @@ class MapOptions(ExploreOptions):
 
     def identity(self) -> dict[str, Any]:
         return super().identity() | self.model_dump(include={"max_urls", "match", "subdomains"})
+
+
+def argument_names() -> frozenset[str]:
+    """Return the names of the arguments of all spiders."""
+    return frozenset().union(*(one.arguments() for one in (ExploreOptions, ExtractOptions, MapOptions)))
 
 
 def _task_list(given: Mapping[str, Any]) -> TaskList:
