@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 
-from llmcrawler.errors import ConfigError
+from llmcrawler.errors import ConfigError, JobBusy
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ def config_errors_as_usage(settings: Settings | None = None) -> Iterator[None]:
     try:
         yield
     except (ConfigError, UsageError) as error:
-        if settings is not None:
+        if settings is not None and not isinstance(error, JobBusy):
             _tell_log_file(settings, error)
         if isinstance(error, UsageError):
             raise

@@ -6,6 +6,8 @@ import argparse
 import asyncio
 import gc
 import logging
+import os
+import threading
 from typing import TYPE_CHECKING, Any
 
 from scrapy.commands.crawl import Command as CrawlCommand
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from llmcrawler.reporting import ExitStatus
 
 logger = logging.getLogger(__name__)
+
+_ECHO_SECONDS = 0.2  # within these a second signal is the first one, sent twice
+_EXIT_SECONDS = 1.0  # for threads that still work when a crawl was stopped
 
 
 class Command(WithJsonLog, CrawlCommand):
@@ -49,6 +54,9 @@ class Command(WithJsonLog, CrawlCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
         assert self.crawler_process is not None
+        from llmcrawler.engine.compat import ignore_echo
+        from llmcrawler.reporting import ExitStatus
+
         try:
             with config_errors_as_usage(self.settings):
                 crawler = self._checked_crawler(args, opts)
@@ -60,9 +68,12 @@ class Command(WithJsonLog, CrawlCommand):
         logging.root.addHandler(errors := _ErrorCount(logging.ERROR))
         crawling = self.crawler_process.crawl(crawler, **opts.spargs)
         _collect_less_often()
+        ignore_echo(self.crawler_process, _ECHO_SECONDS)
         self.crawler_process.start()
         failed = self.crawler_process.bootstrap_failed
         self.exitcode = _failed_start(crawling, crawler) if failed else _exit_status(crawler, errors.count)
+        if self.exitcode is ExitStatus.INTERRUPTED:
+            _end_soon(self.exitcode)
 
     def _checked_crawler(self, args: list[str], opts: argparse.Namespace) -> Crawler:
         """Raise UsageError or ConfigError; a JobBusy where another crawl has the JOBDIR."""
@@ -98,6 +109,20 @@ class _ErrorCount(logging.Handler):
 
     def emit(self, _record: logging.LogRecord) -> None:
         self.count += 1
+
+
+def _end_soon(status: ExitStatus) -> None:
+    """End the process in some seconds even if threads still work, for which Python waits: a name server that is silent
+    holds one for half a minute.
+    """
+
+    def end() -> None:
+        logging.shutdown()
+        os._exit(status)
+
+    timer = threading.Timer(_EXIT_SECONDS, end)
+    timer.daemon = True
+    timer.start()
 
 
 def _collect_less_often() -> None:

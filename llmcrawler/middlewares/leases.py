@@ -12,7 +12,7 @@ from scrapy.exceptions import DontCloseSpider, NotConfigured
 from scrapy.http import Response
 
 from llmcrawler.engine.compat import process_item
-from llmcrawler.engine.error_pages import error_page
+from llmcrawler.engine.error_pages import error_page, spider_line
 from llmcrawler.engine.loop_watchdog import note_url
 from llmcrawler.engine.own_schedulers import has_scheduler, running_scheduler
 from llmcrawler.engine.request_context import context_of, response_context, update_context
@@ -78,11 +78,7 @@ class LeaseMiddleware:
             raise DontCloseSpider
 
     def _line(self, lease: Lease, kind: str, message: str, response: Response | None = None) -> FeedItem:
-        page = error_page(lease, kind, message, response)
-        # A spider whose lines are no pages says what they are.
-        line_of_fault = getattr(self._crawler.spider, "line_of_fault", None)
-        line: FeedItem = page if line_of_fault is None else line_of_fault(lease, page)
-        return line
+        return spider_line(self._crawler, lease, error_page(lease, kind, message, response))
 
     def _scheduler(self) -> FrontierScheduler:
         return running_scheduler(self._crawler, FrontierScheduler)

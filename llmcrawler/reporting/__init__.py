@@ -6,32 +6,9 @@
 from llmcrawler.reporting.crawl_limits import DownloadFlow, HostThrottle, binding_limit
 from llmcrawler.reporting.crawl_metrics import Metric, ending_of, metrics_of
 from llmcrawler.reporting.crawl_progress import CrawlProgress, DownloadProgress, ProgressReport
-from llmcrawler.reporting.exit_status import BUDGET_REACHED, ExitStatus, count_item, exit_status_of
-from llmcrawler.reporting.figures import Figures, LLMFigures, lasting_stats, read_figures
+from llmcrawler.reporting.exit_status import BUDGET_REACHED, LLM_FAILURE, ExitStatus, count_item, exit_status_of
+from llmcrawler.reporting.figures import lasting_stats, read_figures
 from llmcrawler.reporting.plan_tables import Actual
 from llmcrawler.reporting.summary import Ending, summary
 from llmcrawler.reporting.tally import Tally
 from llmcrawler.reporting.text import plain
-
-__all__ = [
-    "BUDGET_REACHED",
-    "Actual",
-    "CrawlProgress",
-    "DownloadFlow",
-    "DownloadProgress",
-    "Ending",
-    "ExitStatus",
-    "HostThrottle",
-    "Metric",
-    "ProgressReport",
-    "Tally",
-    "binding_limit",
-    "count_item",
-    "ending_of",
-    "exit_status_of",
-    "lasting_stats",
-    "metrics_of",
-    "plain",
-    "read_figures",
-    "summary",
-]

@@ -18,12 +18,12 @@ from twisted.python.failure import Failure
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.engine.error_pages import error_page
+from llmcrawler.engine.failures import failure_kind
 from llmcrawler.engine.own_schedulers import running_scheduler
 from llmcrawler.engine.request_context import lease_of
 from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.frontier import Lease
 from llmcrawler.items import FeedItem, Page
-from llmcrawler.spiders.failures import failure_kind
 from llmcrawler.spiders.lists import ListLimits, SiteLists
 from llmcrawler.urls import Sitemap
 

@@ -16,6 +16,7 @@ from twisted.python.failure import Failure
 from llmcrawler.content import Outline, read_outline
 from llmcrawler.crawl.arguments import MapOptions
 from llmcrawler.engine.error_pages import error_page
+from llmcrawler.engine.failures import response_fault
 from llmcrawler.engine.map_scheduler import MapScheduler, line_of_task
 from llmcrawler.engine.own_schedulers import running_scheduler
 from llmcrawler.engine.request_context import LATENCY, lease_of
@@ -23,7 +24,6 @@ from llmcrawler.engine.response_text import head_of, page_text
 from llmcrawler.frontier import Lease, MapAdmission, UrlTask
 from llmcrawler.items import Page, Url
 from llmcrawler.spiders.base import FrontierSpider
-from llmcrawler.spiders.failures import response_fault
 from llmcrawler.spiders.lists import FEED, LLMS_TXT, ListLimits
 from llmcrawler.urls import Sitemap, in_turns, normalise, origin_of
 
