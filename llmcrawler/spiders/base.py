@@ -17,12 +17,13 @@ from twisted.python.failure import Failure
 
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.context import CrawlContext, crawl_of
+from llmcrawler.crawl.task_lists import ListedTask
 from llmcrawler.engine.error_pages import error_page
 from llmcrawler.engine.failures import failure_kind
 from llmcrawler.engine.own_schedulers import running_scheduler
 from llmcrawler.engine.request_context import lease_of
 from llmcrawler.engine.scheduler import FrontierScheduler
-from llmcrawler.frontier import Lease
+from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.items import FeedItem, Page
 from llmcrawler.spiders.lists import ListLimits, SiteLists
 from llmcrawler.urls import Sitemap
@@ -82,6 +83,8 @@ class FrontierSpider(Spider):
         )
 
     async def start(self) -> AsyncIterator[Any]:
+        if self.options.list_fault:
+            logger.warning("%s", self.options.list_fault)
         await self._queue_given()
         requests: tuple[Request, ...] = ()
         for request in requests:  # Scrapy wants a generator; the requests come from the frontier
@@ -137,6 +140,11 @@ class FrontierSpider(Spider):
 
     def _scheduler(self) -> FrontierScheduler:
         return running_scheduler(self.crawler, FrontierScheduler)
+
+
+def faulty_task(listed: ListedTask) -> UrlTask:
+    """Return the task of an entry of a list that cannot be fetched."""
+    return UrlTask.of_fault(listed.url, listed.fault, listed.key)
 
 
 def arguments_of(spider: FrontierSpider | type[FrontierSpider], options: type[ExploreOptions]) -> dict[str, Any]:
