@@ -103,7 +103,8 @@ class LeaseKeeper(BaseScheduler):
             await self._end(item, Outcome(None, _runs(item), is_dead=True))
 
     async def _end(self, page: FeedItem, outcome: Outcome) -> None:
-        if self._leases.pop(page.id, None) is None:
+        lease = self._leases.pop(page.id, None)
+        if lease is None:
             return
         try:
             await self.frontier.ack(page.id, outcome)
@@ -113,7 +114,7 @@ class LeaseKeeper(BaseScheduler):
         except StorageFailed:
             return
         self.templates.note_progress()
-        if outcome.is_dead and self.budget.refund():
+        if outcome.is_dead and not lease.task.fault and self.budget.refund():
             self._refill.set()
         self._count()
 

@@ -64,6 +64,9 @@ class Feeds(FeedExporterBase):
                     prepare()
         except Exception as error:  # noqa: BLE001 - a name with a placeholder that nobody fills, say
             self._count("unopened")
+            if isinstance(error, KeyError):
+                named = f"nothing fills %({error.args[0]})s in its name: time, batch_id and attributes of the spider do"
+                error = ConfigError(named)
             self._tell_and_close("a feed that was asked for", error)
 
     def item_scraped(self, item: Any, spider: Spider) -> None:
