@@ -40,16 +40,17 @@ class Described:
         return self.details
 
 
-class WithJsonLog(Described):
-    """Lets a command that fetches pages log as LOG_FORMAT says."""
+class WithLog(Described):
+    """Lets a command that fetches pages log as LOG_FORMAT says, and without Scrapy's lines about its own parts."""
 
     settings: Settings | None
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler.engine import json_log
+        from llmcrawler.engine import json_log, scrapy_log
 
         super().process_options(args, opts)  # type: ignore[misc]
         assert self.settings is not None
+        scrapy_log.silence(self.settings)
         json_log.install(self.settings)
 
 

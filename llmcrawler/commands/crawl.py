@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import gc
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrapy import Spider
@@ -14,16 +15,17 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
-from llmcrawler.commands import WithJsonLog, config_errors_as_usage
+from llmcrawler.commands import WithLog, config_errors_as_usage
 from llmcrawler.errors import ConfigError, JobBusy
 
 if TYPE_CHECKING:
+    from llmcrawler.crawl.arguments import ExploreOptions
     from llmcrawler.reporting import ExitStatus
 
 logger = logging.getLogger(__name__)
 
 
-class Command(WithJsonLog, CrawlCommand):
+class Command(WithLog, CrawlCommand):
     """Checks the settings and the arguments, runs one spider and exits with an ExitStatus."""
 
     usage = "[options] <spider>"
@@ -58,12 +60,15 @@ class Command(WithJsonLog, CrawlCommand):
 
         crawler = create_crawler(self, args[0])
         try:
-            _check(spiders.load(args[0]), opts, crawler.settings)  # a spider's own settings are among these
+            # A spider's own settings are among the crawler's.
+            options = _check(spiders.load(args[0]), opts, crawler.settings)
         except UsageError as error:
             if not isinstance(error.__cause__, JobBusy):
                 raise
             self.exitcode = _refused(error.__cause__)
             return
+        if options is not None:
+            _keep_lines(crawler.settings, args[0], options, opts.spargs)
         logging.root.addHandler(errors := _ErrorCount(logging.ERROR))
         crawling = self.crawler_process.crawl(crawler, **opts.spargs)
         _collect_less_often()
@@ -127,13 +132,27 @@ def _refused(busy: JobBusy) -> ExitStatus:
     return ExitStatus.BUSY
 
 
-def _check(spider_class: type[Spider], opts: argparse.Namespace, settings: BaseSettings) -> None:
-    """Raise a usage error, whose cause is a JobBusy where another crawl has the JOBDIR."""
+def _keep_lines(settings: BaseSettings, spider: str, options: ExploreOptions, arguments: dict[str, str]) -> None:
+    """Choose a feed where the lines would be kept nowhere."""
+    from llmcrawler.crawl.default_feed import CHOSEN_PRIORITY, default_feed, needs_feed
+
+    if needs_feed(settings, arguments):
+        feed = default_feed(spider, options, Path())
+        settings.set("FEEDS", {str(feed): {"format": "jsonl"}}, priority=CHOSEN_PRIORITY)
+
+
+def _check(spider_class: type[Spider], opts: argparse.Namespace, settings: BaseSettings) -> ExploreOptions | None:
+    """Return the spider's arguments, None for those of a spider of the user's own. Raise a usage error, whose cause is
+    a JobBusy where another crawl has the JOBDIR.
+    """
     from llmcrawler.crawl.configuration import errors_share
     from llmcrawler.crawl.start_checks import check
 
-    options = getattr(spider_class, "Options", None)  # a spider of the user's own has none
+    of_spider: type[ExploreOptions] | None = getattr(spider_class, "Options", None)
     with config_errors_as_usage():
         errors_share(settings)
-        if options is not None:
-            check(settings, options.of(opts.spargs), spider_class.name)
+        if of_spider is None:
+            return None
+        options = of_spider.of(opts.spargs)
+        check(settings, options, spider_class.name)
+        return options

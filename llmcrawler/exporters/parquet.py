@@ -26,6 +26,8 @@ class ParquetExporter(BaseItemExporter):
     other nested values are JSON text, an error is a struct. The feed's `fields` choose columns and rename them.
     """
 
+    lines = 0  # taken
+
     def __init__(self, file: Any, **kwargs: Any) -> None:
         super().__init__(dont_fail=True, **kwargs)
         require("parquet")
@@ -60,6 +62,7 @@ class ParquetExporter(BaseItemExporter):
             if self.fields_to_export is None:
                 self._warn(name, "the first item had no such field, so there is no column for it")
         self._rows.append(row)
+        self.lines += 1
         if len(self._rows) >= _GROUP_ROWS or self._chars >= _GROUP_CHARS:
             self._flush()
 
