@@ -31,7 +31,8 @@ class _Silence(logging.Filter):
 
 def silence(settings: BaseSettings) -> None:
     """Call it before Scrapy sets up its logging; warnings come through."""
-    level = logging.getLevelName(settings.get("LOG_LEVEL"))
+    given = settings.get("LOG_LEVEL")
+    level = logging.getLevelName(given) if isinstance(given, str) else given
     if isinstance(level, int) and level <= logging.DEBUG:
         return
     has_start_line = settings.getdict("EXTENSIONS").get(START_LINE) is not None

@@ -228,10 +228,10 @@ class Records:
         """Return the answer for a page whose template could not be learned (or not for such pages)."""
         if match is not None and match.extraction.present:
             return await self._taken(learner, match, question)
-        learner.unserved += 1
         if learner.error is None and self._single is not None:
             self._count("singletons", 1)
             return await self._single(question)
+        learner.unserved += 1
         return RecordAnswer(None, learner.error)
 
     async def _match(
