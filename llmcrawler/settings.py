@@ -34,6 +34,7 @@ DOWNLOAD_VERIFY_CERTIFICATES = True
 RETRY_TIMES = 5  # after the first try: a site that fails three times in ten loses one page in a thousand
 RETRY_GIVE_UP_LOG_LEVEL = "DEBUG"  # it is a line of the feed
 REDIRECT_MAX_TIMES = 10
+STOP_SECONDS = 8.0  # after Ctrl-C or SIGTERM, for requests in flight and pages being worked on; then they are cut off
 CRAWL_MAX_ERRORS_SHARE = 1.0  # a greater share of pages with errors makes the exit status 6; 1: it never does
 
 # -- Proxies and pages that are none ----------------------------------------------------------------------------------
@@ -123,6 +124,7 @@ EXTENSIONS_BASE = {
     "scrapy.extensions.closespider.CloseSpider": 0,
     "llmcrawler.extensions.feed_export.Feeds": 0,
     "llmcrawler.extensions.spider_state.WholeSpiderState": 0,
+    "llmcrawler.extensions.orderly_stop.OrderlyStop": 0,
 }
 EXTENSIONS = {
     "llmcrawler.extensions.distributed_worker.DistributedWorker": -10,  # before the feeds
@@ -169,6 +171,7 @@ FEED_EXPORTERS = {
     "marshal": "llmcrawler.exporters.plain.PagesMarshalExporter",
     "parquet": "llmcrawler.exporters.parquet.ParquetExporter",
     "pickle": "llmcrawler.exporters.plain.PagesPickleExporter",
+    "records": "llmcrawler.exporters.records_feed.RecordsExporter",
     "xml": "llmcrawler.exporters.xml.PagesXmlExporter",
 }
 CSV_NEUTRALISE_FORMULAS = True  # an apostrophe before cells that a spreadsheet would take for a formula
@@ -223,6 +226,7 @@ UNDERSTANDING_OPTIONS: dict[str, str] = {}  # page_types, schema or fields, as -
 LLM_PROVIDER = (
     "auto"  # openai (any server that speaks its API), embedded, none; auto: openai when there is a key or a url
 )
+LLM_OPTIONAL = False  # True: crawl on where the model cannot be used; else the crawl stops before its first request
 LLM_BASE_URL = ""  # or OPENAI_BASE_URL in the environment
 LLM_API_KEY = ""  # or OPENAI_API_KEY in the environment
 LLM_MODEL = ""  # empty: a cheap one of OpenAI's, or the first that the server lists

@@ -7,6 +7,7 @@ from llmcrawler.classification.classify_calls import (
     answer_from_json,
     answer_to_json,
     call_tokens,
+    check_question,
     page_key,
     site_of,
     tokens_of,
@@ -16,28 +17,3 @@ from llmcrawler.classification.page_type_rules import PageTypeRules
 from llmcrawler.classification.page_types import DEFAULT_PAGE_TYPES, PageType, PageTypes, load_page_types
 from llmcrawler.classification.question import LLM, STRUCTURED_DATA, TEMPLATE, Question, Verdict
 from llmcrawler.classification.site_verdicts import SiteVerdicts
-
-__all__ = [
-    "DEFAULT_PAGE_TYPES",
-    "LLM",
-    "STRUCTURED_DATA",
-    "TEMPLATE",
-    "Answer",
-    "Classifier",
-    "ClassifyWorker",
-    "PageType",
-    "PageTypeRules",
-    "PageTypes",
-    "PageView",
-    "Question",
-    "SiteVerdicts",
-    "Verdict",
-    "answer_from_json",
-    "answer_to_json",
-    "call_tokens",
-    "describe_page",
-    "load_page_types",
-    "page_key",
-    "site_of",
-    "tokens_of",
-]

@@ -35,9 +35,15 @@ PageView = Mapping[str, Any]
 _ANSWER_TOKENS_PER_PAGE = 40
 _ANSWER_TOKENS_AROUND = 60
 _UNSURE = 0.5
-# Rules with the clearest lead are right for five pages in six; of several pages that they are sure about, and all of
-# which they are to be wrong about, in one direction, it is more likely that the model was talked into something.
-_SURE = 0.8
+# So sure rules are right for three pages in four; of several pages that they are sure about, and all of which they are
+# to be wrong about, in one direction, it is more likely that the model was talked into something.
+_SURE = 0.75
+# The name of the first question in stats; to the model it is one of the usual ones.
+CHECK_TASK = "check"
+_CHECK_SYSTEM = """\
+Choose one of `labels` for the page, by its url. Answer in JSON: \
+{"pages": [{"id": "1", "label": "...", "confidence": 0.5}]}"""
+_CHECK_ANSWER_TOKENS = 1_000  # with thoughts
 _NOT_CONFIRMED = "the model says the same of all pages of a batch, and something else of single ones"
 
 
@@ -164,6 +170,19 @@ def _question(page: PageView) -> Question:
     counts = page.get("counts", {})
     cues = {cue: float(counts[word]) for cue, word in COUNTS.items() if word in counts}
     return Question(page["url"], page.get("title", ""), page.get("text", ""), PageContent(cues=cues), "", "", 1)
+
+
+def check_question(page_types: PageTypes, url: str) -> ModelRequest:
+    """Return a tiny question of the kind that a crawl asks: it shows whether the model answers, and in the form asked
+    for. What it says of the url does not matter.
+    """
+    document = {
+        "task": TASK,
+        "labels": [{"name": name} for name in page_types.names],
+        "pages": [{"id": "1", "url": url, "title": "", "text": ""}],
+    }
+    schema = answer_schema(page_types, ["1"])
+    return ModelRequest(CHECK_TASK, _CHECK_SYSTEM, document, schema, max_answer_tokens=_CHECK_ANSWER_TOKENS)
 
 
 def call_tokens(page_types: PageTypes, *, small_model: bool = False) -> int:

@@ -28,7 +28,7 @@ _COMMANDS: Final = {
     "plan": "Tell what a crawl would take: pages, time, LLM calls, money",
     "status": "Tell how far the crawl of a JOBDIR is",
     "requeue": "Bring failed pages of a JOBDIR back to its queue",
-    "report": "Show a crawl as one HTML page",
+    "report": "Show a crawl as one HTML page, or compare two",
     "templates": "Show the templates that crawls have learned",
     "parse": "Fetch one page and show what comes out",
     "shell": "Look at a page interactively, with the learned templates",

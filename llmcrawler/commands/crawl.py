@@ -6,6 +6,8 @@ import argparse
 import asyncio
 import gc
 import logging
+import os
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from llmcrawler.reporting import ExitStatus
 
 logger = logging.getLogger(__name__)
+
+_ECHO_SECONDS = 0.2  # within these a second signal is the first one, sent twice
+_EXIT_SECONDS = 1.0  # for threads that still work when a crawl was stopped
 
 
 class Command(WithLog, CrawlCommand):
@@ -56,7 +61,9 @@ class Command(WithLog, CrawlCommand):
         spiders = self.crawler_process.spider_loader
         if args[0] not in spiders.list():
             raise UsageError(f"no spider {args[0]!r}; there are: {', '.join(sorted(spiders.list()))}", print_help=False)
+        from llmcrawler.engine.compat import ignore_echo
         from llmcrawler.engine.compat.components import create_crawler
+        from llmcrawler.reporting import ExitStatus
 
         crawler = create_crawler(self, args[0])
         try:
@@ -72,9 +79,12 @@ class Command(WithLog, CrawlCommand):
         logging.root.addHandler(errors := _ErrorCount(logging.ERROR))
         crawling = self.crawler_process.crawl(crawler, **opts.spargs)
         _collect_less_often()
+        ignore_echo(self.crawler_process, _ECHO_SECONDS)
         self.crawler_process.start()
         failed = self.crawler_process.bootstrap_failed
         self.exitcode = _failed_start(crawling) if failed else _exit_status(crawler, errors.count)
+        if self.exitcode is ExitStatus.INTERRUPTED:
+            _end_soon(self.exitcode)
 
 
 class _ErrorCount(logging.Handler):
@@ -86,6 +96,20 @@ class _ErrorCount(logging.Handler):
 
     def emit(self, _record: logging.LogRecord) -> None:
         self.count += 1
+
+
+def _end_soon(status: ExitStatus) -> None:
+    """End the process in some seconds even if threads still work, for which Python waits: a name server that is silent
+    holds one for half a minute.
+    """
+
+    def end() -> None:
+        logging.shutdown()
+        os._exit(status)
+
+    timer = threading.Timer(_EXIT_SECONDS, end)
+    timer.daemon = True
+    timer.start()
 
 
 def _collect_less_often() -> None:

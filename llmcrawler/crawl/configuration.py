@@ -160,6 +160,7 @@ def model_of(
         on_progress=DownloadProgress("the embedded model"),
         rate=rate,
         on_call=on_call,
+        is_optional=settings.getbool("LLM_OPTIONAL"),
     )
 
 

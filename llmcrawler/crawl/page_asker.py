@@ -22,9 +22,8 @@ from llmcrawler.llm.language_model import LanguageModel
 
 
 class BatchingAsker:
-    """Asks within one event loop, and writes what the model costs into the stats.
-
-    `reason_to_flush` says why pages must not wait for their batch any longer, or None.
+    """Asks within one event loop. `reason_to_flush` says why pages must not wait for their batch any longer, or None;
+    `count_usage` writes what the model costs into the stats.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - the parts that it brings together
@@ -35,6 +34,7 @@ class BatchingAsker:
         rules: BatchRules,
         stats: StatsCollector,
         reason_to_flush: Callable[[], str | None],
+        count_usage: Callable[[], None],
     ) -> None:
         self._stats = stats
         self._model = model
@@ -45,7 +45,7 @@ class BatchingAsker:
             tokens_of=tokens_of,
             group_of=site_of,
             pressure=reason_to_flush,
-            on_batch=lambda _report: self._count_usage(),
+            on_batch=lambda _report: count_usage(),
         )
         self._cache = cache
         self._cached: CachedAsker[PageView, Answer] | None = None
@@ -67,11 +67,6 @@ class BatchingAsker:
 
     async def close(self) -> None:
         await self._batcher.close()
-        self._count_usage()
 
     def _count_shown(self, pages: int) -> None:
         self._stats.inc_value("llmcrawler/llm/pages_shown", pages)
-
-    def _count_usage(self) -> None:
-        for name, value in (self._model.usage.as_dict() | self._model.budget.as_dict()).items():
-            self._stats.set_value(f"llmcrawler/llm/{name}", value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from scrapy.settings import BaseSettings
@@ -27,7 +27,7 @@ from llmcrawler.crawl.job_spec import JobSpec
 from llmcrawler.crawl.monitoring import check_monitoring
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import RecordValidator, read_learners
-from llmcrawler.storage.feeds import check_feed
+from llmcrawler.storage.feeds import RECORDS, check_feed, page_types_of_feed
 from llmcrawler.storage.job_file import JOB_FILE
 from llmcrawler.urls import Scope
 
@@ -52,7 +52,7 @@ _MINIMA: Mapping[float, str] = {
 def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     """Raise ConfigError for a setting or an argument that a crawl could not be built from."""
     Scope(options.urls, allow=options.allow, deny=options.deny, max_depth=options.depth)
-    _check_goal(options)
+    _check_page_types("goal", options.goal, options)
     model_of(settings)
     if options.wanted is not None:
         RecordValidator(options.wanted.schema)
@@ -64,7 +64,7 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     progress_mode(settings)
     check_monitoring(settings)
     check_numbers(settings)
-    _check_feeds(settings)
+    _check_feeds(settings, options)
     spec = job_spec_of(settings, spider, options)
     if settings.get("REDIS_URL"):
         _check_distributed(settings, spec, options)
@@ -104,17 +104,21 @@ def _check_distributed(settings: BaseSettings, spec: JobSpec, options: ExploreOp
     check_session(distributed_rules(settings), spec)
 
 
-def _check_goal(options: ExploreOptions) -> None:
+def _check_page_types(given: str, names: Sequence[str], options: ExploreOptions) -> None:
     """Refuse a page type that no page will ever have."""
     known = page_types_of(options).names
-    unknown = next((name for name in options.goal if name not in known), None)
+    unknown = next((name for name in names if name not in known), None)
     if unknown:
-        raise ConfigError(f"goal={','.join(options.goal)}: no page type {unknown!r}; there are: {', '.join(known)}")
+        raise ConfigError(f"{given}={','.join(names)}: no page type {unknown!r}; there are: {', '.join(known)}")
 
 
-def _check_feeds(settings: BaseSettings) -> None:
+def _check_feeds(settings: BaseSettings, options: ExploreOptions) -> None:
     job = settings.get("JOBDIR")
     for uri, feed in settings.getdict("FEEDS").items():
+        if feed.get("format") == RECORDS:
+            if isinstance(options, MapOptions):
+                raise ConfigError(f"{uri}:records: a map lists urls, and no records; name another form, as urls.csv")
+            _check_page_types(f"FEEDS {uri}: page_type", page_types_of_feed(feed), options)
         check_feed(
             str(uri),
             str(feed.get("format")),

@@ -80,6 +80,11 @@ class TemplateStore:
         self._closing = asyncio.Event()
         self._saver: asyncio.Task[None] | None = None
 
+    def knows(self, urls: Collection[str]) -> bool:
+        """Tell whether earlier crawls have learned templates of all sites of these urls; False where there are none."""
+        sites = set(map(site_name, urls))
+        return bool(sites) and all(find_site(self._stored, site) is not None for site in sites)
+
     def open(self, url: str) -> TemplateGrouper:
         """Return the templates of the url's site, before its first page. Raises ConfigError where the file is damaged
         in what it has of the site.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from scrapy.crawler import Crawler
+from scrapy.statscollectors import StatsCollector
 
-from llmcrawler.classification import LLM, Classifier, Question, Verdict
+from llmcrawler.classification import LLM, Classifier, PageTypes, Question, Verdict, check_question
 from llmcrawler.content import PageReader
 from llmcrawler.content.bounds.processes import BoundedProcesses
 from llmcrawler.crawl import signals
@@ -29,6 +32,7 @@ from llmcrawler.crawl.template_store import TemplateStore
 from llmcrawler.distributed.shared_budget import SharedBudget
 from llmcrawler.distributed.shared_rate import SharedRate
 from llmcrawler.distributed.shared_stores import SharedAnswers
+from llmcrawler.errors import BudgetSpent, ConfigError, LLMError
 from llmcrawler.extraction import (
     Annotator,
     ExtractionRunner,
@@ -45,7 +49,10 @@ from llmcrawler.extraction import (
 from llmcrawler.frontier import FocusedCrawl
 from llmcrawler.llm import AnswerStore, CallReport
 from llmcrawler.llm.language_model import LanguageModel
+from llmcrawler.reporting import LLM_FAILURE
 from llmcrawler.templates import Changes
+
+logger = logging.getLogger(__name__)
 
 # Pages of one site that other workers ask about come a little later and more evenly than those of a single one.
 _SHARED_PATIENCE: Final = 4
@@ -64,8 +71,11 @@ _FORGOTTEN: Final[Mapping[str | None, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Understanding:
-    """Parts that understand pages. `model`, `asker` and `answers` are None where no model is asked."""
+    """Parts that understand pages. `model` and `answers` are None where no model is asked, `asker` where none is asked
+    for page types."""
 
+    stats: StatsCollector
+    page_types: PageTypes
     reader: PageReader
     processes: BoundedProcesses
     model: LanguageModel | None
@@ -76,14 +86,37 @@ class Understanding:
     templates: TemplateStore
     sites: SiteRegistry
 
-    async def close(self) -> None:
-        await self.records.close()
+    async def check_model(self, urls: Sequence[str]) -> None:
+        """Ask the model one tiny question before the first request, unless earlier crawls have learned the sites of
+        `urls`, which may be enough. Raises ConfigError where it cannot be used and is not optional.
+        """
+        model = self.model
+        if model is None or self.templates.knows(urls):
+            return
+        try:
+            await model.check(check_question(self.page_types, next(iter(urls), "https://example.com/")))
+        except BudgetSpent:
+            pass  # it may still be enough for answers that are known
+        except LLMError as error:
+            if not model.is_optional:
+                cure = "LLM_OPTIONAL=True crawls on without its answers, LLM_PROVIDER=none without a model"
+                raise ConfigError(f"The model cannot be used: {error}. {cure}") from error
+            logger.warning("The model cannot be used, and LLM_OPTIONAL is set: %s", error)
+
+    def cut_off(self) -> None:
+        """End the processes that read pages and learn, whatever they do."""
         self.reader.close()
         self.processes.close()
+
+    async def close(self) -> None:
+        await self.records.close()
+        self.cut_off()
         await self.templates.close()
         for part in (self.asker, self.answers, self.model):
             if part is not None:
                 await part.close()
+        if self.model is not None:
+            _count_usage(self.stats, self.model)
 
 
 def build_understanding(
@@ -99,10 +132,11 @@ def build_understanding(
     model, answers = _model(crawler, backend)
     page_types = page_types_of(options)
     asker = None
-    if model is not None:
+    if model is not None and not model.is_only_for_records:
         patience = 1 if session is None else _SHARED_PATIENCE
         rules = batch_rules(settings, embedded=model.is_embedded, patience=patience)
-        asker = BatchingAsker(model, page_types, answers, rules, stats, watch.reason_to_flush)
+        count = partial(_count_usage, stats, model)
+        asker = BatchingAsker(model, page_types, answers, rules, stats, watch.reason_to_flush, count)
 
     # These know each other: a verdict may part a template, and what is learned of it is kept with it.
     templates: TemplateStore
@@ -141,14 +175,19 @@ def build_understanding(
         keep=None if session is None else session.sites.keep,
     )
     sites = SiteRegistry(templates, classifier, records, session)
-    return Understanding(reader, processes, model, asker, answers, classifier, records, templates, sites)
+    return Understanding(
+        stats, page_types, reader, processes, model, asker, answers, classifier, records, templates, sites
+    )
 
 
 def _model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel | None, AnswerStore | None]:
     """Return the model and its answers so far. Workers of one crawl share its rate, its budget and its answers."""
-    settings, session, job = crawler.settings, backend.session, backend.job
+    settings, session, job, stats = crawler.settings, backend.session, backend.job, crawler.stats
+    assert stats is not None
 
     def on_call(call: CallReport) -> None:
+        assert model is not None
+        _count_usage(stats, model)
         crawler.signals.send_catch_log(signals.llm_called, call=call)
 
     if session is None:
@@ -163,6 +202,13 @@ def _model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel | Non
     limits = model.budget.limits
     model.budget.share(SharedBudget(session.connection, limits.max_tokens, limits.max_cost_usd))
     return model, SharedAnswers(session.connection, answer_cache_of(settings))
+
+
+def _count_usage(stats: StatsCollector, model: LanguageModel) -> None:
+    for name, value in (model.usage.as_dict() | model.budget.as_dict()).items():
+        stats.set_value(f"llmcrawler/llm/{name}", value)
+    if model.failure and not model.is_optional:
+        stats.set_value(LLM_FAILURE, model.failure)
 
 
 def _training_rules(crawler: Crawler) -> TrainingRules:

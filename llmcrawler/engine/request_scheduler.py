@@ -280,10 +280,3 @@ class RequestScheduler(BaseScheduler):
 async def _unless_failed(work: Coroutine[Any, Any, None]) -> None:
     with suppress(StorageFailed):  # the crawl is being closed already, and the log says why
         await work
-
-
-def request_scheduler_of(crawler: Crawler) -> RequestScheduler:
-    assert crawler.engine is not None
-    scheduler = crawler.engine.scheduler
-    assert isinstance(scheduler, RequestScheduler)
-    return scheduler

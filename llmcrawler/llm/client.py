@@ -22,6 +22,11 @@ from llmcrawler.llm.usage import CallReport, Usage
 
 logger = logging.getLogger(__name__)
 
+# A model may fail once by chance.
+_CHECK_TRIES = 3
+# Faults that say that the way to the server is not open.
+_NO_WAY = frozenset({faults.UNREACHED, faults.LOST, faults.AWAY})
+
 T = TypeVar("T")
 
 AskLLM = Callable[[ModelRequest], Awaitable[Any]]
@@ -47,6 +52,7 @@ class LLMClient:
         budget: Budget | None = None,
         clock: Clock | None = None,
         rate: CallRate | None = None,
+        is_optional: bool = False,
     ) -> None:
         self.usage = usage or Usage()
         self._budget = budget or Budget(BudgetLimits())
@@ -70,6 +76,7 @@ class LLMClient:
         self._dialect = Dialect(
             {"temperature": temperature, "reasoning_effort": reasoning_effort}, bounded=bool(self._budget.limits)
         )
+        self._loss_level = logging.WARNING if is_optional else logging.ERROR
         self._naming = asyncio.Lock()
         self._unavailable = ""
 
@@ -89,6 +96,23 @@ class LLMClient:
         except BadAnswer:
             self.usage.bad_answers += 1
             raise
+
+    async def check(self, ask: ModelRequest) -> None:
+        """Ask a first small question, to know whether the model can be used. Raises as `ask` does, and says what to do
+        about it. A server that cannot be reached is not waited for as long as later in the crawl.
+        """
+        rules, self._rules = self._rules, {**self._rules, faults.UNREACHED: faults.FIRST_CONTACT}
+        try:
+            for tries_left in reversed(range(_CHECK_TRIES)):
+                try:
+                    await self.ask(ask)
+                    return
+                except BadAnswer as error:
+                    if not tries_left:
+                        what = f"LLM_MODEL {self._model!r} at {self.host} gives no answer that could be used ({error})"
+                        raise BadAnswer(f"{what}; set another one") from error
+        finally:
+            self._rules = rules
 
     async def model_name(self) -> str:
         """Return the model that answers: LLM_MODEL, else the first that the server lists. Raises as `ask` does."""
@@ -159,6 +183,8 @@ class LLMClient:
             async with self._budget.call(prompt_estimate(body), answer_bound(body)) as call:
                 started = self._clock.monotonic()
                 outcome = await self._transport.complete(body)
+                if not isinstance(outcome, Fault) or outcome.kind not in {faults.UNREACHED, faults.LOST}:
+                    self.usage.count_call(ask.task)
                 seconds = self._clock.monotonic() - started
                 self.usage.seconds += seconds
                 if isinstance(outcome, Completion):
@@ -168,8 +194,6 @@ class LLMClient:
                     self.usage.tell(CallReport(ask.task, self._model, self.host, seconds, fault=outcome.kind))
                     if not outcome.may_be_billed:
                         call.release()
-        if not isinstance(outcome, Fault) or outcome.kind not in {faults.UNREACHED, faults.LOST}:
-            self.usage.count_call(ask.task)
         return outcome
 
     def _settle(
@@ -203,6 +227,9 @@ class LLMClient:
             return self._give_up(self._cure(fault))
         if fault.kind in {faults.BAD_REQUEST, faults.UNKNOWN_FORMAT, faults.UNKNOWN_PARAMETER}:
             return BadAnswer(what)
+        if fault.kind in _NO_WAY:
+            proxy = " HTTPS_PROXY or HTTP_PROXY of the environment," if self._transport.is_proxied else ""
+            what += f"; see whether LLM_BASE_URL is right,{proxy} and whether the server runs"
         if self._note_failure(fault):
             logger.warning("%s; the LLM is left alone for a while and then tried again", what)
         # A server that has just answered others may fail on this very request: then fewer questions help.
@@ -220,7 +247,7 @@ class LLMClient:
     def _give_up(self, reason: str) -> LLMUnavailable:
         if not self._unavailable:
             self._unavailable = reason
-            logger.error("The LLM is out for this crawl: %s", reason)
+            logger.log(self._loss_level, "The LLM is out for this crawl: %s", reason)
         return LLMUnavailable(reason)
 
     def _cure(self, fault: Fault) -> str:

@@ -50,6 +50,8 @@ RETRY_RULES: Mapping[str, RetryRule] = {
     AWAY: RetryRule(14, 0.5, 8.0),
     LOST: RetryRule(14, 0.5, 8.0),
 }
+# Before the first request of a crawl somebody may be looking on, and nothing is lost yet.
+FIRST_CONTACT = RetryRule(4, 0.5, 2.0)
 
 
 def rules_with(max_attempts: int) -> dict[str, RetryRule]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from llmcrawler.errors import LLMUnavailable
+from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, LLMUnavailable
 from llmcrawler.llm import embedded
 from llmcrawler.llm.budget import Budget, BudgetLimits
 from llmcrawler.llm.call_limits import CallLimits, CallRate
@@ -20,6 +20,8 @@ from llmcrawler.llm.providers import ProviderChoice
 from llmcrawler.llm.usage import CallReport, Price, Usage
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 # A call of the embedded model takes seconds on a CPU, and two at a time would take turns with its one context.
 _EMBEDDED_LIMITS = CallLimits(concurrency=1, timeout_seconds=300.0, max_attempts=2)
@@ -39,38 +41,103 @@ class LanguageModel:
         budget: Budget | None = None,
         rate: CallRate | None = None,
         on_call: Callable[[CallReport], object] = lambda _call: None,
+        is_optional: bool = False,
     ) -> None:
         self.budget = budget or Budget(BudgetLimits(price=price))
         self.usage = Usage(price, on_call)
         self._rate = rate
         self._choice = choice
         self._limits = limits
+        self.is_optional = is_optional or choice.only_for_records
         self._embedded_file = embedded_file
         self._on_progress = on_progress
         self._server: embedded.EmbeddedServer | None = None
         self._client: LLMClient | None = None
         self._failure: LLMUnavailable | None = None
+        self._answers = 0
+        self._last_error: LLMError | None = None
         self._starting = asyncio.Lock()
+        self._waiting: set[asyncio.Timeout] = set()  # one for each answer that somebody waits for
 
     @property
     def is_embedded(self) -> bool:
         return self._choice.kind == "embedded"
 
+    @property
+    def is_only_for_records(self) -> bool:
+        """Whether pages are classified without this model."""
+        return self._choice.only_for_records
+
     async def ask(self, ask: ModelRequest) -> Any:
-        """Do what LLMClient.ask does."""
-        return await (await self._ready_client()).ask(ask)
+        """Do what LLMClient.ask does. Raises LLMStopped once nobody waits for the model any more."""
+
+        async def answer() -> Any:
+            return await (await self._ready_client()).ask(ask)
+
+        try:
+            answered = await self._unless_given_up(answer())
+        except (BudgetSpent, LLMStopped):
+            raise  # nothing was asked, or nobody waited for the answer
+        except LLMError as error:
+            self._last_error = error
+            raise
+        self._answers += 1
+        return answered
+
+    async def check(self, ask: ModelRequest) -> None:
+        """Do what LLMClient.check does. The embedded model is not checked: it would be fetched first."""
+        if not self.is_embedded:
+            await (await self._ready_client()).check(ask)
+
+    @property
+    def failure(self) -> str:
+        """What went wrong at last, where each question of the crawl has failed; "" where one was answered, or none was
+        asked."""
+        return "" if self._answers or self._last_error is None else str(self._last_error)
 
     async def name(self) -> str:
         """Return the name that keeps this model's answers apart from another's. Raises LLMUnavailable as `ask` does."""
         if self.is_embedded:
             return Path(self._embedded_file).name or QWEN_CODER_1_5B.name
-        return await (await self._ready_client()).model_name()
+
+        async def name() -> str:
+            return await (await self._ready_client()).model_name()
+
+        return await self._unless_given_up(name())
+
+    def give_up(self) -> int:
+        """Wait for no answer any more, now and later, and end the embedded model's server. Return how many answers were
+        waited for.
+        """
+        self._failure = LLMStopped("the crawl was stopped before the model had answered")
+        now = asyncio.get_running_loop().time()
+        for waiting in self._waiting:
+            waiting.reschedule(now)
+        if self._server is not None:
+            self._server.abandon()
+        count = len(self._waiting)
+        self._waiting.clear()
+        return count
 
     async def close(self) -> None:
         if self._client is not None:
             await self._client.close()
         if self._server is not None:
             await self._server.stop()
+
+    async def _unless_given_up(self, answer: Awaitable[T]) -> T:
+        """Wait for an answer. Raises LLMStopped as soon as it is given up."""
+        waiting = asyncio.timeout(None)
+        try:
+            async with waiting:
+                self._waiting.add(waiting)
+                return await answer
+        except TimeoutError:
+            if waiting.expired() and self._failure is not None:
+                raise self._failure from None
+            raise
+        finally:
+            self._waiting.discard(waiting)
 
     async def _ready_client(self) -> LLMClient:
         async with self._starting:
@@ -84,7 +151,7 @@ class LanguageModel:
         to, effort = self._choice, self._choice.reasoning_effort
         return LLMClient(
             to.base_url, to.model, to.api_key, limits=self._limits, usage=self.usage, budget=self.budget,
-            reasoning_effort=effort, rate=self._rate,
+            reasoning_effort=effort, rate=self._rate, is_optional=self.is_optional,
         )  # fmt: skip
 
     async def _start_embedded(self) -> LLMClient:

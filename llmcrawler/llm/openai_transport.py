@@ -8,6 +8,8 @@ import asyncio
 import importlib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from llmcrawler.llm.faults import LOST, SERVER_ERROR, TIMEOUT, UNREACHED, Fault, Redactor, fault_of_status
 
@@ -116,6 +118,7 @@ class OpenAITransport:
         self._opening = asyncio.Lock()
         self._client: openai.AsyncOpenAI | None = None
         self._was_reached = False
+        self.is_proxied = False  # known when it is opened: a proxy of the environment stands before the server
 
     async def complete(self, body: dict[str, Any]) -> Completion | Fault:
         """Send the body of a chat completion; `timeout_seconds` bounds the whole exchange."""
@@ -146,7 +149,9 @@ class OpenAITransport:
         )
         http.quieten("openai")
         timeout = package.Timeout(self._timeout_seconds, connect=min(_CONNECT_SECONDS, self._timeout_seconds))
-        http_client = http.APIClient(max_bytes=_MAX_BYTES, timeout=timeout, trust_env=http.takes_proxy(self._base_url))
+        trusts_env = http.takes_proxy(self._base_url)
+        self.is_proxied = trusts_env and not getproxies().keys().isdisjoint({urlsplit(self._base_url).scheme, "all"})
+        http_client = http.APIClient(max_bytes=_MAX_BYTES, timeout=timeout, trust_env=trusts_env)
         client: openai.AsyncOpenAI = package.AsyncOpenAI(
             base_url=self._base_url, api_key=self._api_key, max_retries=0, timeout=timeout, http_client=http_client
         )

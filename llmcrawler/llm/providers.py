@@ -16,7 +16,8 @@ OPENAI_BASE_URL = "https://api.openai.com/v1"
 # The cheapest of OpenAI's models with structured outputs that has no announced end (November 2026).
 OPENAI_DEFAULT_MODEL = "gpt-6-luna"
 # The page type of a page needs no long thoughts, and thoughts are paid as output.
-OPENAI_DEFAULT_REASONING_EFFORT = "low"
+_OPENAI_EFFORT = "low"
+_OPENAI_THINKERS = ("gpt-5", "gpt-6", "o3", "o4")
 
 # The openai package refuses an empty key; servers of one's own mostly want none.
 PLACEHOLDER_KEY = "no-key"
@@ -30,13 +31,16 @@ class SettingValues(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProviderChoice:
-    """The model to ask. `kind` is openai, embedded or none; an empty `model` means the first that the server lists."""
+    """The model to ask. `kind` is openai, embedded or none; an empty `model` means the first that the server lists.
+    One that is `only_for_records` is nobody's choice, but what is left without a key: page types are told without it.
+    """
 
     kind: str
     base_url: str = ""
     model: str = ""
     api_key: str = field(default="", repr=False)
     reasoning_effort: str | None = None
+    only_for_records: bool = False
 
 
 def resolve_provider(settings: SettingValues, environ: Mapping[str, str]) -> ProviderChoice:
@@ -51,10 +55,10 @@ def resolve_provider(settings: SettingValues, environ: Mapping[str, str]) -> Pro
     own_url = _base_url("LLM_BASE_URL", settings, environ)
     base_url = own_url or _base_url("OPENAI_BASE_URL", settings, environ)
     api_key = _api_key(own_url, settings, environ)
-    if provider == "auto":
-        provider = "openai" if base_url or api_key else "embedded"
+    if provider == "auto" and not base_url and not api_key:
+        return ProviderChoice("embedded", only_for_records=True)
     model = _text("LLM_MODEL", settings, environ)
-    if provider != "openai":
+    if provider in {"embedded", "none"}:
         return ProviderChoice(provider, model=model if provider == "embedded" else "")
     if not base_url and not api_key:
         raise ConfigError(
@@ -79,8 +83,9 @@ def read_price(name: str, settings: SettingValues, environ: Mapping[str, str]) -
 
 
 def _openai_choice(base_url: str, model: str, api_key: str, effort: str) -> ProviderChoice:
-    if _is_openai(base_url) and not model:
-        model, effort = OPENAI_DEFAULT_MODEL, effort or OPENAI_DEFAULT_REASONING_EFFORT
+    if _is_openai(base_url):
+        model = model or OPENAI_DEFAULT_MODEL
+        effort = effort or _OPENAI_EFFORT * model.startswith(_OPENAI_THINKERS)
     return ProviderChoice("openai", base_url, model, api_key or PLACEHOLDER_KEY, effort or None)
 
 

@@ -10,7 +10,9 @@ from scrapy.crawler import Crawler
 
 from llmcrawler.classification import TEMPLATE, Classifier, Question
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.site_registry import SiteRegistry
+from llmcrawler.crawl.site_registry import Site, SiteRegistry
+from llmcrawler.engine.compat import let_unopened_close
+from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import Records, described_schema, described_selectors
 from llmcrawler.items import Page, PageError, Template
 from llmcrawler.pipelines.site_stage import SiteStage
@@ -19,16 +21,17 @@ from llmcrawler.templates import Assignment
 
 
 async def _do_nothing() -> None:
-    """Do nothing, where a test or another owner closes the parts."""
+    """Do nothing, where a test or another owner opens and closes the parts."""
 
 
 @dataclass(eq=False)
 class ClassifyPipeline(SiteStage):
     """Finds the template and the page type of a page, which may wait here for its batch while other pages go on.
-    `close` is awaited when all pages are through.
+    `prepare` is awaited before the first request, `close` when all pages are through.
     """
 
     classifier: Classifier
+    prepare: Callable[[], Awaitable[None]] = field(default=_do_nothing, kw_only=True)
     close: Callable[[], Awaitable[None]] = field(default=_do_nothing, kw_only=True)
 
     name = "classify"
@@ -38,6 +41,13 @@ class ClassifyPipeline(SiteStage):
         crawl = crawl_of(crawler)
         known = crawl.understanding
 
+        async def prepare() -> None:
+            try:
+                await known.check_model(crawl.options.urls)
+            except ConfigError:
+                let_unopened_close(crawler)
+                raise
+
         async def close() -> None:
             """Put what was learned into the feed too; feeds are still open now."""
             assert crawler.engine is not None
@@ -46,7 +56,10 @@ class ClassifyPipeline(SiteStage):
             await crawl.close()
 
         rules, session = StageRules.from_crawler(crawler), crawl.backend.session
-        return cls(rules, known.sites, known.classifier, session=session, close=close)
+        return cls(rules, known.sites, known.classifier, session=session, prepare=prepare, close=close)
+
+    async def open_spider(self) -> None:
+        await self.prepare()
 
     async def run_here(self, page: Page) -> PageError | None:
         assert page.content is not None
@@ -56,12 +69,8 @@ class ClassifyPipeline(SiteStage):
         verdict = await self.classifier.classify(question)
         page.page_type, page.decided_by = verdict.page_type, verdict.decided_by
         page.confidence = round(verdict.confidence, 3)
-        page.template = site.grouper.resolve(assigned.template)
-        if site.regroupings != regroupings:  # while it waited, its group may have been parted
-            page.template = site.grouper.match(page.id, page.content.features) or page.template
-            known = self.classifier.template_verdict(site.name, page.template)
-            if known and verdict.decided_by == TEMPLATE:  # what it took was the verdict of the group that it was in
-                page.page_type, page.confidence = known[0], round(known[1], 3)
+        page.template = assigned.template
+        judge_again(page, site, self.classifier, was_regrouped=site.regroupings != regroupings)
         return verdict.error
 
     async def restore(self, page: Page) -> None:
@@ -94,6 +103,20 @@ class ClassifyPipeline(SiteStage):
 
     async def close_spider(self) -> None:
         await self.close()
+
+
+def judge_again(page: Page, site: Site, classifier: Classifier, *, was_regrouped: bool) -> None:
+    """Give a page the template that it has now. If it `was_regrouped` while it waited, its group may have been parted:
+    a page that took the verdict of its template takes that of the part that it is in.
+    """
+    assert page.content is not None
+    assert page.template is not None
+    page.template = site.grouper.resolve(page.template)
+    if was_regrouped:
+        page.template = site.grouper.match(page.id, page.content.features) or page.template
+        known = classifier.template_verdict(site.name, page.template)
+        if known and page.decided_by == TEMPLATE:
+            page.page_type, page.confidence = known[0], round(known[1], 3)
 
 
 def learned_templates(sites: SiteRegistry, classifier: Classifier, records: Records) -> list[Template]:

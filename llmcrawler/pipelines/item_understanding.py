@@ -57,7 +57,7 @@ class ItemUnderstanding:
         self._stages = (
             ContentPipeline(rules, known.sites),
             ClassifyPipeline(rules, known.sites, known.classifier),
-            RecordPipeline(rules, known.sites, known.records, record_types),
+            RecordPipeline(rules, known.sites, known.classifier, known.records, record_types),
         )
         self._under_way: set[str] = set()
         self._has_seen_a_page = False
@@ -73,6 +73,9 @@ class ItemUnderstanding:
             settings.getdict("UNDERSTANDING_FIELDS"),
             keeps_html=settings.getbool("UNDERSTANDING_KEEP_HTML"),
         )
+
+    async def open_spider(self) -> None:
+        await self._known.check_model(())
 
     async def process_item(self, item: Any) -> Any:
         adapter = ItemAdapter(item)
@@ -119,7 +122,7 @@ class ItemUnderstanding:
             for stage in self._stages:
                 page = await stage.process_item(page)
         except ContentError as error:
-            page.error = PageError("content", "unreadable", str(error))
+            page.error = PageError("content", error.kind, str(error))
         finally:
             self._under_way.discard(page.id)
         return page

@@ -7,35 +7,9 @@ from llmcrawler.reporting.crawl_limits import DownloadFlow, HostThrottle, bindin
 from llmcrawler.reporting.crawl_metrics import Metric, ending_of, metrics_of
 from llmcrawler.reporting.crawl_progress import CrawlProgress, DownloadProgress, ProgressReport
 from llmcrawler.reporting.crawl_start import CrawlStart
-from llmcrawler.reporting.exit_status import BUDGET_REACHED, ExitStatus, count_item, exit_status_of
-from llmcrawler.reporting.figures import Figures, LLMFigures, lasting_stats, read_figures
+from llmcrawler.reporting.exit_status import BUDGET_REACHED, LLM_FAILURE, ExitStatus, count_item, exit_status_of
+from llmcrawler.reporting.figures import lasting_stats, read_figures
 from llmcrawler.reporting.plan_tables import Actual
 from llmcrawler.reporting.summary import WIDTH, Ending, WrittenFeed, summary
 from llmcrawler.reporting.tally import Tally
 from llmcrawler.reporting.text import plain
-
-__all__ = [
-    "BUDGET_REACHED",
-    "WIDTH",
-    "Actual",
-    "CrawlProgress",
-    "CrawlStart",
-    "DownloadFlow",
-    "DownloadProgress",
-    "Ending",
-    "ExitStatus",
-    "HostThrottle",
-    "Metric",
-    "ProgressReport",
-    "Tally",
-    "WrittenFeed",
-    "binding_limit",
-    "count_item",
-    "ending_of",
-    "exit_status_of",
-    "lasting_stats",
-    "metrics_of",
-    "plain",
-    "read_figures",
-    "summary",
-]

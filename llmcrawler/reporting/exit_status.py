@@ -10,6 +10,7 @@ from llmcrawler.errors import BudgetSpent
 from llmcrawler.items import PageError
 
 BUDGET_REACHED: Final = "llmcrawler/llm/budget_reached"
+LLM_FAILURE: Final = "llmcrawler/llm/failure"  # the last error of a model that has answered nothing
 
 _LINES, _FAILED_LINES = "llmcrawler/lines", "llmcrawler/lines_failed"
 _WITHOUT_LLM = "llmcrawler/lines_without_llm"  # as the budget was spent
@@ -66,6 +67,8 @@ def exit_status_of(
     starts = stats.get(_START_LINES, 0)
     if any(value and name.startswith(_FAILED_FEEDS) for name, value in stats.items()):
         return ExitStatus.ERROR, "a feed could not be written, see the log"
+    if failure := stats.get(LLM_FAILURE):
+        return ExitStatus.ERROR, f"each question to the model failed, the last one with: {failure}"
     # A failed page is a line of the feed and no error of the log.
     if stats.get("llmcrawler/internal_errors") or stats.get("log_count/ERROR") or stats.get("log_count/CRITICAL"):
         return ExitStatus.ERROR, "there were errors beside those of pages, see the log"

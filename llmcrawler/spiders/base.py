@@ -18,11 +18,12 @@ from twisted.python.failure import Failure
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.engine.error_pages import error_page
+from llmcrawler.engine.failures import failure_kind
+from llmcrawler.engine.own_schedulers import running_scheduler
 from llmcrawler.engine.request_context import lease_of
-from llmcrawler.engine.scheduler import FrontierScheduler, scheduler_of
+from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.frontier import Lease
 from llmcrawler.items import FeedItem, Page
-from llmcrawler.spiders.failures import failure_kind
 from llmcrawler.spiders.lists import ListLimits, SiteLists
 from llmcrawler.urls import Sitemap
 
@@ -37,6 +38,7 @@ class FrontierSpider(Spider):
 
     Options: ClassVar[type[ExploreOptions]] = ExploreOptions
     LIST_LIMITS: ClassVar[ListLimits] = ListLimits()
+    SCHEDULER_CLASS: ClassVar[type[FrontierScheduler]] = FrontierScheduler  # what SCHEDULER must be, or a subclass
 
     options: ExploreOptions
 
@@ -123,4 +125,4 @@ class FrontierSpider(Spider):
         """Return whether there is room for what a list names."""
 
     def _scheduler(self) -> FrontierScheduler:
-        return scheduler_of(self.crawler)
+        return running_scheduler(self.crawler, FrontierScheduler)

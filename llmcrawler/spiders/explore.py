@@ -13,12 +13,12 @@ from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
 from llmcrawler.engine.error_pages import error_page
+from llmcrawler.engine.failures import response_fault
 from llmcrawler.engine.request_context import lease_of, response_context
 from llmcrawler.frontier import Lease, ungrouped
 from llmcrawler.items import Link, Page
 from llmcrawler.spiders.base import FrontierSpider
 from llmcrawler.spiders.browser_pages import BrowserPages
-from llmcrawler.spiders.failures import response_fault
 from llmcrawler.spiders.page_builder import PageBuilder, add_facts, now
 from llmcrawler.urls import Sitemap, in_turns, route_of
 

@@ -11,6 +11,7 @@ import sys
 import time
 import venv
 from collections.abc import Iterator, Sequence
+from email import message_from_string
 from pathlib import Path
 from typing import Any
 
@@ -153,8 +154,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = folder / "source"
     kept = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "llmcrawler", source / "llmcrawler", ignore=kept)
-    (source / "tests").mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE", "requirements.txt", "tests/requirements.txt"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "requirements.txt"):
         shutil.copy(ROOT / name, source / name)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-index"]
     subprocess.run(
@@ -186,3 +186,35 @@ def test_a_wheel_brings_the_command_and_the_spiders(tmp_path, site, installed):
         SCRAPY_SETTINGS_MODULE="llmcrawler.settings",
     )
     assert (crawled.returncode, len(pages(tmp_path / "two.jsonl"))) == (0, 2), crawled.stderr
+
+
+def test_a_wheel_requires_neither_the_browser_nor_the_model_server(installed):
+    (metadata,) = installed.parent.glob("lib/*/site-packages/llmcrawler-*.dist-info/METADATA")
+    message = message_from_string(metadata.read_text(encoding="utf-8"))
+    required, extras = message.get_all("Requires-Dist"), message.get_all("Provides-Extra")
+    assert extras == ["browser", "embedded", "all"]
+    of = {extra: [one for one in required if f'extra == "{extra}"' in one] for extra in extras}
+    assert [one.partition("-playwright")[0] for one in of["browser"]] == ["scrapy"]
+    assert [one.partition("~=")[0] for one in of["embedded"]] == ["xllamacpp"]
+    assert len(of["all"]) == 2
+    assert any(one.startswith("openai<") for one in required)
+
+
+# Run by a Python that has none of the extras: whatever imports them fails there.
+_WITHOUT_EXTRAS = """
+import importlib, pkgutil, sys
+for name in ("playwright", "scrapy_playwright", "xllamacpp"):
+    sys.modules[name] = None
+import llmcrawler
+for module in pkgutil.walk_packages(llmcrawler.__path__, "llmcrawler."):
+    if not module.name.startswith("llmcrawler.engine.browser.") and not module.name.endswith(".rendering_handler"):
+        importlib.import_module(module.name)
+from llmcrawler.commands.console import main
+main([])
+"""
+
+
+def test_without_the_extras_all_but_the_browser_can_be_imported(tmp_path):
+    listed = run(tmp_path, program=[sys.executable, "-c", _WITHOUT_EXTRAS], PYTHONPATH=str(ROOT))
+    assert listed.returncode == 0, listed.stderr
+    assert "explore" in listed.stdout

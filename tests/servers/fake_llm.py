@@ -55,6 +55,12 @@ def obeying(answer: Callable[[Document], Document]) -> Callable[[Document], Docu
     return obey
 
 
+def is_check(document: Document) -> bool:
+    """Whether it is the first question of a crawl, which asks whether the model can be used."""
+    labels = document.get("labels")
+    return bool(labels) and all(label.keys() == {"name"} for label in labels)
+
+
 class FakeLLM(Startable):
     """Answers the LLM contract's task documents by `answer`. `faults` are used up one a call, in order:
 
@@ -62,6 +68,8 @@ class FakeLLM(Startable):
     (never answers), "late" (answers after half a second), "cut", "fenced", "prose", "length", "drop", "alien",
     "refusal", "html", "empty", "reset" (the connection breaks), "no-usage". With probability `fault_rate` a call
     without one of them gets one of COMMON_FAULTS. `refuse` sees a request body and gives (status, message) or None.
+
+    A crawl's check of the model is counted in `checks` only; `check_faults` are for that one.
     """
 
     def __init__(
@@ -69,6 +77,7 @@ class FakeLLM(Startable):
         answer: Callable[[Document], Document] | None = None,
         *,
         faults: Iterable[str] = (),
+        check_faults: Iterable[str] = (),
         fault_rate: float = 0.0,
         seed: int = 1,
         refuse: Callable[[Document], tuple[int, str] | None] = lambda body: None,
@@ -78,6 +87,8 @@ class FakeLLM(Startable):
     ) -> None:
         self.answer = answer or label_by_url([])
         self.faults = deque(faults)
+        self.check_faults = deque(check_faults)
+        self.checks = 0
         self.fault_rate = fault_rate
         self.refuse = refuse
         self.models = models
@@ -122,6 +133,9 @@ class FakeLLM(Startable):
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
+        if is_check(json.loads(body["messages"][-1]["content"])):
+            self.checks += 1
+            return await self._respond(request, body, self.check_faults.popleft() if self.check_faults else "")
         self.bodies.append(body)
         self.authorizations.append(request.headers.get("Authorization", ""))
         self.in_flight += 1
@@ -157,8 +171,12 @@ class FakeLLM(Startable):
         if fault == "html":
             return web.Response(text="<html>not an API</html>", content_type="text/html")
         document = json.loads(body["messages"][-1]["content"])
-        self.documents.append(document)
-        completion = _completion(body, self._spoil(self.answer(document), fault), fault)
+        if is_check(document):
+            answer = {"pages": [{"id": "1", "label": document["labels"][-1]["name"], "confidence": 0.5}]}
+        else:
+            self.documents.append(document)
+            answer = self.answer(document)
+        completion = _completion(body, self._spoil(answer, fault), fault)
         self.tokens += completion.get("usage", {}).get("total_tokens", 0)
         return web.json_response(completion)
 

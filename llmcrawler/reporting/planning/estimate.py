@@ -42,8 +42,9 @@ _TIME = Range(1.0, 1.0, 1.3)
 @dataclass(frozen=True, slots=True)
 class CrawlTerms:
     """The terms on which the crawl is done. `gap_seconds` from start to start and `concurrency` are of one host.
-    Without `batches` there is no model. The tokens are those of a call without its pages; `thought_tokens`, of one
-    answer. `weak_types` are what the rules of thumb call a page that they know no better name for.
+    Without `batches` there is no model; `classifies`: it is asked for page types too. The tokens are those of a call
+    without its pages; `thought_tokens`, of one answer. `weak_types` are what the rules of thumb call a page that they
+    know no better name for.
     """
 
     max_pages: int
@@ -51,6 +52,7 @@ class CrawlTerms:
     concurrency: int
     model: str = ""
     batches: BatchRules | None = None
+    classifies: bool = True
     call_seconds: float = 1.5
     classify_tokens: int = 0
     induce_tokens: int = 0
@@ -112,6 +114,16 @@ def make_plan(url: str, sample: SiteSample, terms: CrawlTerms) -> dict[str, Any]
         },
         "notes": list(_notes(sample, strata, terms)),
     }
+
+
+def make_plans(url: str, sample: SiteSample, models: Sequence[CrawlTerms]) -> dict[str, Any]:
+    """Return the plan on the first terms; where there are several, `models` has the figures of each."""
+    plans = [make_plan(url, sample, terms) for terms in models]
+    if len(plans) == 1:
+        return plans[0]
+    kept = ("model", "calls", "tokens", "cost_usd")
+    compared = [{**{name: plan["llm"][name] for name in kept}, "seconds": plan["seconds"]} for plan in plans]
+    return {**plans[0], "models": compared}
 
 
 def _by_template(came: Iterable[SampledPage]) -> dict[str, list[SampledPage]]:
@@ -253,6 +265,6 @@ class _Scenario:
         arrivals: list[PageArrival | None] = []
         for place, page in enumerate(pages, start=1):
             is_settled = page.is_settled if place <= len(self._sample.pages) else rng.random() >= unsettled / place
-            is_asked = page.error is None and not page.is_sure
+            is_asked = self._terms.classifies and page.error is None and not page.is_sure
             arrivals.append(PageArrival(page.template, page.shown_tokens, is_settled) if is_asked else None)
         return arrivals

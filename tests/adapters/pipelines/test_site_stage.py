@@ -1,4 +1,4 @@
-"""A stage that learns over a site runs at the worker that leads it."""
+"""A stage that learns over a site runs at the worker that owns it."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class Typing(SiteStage):
 
 
 class Session:
-    """Another worker leads the site unless `leads`."""
+    """Another worker owns the site unless `is_owner`."""
 
-    def __init__(self, *, leads: bool = False) -> None:
+    def __init__(self, *, is_owner: bool = False) -> None:
         self.handlers: dict[str, Any] = {}
         self.site_requests = SimpleNamespace(ask=self._ask)
-        self._leads = leads
+        self._is_owner = is_owner
 
     def answer(self, kind: str, handler: Any) -> None:
         self.handlers[kind] = handler
 
     async def _ask(self, _site: str, kind: str, body: Any) -> tuple[bool, Any]:
-        if self._leads:
+        if self._is_owner:
             return True, None
         return False, await self.handlers[kind](body())
 
@@ -54,7 +54,7 @@ def rules(**options: Any) -> StageRules:
     return StageRules(MemoryStatsCollector(get_crawler()), **options)
 
 
-@pytest.mark.parametrize("session", [None, Session(leads=True), Session()])
+@pytest.mark.parametrize("session", [None, Session(is_owner=True), Session()])
 async def test_a_page_gets_what_the_stage_finds_wherever_it_runs(session: Any) -> None:
     stage, page = Typing(rules(), SITES, session=session), a_page()
     await stage.process_item(page)

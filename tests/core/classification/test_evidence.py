@@ -9,7 +9,7 @@ import pytest
 
 from llmcrawler.classification import DEFAULT_PAGE_TYPES, PageType, PageTypes, Question
 from llmcrawler.classification.evidence import StructuredEvidence
-from llmcrawler.classification.page_type_rules import PageTypeRules, score
+from llmcrawler.classification.page_type_rules import PageTypeRules, confidence_of, score
 from llmcrawler.items import PageContent
 
 SHOE = {"@type": "Product", "name": "Red shoe", "offers": {"price": "12"}}
@@ -54,13 +54,13 @@ def test_structured_data_decides_only_where_it_is_unambiguous(
 
 def test_structured_data_is_used_for_labels_of_the_users_set_only() -> None:
     page = question("Red shoe", structured_data=(SHOE,))
-    assert StructuredEvidence(types("Product", "list")).decide(page) == ("Product", 0.95)
+    assert StructuredEvidence(types("Product", "list")).decide(page) == ("Product", 0.96)
     assert StructuredEvidence(types("thing", "list")).decide(page) is None
 
 
 def test_a_set_that_splits_a_kind_further_does_not_get_this_evidence() -> None:
     page = question("Shoes", structured_data=({"@type": "CollectionPage"},))
-    assert StructuredEvidence(types("listing", "product")).decide(page) == ("listing", 0.95)
+    assert StructuredEvidence(types("listing", "product")).decide(page) == ("listing", 0.96)
     assert StructuredEvidence(types("listing", "product_listing")).decide(page) is None
 
 
@@ -100,6 +100,19 @@ def test_rules_without_any_sign_say_other_or_nothing() -> None:
     page = question("Zzyzx", "http://acme.test/zzyzx")
     assert PageTypeRules(DEFAULT_PAGE_TYPES).decide(page) == ("other", 0.1)
     assert PageTypeRules(types("product", "basket")).decide(page) == (None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("url", "label", "measured"),
+    [
+        ("http://acme.test/blog/2024/05/rain", "article", (95, 95)),  # by the measured figures of its own type
+        ("http://acme.test/docs/rain", "documentation", (22, 27)),
+        ("http://acme.test/", "homepage", (250, 291)),  # by those of all verdicts, as no page there is called one
+    ],
+)
+def test_the_confidence_of_rules_is_what_was_measured(url: str, label: str, measured: tuple[int, int]) -> None:
+    assert PageTypeRules(DEFAULT_PAGE_TYPES).decide(question("Rain", url)) == (label, confidence_of(measured))
+    assert confidence_of(measured) < measured[0] / measured[1] + 0.01
 
 
 def test_rules_answer_with_the_users_labels_only() -> None:

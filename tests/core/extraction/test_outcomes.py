@@ -12,13 +12,13 @@ from llmcrawler.extraction.extractor import Field
 from llmcrawler.extraction.induce_answers import Induced, parse_answer
 from llmcrawler.extraction.induce_prompt import ShownPage, induce_document
 from llmcrawler.extraction.learner import Learner, LearnerKey
-from tests.core.extraction.record_pages import SITE, TruthTeacher, question
+from tests.core.extraction.record_pages import SITE, TruthAnnotator, question
 from tests.core.extraction.test_records import Pressure, ask, make
 
 WANTED = requested_fields("name,price,weight,sku:date,stock")
 
 
-class Wavering(TruthTeacher):
+class Wavering(TruthAnnotator):
     """Points at two letters of another block on each page for `stock`, and for `sku` at the name, which is no date."""
 
     _places = itertools.count()
@@ -57,7 +57,7 @@ async def test_each_field_without_a_selector_has_its_own_reason() -> None:
 
 
 async def test_too_few_pages_are_the_reason_for_all_fields() -> None:
-    outcome = await outcome_of(make(TruthTeacher(), Pressure("idle"), requested=WANTED), 4)
+    outcome = await outcome_of(make(TruthAnnotator(), Pressure("idle"), requested=WANTED), 4)
     assert outcome.unserved == 4
     assert outcome.reason == "too few pages of one template: 5 are needed (RECORD_MIN_PAGES)"
     assert set(outcome.missing.values()) == {outcome.reason}
@@ -65,24 +65,25 @@ async def test_too_few_pages_are_the_reason_for_all_fields() -> None:
 
 
 async def test_a_crawl_that_is_stopped_first_says_so() -> None:
-    outcome = await outcome_of(make(TruthTeacher(), Pressure("stopped")), 6)
-    assert (outcome.unserved, outcome.reason) == (6, "the crawl ended before its template was learned")
+    outcome = await outcome_of(make(TruthAnnotator(), Pressure("stopped")), 6)
+    assert outcome.unserved == 6
+    assert outcome.reason == "stopped: the crawl was stopped before its template was learned"
 
 
 async def test_the_error_of_the_model_is_told_whole() -> None:
-    outcome = await outcome_of(make(TruthTeacher(faults=[LLMUnavailable("no credit " * 50)] * 20)), 12)
+    outcome = await outcome_of(make(TruthAnnotator(faults=[LLMUnavailable("no credit " * 50)] * 20)), 12)
     assert outcome.reason == f"llm_unavailable: {'no credit ' * 50}"
     assert outcome.unserved == 12
 
 
 async def test_a_template_that_lacks_what_was_asked_for_says_how_much() -> None:
     wanted = requested_fields("salary,employer,location,name")
-    outcome = await outcome_of(make(TruthTeacher(wanted=wanted), requested=wanted), 12)
+    outcome = await outcome_of(make(TruthAnnotator(wanted=wanted), requested=wanted), 12)
     assert outcome.reason == "1 of the 4 fields that were asked for could be learned; half of them are needed"
 
 
 def test_what_an_earlier_crawl_found_not_worth_it_says_so() -> None:
-    records = make(TruthTeacher())
+    records = make(TruthAnnotator())
     records.restore([Learner(LearnerKey(SITE, "t1", "product"), gave_up=True, was_restored=True)])
     (outcome,) = records.outcomes()
     assert outcome.reason == "an earlier crawl found nothing to learn"

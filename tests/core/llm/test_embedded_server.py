@@ -230,7 +230,7 @@ async def test_a_wrong_file_of_the_users_is_a_config_error(tmp_path: Path, conte
 
 async def test_a_missing_xllamacpp_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    with pytest.raises(LLMUnavailable, match=r"pip install xllamacpp.*LLM_BASE_URL.*LLM_PROVIDER=none"):
+    with pytest.raises(LLMUnavailable, match=r"xllamacpp: pip install .*LLM_BASE_URL.*LLM_PROVIDER=none"):
         await launch()
 
 

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from llmcrawler.items import PageError
-from llmcrawler.reporting import BUDGET_REACHED, ExitStatus, count_item, exit_status_of
+from llmcrawler.reporting import BUDGET_REACHED, LLM_FAILURE, ExitStatus, count_item, exit_status_of
 
 NOT_THERE = PageError("fetch", "refused", "")
 NOT_UNDERSTOOD = PageError("classify", "bad_answer", "")
@@ -31,6 +31,7 @@ def stats_of(lines, **stats):
         (FINE, {"feedexport/failed_count/S3FeedStorage": 1}, 1.0, ExitStatus.ERROR),
         (FINE, {"feedexport/success_count/S3FeedStorage": 1}, 1.0, ExitStatus.FINISHED),
         (FINE, {"llmcrawler/internal_errors": 1, "finish_reason": "shutdown"}, 1.0, ExitStatus.ERROR),
+        (FINE, {LLM_FAILURE: "unreached"}, 1.0, ExitStatus.ERROR),
         (FINE, {BUDGET_REACHED: True}, 0.0, ExitStatus.BUDGET),
         ([*FINE, (1, NOT_ASKED)], {}, 0.0, ExitStatus.BUDGET),  # a line of an earlier run
         ([(0, NOT_THERE)], {}, 0.0, ExitStatus.UNREACHABLE),
