@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 from scrapy.settings import BaseSettings
@@ -31,8 +32,10 @@ from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.crawl.setting_checks import check_values
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import RecordValidator, read_learners
+from llmcrawler.items import Page
 from llmcrawler.llm.embedded import explicit_model
 from llmcrawler.storage.feeds import RECORDS, check_feed, page_types_of_feed
+from llmcrawler.storage.feeds.tables import columns_of
 from llmcrawler.storage.job_file import JOB_FILE
 from llmcrawler.urls import Scope
 
@@ -43,7 +46,7 @@ _READERS: dict[str, template_store.Reader] = {
 }
 
 _MINIMA: Mapping[float, str] = {
-    0: """DOWNLOAD_DELAY JOBDIR_SYNC_SECONDS STAGE_TIMEOUT_SECONDS RECORD_MAX_RELEARNED LLM_TIMEOUT_SECONDS
+    0: """DOWNLOAD_DELAY STOP_SECONDS JOBDIR_SYNC_SECONDS STAGE_TIMEOUT_SECONDS RECORD_MAX_RELEARNED LLM_TIMEOUT_SECONDS
         LLM_BATCH_TOKENS LLM_BATCH_WAIT_SECONDS LLM_BATCH_PATIENT_SECONDS RENDER_WAIT_SECONDS RENDER_SCROLLS
         RENDER_CLICKS THROTTLE_PUT_BACKS THROTTLE_BREAKER_REST_SECONDS THROTTLE_BREAKER_PROBES
         RETRY_TIMES REDIRECT_MAX_TIMES DOWNLOAD_MAXSIZE""",
@@ -134,6 +137,7 @@ def _check_feeds(settings: BaseSettings, options: ExploreOptions) -> None:
             if isinstance(options, MapOptions):
                 raise ConfigError(f"{uri}:records: a map lists urls, and no records; name another form, as urls.csv")
             _check_page_types(f"FEEDS {uri}: page_type", page_types_of_feed(feed), options)
+            _check_columns(str(uri), feed.get("fields") or settings.getdictorlist("FEED_EXPORT_FIELDS"), options)
         check_feed(
             str(uri),
             str(feed.get("format")),
@@ -141,3 +145,16 @@ def _check_feeds(settings: BaseSettings, options: ExploreOptions) -> None:
             goes_on=bool(job) and (Path(job) / JOB_FILE).exists(),
             is_processed=bool(feed.get("postprocessing")),
         )
+
+
+def _check_columns(uri: str, names: Collection[str], options: ExploreOptions) -> None:
+    """Refuse a column that no record will have, where the fields of records were asked for."""
+    if options.wanted is None:
+        return
+    asked = dict.fromkeys(one.group or one.name for one in options.wanted.fields)
+    known = [*asked, *(one.name for one in columns_of(Page))]
+    unknown = next((name for name in names if name.removeprefix("record.") not in known), None)
+    if unknown is not None:
+        near = get_close_matches(unknown, known, n=1)
+        meant = f"did you mean {near[0]}? " if near else ""
+        raise ConfigError(f"{uri}: no record has a field {unknown!r}: {meant}there are {', '.join(known)}")

@@ -52,8 +52,10 @@ def pages(feed: Path) -> list[dict[str, Any]]:
 
 
 def test_a_site_is_explored_without_a_project(tmp_path, site):
-    explored = run(tmp_path, "explore", site.url(), "-o", "pages.jsonl", "--max-pages", 5, "--depth=2", *SETTINGS)
+    feeds = ["-o", "pages.jsonl", "-o", "products.csv:records"]
+    explored = run(tmp_path, "explore", site.url(), *feeds, "--max-pages", 5, "--depth=2", *SETTINGS)
     assert explored.returncode == 0, explored.stderr
+    assert (tmp_path / "products.csv").read_text().startswith("url,page_type")
     assert len(pages(tmp_path / "pages.jsonl")) == 5
     assert not (tmp_path / ".scrapy").exists()
 
@@ -101,7 +103,7 @@ def test_ctrl_c_ends_a_crawl_as_with_scrapy(tmp_path):
         )
         assert crawl.stderr is not None
         said = iter(crawl.stderr.readline, "")
-        assert any("Spider opened" in line for line in said), "the crawl ended before it began"
+        assert any("INFO: explore " in line for line in said), "the crawl ended before it began"
         while slow.stats()["requests"] < 8 and crawl.poll() is None:
             time.sleep(0.01)
         crawl.send_signal(signal.SIGINT)
@@ -115,7 +117,10 @@ def test_ctrl_c_ends_a_crawl_as_with_scrapy(tmp_path):
     ("arguments", "said"),
     [
         ([], ["llmcrawler COMMAND --help", "requeue"]),
-        (["explore", "--help"], ["--max-pages N", "stop after so many pages (500)", "-o FILE", "-s NAME=VALUE"]),
+        (
+            ["explore", "--help"],
+            ["--max-pages N", "stop after so many pages (500)", "-o FILE", "-s NAME=VALUE", "products.csv:records"],
+        ),
         (["extract", "-h"], ["--tasks FILE", "--keys", "post_payload (a form"]),
         (["--version"], ["llmcrawler 0."]),
         (["plan", "--help"], ["--sample N", "--max-pages N"]),
