@@ -147,7 +147,7 @@ def open_list(name: str, file: str) -> TaskList:
     """Find the list that the argument `name` (urls or tasks) gives; "-" is standard input. Raises ConfigError."""
     path = Path(_standard_input().name if file == "-" else file)
     if not path.is_file():
-        raise ConfigError(f"{name}={file}: no such file")
+        raise ConfigError(f"{name}={file}: {'it is a folder' if path.is_dir() else 'no such file'}")
     kind = _guessed_kind(path) if file == "-" else _KINDS.get(path.suffix.lower(), "txt")
     return TaskList(path, f"{name}={file}", name if name == "tasks" else kind)
 
