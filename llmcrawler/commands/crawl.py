@@ -17,7 +17,7 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
 from llmcrawler.commands import WithLog, config_errors_as_usage
-from llmcrawler.errors import ConfigError, JobBusy
+from llmcrawler.errors import ConfigError, JobBusy, LLMError
 
 if TYPE_CHECKING:
     from llmcrawler.crawl.arguments import ExploreOptions
@@ -163,7 +163,8 @@ def _failed_start(crawling: object, crawler: Crawler) -> ExitStatus:
         error = _wrong_path(crawler.settings) or error
     if isinstance(error, ConfigError):
         logger.critical("%s", error)
-        return ExitStatus.USAGE
+        is_of_model = isinstance(error.__cause__, LLMError)  # it does not answer: nothing was wrong with the usage
+        return ExitStatus.ERROR if is_of_model else ExitStatus.USAGE
     if error is not None:  # asyncio says it only of an exception that nobody has looked at
         logger.critical("The crawl could not be started", exc_info=error)
     return ExitStatus.ERROR

@@ -224,3 +224,9 @@ def test_latency_is_that_of_the_last_pages() -> None:
     for _ in range(50):
         result.add_page(Page("http://x/", latency_seconds=0.5))
     assert result.latency_seconds == 0.5
+
+
+def test_a_crawl_that_ends_before_max_pages_were_there_says_so() -> None:
+    stats = {"llmcrawler/pages": 21, "llmcrawler/errors/fetch/http_404": 20, "llmcrawler/max_pages": 2}
+    lines = summary(read_figures({**stats, "llmcrawler/frontier/queued": 5}), Tally(), ENDING)
+    assert "too many urls failed (20) before max_pages=2 were there, 5 more urls known" in lines
