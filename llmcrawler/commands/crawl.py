@@ -32,6 +32,7 @@ _EXIT_SECONDS = 1.0  # for threads that still work when a crawl was stopped
 class Command(WithLog, CrawlCommand):
     """Checks the settings and the arguments, runs one spider and exits with an ExitStatus."""
 
+    is_crawl = True
     usage = "[options] <spider>"
     summary = "Run a spider"
     details = (

@@ -122,6 +122,8 @@ def _why_ended(figures: Figures, ending: Ending) -> str:
         return figures.map_end
     if ending.reason != "finished":
         return f"{ending.reason}, {figures.queued:,} urls left in the queue"
+    if figures.max_records and figures.goal_records >= figures.max_records:
+        return f"max_records={figures.max_records} reached, {figures.queued:,} more urls known"
     if figures.queued:
         cap = f"max_pages={figures.max_pages} reached" if figures.max_pages else ending.reason
         failed = figures.pages - figures.counted_pages

@@ -107,6 +107,20 @@ def test_the_last_lines_tell_of_the_result() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("stats", "why"),
+    [
+        ({}, "max_pages=10 reached, 30 more urls known"),
+        ({"llmcrawler/max_pages": 12}, "too many urls failed (2) before max_pages=12 were there, 30 more urls known"),
+        ({"llmcrawler/max_records": 3, "llmcrawler/goal_records": 3}, "max_records=3 reached, 30 more urls known"),
+        ({"llmcrawler/frontier/queued": 0}, "finished, no url is left"),
+        ({"llmcrawler/map_end": "max_urls=5 listed"}, "max_urls=5 listed"),
+    ],
+)
+def test_the_end_is_told_with_the_limit_that_was_reached(stats: dict[str, object], why: str) -> None:
+    assert f"Ended: {why}" in summary(read_figures({**STATS, **stats}), Tally(), ENDING).splitlines()
+
+
 def block_of(outcomes: list[LearningOutcome], width: int = WIDTH) -> list[str]:
     ending = replace(ENDING, outcomes=outcomes, record_types={"product"})
     text = summary(read_figures(STATS), with_records(), ending, width)
