@@ -173,9 +173,11 @@ def _metavar(name: str, field: FieldInfo) -> str:
 def _parse(parser: argparse.ArgumentParser, name: str, rest: list[str]) -> argparse.Namespace:
     opts, others = parser.parse_known_args(rest)
     for other in others:
+        if not other.startswith("-"):
+            parser.error(f"{name} takes no {other!r}: give the list with --urls FILE or --tasks FILE.json")
         options = _options_of(name)
-        known = [f"--{_OPTION_NAMES.get(one, one).replace('_', '-')}" for one in options.arguments()] if options else []
-        near = get_close_matches(other.partition("=")[0], known, n=1)
+        names = [*(_OPTION_NAMES.get(one, one) for one in (options.arguments() if options else ())), *vars(opts)]
+        near = get_close_matches(other.partition("=")[0], [f"--{one.replace('_', '-')}" for one in names], n=1)
         parser.error(f"no option {other!r}" + (f": did you mean {near[0]}?" if near else ""))
     return opts
 

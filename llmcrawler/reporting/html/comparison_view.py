@@ -49,7 +49,7 @@ def _findings(
     broken = [row for row in selectors if row[3] <= row[2] - FALLEN]
     candidates = [
         f"{then:,} pages before, {now:,} after: "
-        + ", ".join(f"{found.kinds[name]:,} {name}" for name in (*KINDS, "unchanged"))
+        + ", ".join(f"{found.kinds[name]:,} {name}" for name in (*KINDS, "unchanged", "failed in both"))
         + ".",
         _fell("fields", fallen, lambda row: f"{row[1]} of {row[0]}"),
         _fell("selectors", broken, lambda row: f"{row[1][2]} ({row[1][0]})"),

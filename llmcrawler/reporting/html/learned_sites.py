@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 from llmcrawler.content import is_cheap, read_page
 from llmcrawler.errors import TooCostly
@@ -25,39 +25,28 @@ _EMPTY: tuple[Any, ...] = (None, "", [])
 
 @dataclass(slots=True)
 class _LearnedSite:
+    stored: StoredSite | None = None
     entries: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
-    grouping: Any = None
     grouper: TemplateGrouper | None = None
     learners: Sequence[Learner] = ()
 
 
 class LearnedSites:
-    """What was learned, by site. `judged_again` counts the pages that are not what their lines say."""
+    """What was learned, by site. `judged_again` counts the pages that are not what their lines say; `problems` has what
+    could not be read.
+    """
 
     def __init__(self) -> None:
         self._sites: dict[str, _LearnedSite] = {}
         self.judged_again = 0
+        self.problems: list[str] = []
         self._left = _MAX_READ
 
-    @classmethod
-    def of_file(cls, stored: Mapping[str, StoredSite]) -> Self:
-        """Read a file of learned templates. Raises ValueError where its state is damaged."""
-        learned = cls()
-        for name, one in stored.items():
-            learned.add(name, one.templates)
-            state = one.state()
-            site = learned._sites[name]
-            site.grouping = state.get("grouping")
-            try:
-                site.learners = read_learners(name, state["records"]) if "records" in state else ()
-            except KeyError as error:
-                raise ValueError(f"it has no {error}") from error
-        return learned
-
-    def add(self, site: str, entries: Sequence[Mapping[str, Any]]) -> None:
-        """Add what a feed, or the people's part of a file, says of templates."""
+    def add(self, site: str, entries: Sequence[Mapping[str, Any]], stored: StoredSite | None = None) -> None:
+        """Add what a feed, or the people's part of a file, says of templates. `stored` has the rest of the file."""
         known = self._sites.setdefault(site, _LearnedSite())
+        known.stored = stored
         for one in entries:
             known.entries[str(one.get("template"))] = one
             known.aliases |= {str(alias): str(one.get("template")) for alias in one.get("aliases") or ()}
@@ -72,7 +61,7 @@ class LearnedSites:
         this template; where it is another one, so is the record. `html` gives the stored page, where it is kept.
         """
         template, url = item.get("template"), str(item.get("url"))
-        site = self._sites.get(site_of(url))
+        site = self._site(url)
         if site is None or not isinstance(template, str):
             return item
         now = template if _is_at_home(site, item) else self._template_now(site, url, template, html)
@@ -89,13 +78,13 @@ class LearnedSites:
         """Return how records of a template are taken; where nothing was learned of it, and `of_others`, how those of
         its site's other templates of the page type are.
         """
-        site = self._sites.get(site_of(url))
+        site = self._site(url)
         some = [one for one in site.learners if one.key.page_type == page_type] if site is not None else []
         own = [one for one in some if one.key.template == template]
         return [variant for learner in own or (some if of_others else ()) for variant in learner.variants]
 
     def _template_now(self, site: _LearnedSite, url: str, template: str, html: Callable[[], str | None]) -> str:
-        grouper = self._grouper(site, url)
+        grouper = site.grouper
         if grouper is None:
             return site.aliases.get(template, template)
         now = grouper.template_now(url, template)
@@ -106,11 +95,23 @@ class LearnedSites:
                 now = grouper.match(url, read_page(text, url).features)
         return now or grouper.resolve(template)
 
-    def _grouper(self, site: _LearnedSite, url: str) -> TemplateGrouper | None:
-        if site.grouper is None and site.grouping is not None:
-            grouping, site.grouping = site.grouping, None
-            site.grouper = TemplateGrouper.from_json(grouping, origin_of(url))
-        return site.grouper
+    def _site(self, url: str) -> _LearnedSite | None:
+        """Return the site of a url; what the file has of it for crawls is unpacked with its first page."""
+        name = site_of(url)
+        site = self._sites.get(name)
+        if site is not None and site.stored is not None:
+            stored, site.stored = site.stored, None
+            try:
+                state = stored.state()
+                site.learners = read_learners(name, state["records"]) if "records" in state else ()
+                site.grouper = (
+                    TemplateGrouper.from_json(state["grouping"], origin_of(url)) if "grouping" in state else None
+                )
+            except (ValueError, KeyError) as error:
+                self.problems.append(
+                    f"What was learned of {name} is damaged ({error}): pages are shown as their lines say."
+                )
+        return site
 
     def _record(self, item: FeedItem, template: str, page_type: str, html: Callable[[], str | None]) -> Any:
         url, lang = str(item.get("url")), str(item.get("lang") or "")

@@ -52,8 +52,8 @@ def look_at(html: str, variants: Sequence[Variant], url: str, lang: str) -> Look
     results: list[SelectorResult] = []
     with suppress(TooCostly):  # it is shown without marks
         results = selector_results(root, variants, url, lang)
-    places = _mark(results)
     _clean(root)
+    places = _mark(root, results)
     return Looked(etree.tostring(root, method="html", encoding="unicode"), results, places)
 
 
@@ -67,11 +67,15 @@ def selector_results(root: etree._Element, variants: Sequence[Variant], url: str
     return compile_extractor(match.variant.extractor).results(source, url, lang) if match is not None else []
 
 
-def _mark(results: Sequence[SelectorResult]) -> dict[str, str]:
+def _mark(root: etree._Element, results: Sequence[SelectorResult]) -> dict[str, str]:
+    """Mark the elements that are shown, and return the id of the first one of each field."""
     places: dict[str, str] = {}
     fields: dict[etree._Element, list[str]] = {}
     for result in results:
         for element in result.elements if result.is_used else ():
+            above = {element.tag, *(one.tag for one in element.iterancestors())}
+            if element.getroottree().getroot() is not root or "head" in above:
+                continue
             if len(fields) < _MAX_MARKED or element in fields:
                 fields.setdefault(element, []).append(result.field)
     for number, (element, names) in enumerate(fields.items()):
@@ -88,8 +92,10 @@ def _clean(root: etree._Element) -> None:
             _remove(element, root)
             continue
         for name in element.attrib:
-            if str(name).lower() in _FETCHING or str(name).lower().startswith("on"):
+            if str(name).lower() in _FETCHING or str(name).lower().startswith(("on", MARK)):
                 del element.attrib[name]
+        if (element.get("id") or "").startswith(_ID):
+            del element.attrib["id"]
         if "(" in (element.get("style") or "") or "\\" in (element.get("style") or ""):
             del element.attrib["style"]  # it may name a picture
 

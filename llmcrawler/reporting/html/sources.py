@@ -15,13 +15,12 @@ from typing import IO, Any
 
 from llmcrawler.content import decode_page
 from llmcrawler.errors import ConfigError
-from llmcrawler.reporting.html.learned_sites import FeedItem, LearnedSites
+from llmcrawler.reporting.html.learned_sites import FeedItem, LearnedSites, site_of
 from llmcrawler.storage import TemplatesFile
 from llmcrawler.storage.job_runs import Run, read_runs
 from llmcrawler.storage.job_status import JobStatus, job_status, open_snapshot
 from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import read_lines, read_page
-from llmcrawler.urls import site_name
 
 _ITEMS_AT_ONCE = 200
 _TEMPLATE = re.compile(r'"kind": ?"template"')
@@ -73,7 +72,8 @@ def job_source(folder: Path, now: float) -> Iterator[ReportSource]:
         runs = read_runs(connection)
         # Nothing is learned of a map's urls.
         is_map = any(item.get("kind") == "url" for _seq, item in read_lines(connection, 0, 2**62, 1))
-        learned, gaps = (LearnedSites(), []) if is_map else _learned(folder, runs)
+        learned = LearnedSites() if is_map else _learned(folder, runs)
+        gaps = learned.problems
         if not runs:
             gaps.append("The crawl has not written yet how it went over time; it does so every 5 seconds.")
 
@@ -93,17 +93,21 @@ def _job_items(connection: JobConnection) -> Iterator[FeedItem]:
         yield from (item for _seq, item in some)
 
 
-def _learned(folder: Path, runs: list[Run]) -> tuple[LearnedSites, list[str]]:
+def _learned(folder: Path, runs: list[Run]) -> LearnedSites:
     named = runs[-1].figures.get("settings", {}).get("TEMPLATES_FILE") if runs else None
     path = Path(named).expanduser() if named else folder / "templates.json"
+    learned = LearnedSites()
     try:
         sites = TemplatesFile(path, "TEMPLATES_FILE" if named else "JOBDIR").load()
-        learned = LearnedSites.of_file(sites)
-    except (ConfigError, ValueError) as error:
-        return LearnedSites(), [f"What was learned of the templates cannot be read: {error}."]
+    except ConfigError as error:
+        learned.problems.append(f"What was learned of the templates cannot be read: {error}.")
+        return learned
     if not sites:
-        return learned, [f"No file of learned templates ({path.name}): there are no schemas and selectors to show."]
-    return learned, []
+        what = f"No file of learned templates ({path.name}): there are no schemas and selectors to show."
+        learned.problems.append(what)
+    for site, stored in sites.items():
+        learned.add(site, stored.templates, stored)
+    return learned
 
 
 @contextmanager
@@ -144,7 +148,7 @@ def _feed_templates(file: IO[str]) -> Iterator[tuple[str, dict[str, Any]]]:
         if isinstance(item, dict) and item.get("kind") == "template" and isinstance(item.get("template"), str):
             examples = item.get("examples")
             urls = examples if isinstance(examples, list) else []
-            yield next((site_name(url) for url in urls if isinstance(url, str)), ""), item
+            yield next((site_of(url) for url in urls if isinstance(url, str)), ""), item
 
 
 def _feed_items(file: IO[str], path: Path, has_templates: bool) -> Iterator[FeedItem]:

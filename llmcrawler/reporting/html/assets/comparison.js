@@ -22,7 +22,7 @@
         element("td", { "data-label": "change" }, element("span", { class: `kind ${kind}` }, kind)),
         element("td", { "data-label": "type" }, type),
         element("td", {}, changes.length ? element("dl", {}, ...changes.flatMap(([name, before, after]) => [
-          element("dt", {}, name), element("dd", {}, value("del", before), " → ", value("ins", after)),
+          element("dt", {}, name), before == null && after == null ? element("dd", {}, "is another") : element("dd", {}, value("del", before), " → ", value("ins", after)),
         ])) : null));
     },
   });
