@@ -188,7 +188,7 @@ def test_pages_have_the_template_that_theirs_was_merged_into(tmp_path):
     job = make_stored_job(tmp_path, [(product(1), None), (product(2, template="t7"), None)], SiteState(entries, {}))
     view = view_of(job)
     assert [one["group"].template for one in view["templates"]] == ["t1"]
-    assert view["findings"][1].startswith("1 pages have another template or page type")
+    assert view["findings"][1].startswith("1 page has another template or page type")
 
 
 def test_pages_of_a_feed_follow_the_aliases_of_its_templates(tmp_path):
