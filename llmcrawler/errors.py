@@ -3,6 +3,7 @@
 CrawlerError
 ├── ConfigError            stop at start: a setting or an argument is wrong
 │   └── JobBusy            stop at start, and come again later: another crawl has the JOBDIR
+├── CrawlFailed            read the reason, and start again: a crawl that `llmcrawler.explore` started has failed
 ├── NoProxy                stop: no proxy could be had, or none is left
 ├── StorageFailed          stop: the job's file cannot be written any more; what was written stays
 ├── WorkGivenBack          drop the page: this worker leaves, and another one gets it
@@ -39,6 +40,14 @@ class ConfigError(CrawlerError):
 
 class JobBusy(ConfigError):
     """Raised where another crawl runs in the JOBDIR."""
+
+
+class CrawlFailed(CrawlerError):
+    """A crawl in a process of its own ended with another `exit_status` than 0; the message says why."""
+
+    def __init__(self, exit_status: int, message: str) -> None:
+        super().__init__(message)
+        self.exit_status = exit_status
 
 
 class NoProxy(CrawlerError):

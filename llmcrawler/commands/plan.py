@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -94,7 +95,7 @@ class Command(Described, BaseRunSpiderCommand):
 
         assert self.crawler_process is not None
         crawler = self.crawler_process.create_crawler(_SPIDER)
-        _Progress.connect(crawler, opts.sample)
+        self._progress = _Progress(crawler, opts.sample)  # signals hold no receivers
         self.crawler_process.crawl(crawler, **{**opts.spargs, "url": args[0]})
         self.crawler_process.start()
         crawl = find_crawl(crawler)
@@ -118,30 +119,26 @@ class _Progress:
     """Tells on stderr how far the sample is, from when the spider is opened until it is closed."""
 
     def __init__(self, crawler: Crawler, most_pages: int) -> None:
-        from scrapy.utils.asyncio import create_looping_call
-
         self._crawler = crawler
         self._most_pages = most_pages
         self._is_terminal = sys.stderr.isatty()
-        self._calls = create_looping_call(self._tell)
-
-    @classmethod
-    def connect(cls, crawler: Crawler, most_pages: int) -> None:
-        def opened() -> None:
-            progress = cls(crawler, most_pages)
-            crawler.signals.connect(progress.stop, signals.spider_closed, weak=False)
-            progress.start()
-
-        crawler.signals.connect(opened, signals.spider_opened, weak=False)
+        crawler.signals.connect(self.start, signals.spider_opened)
+        crawler.signals.connect(self.stop, signals.spider_closed)
 
     def start(self) -> None:
         self._started = monotonic()
-        self._calls.start(_TERMINAL_SECONDS if self._is_terminal else _LOG_SECONDS, now=False)
+        self._telling = asyncio.ensure_future(self._go_on_telling())
 
     def stop(self) -> None:
-        self._calls.stop()
+        self._telling.cancel()
         self._tell()
         sys.stderr.write("\n" * self._is_terminal)
+
+    async def _go_on_telling(self) -> None:
+        # Not Scrapy's looping call: uvloop wakes it up to half a millisecond early, and it calls dozens of times then.
+        while True:
+            await asyncio.sleep(_TERMINAL_SECONDS if self._is_terminal else _LOG_SECONDS)
+            self._tell()
 
     def _tell(self) -> None:
         from llmcrawler.crawl.context import crawl_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import ChainMap
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ from llmcrawler.reporting.planning import THOUGHT_TOKENS, CrawlTerms
 
 EMBEDDED: Final = "embedded"
 NO_MODEL: Final = "none"
-# A remote model answers in a second or two; the embedded one on two cores (README).
+# A remote model answers in a second or two; the embedded one on two cores (docs/models.md).
 _CALL_SECONDS, _EMBEDDED_CALL_SECONDS = 1.5, 6.5
 
 
@@ -59,16 +60,22 @@ def plan_terms(settings: BaseSettings, options: ExploreOptions, model: str = "")
 
 def _choice(settings: BaseSettings, name: str) -> ProviderChoice:
     """Return the model of that name, else that of the settings: LLM_MODEL too where there is no key for it yet."""
+    if name == EMBEDDED and _text(settings, "LLM_PROVIDER").lower() != EMBEDDED:
+        return ProviderChoice(EMBEDDED, only_for_records=True)  # as a crawl without a key has it
     given: dict[str, Any] = {"LLM_PROVIDER": name} if name else {}
     if name not in ("", EMBEDDED, NO_MODEL):
         given = {"LLM_PROVIDER": "openai", "LLM_MODEL": name}
     values: ChainMap[Any, Any] = ChainMap(given, settings)
-    provider, model = (str(values.get(one) or os.environ.get(one, "")).strip() for one in ("LLM_PROVIDER", "LLM_MODEL"))
+    provider, model = _text(values, "LLM_PROVIDER"), _text(values, "LLM_MODEL")
     key = os.environ.get("LLM_API_KEY") or (PLACEHOLDER_KEY if provider.lower() == "openai" else "")
     choice = resolve_provider(values, {**os.environ, "LLM_API_KEY": key})
     if choice.kind == EMBEDDED and model and provider.lower() != EMBEDDED:
         return _choice(settings, model)
     return choice
+
+
+def _text(values: Mapping[Any, Any], name: str) -> str:
+    return str(values.get(name) or os.environ.get(name, "")).strip()
 
 
 def _price(settings: BaseSettings, choice: ProviderChoice) -> Price | None:

@@ -27,6 +27,11 @@ def error_page(
     return page
 
 
+def faulty_line(crawler: Crawler, lease: Lease) -> FeedItem:
+    """Return the line of an entry of a list that cannot be fetched."""
+    return spider_line(crawler, lease, error_page(lease, "url", lease.task.fault))
+
+
 def spider_line(crawler: Crawler, lease: Lease, page: Page) -> FeedItem:
     """Return the line of a page that `error_page` made, for a spider whose lines may be no pages."""
     line_of_fault = getattr(crawler.spider, "line_of_fault", None)

@@ -103,7 +103,8 @@ class LeaseKeeper(BaseScheduler):
             await self._end(item, Outcome(None, _runs(item), is_dead=True))
 
     async def _end(self, page: FeedItem, outcome: Outcome) -> None:
-        if self._leases.pop(page.id, None) is None:
+        lease = self._leases.pop(page.id, None)
+        if lease is None:
             return
         try:
             await self.frontier.ack(page.id, outcome)
@@ -113,7 +114,7 @@ class LeaseKeeper(BaseScheduler):
         except StorageFailed:
             return
         self.templates.note_progress()
-        if outcome.is_dead and self.budget.refund():
+        if outcome.is_dead and not lease.task.fault and self.budget.refund():
             self._refill.set()
         self._count()
 
@@ -122,6 +123,8 @@ class LeaseKeeper(BaseScheduler):
         counts = self.frontier.counts()
         for name in ("queued", "leased", "done"):
             self.crawler.stats.set_value(f"llmcrawler/frontier/{name}", getattr(counts, name))
+        if self.focused_crawl is not None:
+            self.crawler.stats.set_value("llmcrawler/goal_records", self.focused_crawl.records)
 
     async def _close(self, reason: str) -> None:
         for task in self._tasks:

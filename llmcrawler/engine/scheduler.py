@@ -20,9 +20,10 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.engine.compat import wake_engine
+from llmcrawler.engine.compat import process_item, wake_engine
 from llmcrawler.engine.delayed_requests import DelayedRequests
 from llmcrawler.engine.downloader import PoliteDownloader, check_downloader
+from llmcrawler.engine.error_pages import faulty_line
 from llmcrawler.engine.host_queues import HostQueues
 from llmcrawler.engine.lease_keeper import LeaseKeeper
 from llmcrawler.engine.page_budget import PageBudget
@@ -48,7 +49,7 @@ class LeasingSpider(Protocol):
 class FrontierScheduler(LeaseKeeper):
     """Leases urls until `max_pages` came.
 
-    A url that could not be fetched does not count, but no more than `max_pages` of those are passed over.
+    A url that could not be fetched does not count, up to a limit (PageBudget).
     """
 
     def __post_init__(self) -> None:
@@ -103,6 +104,9 @@ class FrontierScheduler(LeaseKeeper):
             return None
         if self._buffered_awake() < self._low_water():
             self._refill.set()
+        if lease.task.fault:  # there is nothing to ask for
+            process_item(self.crawler, faulty_line(self.crawler, lease))
+            return self.next_request()
         spider: LeasingSpider = self.crawler.spider  # type: ignore[assignment]  # others have no leases
         request = spider.request_of(lease)
         update_context(request, lease=lease)

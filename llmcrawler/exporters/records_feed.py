@@ -57,7 +57,7 @@ class RecordsExporter(BaseItemExporter):
         self,
         file: Any,
         *,
-        form: str = "",
+        form: str = "csv",
         table: RecordTable | None = None,
         waiting_folder: str | None = None,
         neutralises: bool = True,
@@ -69,7 +69,7 @@ class RecordsExporter(BaseItemExporter):
     ) -> None:
         super().__init__(fields_to_export=fields_to_export, encoding=encoding, indent=indent)
         self._file = file
-        self._form = form or record_form(str(getattr(file, "name", "")))
+        self._form = form
         require(self._form)
         self._table = RecordTable() if table is None else table
         self._neutralises = neutralises
@@ -137,6 +137,8 @@ class RecordsExporter(BaseItemExporter):
             return of_records
         names = fields if isinstance(fields, Mapping) else {name: name for name in fields}
         known = {**_OF_PAGES, **of_records, **{f"{RECORD}.{name}": one for name, one in of_records.items()}}
+        if never := names.keys() - known.keys():
+            logger.warning("No record has had a field %s: its column is empty", ", ".join(sorted(never)))
         return {header: known.get(name) or Column(name, "text") for name, header in names.items()}
 
     def _write_csv(self, columns: dict[str, Column], rows: Iterable[_Row]) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 from llmcrawler.errors import STOPPED, TooCostly
 from llmcrawler.extraction.annotators import Annotator
 from llmcrawler.extraction.extraction_runs import Extraction, ExtractionRunner
-from llmcrawler.extraction.learner import SAYING_CORE, HeldPage, Learner, LearnerKey, Trainer
+from llmcrawler.extraction.learner import SAYING_CORE, HeldPage, Learner, LearnerKey, Trainer, heir_of
+from llmcrawler.extraction.learning_outcome import LearningOutcome, outcome_of
 from llmcrawler.extraction.record_question import RecordAnswer, RecordQuestion, RecordRules
 from llmcrawler.extraction.record_schema import RequestedSchema, completed
 from llmcrawler.extraction.record_validation import RecordValidator
@@ -113,10 +114,10 @@ class Records:
         """Let held pages follow their templates. What was learned of a template that is gone goes to its heir."""
         for url, key in self._under_way.items():
             if key.site == site:
-                template = moved.get(url, _resolve(key.template, aliases))
+                template = moved.get(url, heir_of(key.template, aliases))
                 self._under_way[url] = LearnerKey(site, template, key.page_type)
         for learner in [one for one in self._learners.values() if one.key.site == site]:
-            heir = _resolve(learner.key.template, aliases)
+            heir = heir_of(learner.key.template, aliases)
             for url, held in list(learner.held.items()):
                 template = moved.get(url, heir)
                 if template != learner.key.template and not learner.is_learning:
@@ -146,6 +147,10 @@ class Records:
         """
         known = [one for one in self._learners.values() if one.key.site == site]
         return [one for one in known if one.proper_variants or (one.gave_up and one.error is None)]
+
+    def outcomes(self) -> list[LearningOutcome]:
+        """Return what came of each template that pages with records were in."""
+        return [outcome_of(one, self._rules.min_pages, self._requested) for one in self._learners.values()]
 
     def restore(self, learners: Iterable[Learner]) -> None:
         """Go on with what an earlier crawl has learned."""
@@ -226,6 +231,7 @@ class Records:
         if learner.error is None and self._single is not None:
             self._count("singletons", 1)
             return await self._single(question)
+        learner.unserved += 1
         return RecordAnswer(None, learner.error)
 
     async def _match(
@@ -292,9 +298,3 @@ class Records:
         target.calls += learner.calls
         if not learner.held and not learner.is_learning:
             del self._learners[learner.key]
-
-
-def _resolve(template: str, aliases: Mapping[str, str]) -> str:
-    while template in aliases:
-        template = aliases[template]
-    return template

@@ -67,7 +67,7 @@ class ItemUnderstanding:
         crawl, settings = crawl_of(crawler), crawler.settings
         assert crawler.stats is not None
         return cls(
-            StageRules(crawler.stats, settings.getfloat("STAGE_TIMEOUT_SECONDS")),
+            StageRules(crawler.stats, settings.getfloat("STAGE_TIMEOUT_SECONDS"), stop=crawl.stop),
             crawl.understanding,
             crawl.record_types,
             settings.getdict("UNDERSTANDING_FIELDS"),

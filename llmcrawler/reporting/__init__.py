@@ -6,9 +6,10 @@
 from llmcrawler.reporting.crawl_limits import DownloadFlow, HostThrottle, binding_limit
 from llmcrawler.reporting.crawl_metrics import Metric, ending_of, metrics_of
 from llmcrawler.reporting.crawl_progress import CrawlProgress, DownloadProgress, ProgressReport
+from llmcrawler.reporting.crawl_start import CrawlStart
 from llmcrawler.reporting.exit_status import BUDGET_REACHED, LLM_FAILURE, ExitStatus, count_item, exit_status_of
 from llmcrawler.reporting.figures import lasting_stats, read_figures
 from llmcrawler.reporting.plan_tables import Actual
-from llmcrawler.reporting.summary import Ending, summary
+from llmcrawler.reporting.summary import WIDTH, Ending, WrittenFeed, summary
 from llmcrawler.reporting.tally import Tally
 from llmcrawler.reporting.text import plain

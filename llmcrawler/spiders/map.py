@@ -23,7 +23,7 @@ from llmcrawler.engine.request_context import LATENCY, lease_of
 from llmcrawler.engine.response_text import head_of, page_text
 from llmcrawler.frontier import Lease, MapAdmission, UrlTask
 from llmcrawler.items import Page, Url
-from llmcrawler.spiders.base import FrontierSpider
+from llmcrawler.spiders.base import FrontierSpider, faulty_task
 from llmcrawler.spiders.lists import FEED, LLMS_TXT, ListLimits
 from llmcrawler.urls import Sitemap, in_turns, normalise, origin_of
 
@@ -112,6 +112,7 @@ class MapSpider(FrontierSpider):
             await self._lists.ask_named(robotparser, request.url)
 
     async def _queue_given(self) -> None:
+        await self._scheduler().add(map(faulty_task, self.options.faulty))  # before places run out
         await self._scheduler().add(self.admission.of_start(self.options.urls))
         if self.crawl.job is None or not self.crawl.job.resumed.finished:
             for url in self.options.urls:

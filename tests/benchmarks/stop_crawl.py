@@ -48,12 +48,12 @@ def stop_once(command: list[str], feed: Path, log: Path, seconds: float, number:
 def report(feed: Path, log: Path) -> tuple[int, Counter[str], Counter[str], Counter[str]]:
     """Return the number of lines; the urls that came and have none; those with two; and the errors by kind."""
     crawled = set(_CRAWLED.findall(log.read_text(encoding="utf-8", errors="replace")))
-    lines = [line for line in lines_of(feed) if line["kind"] == "page"] if feed.exists() else []
+    lines = [line for line in lines_of(feed) if line["kind"] != "template"] if feed.exists() else []
     found = Counter(line["url"] for line in lines)
-    others = {line["final_url"] for line in lines}
+    others = {line.get("final_url") for line in lines}
     lists = {url for url in crawled if url.endswith((".xml", ".xml.gz", "/robots.txt"))}
     missing = Counter(crawled - set(found) - others - lists)
-    errors = Counter(f"{line['error']['stage']}/{line['error']['kind']}" for line in lines if line["error"])
+    errors = Counter(f"{line['error']['stage']}/{line['error']['kind']}" for line in lines if line.get("error"))
     return len(lines), missing, Counter({url: count for url, count in found.items() if count > 1}), errors
 
 
@@ -80,7 +80,8 @@ def main() -> None:
             lines, missing, twice, errors = report(feed, log)
             missing = Counter() if options.jobdir else missing  # these are in the queue
             is_well &= not missing and not twice and seconds <= options.limit
-            is_well &= status in (ExitStatus.FINISHED, ExitStatus.INTERRUPTED)
+            began = "Spider opened" in log.read_text(encoding="utf-8", errors="replace")
+            is_well &= status in (ExitStatus.FINISHED, ExitStatus.INTERRUPTED) or not began
             took.append(seconds)
             print(
                 f"stop {stop + 1:2} after {moment:5.1f} s: {seconds:5.2f} s, status {status}, {lines} lines, "

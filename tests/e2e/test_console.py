@@ -52,8 +52,10 @@ def pages(feed: Path) -> list[dict[str, Any]]:
 
 
 def test_a_site_is_explored_without_a_project(tmp_path, site):
-    explored = run(tmp_path, "explore", site.url(), "-o", "pages.jsonl", "--max-pages", 5, "--depth=2", *SETTINGS)
+    feeds = ["-o", "pages.jsonl", "-o", "products.csv:records"]
+    explored = run(tmp_path, "explore", site.url(), *feeds, "--max-pages", 5, "--depth=2", *SETTINGS)
     assert explored.returncode == 0, explored.stderr
+    assert (tmp_path / "products.csv").read_text().startswith("url,page_type")
     assert len(pages(tmp_path / "pages.jsonl")) == 5
     assert not (tmp_path / ".scrapy").exists()
 
@@ -101,7 +103,7 @@ def test_ctrl_c_ends_a_crawl_as_with_scrapy(tmp_path):
         )
         assert crawl.stderr is not None
         said = iter(crawl.stderr.readline, "")
-        assert any("Spider opened" in line for line in said), "the crawl ended before it began"
+        assert any("INFO: explore " in line for line in said), "the crawl ended before it began"
         while slow.stats()["requests"] < 8 and crawl.poll() is None:
             time.sleep(0.01)
         crawl.send_signal(signal.SIGINT)
@@ -115,7 +117,10 @@ def test_ctrl_c_ends_a_crawl_as_with_scrapy(tmp_path):
     ("arguments", "said"),
     [
         ([], ["llmcrawler COMMAND --help", "requeue"]),
-        (["explore", "--help"], ["--max-pages N", "stop after so many pages (500)", "-o FILE", "-s NAME=VALUE"]),
+        (
+            ["explore", "--help"],
+            ["--max-pages N", "stop after so many pages (500)", "-o FILE", "-s NAME=VALUE", "products.csv:records"],
+        ),
         (["extract", "-h"], ["--tasks FILE", "--keys", "post_payload (a form"]),
         (["--version"], ["llmcrawler 0."]),
         (["plan", "--help"], ["--sample N", "--max-pages N"]),
@@ -135,6 +140,10 @@ def test_help_shows_what_there_is(tmp_path, arguments, said):
         (["explore", "https://a.example", "--max-page", "5"], "no option '--max-page': did you mean --max-pages?"),
         (["explore", "https://a.example", "-a", "max_page=5"], "did you mean max_pages?"),
         (["explore", "https://a.example", "--max-pages", "many"], "max_pages='many' is not a whole number"),
+        (["explore", "https://a.example", "-s", "DOWNLOAD_DELY=1"], "did you mean DOWNLOAD_DELAY?"),
+        (["plan", "https://a.example", "--sampel", "3"], "no option '--sampel': did you mean --sample?"),
+        (["status", "--jsn", "job"], "no option --jsn: did you mean --json?"),
+        (["extract", "https://a.example"], "give the list with --urls FILE"),
         (["extract"], "no list: say what to fetch"),
         (["status", "no-such-job"], "no-such-job"),
     ],
@@ -144,6 +153,13 @@ def test_wrong_usage_is_named_with_what_was_meant(tmp_path, arguments, said):
     assert refused.returncode == 2
     assert said in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_wrong_usage_is_in_the_log_file_too(tmp_path):
+    given = ["-s", "LOG_FILE=log.txt", "-s", "LOG_FORMAT=json", "-s", "JOB_DIR=job"]
+    assert run(tmp_path, "explore", "https://a.example", *given).returncode == ExitStatus.USAGE
+    (line,) = (tmp_path / "log.txt").read_text().splitlines()
+    assert "did you mean JOBDIR?" in json.loads(line)["message"]
 
 
 @pytest.fixture(scope="module")

@@ -101,7 +101,19 @@ def pages():
 
 
 def test_a_crawl_that_is_killed_and_goes_on_leaves_no_stale_file_and_no_half_one(tmp_path, pages):
-    folder, added, table, documents = (tmp_path / name for name in ("site", "added", "pages.parquet", "docs.jsonl"))
+    names = ("site", "added", "pages.parquet", "docs.jsonl", "items.csv")
+    folder, added, table, documents, records = (tmp_path / name for name in names)
+    items = [path for path in pages.bodies if path.startswith("/item/")]
+    for path in items:
+        data = {
+            "@context": "https://schema.org",
+            "@type": "Product",
+            "name": f"Item {path}",
+            "sku": path.strip("/"),
+            "offers": {"price": "9.50"},
+        }
+        script = f'<script type="application/ld+json">{json.dumps(data)}</script>'
+        pages.bodies[path] = pages.bodies[path].replace("</head>", f"{script}</head>")
     with MockSite(pages.routes()).in_thread() as site:
         earlier = JobCrawl(
             tmp_path / "earlier", site.url("/item/1/"), arguments={"depth": 0}, feeds=["-o", f"{added}:markdown"]
@@ -111,7 +123,7 @@ def test_a_crawl_that_is_killed_and_goes_on_leaves_no_stale_file_and_no_half_one
         assert indexed(added) == [site.url("/item/1/")]
         pages.requested.clear()
         pages.answered.clear()
-        forms = [f"{folder}:markdown", f"{added}:markdown", str(table), f"{documents}:documents"]
+        forms = [f"{folder}:markdown", f"{added}:markdown", str(table), f"{documents}:documents", f"{records}:records"]
         crawl = JobCrawl(tmp_path, site.url(), feeds=[part for form in forms for part in ("-o", form)])
         assert crawl.run_until(pages, 20) == -signal.SIGKILL
         assert crawl.run() == 0, crawl.logs[-1]
@@ -120,6 +132,9 @@ def test_a_crawl_that_is_killed_and_goes_on_leaves_no_stale_file_and_no_half_one
     assert Counter(indexed(added)) == once + Counter([site.url("/item/1/")])
     assert Counter(pq.read_table(table)["url"].to_pylist()) == once
     assert Counter(sources(documents)) == once
+    (rows,) = table_of(records)
+    assert Counter(row["url"] for row in rows) == Counter(site.url(path) for path in items)
+    assert all(row["name"] == f"Item {row['url'].removeprefix(site.url().rstrip('/'))}" for row in rows)
 
 
 def test_a_feed_that_cannot_be_written_ends_the_crawl_with_one_message_a_feed(tmp_path):
@@ -211,4 +226,4 @@ def test_what_cannot_be_written_is_told_before_the_first_request(tmp_path, site)
     )
     assert done.returncode == 2
     assert "nothing can be added to a parquet file" in done.stderr
-    assert "Spider opened" not in done.stderr
+    assert "INFO: explore " not in done.stderr

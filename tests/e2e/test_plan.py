@@ -36,7 +36,7 @@ def test_a_plan_is_near_to_what_the_crawl_comes_to_and_stands_beside_it(tmp_path
     assert "LLM calls" in outcome.log.partition("planned")[2], "the summary has the plan beside what came of it"
     status = scrapy("status", job, "--json")
     assert json.loads(status.stdout)["plan"] == plan
-    assert json.loads(status.stdout)["spent"]["calls"] == llm.calls
+    assert json.loads(status.stdout)["spent"]["calls"] == llm.calls + llm.checks
     assert scrapy("report", job, "-o", tmp_path / "report.html").returncode == 0
     assert "What was planned, and what came of it" in (tmp_path / "report.html").read_text(encoding="utf-8")
 

@@ -54,6 +54,13 @@ def test_models_have_their_price_without_a_key(
     assert (planned.batches is None) == (not named)
 
 
+def test_the_embedded_model_tells_page_types_only_where_it_was_chosen() -> None:
+    assert not terms("").classifies
+    assert not terms("embedded").classifies
+    assert terms("embedded", LLM_PROVIDER="embedded").classifies
+    assert terms("gpt-5-mini").classifies
+
+
 def test_models_that_think_are_paid_for_their_thoughts() -> None:
     thoughts = [terms(model).thought_tokens for model in ("gpt-6-luna", "gpt-5-mini", "gpt-4.1-mini")]
     assert thoughts[0] == thoughts[1] > thoughts[2] == 0

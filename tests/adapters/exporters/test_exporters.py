@@ -285,7 +285,7 @@ DEEP: Any = functools.reduce(lambda inner, _: {"a": [inner]}, range(5_000), cast
 
 
 @pytest.mark.parametrize(
-    "name", ["csv", "documents", "json", "jsonlines", "markdown", "marshal", "parquet", "pickle", "xml"]
+    "name", ["csv", "documents", "json", "jsonlines", "markdown", "marshal", "parquet", "pickle", "records", "xml"]
 )
 def test_no_form_minds_how_deep_a_page_nests_its_values(name):
     """As it stands in a page's JSON-LD, or in what a stage of the user's found."""
@@ -395,11 +395,12 @@ def test_records_of_none_have_the_columns_that_were_asked_for(form):
         assert data.getvalue() == b""
 
 
-def test_fields_of_a_feed_choose_columns_of_the_record_then_of_the_page():
+def test_fields_of_a_feed_choose_columns_of_the_record_then_of_the_page(caplog):
     fields = {"record.price": "Preis", "title": "title", "url": "url", "lang": "lang", "slip": "slip"}
     rows = rows_of(records("csv", fields_to_export=fields, delimiter=",", join_multivalued="|").getvalue())
     assert rows[0] == {"Preis": "10.0", "title": "'=1+1", "url": f"{SITE}/1", "lang": "en", "slip": ""}
     assert rows[1]["title"] == ""
+    assert "No record has had a field slip: its column is empty" in caplog.text
 
 
 def test_records_that_are_added_to_a_csv_file_fit_its_header(tmp_path, caplog):
@@ -460,12 +461,16 @@ def test_what_parquet_needs_is_loaded_before_its_first_row():
     assert done.stdout.strip() == "[]"
 
 
+WANTED = functools.partial(ExploreOptions, fields=requested_fields("price"))
+
+
 @pytest.mark.parametrize(
     ("uri", "feed", "options", "message"),
     [
         ("products", {}, ExploreOptions, "end it with"),
         ("a.csv", {"page_type": "produkt"}, ExploreOptions, "FEEDS a.csv: page_type=produkt: no page type 'produkt'"),
         ("a.csv", {}, MapOptions, "a map lists urls, and no records"),
+        ("a.csv", {"fields": ["url", "pice"]}, WANTED, "no record has a field 'pice': did you mean price?"),
     ],
 )
 def test_a_feed_of_records_that_cannot_be_is_refused_before_the_first_request(uri, feed, options, message):

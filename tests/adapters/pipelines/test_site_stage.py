@@ -10,7 +10,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
 from llmcrawler.distributed.page_json import page_to_json
-from llmcrawler.errors import StorageFailed, WorkGivenBack
+from llmcrawler.errors import STOPPED, StorageFailed, WorkGivenBack
 from llmcrawler.items import Page, PageContent, PageError
 from llmcrawler.pipelines.site_stage import SiteStage
 from llmcrawler.pipelines.stage import StageRules
@@ -61,6 +61,17 @@ async def test_a_page_gets_what_the_stage_finds_wherever_it_runs(session: Any) -
     assert (page.page_type, page.error) == ("product", None)
     await stage.process_item(doubtful := a_page("?"))
     assert doubtful.error == PageError("typing", "doubtful", "it may be another")
+
+
+async def test_a_question_of_another_worker_goes_back_when_this_one_is_stopped_over_it() -> None:
+    class Stopped(Typing):
+        async def run_here(self, page: Page) -> PageError | None:
+            return PageError("typing", STOPPED, f"the crawl was stopped before {page.url} was judged")
+
+    session: Any = Session()
+    Stopped(rules(), SITES, session=session)
+    with pytest.raises(WorkGivenBack):
+        await session.handlers["typing"](page_to_json(a_page(), with_html=False))
 
 
 async def test_a_question_of_another_worker_is_answered() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.errors import BadAnswer, BudgetSpent, LLMFailed, LLMUnavailable
+from llmcrawler.errors import STOPPED, BadAnswer, BudgetSpent, LLMFailed, LLMStopped, LLMUnavailable
 from llmcrawler.extraction import (
     FallbackAnnotator,
     RecordAnswer,
@@ -294,6 +294,25 @@ async def test_a_cancelled_page_is_not_waited_for() -> None:
         await gone
     answers = await ask(records, [question(number) for number in range(2, 14)])
     assert agreement(answers, range(2, 14)) == 1.0
+
+
+async def test_pages_that_a_stopped_crawl_holds_say_so_and_the_next_crawl_may_learn_their_template() -> None:
+    records = make(TruthAnnotator(), Pressure("stopped"))
+    (answer, *others) = await ask(records, [question(number) for number in range(6)])
+    assert answer.record is None
+    assert answer.error is not None
+    assert (answer.error.stage, answer.error.kind) == ("record", STOPPED)
+    assert others == [answer] * 5
+    assert not records.to_keep(question(0).site)
+
+
+async def test_structured_data_does_not_stand_in_for_a_model_that_was_given_up() -> None:
+    class GivenUp:
+        async def point(self, *_: Any) -> Any:
+            raise LLMStopped("the crawl was stopped")
+
+    with pytest.raises(LLMStopped):
+        await FallbackAnnotator(GivenUp(), StructuredDataAnnotator()).point("product", [], ())
 
 
 async def test_closing_leaves_nothing_running() -> None:

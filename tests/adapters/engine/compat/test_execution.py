@@ -13,7 +13,7 @@ from scrapy.commands.crawl import Command as CrawlCommand
 from scrapy.core.engine import ExecutionEngine
 from scrapy.core.scheduler import Scheduler
 from scrapy.core.scraper import Scraper
-from scrapy.crawler import AsyncCrawlerRunner, Crawler
+from scrapy.crawler import AsyncCrawlerRunner, Crawler, CrawlerProcessBase
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
@@ -80,13 +80,50 @@ async def test_a_spider_that_is_closed_soon_has_the_reason_and_is_closed_once():
     assert reasons == ["no_proxy"]
 
 
-async def test_an_item_without_a_response_goes_to_the_pipelines_and_keeps_the_spider_from_being_idle():
+async def test_an_item_without_a_response_goes_to_the_pipelines_before_the_spider_is_closed():
+    seen: list[str] = []
     async with Opened() as opened:
-        slot = opened.crawler.engine.scraper.slot
+        opened.crawler.signals.connect(lambda: seen.append("item"), signals.item_scraped, weak=False)
+        opened.crawler.signals.connect(lambda: seen.append("closed"), signals.spider_closed, weak=False)
         compat.process_item(opened.crawler, {"url": URL})
-        assert not slot.is_idle()
-        while not slot.is_idle():  # noqa: ASYNC110 - nothing tells of it
-            await asyncio.sleep(0)
+        assert not opened.crawler.engine.scraper.slot.is_idle()
+        await opened.crawler.engine.close_spider_async()
+    assert seen == ["item", "closed"]
+
+
+async def test_a_crawl_that_runs_tells_that_it_is_to_stop_before_it_begins_to():
+    seen: list[bool] = []
+    async with Opened() as opened:
+        crawler = opened.crawler
+        compat.on_stop(crawler, lambda: seen.append(compat.is_closing(crawler)))
+        crawler.crawling = crawler.engine.running = crawler.engine._starting = True
+        await crawler.stop_async()
+        assert crawler.engine.spider is None
+    assert seen == [False]
+
+
+async def test_a_crawl_that_has_come_to_its_own_end_or_never_ran_was_not_told_to_stop():
+    seen: list[str] = []
+    async with Opened() as opened:
+        compat.on_stop(opened.crawler, lambda: seen.append("asked"))
+        await opened.crawler.stop_async()  # it does not crawl yet
+        opened.crawler.crawling = opened.crawler.engine.running = opened.crawler.engine._starting = True
+        await opened.crawler.engine.close_spider_async()
+        await opened.crawler.stop_async()  # as Scrapy does then
+    assert not seen
+
+
+def test_a_signal_that_comes_twice_at_once_counts_once_and_a_later_one_kills():
+    seen, now = [], [100.0]
+    process: Any = stub(_signal_shutdown=lambda *_: seen.append("stop"), _signal_kill=lambda *_: seen.append("kill"))
+    compat.ignore_echo(process, 0.2, clock=lambda: now[0])
+    process._signal_shutdown(15, None)
+    now[0] += 0.1
+    process._signal_kill(15, None)
+    assert seen == ["stop"]
+    now[0] += 0.2
+    process._signal_kill(15, None)
+    assert seen == ["stop", "kill"]
 
 
 async def test_a_scraper_that_is_being_closed_looks_whether_it_is_idle():
@@ -118,8 +155,9 @@ async def test_what_comes_of_a_response_is_observed_from_before_its_callback_unt
 
 
 def test_what_is_called_is_there():
-    assert hasattr(Scraper, "_start_itemproc_nowait")
     assert hasattr(Scraper, "_check_if_closing")
+    assert "self._signal_shutdown" in inspect.getsource(CrawlerProcessBase._setup_reactor)
+    assert "self._signal_kill" in inspect.getsource(CrawlerProcessBase._signal_shutdown)
 
 
 async def test_a_crawl_that_ends_with_failure_makes_scrapys_commands_exit_with_1():
