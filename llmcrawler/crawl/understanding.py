@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -49,7 +49,7 @@ from llmcrawler.extraction import (
 from llmcrawler.frontier import FocusedCrawl
 from llmcrawler.llm import AnswerStore, CallReport
 from llmcrawler.llm.language_model import LanguageModel
-from llmcrawler.reporting import LLM_FAILURE
+from llmcrawler.reporting import LLM_FAILURE, ModelWait
 from llmcrawler.templates import Changes
 
 logger = logging.getLogger(__name__)
@@ -83,8 +83,28 @@ class Understanding:
     answers: AnswerStore | None
     classifier: Classifier
     records: Records
+    annotator: LLMAnnotator | None
     templates: TemplateStore
     sites: SiteRegistry
+
+    def waiting(self) -> ModelWait:
+        """Return what pages wait for just now."""
+        learning = self.records.learning
+        for_learning = sum(len(one.held) for one in learning)
+        waiting = ModelWait(self.classifier.waiting_count, for_learning, self.records.held_count - for_learning)
+        model, annotator = self.model, self.annotator
+        if model is None or annotator is None:
+            return waiting
+        at_once = 1 if model.is_embedded else max(1, len(learning))
+        seconds = model.usage.seconds / model.usage.answers / at_once if model.usage.answers else None
+        return replace(
+            waiting,
+            calls_done=annotator.calls_done,
+            calls_due=annotator.calls_due,
+            call_seconds=seconds,
+            fetched_bytes=model.fetched_bytes,
+            is_starting=model.is_starting,
+        )
 
     async def check_model(self, urls: Sequence[str]) -> None:
         """Ask the model one tiny question before the first request, unless earlier crawls have learned the sites of
@@ -153,7 +173,11 @@ def build_understanding(
     classifier = Classifier(page_types, asker, split=split, on_verdict=on_verdict)
     inline_chars = min(_RECORD_INLINE_CHARS, settings.getint("CONTENT_INLINE_CHARS"))
     place = ExtractionRunner(inline_chars, processes.run, reader.is_cheap)
-    records = _records(crawler, options, _annotator(crawler, options, model, answers), watch, place, on_learned)
+    asking = None if model is None else _annotator(crawler, options, model, answers)
+    structured = StructuredDataAnnotator(options.wanted)
+    annotator = structured if asking is None else FallbackAnnotator(asking, structured)
+    warm_up = (lambda: None) if model is None else model.warm_up
+    records = _records(crawler, options, annotator, watch, place, warm_up, on_learned)
 
     def page_type_of(site: str, template: str) -> str | None:
         verdict = classifier.template_verdict(site, template)
@@ -172,7 +196,7 @@ def build_understanding(
     )
     sites = SiteRegistry(templates, classifier, records, session)
     return Understanding(
-        stats, page_types, reader, processes, model, asker, answers, classifier, records, templates, sites
+        stats, page_types, reader, processes, model, asker, answers, classifier, records, asking, templates, sites
     )
 
 
@@ -217,13 +241,10 @@ def _training_rules(crawler: Crawler) -> TrainingRules:
 
 
 def _annotator(
-    crawler: Crawler, options: ExploreOptions, model: LanguageModel | None, answers: AnswerStore | None
-) -> Annotator:
-    by_structured_data = StructuredDataAnnotator(options.wanted)
-    if model is None:
-        return by_structured_data
+    crawler: Crawler, options: ExploreOptions, model: LanguageModel, answers: AnswerStore | None
+) -> LLMAnnotator:
     small = model.is_embedded
-    asking = LLMAnnotator(
+    return LLMAnnotator(
         model.ask,
         model.name,
         requested=options.wanted,
@@ -231,7 +252,6 @@ def _annotator(
         pages_a_call=1 if small else _training_rules(crawler).max_samples,
         small_model=small,
     )
-    return FallbackAnnotator(asking, by_structured_data)
 
 
 def _records(  # noqa: PLR0913, PLR0917 - what a crawl decides
@@ -240,6 +260,7 @@ def _records(  # noqa: PLR0913, PLR0917 - what a crawl decides
     annotator: Annotator,
     watch: EngineWatch,
     place: ExtractionRunner,
+    warm_up: Callable[[], None],
     on_learned: Callable[[Learner], None],
 ) -> Records:
     settings, stats = crawler.settings, crawler.stats
@@ -257,6 +278,7 @@ def _records(  # noqa: PLR0913, PLR0917 - what a crawl decides
         record_types=record_types_of(settings, options),
         pressure=watch.reason_to_flush,
         requested=options.wanted,
+        warm_up=warm_up,
         on_learned=on_learned,
         count=lambda name, value: stats.inc_value(f"llmcrawler/records/{name}", value),
         single=SingleRecords(annotator, training.budget_tokens, place) if singletons else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from llmcrawler.errors import BudgetSpent, LLMError, LLMUnavailable, StorageFailed, TooCostly
@@ -37,6 +37,13 @@ class LearnerKey:
     site: str
     template: str
     page_type: str
+
+    def heir(self, aliases: Mapping[str, str]) -> str:
+        """Return the template that its own is a part of, by the aliases of those that are gone."""
+        template = self.template
+        while template in aliases:
+            template = aliases[template]
+        return template
 
 
 @dataclass(slots=True)
@@ -136,7 +143,8 @@ class Trainer:
         except LLMError as error:
             learner.error = PageError("record", error.kind, str(error))
             learner.gave_up |= isinstance(error, LLMUnavailable) or learner.runs >= _MAX_FAILURES
-            logger.warning("Template %s could not be learned: %s", name, error)
+            level = logging.INFO if type(error) is LLMUnavailable else logging.WARNING  # that was said once for all
+            logger.log(level, "Template %s could not be learned: %s", name, error)
         except TooCostly as error:
             learner.give_up(error.kind, str(error))
             logger.warning("Template %s is not learned: %s", name, error)

@@ -27,9 +27,9 @@ _LONG_LIST = 500  # of rows; more take long to validate
 class Records:
     """Makes the records of one crawl, and learns how. `pressure` gets the number of held pages and returns why they
     must not be held any longer ("idle", "backing_out", "closing", "stopped"), or None; after "stopped" nothing is
-    learned. `record_types` are the page types that have a record at all. `on_learned` is called with each learner that
-    has a new variant, `count` with the name and number of what is worth a stat; `single` makes records of pages that
-    are left over.
+    learned. `record_types` are the page types that have a record at all. `warm_up` is called when a template has enough
+    pages to be learned, `on_learned` with each learner that has a new variant, `count` with the name and number of what
+    is worth a stat; `single` makes records of pages that are left over.
     """
 
     def __init__(  # noqa: PLR0913 - what a crawl decides
@@ -40,6 +40,7 @@ class Records:
         record_types: Container[str],
         pressure: Callable[[int], str | None],
         requested: RequestedSchema | None = None,
+        warm_up: Callable[[], None] = lambda: None,
         on_learned: Callable[[Learner], None] = lambda _learner: None,
         count: Callable[[str, int], None] = lambda _name, _value: None,
         single: Callable[[RecordQuestion], Awaitable[RecordAnswer]] | None = None,
@@ -50,6 +51,7 @@ class Records:
         self._pressure = pressure
         self._requested = requested
         self._validator = RecordValidator(requested.schema) if requested is not None else None
+        self._warm_up = warm_up
         self._count = count
         self._single = single
         self._place = place or ExtractionRunner()
@@ -113,10 +115,10 @@ class Records:
         """Let held pages follow their templates. What was learned of a template that is gone goes to its heir."""
         for url, key in self._under_way.items():
             if key.site == site:
-                template = moved.get(url, _resolve(key.template, aliases))
+                template = moved.get(url, key.heir(aliases))
                 self._under_way[url] = LearnerKey(site, template, key.page_type)
         for learner in [one for one in self._learners.values() if one.key.site == site]:
-            heir = _resolve(learner.key.template, aliases)
+            heir = learner.key.heir(aliases)
             for url, held in list(learner.held.items()):
                 template = moved.get(url, heir)
                 if template != learner.key.template and not learner.is_learning:
@@ -131,6 +133,11 @@ class Records:
         """The number of pages that wait for their template."""
         return sum(len(learner.held) for learner in self._learners.values())
 
+    @property
+    def learning(self) -> list[Learner]:
+        """The learners of the templates that are being learned just now."""
+        return [one for one in self._learners.values() if one.is_learning]
+
     def learner_of(self, site: str, template: str, page_type: str | None) -> Learner | None:
         """Return what is known of a template: its learner for this page type, else any that knows something."""
         known = [one for one in self.learners(site) if one.key.template == template]
@@ -141,9 +148,8 @@ class Records:
         return [one for one in self._learners.values() if one.variants and site in (None, one.key.site)]
 
     def to_keep(self, site: str) -> list[Learner]:
-        """Return the learners that the next crawl should have: with something learned (not what stands in for it), or
-        found not to be worth it.
-        """
+        """Return the learners for the next crawl: with something learned, or found not to be worth it. What stands in
+        for it is not kept."""
         known = [one for one in self._learners.values() if one.key.site == site]
         return [one for one in known if one.proper_variants or (one.gave_up and one.error is None)]
 
@@ -153,8 +159,8 @@ class Records:
 
     async def close(self) -> None:
         """Stop learning, and let all held pages go."""
-        tasks = [one.task for one in self._learners.values() if one.task is not None and not one.task.done()]
-        for task in [*tasks, *([self._poll] if self._poll is not None else [])]:
+        tasks = [task for task in (self._poll, *(one.task for one in self.learning)) if task is not None]
+        for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for learner in self._learners.values():
@@ -251,6 +257,8 @@ class Records:
         told: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         held = HeldPage(question.to_learn_from(), learner.key.template, told, question.key)
         learner.held[held.id] = held
+        if len(learner.held) >= self._rules.min_pages * learner.patience:
+            self._warm_up()
         enough = max(self._rules.learn_pages, self._rules.min_pages) * learner.patience
         if len(learner.held) >= enough and not learner.is_learning:
             self._start(learner)
@@ -260,8 +268,7 @@ class Records:
 
     async def _watch_pressure(self) -> None:
         while held := self.held_count:
-            reason = self._pressure(held)
-            if reason is not None:
+            if (reason := self._pressure(held)) is not None:
                 self._yield_to(reason)
             await asyncio.sleep(_POLL_SECONDS)
 
@@ -271,7 +278,7 @@ class Records:
         for learner in waiting:
             if len(learner.held) >= self._rules.min_pages * learner.patience and reason != "stopped":
                 self._start(learner)
-        if reason != "stopped" and any(one.is_learning for one in self._learners.values()):
+        if reason != "stopped" and self.learning:
             return  # when these runs end, bodies are given back, and pages may fit what was learned
         for learner in waiting:
             if not learner.is_learning:
@@ -291,9 +298,3 @@ class Records:
         target.calls += learner.calls
         if not learner.held and not learner.is_learning:
             del self._learners[learner.key]
-
-
-def _resolve(template: str, aliases: Mapping[str, str]) -> str:
-    while template in aliases:
-        template = aliases[template]
-    return template

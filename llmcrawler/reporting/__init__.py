@@ -8,6 +8,7 @@ from llmcrawler.reporting.crawl_metrics import Metric, ending_of, metrics_of
 from llmcrawler.reporting.crawl_progress import CrawlProgress, DownloadProgress, ProgressReport
 from llmcrawler.reporting.exit_status import BUDGET_REACHED, LLM_FAILURE, ExitStatus, count_item, exit_status_of
 from llmcrawler.reporting.figures import Figures, LLMFigures, lasting_stats, read_figures
+from llmcrawler.reporting.model_wait import ModelWait
 from llmcrawler.reporting.plan_tables import Actual
 from llmcrawler.reporting.summary import Ending, summary
 from llmcrawler.reporting.tally import Tally
@@ -24,6 +25,7 @@ __all__ = [
     "ExitStatus",
     "HostThrottle",
     "Metric",
+    "ModelWait",
     "ProgressReport",
     "Tally",
     "binding_limit",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections import defaultdict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 
 from llmcrawler.reporting.crawl_limits import DownloadFlow, HostThrottle, Limit, binding_limit
 from llmcrawler.reporting.figures import Figures, Stats, read_figures
+from llmcrawler.reporting.model_wait import ModelWait
 from llmcrawler.reporting.text import counts, duration, money, percent, plain
 
 logger = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ class ProgressReport:
     rate_overall: float
     latency_seconds: float | None
     limit: Limit | None
+    waiting: ModelWait = field(default_factory=ModelWait)
 
     @property
     def pages_left(self) -> int | None:
@@ -64,6 +66,7 @@ class ProgressReport:
             ("urls", f"{figures.sources.total():,} ({counts(figures.sources, _SHOWN)})" if figures.sources else ""),
             ("pages", self._pages()),
             ("queue", f"{figures.queued:,} queued, {self.flow.in_flight} in flight"),
+            ("waiting", self.waiting.words()),
             ("left", self._left()),
             ("throttle", self._throttle()),
             ("limit", self.limit.words if self.limit else ""),
@@ -128,7 +131,9 @@ class CrawlProgress:
         self._last = self._started
         self.limit_seconds: dict[str, float] = defaultdict(float)
 
-    def sample(self, stats: Stats, flow: DownloadFlow, latency_seconds: float | None = None) -> ProgressReport:
+    def sample(
+        self, stats: Stats, flow: DownloadFlow, latency_seconds: float | None = None, waiting: ModelWait | None = None
+    ) -> ProgressReport:
         now, figures = self._clock(), read_figures(stats)
         # Scrapy counts a request when the downloader takes it, before it waits for the throttle.
         starts = figures.requests - sum(host.waiting for host in flow.hosts)
@@ -151,6 +156,7 @@ class CrawlProgress:
             rate_overall=figures.pages / elapsed if elapsed > 0 else 0.0,
             latency_seconds=latency_seconds,
             limit=limit,
+            waiting=waiting or ModelWait(),
         )
 
     def _window(self, now: float) -> tuple[float, int, int]:
