@@ -49,7 +49,7 @@ from llmcrawler.extraction import (
 from llmcrawler.frontier import FocusedCrawl
 from llmcrawler.llm import AnswerStore, CallReport
 from llmcrawler.llm.language_model import LanguageModel
-from llmcrawler.reporting import LLM_FAILURE, ModelWait
+from llmcrawler.reporting import LLM_FAILURE, LLM_IS_OPTIONAL, ModelWait
 from llmcrawler.templates import Changes
 
 logger = logging.getLogger(__name__)
@@ -146,6 +146,7 @@ def build_understanding(
     assert stats is not None
     reader, processes = PageReader(settings.getint("CONTENT_INLINE_CHARS")), BoundedProcesses(_RECORD_MODULES)
     model, answers = _model(crawler, backend)
+    stats.set_value("llmcrawler/llm/provider", "none" if model is None else model.provider)
     page_types = page_types_of(options)
     asker = None
     if model is not None and not model.is_only_for_records:
@@ -227,8 +228,9 @@ def _model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel | Non
 def _count_usage(stats: StatsCollector, model: LanguageModel) -> None:
     for name, value in (model.usage.as_dict() | model.budget.as_dict()).items():
         stats.set_value(f"llmcrawler/llm/{name}", value)
-    if model.failure and not model.is_optional:
+    if model.failure:
         stats.set_value(LLM_FAILURE, model.failure)
+        stats.set_value(LLM_IS_OPTIONAL, model.is_optional)
 
 
 def _training_rules(crawler: Crawler) -> TrainingRules:

@@ -72,7 +72,7 @@ class Records:
     async def record_of(self, question: RecordQuestion) -> RecordAnswer:
         """Return the page's record. It may wait until its template is learned; no failure of the model raises, and no
         page that takes too long."""
-        if question.page_type not in self._record_types:
+        if question.page_type not in self._record_types and not question.is_guess:
             return RecordAnswer()
         try:
             return await self._record_of(question)

@@ -60,8 +60,12 @@ class LanguageModel:
         self._starting = asyncio.Lock()
 
     @property
+    def provider(self) -> str:
+        return self._choice.kind
+
+    @property
     def is_embedded(self) -> bool:
-        return self._choice.kind == "embedded"
+        return self.provider == "embedded"
 
     @property
     def is_only_for_records(self) -> bool:

@@ -6,7 +6,14 @@
 from llmcrawler.reporting.crawl_limits import DownloadFlow, HostThrottle, binding_limit
 from llmcrawler.reporting.crawl_metrics import Metric, ending_of, metrics_of
 from llmcrawler.reporting.crawl_progress import CrawlProgress, DownloadProgress, ProgressReport
-from llmcrawler.reporting.exit_status import BUDGET_REACHED, LLM_FAILURE, ExitStatus, count_item, exit_status_of
+from llmcrawler.reporting.exit_status import (
+    BUDGET_REACHED,
+    LLM_FAILURE,
+    LLM_IS_OPTIONAL,
+    ExitStatus,
+    count_item,
+    exit_status_of,
+)
 from llmcrawler.reporting.figures import Figures, LLMFigures, lasting_stats, read_figures
 from llmcrawler.reporting.model_wait import ModelWait
 from llmcrawler.reporting.plan_tables import Actual
@@ -17,6 +24,7 @@ from llmcrawler.reporting.text import plain
 __all__ = [
     "BUDGET_REACHED",
     "LLM_FAILURE",
+    "LLM_IS_OPTIONAL",
     "Actual",
     "CrawlProgress",
     "DownloadFlow",

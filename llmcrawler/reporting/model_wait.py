@@ -28,7 +28,8 @@ class ModelWait:
         for_model = self.for_verdict + self.for_learning
         parts = [f"{_pages(for_model)} for the model{self._state()}"] if for_model else []
         if self.for_template:
-            parts.append(f"{_pages(self.for_template)} for more of their template")
+            whose = "its" if self.for_template == 1 else "their"
+            parts.append(f"{_pages(self.for_template)} for more pages of {whose} template")
         return "; ".join(parts)
 
     def _state(self) -> str:

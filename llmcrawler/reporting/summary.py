@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
 from rich.cells import cell_len
@@ -42,6 +43,7 @@ def summary(figures: Figures, tally: Tally, ending: Ending) -> str:
         _head(figures, ending),
         _hosts(ending),
         _page_types(tally),
+        _without_model(figures, tally),
         _templates(tally),
         _llm(figures),
         _budget(figures, tally),
@@ -119,6 +121,19 @@ def _page_types(tally: Tally) -> list[str]:
         for name, count in sorted(by_type.items(), key=lambda pair: (-pair[1], pair[0]))
     ]
     return _table(["Page type", "pages", *(way or "unknown" for way in ways)], rows, left=(0,))
+
+
+def _without_model(figures: Figures, tally: Tally) -> list[str]:
+    """Say what has less worth, or is missing, as no model told it."""
+    llm, lines = figures.llm, []
+    guesses = figures.decided_by["rule"]
+    if guesses and not figures.decided_by["llm"]:
+        lines.append(f"{guesses:,} page types are guesses by rules: no model was asked, or it did not answer")
+    has_learned = any(template.selectors for template in tally.templates.values())
+    if tally.templates and not has_learned and (llm.failure or llm.provider == "none"):
+        reason = llm.failure or "without a model they come from structured data, and no template has enough of it"
+        lines += wrap(f"No records were learned: {reason}", WIDTH, subsequent_indent="  ")
+    return lines
 
 
 def _templates(tally: Tally) -> list[str]:

@@ -128,3 +128,18 @@ def test_latency_is_that_of_the_last_pages() -> None:
     for _ in range(50):
         result.add_page(Page("http://x/", latency_seconds=0.5))
     assert result.latency_seconds == 0.5
+
+
+def test_what_no_model_told_is_called_a_guess_and_missing_records_have_their_reason() -> None:
+    guessed = Tally()
+    guessed.add_page(product(1, "rule", 0.2))
+    guessed.add_template(Template("t1", page_type="product", page_count=1))
+    stats = {"llmcrawler/decided_by/rule": 1, "llmcrawler/llm/failure": "no network " * 12}
+    lines = summary(read_figures(stats), guessed, ENDING).splitlines()
+    assert "1 page types are guesses by rules: no model was asked, or it did not answer" in lines
+    at = next(number for number, line in enumerate(lines) if line.startswith("No records were learned: no network"))
+    assert "".join(lines[at : at + 2]).count("no network") == 12  # whole, however long
+    assert max(map(cell_len, lines)) <= WIDTH
+    guessed.add_template(Template("t1", page_type="product", page_count=1, selectors=[{"field": "price"}]))
+    assert "No records" not in summary(read_figures(stats), guessed, ENDING)
+    assert "guesses" not in summary(read_figures(STATS), tally(), ENDING)
