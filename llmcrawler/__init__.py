@@ -19,12 +19,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from llmcrawler.crawl.public_api import Extractor, PageRecord, ReadPage, read_page
+    from llmcrawler.crawl.python_crawl import explore
     from llmcrawler.storage.dataframe import read_status, status_summary
 
 __version__ = "0.1.0"
-__all__ = ["Extractor", "PageRecord", "ReadPage", "read_page", "read_status", "status_summary"]
+__all__ = ["Extractor", "PageRecord", "ReadPage", "explore", "read_page", "read_status", "status_summary"]
 
-_PLACES = {"read_status": "llmcrawler.storage.dataframe", "status_summary": "llmcrawler.storage.dataframe"}
+_PLACES = {
+    "explore": "llmcrawler.crawl.python_crawl",
+    "read_status": "llmcrawler.storage.dataframe",
+    "status_summary": "llmcrawler.storage.dataframe",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -78,14 +78,14 @@ class CrashSafeQueue:
 
 
 def _share_the_parts(settings: BaseSettings) -> None:
-    """Have the parts built that the components of all add-ons share, and give the settings that Scrapy does not know
-    their defaults.
+    """Have the parts built that the components of all add-ons share, and end in time when the crawl is stopped; give
+    the settings that Scrapy does not know their defaults.
     """
     for name, value in vars(ours).items():
         if name.isupper() and name not in settings:
             settings.set(name, value, "default")
-    setup = "llmcrawler.extensions.setup.CrawlSetup"
-    settings["EXTENSIONS"].set(setup, ours.EXTENSIONS_BASE[setup], "addon")
+    for path in ("llmcrawler.extensions.setup.CrawlSetup", "llmcrawler.extensions.orderly_stop.OrderlyStop"):
+        settings["EXTENSIONS"].set(path, ours.EXTENSIONS_BASE[path], "addon")
 
 
 def _add(settings: BaseSettings, name: str, *paths: str) -> None:

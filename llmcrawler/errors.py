@@ -3,6 +3,7 @@
 CrawlerError
 ├── ConfigError            stop at start: a setting or an argument is wrong
 │   └── JobBusy            stop at start, and come again later: another crawl has the JOBDIR
+├── CrawlFailed            read the reason, and start again: a crawl that `llmcrawler.explore` started has failed
 ├── NoProxy                stop: no proxy could be had, or none is left
 ├── StorageFailed          stop: the job's file cannot be written any more; what was written stays
 ├── WorkGivenBack          drop the page: this worker leaves, and another one gets it
@@ -10,15 +11,23 @@ CrawlerError
 ├── NotThePage             fetch it again through another proxy: what came is not the page that was asked for
 ├── BrowserMissing         go on without a browser: pages come as the server sends them
 ├── ContentError           go on without this page's content: record the error
+│   └── ReadingStopped     the same: the crawl is being stopped
 ├── TooCostly              go on without this page's record: record the error
 └── LLMError               go on without this answer of the model
     ├── LLMUnavailable     fall back for good: no provider, wrong key, model not there
-    │   └── BudgetSpent    the same, and say so on the page: LLM_MAX_TOKENS or LLM_MAX_COST_USD leaves no further call
+    │   ├── BudgetSpent    the same, and say so on the page: LLM_MAX_TOKENS or LLM_MAX_COST_USD leaves no further call
+    │   └── LLMStopped     the same, and keep nothing of it: the crawl is being stopped
     ├── LLMFailed          this call failed for good after its retries: record the error
     └── BadAnswer          the model answered, but not what was asked: ask again, smaller
 """
 
 from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+# The `kind` of the error of a page whose work was cut off because the crawl was stopped.
+STOPPED: Final = "stopped"
 
 
 class CrawlerError(Exception):
@@ -31,6 +40,14 @@ class ConfigError(CrawlerError):
 
 class JobBusy(ConfigError):
     """Raised where another crawl runs in the JOBDIR."""
+
+
+class CrawlFailed(CrawlerError):
+    """A crawl in a process of its own ended with another `exit_status` than 0; the message says why."""
+
+    def __init__(self, exit_status: int, message: str) -> None:
+        super().__init__(message)
+        self.exit_status = exit_status
 
 
 class NoProxy(CrawlerError):
@@ -64,6 +81,14 @@ class BrowserMissing(CrawlerError):
 class ContentError(CrawlerError):
     """Raised when a page cannot be read at all: it took its reader down."""
 
+    kind = "unreadable"
+
+
+class ReadingStopped(ContentError):
+    """Raised when the crawl is stopped before a page is read."""
+
+    kind = STOPPED
+
 
 class TooCostly(CrawlerError):
     """A page would take more work than any page is worth; the message says which part of it."""
@@ -89,6 +114,12 @@ class BudgetSpent(LLMUnavailable):
     kind = "budget"
 
 
+class LLMStopped(LLMUnavailable):
+    """The crawl is being stopped, and waits for no answer any more."""
+
+    kind = STOPPED
+
+
 class LLMFailed(LLMError):
     """A call failed after all its retries; the next one may succeed."""
 
@@ -97,3 +128,12 @@ class BadAnswer(LLMError):
     """The answer is cut, is not JSON, or does not fit the question."""
 
     kind = "bad_answer"
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra, in a checkout that was not installed: all that is required."""
+    try:
+        version("llmcrawler")
+    except PackageNotFoundError:
+        return "pip install -r requirements.txt"
+    return f'pip install "llmcrawler[{extra}]"'

@@ -161,12 +161,9 @@ class Url:
         return {**line, "error": None if self.error is None else asdict(self.error)}
 
     def __post_init__(self) -> None:
+        self.id = self.url  # of its task in the frontier and the ledger
         self.stages: dict[str, StageRun] = {}
         self.latency_seconds: float | None = None
-
-    @property
-    def id(self) -> str:
-        return self.url
 
     @property
     def was_tried(self) -> bool:

@@ -34,6 +34,7 @@ DOWNLOAD_VERIFY_CERTIFICATES = True
 RETRY_TIMES = 5  # after the first try: a site that fails three times in ten loses one page in a thousand
 RETRY_GIVE_UP_LOG_LEVEL = "DEBUG"  # it is a line of the feed
 REDIRECT_MAX_TIMES = 10
+STOP_SECONDS = 8.0  # after Ctrl-C or SIGTERM, for requests in flight and pages being worked on; then they are cut off
 CRAWL_MAX_ERRORS_SHARE = 1.0  # a greater share of pages with errors makes the exit status 6; 1: it never does
 
 # -- Proxies and pages that are none ----------------------------------------------------------------------------------
@@ -123,6 +124,7 @@ EXTENSIONS_BASE = {
     "scrapy.extensions.closespider.CloseSpider": 0,
     "llmcrawler.extensions.feed_export.Feeds": 0,
     "llmcrawler.extensions.spider_state.WholeSpiderState": 0,
+    "llmcrawler.extensions.orderly_stop.OrderlyStop": 0,
 }
 EXTENSIONS = {
     "llmcrawler.extensions.distributed_worker.DistributedWorker": -10,  # before the feeds
@@ -163,10 +165,14 @@ FEED_STORAGES = {
 FEED_EXPORTERS = {
     "csv": "llmcrawler.exporters.csv.PagesCsvExporter",
     "documents": "llmcrawler.exporters.langchain_documents.DocumentsExporter",
+    "jl": "llmcrawler.exporters.plain.PagesJsonLinesExporter",
+    "jsonl": "llmcrawler.exporters.plain.PagesJsonLinesExporter",
+    "jsonlines": "llmcrawler.exporters.plain.PagesJsonLinesExporter",
     "markdown": "llmcrawler.exporters.markdown.MarkdownExporter",
     "marshal": "llmcrawler.exporters.plain.PagesMarshalExporter",
     "parquet": "llmcrawler.exporters.parquet.ParquetExporter",
     "pickle": "llmcrawler.exporters.plain.PagesPickleExporter",
+    "records": "llmcrawler.exporters.records_feed.RecordsExporter",
     "xml": "llmcrawler.exporters.xml.PagesXmlExporter",
 }
 CSV_NEUTRALISE_FORMULAS = True  # an apostrophe before cells that a spreadsheet would take for a formula

@@ -17,31 +17,3 @@ from llmcrawler.classification.page_type_rules import PageTypeRules
 from llmcrawler.classification.page_types import DEFAULT_PAGE_TYPES, PageType, PageTypes, load_page_types
 from llmcrawler.classification.question import LLM, RULE, STRUCTURED_DATA, TEMPLATE, UNSURE, Question, Verdict
 from llmcrawler.classification.site_verdicts import SiteVerdicts
-
-__all__ = [
-    "DEFAULT_PAGE_TYPES",
-    "LLM",
-    "RULE",
-    "STRUCTURED_DATA",
-    "TEMPLATE",
-    "UNSURE",
-    "Answer",
-    "Classifier",
-    "ClassifyWorker",
-    "PageType",
-    "PageTypeRules",
-    "PageTypes",
-    "PageView",
-    "Question",
-    "SiteVerdicts",
-    "Verdict",
-    "answer_from_json",
-    "answer_to_json",
-    "call_tokens",
-    "check_question",
-    "describe_page",
-    "load_page_types",
-    "page_key",
-    "site_of",
-    "tokens_of",
-]

@@ -14,7 +14,7 @@ from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.question import LLM, RULE, STRUCTURED_DATA, TEMPLATE, Question, Verdict
 from llmcrawler.classification.site_verdicts import SiteVerdicts, TemplateGroup
 from llmcrawler.classification.template_samples import SampleStep
-from llmcrawler.errors import BudgetSpent, LLMError, LLMUnavailable
+from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, LLMUnavailable
 from llmcrawler.items import PageError
 
 if TYPE_CHECKING:
@@ -214,7 +214,10 @@ class Classifier:
         # A budget that is spent does not end the asking: answers that are known cost nothing.
         if isinstance(error, LLMUnavailable) and not isinstance(error, BudgetSpent) and self._unavailable is None:
             self._unavailable = error
-            logger.warning("The model cannot be had any more; rules and what is known decide from here on: %s", error)
+            level = logging.DEBUG if isinstance(error, LLMStopped) else logging.WARNING
+            logger.log(
+                level, "The model cannot be had any more; rules and what is known decide from here on: %s", error
+            )
 
 
 def _llm_verdict(answer: Answer) -> Verdict:

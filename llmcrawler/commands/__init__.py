@@ -7,28 +7,32 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 
-from llmcrawler.errors import ConfigError
+from llmcrawler.errors import ConfigError, JobBusy
+
+logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
 class Described:
-    """Gives a command the three texts of its --help. It is a mixin, since Scrapy takes any ScrapyCommand in here for a
-    command of its own.
+    """Gives a command the three texts of its --help, and refuses slips in its options. It is a mixin, since Scrapy
+    takes any ScrapyCommand in here for a command of its own.
     """
 
     usage: ClassVar[str]
     summary: ClassVar[str]
     details: ClassVar[str]
+    settings: Settings | None
 
     def syntax(self) -> str:
         return self.usage
@@ -39,16 +43,31 @@ class Described:
     def long_desc(self) -> str:
         return self.details
 
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Set settings as the command line says, and refuse unknown options and names that look like slips."""
+        from llmcrawler.crawl import setting_checks as checks
+
+        assert self.settings is not None
+        with config_errors_as_usage(self.settings):
+            _check_options(args, opts)
+            checks.check_objects(opts.set)
+            before = {*self.settings}
+            super().process_options(args, opts)  # type: ignore[misc]
+            checks.check_log(self.settings)
+            if new := {*self.settings} - before:
+                from llmcrawler.crawl.arguments import argument_names
+
+                checks.check_names(new, argument_names())
+            checks.check_paths(self.settings, ("ADDONS",))
+
 
 class WithJsonLog(Described):
     """Lets a command that fetches pages log as LOG_FORMAT says."""
 
-    settings: Settings | None
-
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler.engine import json_log
 
-        super().process_options(args, opts)  # type: ignore[misc]
+        super().process_options(args, opts)
         assert self.settings is not None
         json_log.install(self.settings)
 
@@ -61,12 +80,42 @@ class Offline(Described):
 
 
 @contextmanager
-def config_errors_as_usage() -> Iterator[None]:
-    """Turn a ConfigError into the usage error that Scrapy prints, with the exit status 2."""
+def config_errors_as_usage(settings: Settings | None = None) -> Iterator[None]:
+    """Turn a ConfigError into the usage error that Scrapy prints, with the exit status 2. With `settings` it goes to
+    their LOG_FILE too: a schedule keeps nothing else.
+    """
     try:
         yield
-    except ConfigError as error:
+    except (ConfigError, UsageError) as error:
+        if settings is not None and not isinstance(error, JobBusy):
+            _tell_log_file(settings, error)
+        if isinstance(error, UsageError):
+            raise
         raise UsageError(str(error), print_help=False) from error
+
+
+def _tell_log_file(settings: Settings, error: Exception) -> None:
+    from scrapy.utils.log import configure_logging, get_scrapy_root_handler
+
+    from llmcrawler.engine import json_log
+
+    if settings.get("LOG_FILE") and settings.getbool("LOG_ENABLED"):
+        with suppress(OSError, ValueError):  # it is what the error is about
+            json_log.install(settings)
+            if get_scrapy_root_handler() is None:
+                configure_logging(settings)
+            logger.error("Wrong usage: %s", error)
+
+
+def _check_options(args: Iterable[str], opts: argparse.Namespace) -> None:
+    """Refuse options that there are not: Scrapy hands them on as arguments."""
+    from llmcrawler.crawl.setting_checks import near_name
+
+    for arg in args:
+        if arg.startswith("-") and arg != "-":
+            options = [f"--{name.replace('_', '-')}" for name in vars(opts) if name != "spargs"]
+            near = near_name(arg.partition("=")[0], options)
+            raise UsageError(f"no option {arg}" + (f": did you mean {near}?" if near else ""), print_help=False)
 
 
 def show(value: Mapping[str, Any], tables: Iterable[RenderableType], *, as_json: bool) -> None:

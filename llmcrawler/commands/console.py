@@ -28,12 +28,17 @@ _COMMANDS: Final = {
     "plan": "Tell what a crawl would take: pages, time, LLM calls, money",
     "status": "Tell how far the crawl of a JOBDIR is",
     "requeue": "Bring failed pages of a JOBDIR back to its queue",
-    "report": "Show a crawl as one HTML page",
+    "report": "Show a crawl as one HTML page, or compare two",
     "templates": "Show the templates that crawls have learned",
     "parse": "Fetch one page and show what comes out",
     "shell": "Look at a page interactively, with the learned templates",
     "proxies": "Check which proxies work",
 }
+_FORMS: Final = "The name of a FILE to write says its form: urls.jsonl, .json, .csv, .xml, .parquet"
+_RECORD_FORMS: Final = (
+    "; products.csv:records has a row for each record (.parquet and .jsonl too), docs.jsonl:documents and site:markdown"
+    " have the texts"
+)
 _ALL: Final = {**_SPIDERS, **_COMMANDS}
 _OPTION_NAMES: Final = {"force": "force-stages"}  # --force is `scrapy crawl`'s own
 
@@ -109,7 +114,7 @@ def _parser(name: str, settings: Settings) -> argparse.ArgumentParser:
         conflict_handler="resolve",
         description=_SPIDERS.get(name) or command.long_desc(),
         allow_abbrev=False,
-        epilog=_task_fields() if name == "extract" else None,
+        epilog=_epilog(name),
     )
     if options is not None:
         group = parser.add_argument_group("Arguments" if name in _SPIDERS else "Arguments of the crawl")
@@ -119,11 +124,18 @@ def _parser(name: str, settings: Settings) -> argparse.ArgumentParser:
     return parser
 
 
+def _epilog(name: str) -> str | None:
+    if name not in _SPIDERS:
+        return None
+    forms = "" if name == "map" else _RECORD_FORMS
+    return f"{_task_fields() if name == 'extract' else ''}{_FORMS}{forms}."
+
+
 def _task_fields() -> str:
     from llmcrawler.crawl.task_lists import TaskRequest
 
     fields = (f"{one.alias or name} ({one.description})" for name, one in TaskRequest.model_fields.items())
-    return f"Each task is an object of: {', '.join(fields)}"
+    return f"Each task is an object of: {', '.join(fields)}. "
 
 
 def _options_of(name: str) -> type[ExploreOptions] | None:
@@ -161,9 +173,11 @@ def _metavar(name: str, field: FieldInfo) -> str:
 def _parse(parser: argparse.ArgumentParser, name: str, rest: list[str]) -> argparse.Namespace:
     opts, others = parser.parse_known_args(rest)
     for other in others:
+        if not other.startswith("-"):
+            parser.error(f"{name} takes no {other!r}: give the list with --urls FILE or --tasks FILE.json")
         options = _options_of(name)
-        known = [f"--{_OPTION_NAMES.get(one, one).replace('_', '-')}" for one in options.arguments()] if options else []
-        near = get_close_matches(other.partition("=")[0], known, n=1)
+        names = [*(_OPTION_NAMES.get(one, one) for one in (options.arguments() if options else ())), *vars(opts)]
+        near = get_close_matches(other.partition("=")[0], [f"--{one.replace('_', '-')}" for one in names], n=1)
         parser.error(f"no option {other!r}" + (f": did you mean {near[0]}?" if near else ""))
     return opts
 
@@ -187,7 +201,8 @@ def _help() -> str:
         [
             "Explore a site politely, tell what each page is, and take its record",
             "",
-            "  llmcrawler explore https://example.com -o pages.jsonl --max-pages 40",
+            "  llmcrawler explore https://example.com -O pages.jsonl --max-pages 40",
+            "  llmcrawler explore https://example.com -O products.csv:records --fields title,price:number",
             "",
             "Commands (llmcrawler COMMAND --help tells their options):",
             *(f"  {name:<10} {told}" for name, told in _ALL.items()),

@@ -6,9 +6,10 @@ import argparse
 import asyncio
 import gc
 import logging
-from typing import TYPE_CHECKING
+import os
+import threading
+from typing import TYPE_CHECKING, Any
 
-from scrapy import Spider
 from scrapy.commands.crawl import Command as CrawlCommand
 from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from llmcrawler.reporting import ExitStatus
 
 logger = logging.getLogger(__name__)
+
+_ECHO_SECONDS = 0.2  # within these a second signal is the first one, sent twice
+_EXIT_SECONDS = 1.0  # for threads that still work when a crawl was stopped
 
 
 class Command(WithJsonLog, CrawlCommand):
@@ -48,17 +52,14 @@ class Command(WithJsonLog, CrawlCommand):
             self.settings.set("JOBDIR_FORCE", True, priority="cmdline")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
         assert self.crawler_process is not None
-        if len(args) != 1:
-            raise UsageError("name one spider: scrapy crawl [options] <spider>")
-        spiders = self.crawler_process.spider_loader
-        if args[0] not in spiders.list():
-            raise UsageError(f"no spider {args[0]!r}; there are: {', '.join(sorted(spiders.list()))}", print_help=False)
-        from llmcrawler.engine.compat.components import create_crawler
+        from llmcrawler.engine.compat import ignore_echo
+        from llmcrawler.reporting import ExitStatus
 
-        crawler = create_crawler(self, args[0])
         try:
-            _check(spiders.load(args[0]), opts, crawler.settings)  # a spider's own settings are among these
+            with config_errors_as_usage(self.settings):
+                crawler = self._checked_crawler(args, opts)
         except UsageError as error:
             if not isinstance(error.__cause__, JobBusy):
                 raise
@@ -67,9 +68,36 @@ class Command(WithJsonLog, CrawlCommand):
         logging.root.addHandler(errors := _ErrorCount(logging.ERROR))
         crawling = self.crawler_process.crawl(crawler, **opts.spargs)
         _collect_less_often()
+        ignore_echo(self.crawler_process, _ECHO_SECONDS)
         self.crawler_process.start()
         failed = self.crawler_process.bootstrap_failed
-        self.exitcode = _failed_start(crawling) if failed else _exit_status(crawler, errors.count)
+        self.exitcode = _failed_start(crawling, crawler) if failed else _exit_status(crawler, errors.count)
+        if self.exitcode is ExitStatus.INTERRUPTED:
+            _end_soon(self.exitcode)
+
+    def _checked_crawler(self, args: list[str], opts: argparse.Namespace) -> Crawler:
+        """Raise UsageError or ConfigError; a JobBusy where another crawl has the JOBDIR."""
+        from llmcrawler.crawl.configuration import errors_share
+        from llmcrawler.crawl.setting_checks import check_names, near_name
+        from llmcrawler.crawl.start_checks import check
+        from llmcrawler.engine.compat.components import create_crawler
+
+        assert self.crawler_process is not None
+        if len(args) != 1:
+            raise UsageError("name one spider: scrapy crawl [options] <spider>")
+        spiders = self.crawler_process.spider_loader
+        if args[0] not in spiders.list():
+            near = near_name(args[0], spiders.list())
+            meant = f": did you mean {near}?" if near else ";"
+            raise UsageError(f"no spider {args[0]!r}{meant} there are: {', '.join(sorted(spiders.list()))}")
+        spider_class: Any = spiders.load(args[0])
+        assert self.settings is not None
+        check_names({*(spider_class.custom_settings or ())} - {*self.settings}, where=f"custom_settings of {args[0]}: ")
+        crawler = create_crawler(self, args[0])
+        errors_share(crawler.settings)  # a spider's own settings are among these
+        if hasattr(spider_class, "given_options") and not spider_class.changes_arguments():  # one of ours
+            check(crawler.settings, spider_class.given_options(opts.spargs), args[0])
+        return crawler
 
 
 class _ErrorCount(logging.Handler):
@@ -81,6 +109,20 @@ class _ErrorCount(logging.Handler):
 
     def emit(self, _record: logging.LogRecord) -> None:
         self.count += 1
+
+
+def _end_soon(status: ExitStatus) -> None:
+    """End the process in some seconds even if threads still work, for which Python waits: a name server that is silent
+    holds one for half a minute.
+    """
+
+    def end() -> None:
+        logging.shutdown()
+        os._exit(status)
+
+    timer = threading.Timer(_EXIT_SECONDS, end)
+    timer.daemon = True
+    timer.start()
 
 
 def _collect_less_often() -> None:
@@ -104,7 +146,7 @@ def _exit_status(crawler: Crawler, logged_errors: int) -> ExitStatus:
     return status
 
 
-def _failed_start(crawling: object) -> ExitStatus:
+def _failed_start(crawling: object, crawler: Crawler) -> ExitStatus:
     """Log why the crawl could not be started, and return its exit status. It may be that the JOBDIR is in use, as two
     crawls that start in the same moment have both seen that it was free.
     """
@@ -113,11 +155,24 @@ def _failed_start(crawling: object) -> ExitStatus:
     error = crawling.exception() if isinstance(crawling, asyncio.Task) and crawling.done() else None
     if isinstance(error, JobBusy):
         return _refused(error)
-    if isinstance(error, ConfigError):  # the disk is full, say
+    if isinstance(error, (ImportError, NameError, TypeError, ValueError)):
+        error = _wrong_path(crawler.settings) or error
+    if isinstance(error, ConfigError):
         logger.critical("%s", error)
-    elif error is not None:  # asyncio says it only of an exception that nobody has looked at
+        return ExitStatus.USAGE
+    if error is not None:  # asyncio says it only of an exception that nobody has looked at
         logger.critical("The crawl could not be started", exc_info=error)
     return ExitStatus.ERROR
+
+
+def _wrong_path(settings: BaseSettings) -> ConfigError | None:
+    from llmcrawler.crawl.setting_checks import check_paths
+
+    try:
+        check_paths(settings)
+    except ConfigError as error:
+        return error
+    return None
 
 
 def _refused(busy: JobBusy) -> ExitStatus:
@@ -125,15 +180,3 @@ def _refused(busy: JobBusy) -> ExitStatus:
 
     logger.error("%s", busy)
     return ExitStatus.BUSY
-
-
-def _check(spider_class: type[Spider], opts: argparse.Namespace, settings: BaseSettings) -> None:
-    """Raise a usage error, whose cause is a JobBusy where another crawl has the JOBDIR."""
-    from llmcrawler.crawl.configuration import errors_share
-    from llmcrawler.crawl.start_checks import check
-
-    options = getattr(spider_class, "Options", None)  # a spider of the user's own has none
-    with config_errors_as_usage():
-        errors_share(settings)
-        if options is not None:
-            check(settings, options.of(opts.spargs), spider_class.name)

@@ -43,14 +43,14 @@ class Command(WithJsonLog, ParseCommand):
         if not opts.spider and spidercls_for_request(loader, Request(url)) is None:
             opts.spider = _DEFAULT_SPIDER
         super().set_spidercls(url, opts)
-        options = getattr(self.spidercls, "Options", None)
-        self._is_leasing = options is not None
-        if options is None:  # a spider of the user's own
+        spider_class: Any = self.spidercls
+        self._is_leasing = hasattr(spider_class, "given_options")
+        if not self._is_leasing:  # a spider of the user's own
             return
         opts.spargs = {**opts.spargs, "url": url, "urls": "", "depth": "0"}
         _keep_out_of_the_job(self.settings)
-        with config_errors_as_usage():
-            check(self.settings, options.of(opts.spargs), getattr(self.spidercls, "name", ""))
+        with config_errors_as_usage(self.settings):
+            check(self.settings, spider_class.given_options(opts.spargs), spider_class.name)
 
     def run_callback(self, response: Response, callback: Any, cb_kwargs: dict[str, Any] | None = None) -> Deferred[Any]:
         from llmcrawler.crawl.context import crawl_of

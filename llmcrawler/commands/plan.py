@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
+import asyncio
 import sys
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from scrapy import signals
 from scrapy.commands import BaseRunSpiderCommand
 from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
@@ -17,13 +19,13 @@ from scrapy.settings import BaseSettings
 from llmcrawler.commands import Described, config_errors_as_usage, show
 
 if TYPE_CHECKING:
-    from llmcrawler.crawl.arguments import ExploreOptions
+    from collections.abc import Sequence
+
     from llmcrawler.reporting.planning import CrawlTerms
 
 _SPIDER = "explore"
-_EMBEDDED_NAME = "embedded"
-# A remote model answers in a second or two; the embedded one on two cores (README).
-_CALL_SECONDS, _EMBEDDED_CALL_SECONDS = 1.5, 6.5
+# Seconds from one word of progress to the next: on a terminal, where they take each other's place, and elsewhere.
+_TERMINAL_SECONDS, _LOG_SECONDS = 0.5, 5.0
 _LOOK_ONLY: dict[str, Any] = {
     "SCHEDULER": "llmcrawler.engine.sampling_scheduler.SamplingScheduler",
     "ITEM_PIPELINES": {
@@ -43,30 +45,42 @@ _LOOK_ONLY: dict[str, Any] = {
 
 
 class Command(Described, BaseRunSpiderCommand):
-    """Exit status: 0, 1 when no page could be fetched, 2 wrong usage."""
+    """Exits as `scrapy crawl` does: 0, 1 an error of the crawler itself, 2 wrong usage, 3 stopped, 4 no page came."""
 
     usage = "[options] <url>"
     summary = "Tell what a crawl would take: pages, time, LLM calls, money"
     details = (
         "Fetch a few pages of a site, as politely as a crawl, and tell what a crawl of it would come to. No model is"
-        " asked. -a and -s are those of the crawl; with -s JOBDIR=FOLDER the plan is kept there, for scrapy status."
+        " asked, and no key is needed. -a and -s are those of the crawl; with -s JOBDIR=FOLDER the plan is kept there,"
+        " for scrapy status. Exit status: 0, 2 wrong usage, 3 stopped before its end, 4 no page could be fetched."
     )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--sample", type=int, default=100, metavar="N", help="pages to fetch (100)")
+        parser.add_argument(
+            "--models",
+            default="",
+            metavar="A,B",
+            help="compare models: their names, NAME=IN/OUT with a price in dollars per million tokens, embedded, none",
+        )
         parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler.reporting.planning.sampler import SAMPLE_PAGES
-
-        super().process_options(args, opts)
-        assert self.settings is not None
         if len(args) != 1:
             raise UsageError("name one url: scrapy plan [options] https://example.com", print_help=False)
         if opts.sample < 1:
             raise UsageError("--sample is at least 1", print_help=False)
-        self._options, self._jobdir, self._terms = _read(self.settings, {**opts.spargs, "url": args[0]})
+        # What is imported from here on takes a second.
+        sys.stderr.write(f"Looking at up to {opts.sample:,} pages of {args[0]}; no model is asked\n")
+        sys.stderr.flush()
+        super().process_options(args, opts)
+        assert self.settings is not None
+        from llmcrawler.reporting.planning.sampler import SAMPLE_PAGES
+
+        self._jobdir = Path(self.settings["JOBDIR"]) if self.settings.get("JOBDIR") else None
+        names = [name.strip() for name in opts.models.split(",") if name.strip()]
+        self._url, self._terms = _read(self.settings, {**opts.spargs, "url": args[0]}, names or [""])
         self.settings.setdict({**_LOOK_ONLY, SAMPLE_PAGES: opts.sample}, priority="cmdline")
         if not opts.loglevel:
             self.settings.set("LOG_LEVEL", "ERROR", priority="cmdline")
@@ -74,73 +88,81 @@ class Command(Described, BaseRunSpiderCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler.crawl.context import find_crawl
         from llmcrawler.crawl.job import keep_plan
-        from llmcrawler.reporting.plan_tables import plan_tables
-        from llmcrawler.reporting.planning import make_plan
+        from llmcrawler.reporting import ExitStatus, exit_status_of
+        from llmcrawler.reporting.plan_tables import no_page, plan_tables
+        from llmcrawler.reporting.planning import make_plans
         from llmcrawler.reporting.planning.sampler import Sampler
 
         assert self.crawler_process is not None
         crawler = self.crawler_process.create_crawler(_SPIDER)
+        self._progress = _Progress(crawler, opts.sample)  # signals hold no receivers
         self.crawler_process.crawl(crawler, **{**opts.spargs, "url": args[0]})
         self.crawler_process.start()
         crawl = find_crawl(crawler)
-        sampler = None if crawl is None else crawl.sampler
-        sample = (sampler or Sampler()).sample()
+        sampler = (None if crawl is None else crawl.sampler) or Sampler()
+        sample = sampler.sample()
+        assert crawler.stats is not None
+        self.exitcode, why = exit_status_of(crawler.stats.get_stats(), max_errors_share=1)
         if all(page.error is not None for page in sample.pages):
-            errors = ", ".join(sorted({str(page.error) for page in sample.pages})) or "see the log"
-            sys.stderr.write(f"No page of {args[0]} could be fetched: {errors}\n")
-            self.exitcode = 1
+            sys.stderr.write(f"{no_page(args[0], sampler.failures, why)}\n")
+            self.exitcode = self.exitcode or ExitStatus.UNREACHABLE
             return
-        plan = make_plan(self._options.urls[0], sample, _with_gap(self._terms, crawler))
+        if self.exitcode:
+            sys.stderr.write(f"This plan is made of what came: {why}\n")
+        plan = make_plans(self._url, sample, [_with_gap(terms, crawler) for terms in self._terms])
         if self._jobdir is not None:
             keep_plan(self._jobdir, plan)
         show(plan, plan_tables(plan), as_json=opts.json)
 
 
-def _read(settings: BaseSettings, arguments: dict[str, Any]) -> tuple[ExploreOptions, Path | None, CrawlTerms]:
+class _Progress:
+    """Tells on stderr how far the sample is, from when the spider is opened until it is closed."""
+
+    def __init__(self, crawler: Crawler, most_pages: int) -> None:
+        self._crawler = crawler
+        self._most_pages = most_pages
+        self._is_terminal = sys.stderr.isatty()
+        crawler.signals.connect(self.start, signals.spider_opened)
+        crawler.signals.connect(self.stop, signals.spider_closed)
+
+    def start(self) -> None:
+        self._started = monotonic()
+        self._telling = asyncio.ensure_future(self._go_on_telling())
+
+    def stop(self) -> None:
+        self._telling.cancel()
+        self._tell()
+        sys.stderr.write("\n" * self._is_terminal)
+
+    async def _go_on_telling(self) -> None:
+        # Not Scrapy's looping call: uvloop wakes it up to half a millisecond early, and it calls dozens of times then.
+        while True:
+            await asyncio.sleep(_TERMINAL_SECONDS if self._is_terminal else _LOG_SECONDS)
+            self._tell()
+
+    def _tell(self) -> None:
+        from llmcrawler.crawl.context import crawl_of
+        from llmcrawler.reporting.plan_tables import sampling_line
+
+        sampler = crawl_of(self._crawler).sampler
+        assert sampler is not None
+        line = sampling_line(sampler.page_count, self._most_pages, sampler.url_count, monotonic() - self._started)
+        sys.stderr.write(f"\r\x1b[K{line}" if self._is_terminal else f"{line}\n")
+        sys.stderr.flush()
+
+
+def _read(settings: BaseSettings, arguments: dict[str, Any], models: Sequence[str]) -> tuple[str, list[CrawlTerms]]:
+    """Return the url, and the terms of the crawl with each of the models."""
     from llmcrawler.crawl.arguments import ExploreOptions
+    from llmcrawler.crawl.plan_terms import NO_MODEL, plan_terms
     from llmcrawler.crawl.start_checks import check
 
+    without_model = settings.copy()  # which may lack a key
+    without_model.set("LLM_PROVIDER", NO_MODEL, priority="cmdline")
     with config_errors_as_usage():
         options = ExploreOptions.of(arguments)
-        check(settings, options, _SPIDER)
-        terms = _terms(settings, options)
-    return options, Path(settings["JOBDIR"]) if settings.get("JOBDIR") else None, terms
-
-
-def _terms(settings: BaseSettings, options: ExploreOptions) -> CrawlTerms:
-    from llmcrawler.classification import call_tokens
-    from llmcrawler.crawl.configuration import batch_rules, model_of, page_types_of, record_types_of
-    from llmcrawler.extraction import annotation_tokens
-    from llmcrawler.llm import resolve_provider
-    from llmcrawler.reporting.planning import THOUGHT_TOKENS, CrawlTerms
-
-    model = model_of(settings)
-    terms = CrawlTerms(
-        max_pages=options.max_pages,
-        gap_seconds=settings.getfloat("DOWNLOAD_DELAY"),
-        concurrency=settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"),
-    )
-    if model is None:
-        return terms
-    page_types = page_types_of(options)
-    small, choice = model.is_embedded, resolve_provider(settings, os.environ)
-    return replace(
-        terms,
-        model=_EMBEDDED_NAME if small else choice.model or choice.base_url,
-        batches=batch_rules(settings, embedded=small),
-        classifies=not model.is_only_for_records,
-        call_seconds=_EMBEDDED_CALL_SECONDS if small else _CALL_SECONDS,
-        classify_tokens=call_tokens(page_types, small_model=small),
-        induce_tokens=annotation_tokens(options.wanted, small_model=small),
-        thought_tokens=THOUGHT_TOKENS.get(choice.reasoning_effort or "", 0),
-        price=model.budget.limits.price,
-        weak_types={"listing", page_types.fallback or ""},
-        record_types=record_types_of(settings, options),
-        min_pages=settings.getint("RECORD_MIN_PAGES"),
-        samples=settings.getint("RECORD_SAMPLES"),
-        max_samples=settings.getint("RECORD_MAX_SAMPLES"),
-        pages_a_training_call=1 if small else settings.getint("RECORD_MAX_SAMPLES"),
-    )
+        check(without_model, options, _SPIDER)
+        return options.urls[0], [plan_terms(settings, options, model) for model in models]
 
 
 def _with_gap(terms: CrawlTerms, crawler: Crawler) -> CrawlTerms:

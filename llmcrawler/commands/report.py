@@ -1,4 +1,4 @@
-"""`scrapy report JOBDIR`: a crawl as a page to look at."""
+"""`scrapy report JOBDIR`: a crawl as a page to look at, or two of them compared."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ _MAX_LISTED = 20_000  # pages: some 4 MB
 class Command(Offline, ScrapyCommand):
     """Exit status: 0, 1 when the report cannot be written, 2 when there is no such job or feed, or none of ours."""
 
-    usage = "[options] <jobdir|feed.jsonl>"
-    summary = "Show a crawl as one HTML page"
+    usage = "[options] <jobdir|feed.jsonl> [<later jobdir|feed.jsonl>]"
+    summary = "Show a crawl as one HTML page, or compare two"
     details = (
         "Show the crawl of a JOBDIR, or of a feed in JSON Lines, as one HTML page: the site's structure, its templates"
-        " and their fields, pace, cost, errors, changes, and a list of the pages to filter. It needs no network."
+        " and their fields, pace, cost, errors, changes, its records and pages to look at. It needs no network. Of two"
+        " crawls it shows which pages are new, gone or changed, values before and after, and selectors that give less."
     )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -41,14 +42,17 @@ class Command(Offline, ScrapyCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler import __version__
         from llmcrawler.reporting import plain
-        from llmcrawler.reporting.html import make_report
+        from llmcrawler.reporting.html import make_comparison, make_report
 
-        if len(args) != 1 or opts.pages < 0:
-            raise UsageError(
-                "name one folder or feed: scrapy report [-o FILE] [--pages N] JOBDIR|FEED", print_help=False
-            )
+        if len(args) not in (1, 2) or opts.pages < 0:
+            how = "scrapy report [-o FILE] [--pages N] JOBDIR|FEED [LATER_JOBDIR|FEED]"
+            raise UsageError(f"name one folder or feed, or two to compare: {how}", print_help=False)
+        paths, now = [Path(one) for one in args], time.time()
         with config_errors_as_usage():
-            page, count = make_report(Path(args[0]), opts.pages, __version__, time.time())
+            if len(paths) == 1:
+                page, count = make_report(paths[0], opts.pages, __version__, now)
+            else:
+                page, count = make_comparison(paths[0], paths[1], opts.pages, __version__, now)
         try:
             Path(opts.output).write_bytes(page)
         except OSError as error:

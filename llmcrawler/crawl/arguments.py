@@ -6,7 +6,6 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from difflib import get_close_matches
 from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
@@ -28,6 +27,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from llmcrawler.crawl.render_choice import NEVER
+from llmcrawler.crawl.setting_checks import known_settings, near_name
 from llmcrawler.crawl.task_lists import ListedTask, TaskList, open_list, read_url
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import RequestedSchema, load_schema, requested_fields
@@ -69,27 +69,19 @@ def _read_urls(texts: Iterable[str]) -> tuple[str, ...]:
         raise ConfigError(str(error)) from error
 
 
-def _urls_in(file: str) -> tuple[str, ...]:
-    try:
-        lines = Path(file).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"urls={file}: cannot be read: {error}") from error
-    return _read_urls(line for line in lines if not line.lstrip().startswith("#"))
-
-
 def _schema_in(file: str) -> RequestedSchema:
     if not Path(file).is_file():
         raise ConfigError(f"schema={file}: no such file")
     return load_schema(Path(file))
 
 
+_LISTS: Final = "txt (one a line), csv, jsonl; - for stdin"
 Count = Annotated[int, Field(ge=1)]
 Depth = Annotated[int, Field(ge=0)]
 Names = Annotated[tuple[str, ...], _of_text(_split)]
 Expression = Annotated[str, AfterValidator(_expression)]
 Expressions = Annotated[tuple[Expression, ...], _of_text(lambda given: (given,))]
 Urls = Annotated[tuple[str, ...], _of_text(lambda given: _read_urls(given.split(",")))]
-UrlsInFile = Annotated[tuple[str, ...], _of_text(_urls_in)]
 WantedFields = Annotated[InstanceOf[RequestedSchema], _of_text(requested_fields)]
 WantedSchema = Annotated[InstanceOf[RequestedSchema], _of_text(_schema_in)]
 Render = Annotated[Literal["never", "auto", "always"], _of_text(str.lower)]
@@ -97,7 +89,8 @@ Render = Annotated[Literal["never", "auto", "always"], _of_text(str.lower)]
 
 class ExploreOptions(BaseModel):
     """Arguments of `scrapy crawl explore`. Fields with a description are arguments of the spider, but for those
-    that are `refused`. `urls` are all start urls, normalised and distinct.
+    that are `refused`. `urls` are all start urls, normalised and distinct; `faulty` are entries of a list
+    that cannot be fetched, and `list_fault` says so in words.
     """
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
@@ -106,7 +99,7 @@ class ExploreOptions(BaseModel):
     refused: ClassVar[Mapping[str, str]] = {}  # arguments that the spider does not have: why not
 
     url: Urls = Field(default=(), description="where to start; several with commas")
-    urls: UrlsInFile = Field(default=(), validate_default=True, description="a FILE of start urls, one a line")
+    urls: tuple[str, ...] = Field(default=(), validate_default=True, description=f"a FILE of start urls: {_LISTS}")
     max_pages: Count = Field(default=500, description="stop after so many pages")
     depth: Depth | None = Field(default=None, description="links away from the start; 0 fetches the start urls alone")
     allow: Expressions = Field(default=(), description="only links that match this regular expression")
@@ -122,6 +115,23 @@ class ExploreOptions(BaseModel):
 
     keys: Names = ()
     has_countries: bool = False
+    faulty: tuple[ListedTask, ...] = ()
+    list_fault: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_list(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Read the list of start urls, if there is one."""
+        if not isinstance(given.get("urls"), str):
+            return given
+        listed, faults = open_list("urls", given["urls"]), _Faults(keeps=True)
+        urls = [task.url for task in listed if not faults.takes(task)]
+        return {
+            **given,
+            "urls": tuple(urls),
+            **faults.values(listed.argument, len(urls)),
+            "faulty": tuple(faults.tasks),
+        }
 
     @classmethod
     def arguments(cls) -> dict[str, FieldInfo]:
@@ -159,9 +169,11 @@ class ExploreOptions(BaseModel):
     def _refuse(cls, name: str, value: object) -> None:
         if name in cls.refused:
             raise ConfigError(f"{name}={value!r}: {cls.refused[name]}")
-        near = get_close_matches(name, cls.arguments(), n=1, cutoff=0.75)
+        if name.upper() in known_settings():
+            raise ConfigError(f"-a {name}: it is a setting, and no argument of the spider: -s {name.upper()}={value}")
+        near = near_name(name, cls.arguments())
         if near or cls.own is None:
-            meant = f"did you mean {near[0]}? " if near else ""
+            meant = f"did you mean {near}? " if near else ""
             raise ConfigError(f"no argument {name!r}: {meant}there are {', '.join(cls.arguments())}")
 
     @field_validator("urls")
@@ -206,7 +218,7 @@ class ExtractOptions(ExploreOptions):
         "what is fetched is what the list names; give it with urls=FILE or tasks=FILE.json",
     )
 
-    urls: tuple[str, ...] = Field(default=(), description="a FILE of urls: txt (one a line), csv, jsonl; - for stdin")
+    urls: tuple[str, ...] = Field(default=(), description=f"a FILE of urls: {_LISTS}")
     tasks: str = Field(default="", description="a FILE.json of requests by keys; - for standard input")
     keys: Names = Field(default=(), description="only these tasks")
     max_pages: Count = NO_LIMIT
@@ -221,23 +233,34 @@ class ExtractOptions(ExploreOptions):
         if keys and listed.kind != "tasks":
             raise ConfigError(f"keys={given['keys']}: urls have no keys; give the tasks with -a tasks=FILE.json")
         urls: dict[str, str] = {}
-        missing, has_countries = set(keys), False
+        missing, has_countries, count, faults = set(keys), False, 0, _Faults(keeps=False)
         for task in listed:
+            if keys and task.fault and task.key not in keys:
+                continue
+            missing.discard(task.key)
+            if faults.takes(task):
+                continue
+            count += 1
             urls.setdefault(urlsplit(task.url).netloc, task.url)
             details = json.loads(task.payload) if task.payload else {}
             missing.discard(details.get("key"))
             has_countries = has_countries or "country" in details
         if missing:
             raise ConfigError(f"keys={given['keys']}: {listed.argument} has no task {min(missing)!r}")
-        if not urls:
-            raise ConfigError(f"{listed.argument}: there is nothing in it to fetch")
-        return {**given, "listed": listed, "urls": tuple(urls.values()), "has_countries": has_countries}
+        return {
+            **given,
+            **faults.values(listed.argument, count),
+            "listed": listed,
+            "urls": tuple(urls.values()),
+            "has_countries": has_countries,
+        }
 
     def selected(self) -> Iterator[ListedTask]:
         """Return the tasks of this run. Raises ConfigError when the list has become another one meanwhile."""
         assert self.listed is not None
         for task in self.listed:
-            if not self.keys or (task.payload and json.loads(task.payload)["key"] in self.keys):
+            key = json.loads(task.payload)["key"] if self.keys and task.payload else task.key
+            if not self.keys or key in self.keys:
                 yield task
 
     def identity(self) -> dict[str, Any]:
@@ -265,6 +288,39 @@ class MapOptions(ExploreOptions):
 
     def identity(self) -> dict[str, Any]:
         return super().identity() | self.model_dump(include={"max_urls", "match", "subdomains"})
+
+
+class _Faults:
+    """Counts the entries of a list that cannot be fetched; `keeps` them as well."""
+
+    def __init__(self, *, keeps: bool) -> None:
+        self._keeps = keeps
+        self._count = 0
+        self._first = ""
+        self.tasks: list[ListedTask] = []
+
+    def takes(self, task: ListedTask) -> bool:
+        """Count a task if it cannot be fetched."""
+        if task.fault:
+            self._count += 1
+            self._first = self._first or task.fault
+            if self._keeps:
+                self.tasks.append(task)
+        return bool(task.fault)
+
+    def values(self, argument: str, fetched: int) -> dict[str, str]:
+        """Return what is said of them at the start. Raises ConfigError where there is nothing else in the list."""
+        if not fetched:
+            raise ConfigError(f"{argument}: {self._first or 'there is nothing in it to fetch'}")
+        if not self._count:
+            return {}
+        told = f"{argument}: {self._count:,} of {self._count + fetched:,} entries cannot be fetched, and each gets a"
+        return {"list_fault": f"{told} line with its error, as {self._first}"}
+
+
+def argument_names() -> frozenset[str]:
+    """Return the names of the arguments of all spiders."""
+    return frozenset().union(*(one.arguments() for one in (ExploreOptions, ExtractOptions, MapOptions)))
 
 
 def _task_list(given: Mapping[str, Any]) -> TaskList:

@@ -20,6 +20,7 @@ from llmcrawler.crawl.engine_state import EngineWatch, SpiderSwitch, active_byte
 from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.reachable_hosts import ReachableHosts
 from llmcrawler.crawl.render_choice import RenderChoice
+from llmcrawler.crawl.stopping import CrawlStop
 from llmcrawler.crawl.understanding import Understanding, build_understanding
 from llmcrawler.extraction import RecordTypes
 from llmcrawler.frontier import Admission, FocusedCrawl, Frontier, MapAdmission, MapRules
@@ -61,6 +62,7 @@ class CrawlContext:
     intake: BodyLimiter
     rendering: RenderChoice
     bans: BanRules
+    stop: CrawlStop
     proxies: ProxyPool | None = None
     focused_crawl: FocusedCrawl | None = None
     sampler: Sampler | None = None
@@ -122,6 +124,7 @@ def build_crawl(crawler: Crawler, switch: SpiderSwitch, *, names: NameLookup | N
         intake=BodyLimiter(settings.getint("SCRAPER_SLOT_MAX_ACTIVE_SIZE"), partial(active_bytes, crawler)),
         rendering=RenderChoice(options.render),
         bans=bans_of(settings),
+        stop=CrawlStop(goes_on_later=backend.job is not None or backend.session is not None),
         proxies=proxies,
         focused_crawl=focused_crawl,
         sampler=Sampler() if settings.getint(SAMPLE_PAGES) else None,

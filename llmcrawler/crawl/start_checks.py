@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 from scrapy.settings import BaseSettings
@@ -22,12 +24,17 @@ from llmcrawler.crawl.configuration import (
     proxies_of,
     templates_file,
 )
+from llmcrawler.crawl.feed_settings import check_feed_settings
 from llmcrawler.crawl.job import check_job
 from llmcrawler.crawl.job_spec import JobSpec
 from llmcrawler.crawl.monitoring import check_monitoring
+from llmcrawler.crawl.render_choice import NEVER
+from llmcrawler.crawl.setting_checks import check_values
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import RecordValidator, read_learners
-from llmcrawler.storage.feeds import check_feed
+from llmcrawler.items import Page
+from llmcrawler.storage.feeds import RECORDS, check_feed, page_types_of_feed
+from llmcrawler.storage.feeds.tables import columns_of
 from llmcrawler.storage.job_file import JOB_FILE
 from llmcrawler.urls import Scope
 
@@ -38,12 +45,14 @@ _READERS: dict[str, template_store.Reader] = {
 }
 
 _MINIMA: Mapping[float, str] = {
-    0: """DOWNLOAD_DELAY JOBDIR_SYNC_SECONDS STAGE_TIMEOUT_SECONDS RECORD_MAX_RELEARNED LLM_TIMEOUT_SECONDS
+    0: """DOWNLOAD_DELAY STOP_SECONDS JOBDIR_SYNC_SECONDS STAGE_TIMEOUT_SECONDS RECORD_MAX_RELEARNED LLM_TIMEOUT_SECONDS
         LLM_BATCH_TOKENS LLM_BATCH_WAIT_SECONDS LLM_BATCH_PATIENT_SECONDS RENDER_WAIT_SECONDS RENDER_SCROLLS
-        RENDER_CLICKS THROTTLE_PUT_BACKS THROTTLE_BREAKER_REST_SECONDS THROTTLE_BREAKER_PROBES""",
+        RENDER_CLICKS THROTTLE_PUT_BACKS THROTTLE_BREAKER_REST_SECONDS THROTTLE_BREAKER_PROBES
+        RETRY_TIMES REDIRECT_MAX_TIMES DOWNLOAD_MAXSIZE""",
+    0.1: "DOWNLOAD_TIMEOUT",
     1: """CONCURRENT_REQUESTS_PER_DOMAIN THROTTLE_BREAKER_FAILURES LEASE_SECONDS MAX_LEASES LLM_BATCH_PAGES
         LLM_CONCURRENCY LLM_MAX_ATTEMPTS CONTENT_INLINE_CHARS RENDER_CONTEXT_PAGES RECORD_MIN_PAGES
-        RECORD_LEARN_PAGES RECORD_SAMPLES RECORD_MAX_SAMPLES""",
+        RECORD_LEARN_PAGES RECORD_SAMPLES RECORD_MAX_SAMPLES CONCURRENT_REQUESTS CONCURRENT_ITEMS""",
     3: "REDIS_LEASE_SECONDS",
     200: "RECORD_SAMPLE_TOKENS",
 }
@@ -52,7 +61,7 @@ _MINIMA: Mapping[float, str] = {
 def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     """Raise ConfigError for a setting or an argument that a crawl could not be built from."""
     Scope(options.urls, allow=options.allow, deny=options.deny, max_depth=options.depth)
-    _check_goal(options)
+    _check_page_types("goal", options.goal, options)
     model_of(settings)
     if options.wanted is not None:
         RecordValidator(options.wanted.schema)
@@ -64,21 +73,27 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     progress_mode(settings)
     check_monitoring(settings)
     check_numbers(settings)
-    _check_feeds(settings)
+    _check_feeds(settings, options)
+    check_feed_settings(settings, options)
+    browser = settings.get("PLAYWRIGHT_EXECUTABLE")
+    if browser and options.render != NEVER and shutil.which(browser) is None:
+        raise ConfigError(f"PLAYWRIGHT_EXECUTABLE={browser}: no such program")
     spec = job_spec_of(settings, spider, options)
     if settings.get("REDIS_URL"):
         _check_distributed(settings, spec, options)
     elif settings.get("JOBDIR"):
         check_job(Path(settings["JOBDIR"]), spec)
-    elif spec.stages:
-        raise ConfigError(f"force={','.join(options.force)}: there is nothing to run again without a JOBDIR")
+    elif spec.stages or options.refresh:
+        given = f"force={','.join(options.force)}" if spec.stages else "refresh=1"
+        raise ConfigError(f"{given}: there is nothing to go through again without a JOBDIR: add -s JOBDIR=FOLDER")
     file = templates_file(settings)
     if file is not None:
         template_store.check(file, options.urls, _READERS)
 
 
 def check_numbers(settings: BaseSettings) -> None:
-    """Raise ConfigError for a number that is none, or less than its setting's minimum."""
+    """Raise ConfigError for a value of another type than its setting's, or a number less than its minimum."""
+    check_values(settings)
     for minimum, names in _MINIMA.items():
         for name in names.split():
             number(settings, name, minimum)
@@ -104,17 +119,22 @@ def _check_distributed(settings: BaseSettings, spec: JobSpec, options: ExploreOp
     check_session(distributed_rules(settings), spec)
 
 
-def _check_goal(options: ExploreOptions) -> None:
+def _check_page_types(given: str, names: Sequence[str], options: ExploreOptions) -> None:
     """Refuse a page type that no page will ever have."""
     known = page_types_of(options).names
-    unknown = next((name for name in options.goal if name not in known), None)
+    unknown = next((name for name in names if name not in known), None)
     if unknown:
-        raise ConfigError(f"goal={','.join(options.goal)}: no page type {unknown!r}; there are: {', '.join(known)}")
+        raise ConfigError(f"{given}={','.join(names)}: no page type {unknown!r}; there are: {', '.join(known)}")
 
 
-def _check_feeds(settings: BaseSettings) -> None:
+def _check_feeds(settings: BaseSettings, options: ExploreOptions) -> None:
     job = settings.get("JOBDIR")
     for uri, feed in settings.getdict("FEEDS").items():
+        if feed.get("format") == RECORDS:
+            if isinstance(options, MapOptions):
+                raise ConfigError(f"{uri}:records: a map lists urls, and no records; name another form, as urls.csv")
+            _check_page_types(f"FEEDS {uri}: page_type", page_types_of_feed(feed), options)
+            _check_columns(str(uri), feed.get("fields") or settings.getdictorlist("FEED_EXPORT_FIELDS"), options)
         check_feed(
             str(uri),
             str(feed.get("format")),
@@ -122,3 +142,16 @@ def _check_feeds(settings: BaseSettings) -> None:
             goes_on=bool(job) and (Path(job) / JOB_FILE).exists(),
             is_processed=bool(feed.get("postprocessing")),
         )
+
+
+def _check_columns(uri: str, names: Collection[str], options: ExploreOptions) -> None:
+    """Refuse a column that no record will have, where the fields of records were asked for."""
+    if options.wanted is None:
+        return
+    asked = dict.fromkeys(one.group or one.name for one in options.wanted.fields)
+    known = [*asked, *(one.name for one in columns_of(Page))]
+    unknown = next((name for name in names if name.removeprefix("record.") not in known), None)
+    if unknown is not None:
+        near = get_close_matches(unknown, known, n=1)
+        meant = f"did you mean {near[0]}? " if near else ""
+        raise ConfigError(f"{uri}: no record has a field {unknown!r}: {meant}there are {', '.join(known)}")

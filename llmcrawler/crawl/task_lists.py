@@ -27,10 +27,11 @@ from pydantic import (
 )
 
 from llmcrawler.errors import ConfigError
-from llmcrawler.urls import normalise, normalise_with_route, without_login
+from llmcrawler.urls import MAX_URL_LENGTH, normalise, normalise_with_route, without_login
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
+_BROKEN = re.compile(r"[\udc80-\udcff]")  # bytes that were no UTF-8
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _MAX_SHOWN = 100
 _KINDS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".jl": "jsonl"}
@@ -40,10 +41,13 @@ _KINDS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".jl": "jsonl"}
 class ListedTask:
     """A url to fetch, normalised. `payload` is what else makes up the request, None for a plain GET without a key: a
     JSON object of key, method, body, headers, cookies, country, timeout (seconds) and meta, as far as they are given.
+    An entry that cannot be fetched has a `fault`, which says where it stands, and `url` as it is given.
     """
 
     url: str
     payload: str | None = None
+    fault: str = ""
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class TaskList:
     """A list of what to fetch, read one entry at a time. `argument` is the user's name for it, for messages; `kind` is
     txt, csv, jsonl or tasks.
 
-    Iterating raises ConfigError with the line or the key of what is wrong.
+    Iterating raises ConfigError where the rest of the file cannot be read.
     """
 
     path: Path
@@ -63,17 +67,16 @@ class TaskList:
         try:
             for where, entry in self._entries():
                 place = where
-                task = self._read(entry)
+                try:
+                    task = self._read(entry)
+                except (ValueError, RecursionError) as error:
+                    task = _faulty(entry, f"{where}: {error}")
                 if task is not None:
                     yield task
-        except UnicodeDecodeError as error:
-            raise ConfigError(f"{self.argument}: after {place or 'the start'}: it is not UTF-8: {error}") from error
         except csv.Error as error:
             raise ConfigError(f"{self.argument}: after {place or 'the start'}: it is no CSV: {error}") from error
-        except (OSError, RecursionError) as error:
+        except OSError as error:
             raise ConfigError(f"{self.argument}: cannot be read: {error}") from error
-        except ValueError as error:
-            raise ConfigError(f"{self.argument}: {place}: {error}") from error
 
     def _entries(self) -> Iterator[tuple[str, Any]]:
         """Yield each entry and the place where it stands."""
@@ -81,14 +84,19 @@ class TaskList:
             for key, value in _load_tasks(self.path, self.argument).items():
                 yield f"task {key!r}", (key, value)
             return
-        with self.path.open(encoding="utf-8-sig", newline="" if self.kind == "csv" else None) as file:
-            for number, text in self._cells(file) if self.kind == "csv" else enumerate(file, 1):
-                yield f"line {number}", text.strip()
+        newline = "" if self.kind == "csv" else None
+        with self.path.open(encoding="utf-8-sig", errors="surrogateescape", newline=newline) as file:
+            for number, entry in self._cells(file) if self.kind == "csv" else enumerate(file, 1):
+                yield f"line {number}", entry.strip() if isinstance(entry, str) else entry
 
     def _read(self, entry: Any) -> ListedTask | None:
         """Read an entry: None where there is nothing to fetch. Raises ValueError for a wrong one."""
+        if isinstance(entry, Exception):
+            raise ValueError(f"it is no CSV: {entry}") from entry
         if self.kind == "tasks":
             return self._task(*entry)
+        if _BROKEN.search(entry):
+            raise ValueError("it is not UTF-8")
         if not entry or (self.kind == "txt" and entry.startswith("#")):
             return None
         if self.kind != "jsonl":
@@ -101,8 +109,8 @@ class TaskList:
             return None  # the list is the feed of another crawl
         return ListedTask(read_url(row.get("url") if isinstance(row, dict) else row, normalise_with_route))
 
-    def _cells(self, file: TextIO) -> Iterator[tuple[int, str]]:
-        """Yield the cells of the column of urls, with their line numbers."""
+    def _cells(self, file: TextIO) -> Iterator[tuple[int, str | csv.Error]]:
+        """Yield the cells of the column of urls, with their line numbers; the error of a line that is no row."""
         head = file.readline().lower()
         file.seek(0)
         # Spreadsheets put between cells what their country's numbers leave free.
@@ -113,7 +121,17 @@ class TaskList:
             there = ", ".join(names) or "none"
             raise ConfigError(f"{self.argument}: line 1: there is no column url; there are: {there[:_MAX_SHOWN]}")
         column = names.index("url")
-        for row in rows:
+        while True:
+            before = rows.line_num
+            try:
+                row = next(rows, None)
+            except csv.Error as error:
+                if rows.line_num > before + 1:  # a quote that nothing ends has taken lines in
+                    raise
+                yield rows.line_num, error
+                continue
+            if row is None:
+                return
             yield rows.line_num, row[column] if column < len(row) else ""
 
     def _task(self, key: str, value: Any) -> ListedTask:
@@ -144,6 +162,16 @@ def _standard_input() -> IO[bytes]:
     shutil.copyfileobj(sys.stdin.buffer, copy)
     copy.flush()
     return copy
+
+
+def _faulty(entry: Any, fault: str) -> ListedTask:
+    """Return the task of an entry that cannot be fetched, with as much of it as a line has room for."""
+    key, given = entry if isinstance(entry, tuple) else (None, entry)
+    if isinstance(given, dict):
+        given = given.get("url")
+    shown = without_login(given)[:MAX_URL_LENGTH] if isinstance(given, str) else ""
+    text = shown.encode("utf-8", "surrogateescape" if _BROKEN.search(shown) else "replace").decode("utf-8", "replace")
+    return ListedTask(text, fault=fault, key=key)
 
 
 def _guessed_kind(path: Path) -> str:

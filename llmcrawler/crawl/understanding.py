@@ -123,10 +123,14 @@ class Understanding:
                 raise ConfigError(f"The model cannot be used: {error}. {cure}") from error
             logger.warning("The model cannot be used, and LLM_OPTIONAL is set: %s", error)
 
-    async def close(self) -> None:
-        await self.records.close()
+    def cut_off(self) -> None:
+        """End the processes that read pages and learn, whatever they do."""
         self.reader.close()
         self.processes.close()
+
+    async def close(self) -> None:
+        await self.records.close()
+        self.cut_off()
         await self.templates.close()
         for part in (self.asker, self.answers, self.model):
             if part is not None:

@@ -192,6 +192,8 @@ class SiteRequests:
                 answer = await self.handlers[head["kind"]](body)
         except StorageFailed:  # the crawl is being closed, and logs why
             return
+        except WorkGivenBack:  # this worker is being stopped
+            await asyncio.Event().wait()  # see above
         except Exception as error:  # a bug must not have the other worker ask for ever
             logger.exception("Error on a request of %s", head["from"])
             answer = {"failure": f"{type(error).__name__}: {error}"}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.utils.asyncio import call_later
+from scrapy.utils.asyncio import CallLaterResult, call_later
 
 from llmcrawler.engine.compat import wake_engine
 from llmcrawler.engine.request_context import context_of, update_context
@@ -18,10 +18,10 @@ class DelayedRequests:
     def __init__(self, crawler: Crawler, come_back: Callable[[Request], object]) -> None:
         self._crawler = crawler
         self._come_back = come_back
-        self._count = 0
+        self._held: dict[Request, CallLaterResult] = {}
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._held)
 
     def hold(self, request: Request) -> bool:
         """Hold a request back if its context asks for that; return whether it does."""
@@ -29,11 +29,17 @@ class DelayedRequests:
         if not wait_seconds:
             return False
         update_context(request, wait_seconds=0.0)
-        self._count += 1
-        call_later(wait_seconds, self._let_go, request)
+        self._held[request] = call_later(wait_seconds, self._let_go, request)
         return True
 
+    def drain(self) -> list[Request]:
+        """Return all requests that wait, and keep none."""
+        for timer in self._held.values():
+            timer.cancel()
+        requests, self._held = list(self._held), {}
+        return requests
+
     def _let_go(self, request: Request) -> None:
-        self._count -= 1
+        del self._held[request]
         self._come_back(request)
         wake_engine(self._crawler)

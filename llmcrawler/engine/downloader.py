@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections import Counter, deque
 from collections.abc import Callable, Collection
@@ -18,7 +19,8 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import load_object
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred, fail
+from twisted.python.failure import Failure
 
 from llmcrawler.crawl.context import find_crawl
 from llmcrawler.distributed.host_limiter import DistributedHostLimiter, HostAllowance, HostInCooldown, HostPlace
@@ -29,6 +31,8 @@ from llmcrawler.engine.request_context import update_context
 from llmcrawler.errors import ConfigError, StorageFailed
 
 _Result = TypeVar("_Result")
+_CANCELLED = (asyncio.CancelledError, CancelledError)
+_STOPPING = "the crawl is being stopped"
 
 # Sent with `request` and `exception` when a request got no response; Scrapy has no signal for that.
 download_failed = object()
@@ -119,11 +123,32 @@ class PoliteDownloader(DownloaderBase):
         session = None if crawl is None else crawl.backend.session
         self._limiter = None if session is None else session.host_limiter
         self._rests: dict[str, float] = {}
+        self._fetches: dict[Request, Deferred[Response | Request]] = {}
+        self._downloads: dict[Request, asyncio.Task[Any] | None] = {}  # those that have begun
+        self._is_stopping = False
 
     def fetch(self, request: Request, spider: Any = None) -> Deferred[Response | Request]:  # noqa: ARG002 (Scrapy's)
+        if self._is_stopping:
+            return fail(HostPaused(_STOPPING))
         key = self.get_slot_key(request)
         self.fetching[key] += 1
-        return super().fetch(request).addBoth(self._fetched, key)
+        fetch = self._fetches[request] = super().fetch(request)
+        return fetch.addBoth(self._fetched, key, request)
+
+    def take_back(self, *, unsent_only: bool) -> int:
+        """Begin no more downloads. Return how many requests go back to the scheduler at once, wherever they wait: all,
+        or those that were not sent. Nobody waits for a robots.txt any more either.
+        """
+        self._is_stopping = True
+        back = [one for one in self._fetches if not (unsent_only and one in self._downloads and _is_page(one))]
+        for request in back:
+            task = self._downloads.get(request)
+            if task is not None:
+                task.cancel()
+            self._fetches[request].cancel()
+        for slot in self.slots.values():
+            slot.queue.clear()
+        return len(back)
 
     def room(self, key: str) -> int:
         """Return how many more requests of a slot are worth handing in: what it may transfer, and two that wait."""
@@ -154,7 +179,7 @@ class PoliteDownloader(DownloaderBase):
         assert isinstance(slot, PoliteSlot)
         slot.rests_until = until
         # A robots.txt has no lease: it stays, and the pages that wait for it with it.
-        _put_back(key, slot, [entry for entry in slot.queue if entry[0].callback is not NO_CALLBACK])
+        _put_back(key, slot, [entry for entry in slot.queue if _is_page(entry[0])])
 
     def give_up(self, key: str, reason: str) -> None:
         """Ask nothing more of this host: its requests fail at once."""
@@ -172,11 +197,17 @@ class PoliteDownloader(DownloaderBase):
         key: str | None = request.meta.get(self.DOWNLOAD_SLOT)
         return key if key is not None else urlparse_cached(request).netloc
 
-    def _fetched(self, result: _Result, key: str) -> _Result:
+    def _fetched(self, result: _Result, key: str, request: Request) -> _Result | Request:
         self.fetching[key] -= 1
         if not self.fetching[key]:
             del self.fetching[key]
-        return result
+        self._fetches.pop(request, None)
+        self._downloads.pop(request, None)
+        if not (self._is_stopping and isinstance(result, Failure) and isinstance(result.value, _CANCELLED)):
+            return result
+        if not _is_page(request):
+            raise HostPaused(_STOPPING)
+        return request.replace(dont_filter=True)
 
     def make_slot(self, key: str, slot: Slot) -> PoliteSlot:
         return PoliteSlot(slot.concurrency, slot.delay, slot.jitter, partial(self._send, request_started, key))
@@ -190,6 +221,10 @@ class PoliteDownloader(DownloaderBase):
         self.signals.send_catch_log(signal, key=key, slot=slot)
 
     async def download(self, slot: Slot, request: Request) -> Response:
+        if self._is_stopping:
+            slot.transferring.remove(request)
+            raise HostPaused(_STOPPING)
+        self._downloads[request] = asyncio.current_task()
         if self._limiter is None:
             return await self._download_now(slot, request)
         assert isinstance(slot, PoliteSlot)
@@ -241,6 +276,10 @@ class PoliteDownloader(DownloaderBase):
             return
         del self._rests[key]
         wake_engine(self.crawler)
+
+
+def _is_page(request: Request) -> bool:
+    return request.callback is not NO_CALLBACK
 
 
 def check_downloader(crawler: Crawler) -> None:

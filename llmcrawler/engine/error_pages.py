@@ -9,9 +9,11 @@ from llmcrawler.items import Page, PageError
 
 if TYPE_CHECKING:
     from scrapy import Request
+    from scrapy.crawler import Crawler
     from scrapy.http import Response
 
     from llmcrawler.frontier import Lease
+    from llmcrawler.items import FeedItem
 
 
 def error_page(
@@ -23,3 +25,15 @@ def error_page(
     page.status = response.status if response is not None else None
     page.error = PageError("fetch", kind, message, attempts_of(tried))
     return page
+
+
+def faulty_line(crawler: Crawler, lease: Lease) -> FeedItem:
+    """Return the line of an entry of a list that cannot be fetched."""
+    return spider_line(crawler, lease, error_page(lease, "url", lease.task.fault))
+
+
+def spider_line(crawler: Crawler, lease: Lease, page: Page) -> FeedItem:
+    """Return the line of a page that `error_page` made, for a spider whose lines may be no pages."""
+    line_of_fault = getattr(crawler.spider, "line_of_fault", None)
+    line: FeedItem = page if line_of_fault is None else line_of_fault(lease, page)
+    return line

@@ -15,7 +15,7 @@ from scrapy.utils.misc import load_object
 from llmcrawler.engine.compat.components import DownloadHandlersBase
 from llmcrawler.engine.loop_watchdog import note_url
 from llmcrawler.engine.request_context import RENDER
-from llmcrawler.errors import BrowserMissing
+from llmcrawler.errors import BrowserMissing, install_command
 
 logger = logging.getLogger(__name__)
 
@@ -54,5 +54,5 @@ def _load_browser() -> type:
     try:
         handler_class: type = load_object(_BROWSER_HANDLER)
     except ImportError as error:
-        raise BrowserMissing(f"{error}: pip install scrapy-playwright") from error
+        raise BrowserMissing(f"{error}: {install_command('browser')}") from error
     return handler_class

@@ -19,7 +19,6 @@ from llmcrawler.engine.compat.http11 import (
     ClientHandler,
     ClientProtocol,
     HeadParser,
-    TunnelError,
     answer_fault,
     fault_in_answer,
 )
@@ -43,7 +42,6 @@ _KNOWN: Final = (
     exceptions.UnsupportedURLSchemeError,
     network.ConnectError,
     network.ConnectionClosed,
-    TunnelError,
     OSError,
 )
 

@@ -8,15 +8,18 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
-from scrapy import signals
+from scrapy import Request, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler
 
 from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.context import ArrivingPages
 from llmcrawler.crawl.template_store import TemplateStore
+from llmcrawler.engine.compat import process_item
+from llmcrawler.engine.error_pages import error_page, spider_line
 from llmcrawler.engine.page_budget import PageBudget
-from llmcrawler.errors import StorageFailed, WorkGivenBack
+from llmcrawler.engine.request_context import context_of
+from llmcrawler.errors import STOPPED, StorageFailed, WorkGivenBack
 from llmcrawler.frontier import Admission, FocusedCrawl, Lease
 from llmcrawler.items import FeedItem, Page, StageRun
 from llmcrawler.storage import Outcome
@@ -56,6 +59,16 @@ class LeaseKeeper(BaseScheduler):
     def holds(self, lease: Lease) -> bool:
         return lease.url in self._leases
 
+    def _end_untried(self, request: Request) -> bool:
+        """Give a line to the url of a request that was sent before and will not be again; return whether it was."""
+        context = context_of(request)
+        if context.lease is None or context.started is None or not self.holds(context.lease):
+            return False
+        message = "the crawl was stopped before it was tried again"
+        page = error_page(context.lease, STOPPED, message, request=request)
+        process_item(self.crawler, spider_line(self.crawler, context.lease, page))
+        return True
+
     async def _return_buffered(self) -> None:
         """Release the leases whose requests have not gone out."""
         raise NotImplementedError
@@ -90,7 +103,8 @@ class LeaseKeeper(BaseScheduler):
             await self._end(item, Outcome(None, _runs(item), is_dead=True))
 
     async def _end(self, page: FeedItem, outcome: Outcome) -> None:
-        if self._leases.pop(page.id, None) is None:
+        lease = self._leases.pop(page.id, None)
+        if lease is None:
             return
         try:
             await self.frontier.ack(page.id, outcome)
@@ -100,7 +114,7 @@ class LeaseKeeper(BaseScheduler):
         except StorageFailed:
             return
         self.templates.note_progress()
-        if outcome.is_dead and self.budget.refund():
+        if outcome.is_dead and not lease.task.fault and self.budget.refund():
             self._refill.set()
         self._count()
 

@@ -148,7 +148,7 @@ class MapScheduler(FrontierScheduler):
             self.crawler.stats.set_value("llmcrawler/map_end", reason)
 
     async def _item_is_through(self, item: object) -> None:
-        if isinstance(item, Url) and item.url in self._leases:
+        if isinstance(item, Url) and item.id in self._leases:
             self._count_line(item)
         await super()._item_is_through(item)
 
@@ -188,5 +188,5 @@ class MapScheduler(FrontierScheduler):
 def line_of_task(lease: Lease, error: PageError | None = None) -> Url:
     """Return the item of a url whose page was not fetched, or failed."""
     line = lease.task.url_line()
-    line.error = error
+    line.error = PageError("fetch", "url", lease.task.fault) if lease.task.fault else error
     return line

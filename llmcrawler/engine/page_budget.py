@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from llmcrawler.crawl.job_resume import ResumeState
 from llmcrawler.frontier import Counts, Lease
 
+FAILED_PER_PAGE: Final = 10  # urls that may fail for each page of `max_pages`: a site could name dead ones for ever
+
 
 class PageBudget:
-    """Counts leases of this run and of earlier ones. A url that could not be fetched gives its place back, up to
-    `max_pages` times. `repeats` are pages of earlier runs that will be leased again; they are counted already.
+    """Counts leases of this run and of earlier ones. A url that could not be fetched gives its place back, so that
+    `max_pages` pages come of a site that has them; but no more than `free_failures` do. `repeats` are pages of earlier
+    runs that will be leased again; they are counted already.
     """
 
     def __init__(self, max_pages: int) -> None:
         self.max_pages = max_pages
+        self.free_failures = FAILED_PER_PAGE * max_pages
         self.repeats = 0
         self.spent = 0
-        self.refunds = max_pages
+        self.refunds = self.free_failures
 
     def start(self, counts: Counts) -> None:
         """Count what the frontier has from earlier runs."""
-        self.refunds = max(0, self.max_pages - counts.dead)
-        self.spent = counts.done + max(0, counts.dead - self.max_pages)
+        self.refunds = max(0, self.free_failures - counts.dead)
+        self.spent = counts.done + max(0, counts.dead - self.free_failures)
 
     def resume(self, resumed: ResumeState) -> None:
         """Keep places for the pages that a resumed job goes through again; a finished job leases nothing else."""
@@ -37,12 +43,13 @@ class PageBudget:
 
     def left_among_workers(self, counts: Counts) -> int:
         """Return the same where several workers share the frontier, by its counts."""
-        return self.max_pages - counts.leased - counts.done - max(0, counts.dead - self.max_pages)
+        return self.max_pages - counts.leased - counts.done - max(0, counts.dead - self.free_failures)
 
     def spend(self, lease: Lease) -> None:
+        """Count a lease. An entry of a list that cannot be fetched takes no place."""
         if self.repeats and (lease.is_stored or lease.is_known):
             self.repeats -= 1
-        else:
+        elif not lease.task.fault:
             self.spent += 1
 
     def refund(self) -> bool:

@@ -20,7 +20,7 @@ from llmcrawler.crawl.job import Job
 from llmcrawler.engine.compat import observe_scraping
 from llmcrawler.engine.kept_requests import pack_item, unpack_item
 from llmcrawler.engine.request_context import context_of
-from llmcrawler.errors import ConfigError
+from llmcrawler.errors import ConfigError, WorkGivenBack
 from llmcrawler.frontier import Lease
 from llmcrawler.storage import Outcome
 
@@ -72,6 +72,7 @@ class RequestRuns:
         self._finish = finish
         self._refuse = refuse
         crawler.signals.connect(self._item_scraped, signals.item_scraped)
+        crawler.signals.connect(self._item_dropped, signals.item_dropped)
         crawler.signals.connect(self._item_failed, signals.item_error)
         crawler.signals.connect(self._spider_failed, signals.spider_error)
         observe_scraping(crawler, self._begin)
@@ -129,6 +130,11 @@ class RequestRuns:
         except ConfigError as error:
             run.is_whole = False
             self._refuse(error)
+
+    def _item_dropped(self, exception: BaseException) -> None:
+        run = self.current()
+        if run is not None and isinstance(exception.__cause__, WorkGivenBack):
+            run.is_whole = False
 
     def _item_failed(self, failure: Failure) -> None:
         self._fail("pipeline", failure)

@@ -21,6 +21,7 @@ from scrapy.extensions.feedexport import FeedExporter
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 
+from llmcrawler.crawl.context import find_crawl
 from llmcrawler.crawl.request_job import open_request_job
 from llmcrawler.engine.compat import close_spider_soon, end_with_failure, wake_engine
 from llmcrawler.engine.delayed_requests import DelayedRequests
@@ -62,6 +63,9 @@ class RequestScheduler(BaseScheduler):
     def open(self, spider: Spider) -> Deferred[None] | None:
         self._spider = spider
         self.job = open_request_job(self._crawler, self._end_in_failure)
+        crawl = find_crawl(self._crawler)
+        if crawl is not None:
+            crawl.stop.goes_on_later = True
         assert self._crawler.request_fingerprinter is not None
         self._identities = RequestIdentities(self._crawler.request_fingerprinter, self.job.run_number)
         self._runs = RequestRuns(self._crawler, self._finish, self._refuse)
@@ -280,10 +284,3 @@ class RequestScheduler(BaseScheduler):
 async def _unless_failed(work: Coroutine[Any, Any, None]) -> None:
     with suppress(StorageFailed):  # the crawl is being closed already, and the log says why
         await work
-
-
-def request_scheduler_of(crawler: Crawler) -> RequestScheduler:
-    assert crawler.engine is not None
-    scheduler = crawler.engine.scheduler
-    assert isinstance(scheduler, RequestScheduler)
-    return scheduler

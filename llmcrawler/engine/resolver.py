@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Self
+from functools import partial
+from threading import Thread
+from typing import Any, Final, Self, cast
 
 from scrapy.crawler import CrawlerProcess
 from scrapy.resolver import CachingThreadedResolver
@@ -11,9 +13,30 @@ from twisted.internet.abstract import isIPv6Address
 from twisted.internet.base import ReactorBase
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import DNSLookupError
+from twisted.python.threadpool import ThreadPool
 
 from llmcrawler.crawl.context import find_crawl
 from llmcrawler.crawl.reachable_hosts import ReachableHosts
+
+_THREADS: Final = 10
+
+
+class _NameThreads:
+    """The reactor with other threads, for names: those of the reactor's own pool are waited for when it stops, and a
+    name server that is silent holds one for half a minute.
+    """
+
+    def __init__(self, reactor: ReactorBase) -> None:
+        self._reactor = reactor
+        self._threads = ThreadPool(0, _THREADS, name="resolver")
+        self._threads.threadFactory = partial(Thread, daemon=True)  # type: ignore[assignment]  # a class attribute
+        self._threads.start()
+
+    def getThreadPool(self) -> ThreadPool:  # noqa: N802 (Twisted's)
+        return self._threads
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reactor, name)
 
 
 class GuardedResolver(CachingThreadedResolver):
@@ -26,7 +49,7 @@ class GuardedResolver(CachingThreadedResolver):
     def __init__(
         self, reactor: ReactorBase, cache_size: int, timeout: float, hosts: Callable[[], Sequence[ReachableHosts]]
     ) -> None:
-        super().__init__(reactor, cache_size, timeout)
+        super().__init__(cast(ReactorBase, _NameThreads(reactor)), cache_size, timeout)
         self._hosts = hosts
 
     @classmethod

@@ -20,9 +20,10 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.engine.compat import wake_engine
+from llmcrawler.engine.compat import process_item, wake_engine
 from llmcrawler.engine.delayed_requests import DelayedRequests
 from llmcrawler.engine.downloader import PoliteDownloader, check_downloader
+from llmcrawler.engine.error_pages import faulty_line
 from llmcrawler.engine.host_queues import HostQueues
 from llmcrawler.engine.lease_keeper import LeaseKeeper
 from llmcrawler.engine.page_budget import PageBudget
@@ -48,7 +49,7 @@ class LeasingSpider(Protocol):
 class FrontierScheduler(LeaseKeeper):
     """Leases urls until `max_pages` came.
 
-    A url that could not be fetched does not count, but no more than `max_pages` of those are passed over.
+    A url that could not be fetched does not count, up to a limit (PageBudget).
     """
 
     def __post_init__(self) -> None:
@@ -58,7 +59,7 @@ class FrontierScheduler(LeaseKeeper):
         self._delayed = DelayedRequests(self.crawler, self.enqueue_request)
         self._is_dry = False  # the last look into the frontier found all there was
         self._is_leasing = False  # what the frontier leases just now is neither queued nor here
-        self._is_leaving = False
+        self._is_leaving = self._is_stopping = False
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -84,6 +85,8 @@ class FrontierScheduler(LeaseKeeper):
         return deferred_from_coro(self._close(reason))
 
     def enqueue_request(self, request: Request) -> bool:
+        if self._is_stopping and self._end_untried(request):
+            return True
         if not self._delayed.hold(request):
             self._waiting.put(self._downloader.get_slot_key(request), request)
         return True
@@ -101,6 +104,9 @@ class FrontierScheduler(LeaseKeeper):
             return None
         if self._buffered_awake() < self._low_water():
             self._refill.set()
+        if lease.task.fault:  # there is nothing to ask for
+            process_item(self.crawler, faulty_line(self.crawler, lease))
+            return self.next_request()
         spider: LeasingSpider = self.crawler.spider  # type: ignore[assignment]  # others have no leases
         request = spider.request_of(lease)
         update_context(request, lease=lease)
@@ -145,6 +151,13 @@ class FrontierScheduler(LeaseKeeper):
     def working(self) -> int:
         """Return how many urls are on their way to the site."""
         return len(self._buffer) + len(self._delayed) + len(self._waiting) + self._downloader.fetching.total()
+
+    def stop(self) -> None:
+        """Give lines to the urls that were tried and will not be tried again, where no later run does that."""
+        self._is_stopping = self.backend.job is None and self.backend.session is None
+        if self._is_stopping:
+            for request in (*self._waiting.drain(), *self._delayed.drain()):
+                self._end_untried(request)
 
     async def give_back(self) -> None:
         """Release what is not under way yet, and lease nothing more."""
@@ -276,9 +289,3 @@ class FrontierScheduler(LeaseKeeper):
             await self.frontier.release(lease.url)
             if self.focused_crawl is not None:
                 self.focused_crawl.note_return(lease.url)
-
-
-def scheduler_of(crawler: Crawler) -> FrontierScheduler:
-    scheduler = None if crawler.engine is None else crawler.engine.scheduler
-    assert isinstance(scheduler, FrontierScheduler)
-    return scheduler

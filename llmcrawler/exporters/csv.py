@@ -30,7 +30,7 @@ class PagesCsvExporter(CsvItemExporter):
     def __init__(
         self, file: Any, *, waiting_folder: str | None = None, neutralises: bool = True, **kwargs: Any
     ) -> None:
-        columns = _columns_there(file) if kwargs.get("fields_to_export") is None else None
+        columns = columns_there(file) if kwargs.get("fields_to_export") is None else None
         kwargs.setdefault("errors", "replace")  # an encoding of the user's may lack a page's letters
         super().__init__(file, **kwargs)
         self._neutralises = neutralises
@@ -90,7 +90,7 @@ class PagesCsvExporter(CsvItemExporter):
             logger.warning("The CSV file that is added to has no column for %s", ", ".join(islice(sorted(missing), 10)))
 
 
-def _columns_there(file: Any) -> list[str] | None:
+def columns_there(file: Any) -> list[str] | None:
     """Return the header of a file on this machine that has something in it."""
     path = getattr(file, "name", None)
     if not isinstance(path, str) or not Path(path).is_file() or not Path(path).stat().st_size:

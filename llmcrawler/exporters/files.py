@@ -13,7 +13,8 @@ from scrapy.extensions.feedexport import FileFeedStorage
 from twisted.internet.defer import Deferred
 
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.engine.request_scheduler import request_scheduler_of
+from llmcrawler.engine.own_schedulers import running_scheduler
+from llmcrawler.engine.request_scheduler import RequestScheduler
 from llmcrawler.storage.feeds.feed_checks import check_addable, is_folder
 from llmcrawler.storage.feeds.markdown_stores import MarkdownFolder
 
@@ -31,7 +32,7 @@ class RequestFeedStorage(FileFeedStorage):
 
     def open(self, spider: Spider) -> IO[bytes]:
         file = super().open(spider)
-        request_scheduler_of(self._crawler).job.note_feed(Path(self.path), file.fileno())
+        running_scheduler(self._crawler, RequestScheduler).job.note_feed(Path(self.path), file.fileno())
         return file
 
 

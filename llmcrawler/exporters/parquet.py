@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from scrapy.exporters import BaseItemExporter
@@ -17,6 +18,7 @@ from llmcrawler.storage.feeds.tables import Column, columns_of, fitted
 
 logger = logging.getLogger(__name__)
 
+_LACKS = "The Parquet feed lacks values of"
 _GROUP_ROWS = 10_000
 _GROUP_CHARS = 4 * 2**20  # a group is packed while the crawl waits: some 25 ms
 
@@ -29,12 +31,9 @@ class ParquetExporter(BaseItemExporter):
     def __init__(self, file: Any, **kwargs: Any) -> None:
         super().__init__(dont_fail=True, **kwargs)
         require("parquet")
-        self._sink = _Sink(file)
+        self._file = file
         self._columns: list[Column] = []
-        self._writer: Any = None
-        self._schema: Any = None
-        self._rows: list[dict[str, Any]] = []
-        self._chars = 0
+        self._out: ParquetFile | None = None
         self._warned: set[str] = set()
 
     @classmethod
@@ -49,60 +48,75 @@ class ParquetExporter(BaseItemExporter):
         line = line_of(item)
         if line is None:
             return
-        if self._writer is None:
-            self._open(item_columns(item))
-        row = {}
-        for column in self._columns:
-            value = self._fitted(column, line.get(column.name))
-            self._chars += len(value) if isinstance(value, str) else 8
-            row[column.name] = value
-        for name in line.keys() - row.keys():
-            if self.fields_to_export is None:
-                self._warn(name, "the first item had no such field, so there is no column for it")
-        self._rows.append(row)
-        if len(self._rows) >= _GROUP_ROWS or self._chars >= _GROUP_CHARS:
-            self._flush()
+        out = self._out or self._open(item_columns(item))
+        out.add([clean(line.get(column.name)) for column in self._columns])
+        if self.fields_to_export is None:
+            for name in line.keys() - {column.name for column in self._columns} - self._warned:
+                self._warned.add(name)
+                logger.warning("%s %s: the first item had no such field, so there is no column for it", _LACKS, name)
 
     def finish_exporting(self) -> None:
-        if self._writer is None:
-            self._open(columns_of(Page))
-        self._flush()
-        self._writer.close()
+        out = self._out or self._open(columns_of(Page))
+        out.close()
 
-    def _open(self, columns: Sequence[Column]) -> None:
-        import pyarrow as pa  # noqa: PLC0415 - only those who want Parquet have it
-        import pyarrow.parquet as pq  # noqa: PLC0415
-
+    def _open(self, columns: Sequence[Column]) -> ParquetFile:
         fields = self.fields_to_export
         by_name = {column.name: column for column in columns}
         self._columns = [by_name.get(name) or Column(name, "text") for name in (by_name if fields is None else fields)]
         names = fields if isinstance(fields, Mapping) else {}
-        self._schema = pa.schema([(names.get(column.name, column.name), _type(pa, column)) for column in self._columns])
-        self._writer = pq.ParquetWriter(self._sink, self._schema, compression="zstd")
+        self._out = ParquetFile(self._file, [(names.get(one.name, one.name), one) for one in self._columns])
+        return self._out
+
+
+class ParquetFile:
+    """Writes rows of clean values, one row group at a time in memory. `columns` come with their headers."""
+
+    def __init__(self, file: Any, columns: Sequence[tuple[str, Column]]) -> None:
+        import pyarrow as pa  # noqa: PLC0415 - only those who want Parquet have it
+        import pyarrow.parquet as pq  # noqa: PLC0415
+
+        self._columns = [column for _header, column in columns]
+        self._schema = pa.schema([(header, _type(pa, column)) for header, column in columns])
+        self._writer = pq.ParquetWriter(_Sink(file), self._schema, compression="zstd")
+        self._rows: list[list[Any]] = []
+        self._chars = 0
+        self._warned: set[str] = set()
+
+    def add(self, values: Iterable[Any]) -> None:
+        """Add a row of values, in the order of the columns."""
+        row = [self._fitted(column, value) for column, value in zip(self._columns, values, strict=True)]
+        self._chars += sum(len(value) if isinstance(value, str) else 8 for value in row)
+        self._rows.append(row)
+        if len(self._rows) >= _GROUP_ROWS or self._chars >= _GROUP_CHARS:
+            self._flush()
+
+    def close(self) -> None:
+        self._flush()
+        self._writer.close()
 
     def _flush(self) -> None:
         import pyarrow as pa  # noqa: PLC0415 - as above
 
         rows, self._rows, self._chars = self._rows, [], 0
         if rows:
-            columns = zip(self._columns, self._schema, strict=True)
-            arrays = [pa.array([row[column.name] for row in rows], field.type) for column, field in columns]
+            arrays = [
+                pa.array(values, one.type) for values, one in zip(zip(*rows, strict=True), self._schema, strict=True)
+            ]
             self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
 
     def _fitted(self, column: Column, value: Any) -> Any:
         try:
-            return fitted(column, clean(value))
+            return fitted(column, value)
         except ValueError as error:
-            self._warn(column.name, str(error))
+            if column.name not in self._warned:
+                self._warned.add(column.name)
+                logger.warning("%s %s: %s", _LACKS, column.name, error)
             return None
-
-    def _warn(self, name: str, why: str) -> None:
-        if name not in self._warned:
-            self._warned.add(name)
-            logger.warning("The Parquet feed lacks values of %s: %s", name, why)
 
 
 def _type(pa: Any, column: Column) -> Any:
+    if column.many and column.kind != "json":
+        return pa.list_(_type(pa, replace(column, many=False)))
     if column.kind == "struct":
         return pa.struct([(part.name, _type(pa, part)) for part in column.parts])
     return {"integer": pa.int64, "number": pa.float64, "flag": pa.bool_}.get(column.kind, pa.string)()

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from itemadapter import ItemAdapter
-from scrapy.exporters import MarshalItemExporter, PickleItemExporter
+from scrapy.exporters import JsonLinesItemExporter, MarshalItemExporter, PickleItemExporter
 
 from llmcrawler.items import FeedItem, Template
 from llmcrawler.storage.feeds.tables import Column, columns_of, text_columns
@@ -27,6 +27,14 @@ def item_columns(item: Any) -> tuple[Column, ...]:
     if isinstance(item, dict) or not hasattr(type(item), "__dataclass_fields__"):
         return text_columns(ItemAdapter(item).field_names())
     return columns_of(type(item))
+
+
+class PagesJsonLinesExporter(JsonLinesItemExporter):
+    """Has each line in the file as soon as it has come, for those who read along."""
+
+    def export_item(self, item: Any) -> None:
+        super().export_item(item)
+        self.file.flush()
 
 
 class PagesMarshalExporter(MarshalItemExporter):

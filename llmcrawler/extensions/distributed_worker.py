@@ -16,7 +16,8 @@ from llmcrawler.crawl.engine_state import EngineWatch, Phase, phase_of
 from llmcrawler.crawl.safe_lines import SafeLines
 from llmcrawler.engine.compat import is_closing, process_item
 from llmcrawler.engine.error_pages import error_page
-from llmcrawler.engine.scheduler import FrontierScheduler, scheduler_of
+from llmcrawler.engine.own_schedulers import check_scheduler, running_scheduler
+from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.errors import StorageFailed
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.extraction import Records
@@ -52,6 +53,7 @@ class DistributedWorker:
         crawl = crawl_of(crawler)
         if crawl.backend.session is None or crawl.backend.lines is None:
             raise NotConfigured
+        check_scheduler(crawler.settings, FrontierScheduler)
         return cls(crawler, crawl.backend.session, crawl.watch, crawl.backend.lines, crawl.understanding.records)
 
     def spider_opened(self) -> None:
@@ -148,4 +150,4 @@ class DistributedWorker:
 
     @property
     def _scheduler(self) -> FrontierScheduler:
-        return scheduler_of(self.crawler)
+        return running_scheduler(self.crawler, FrontierScheduler)

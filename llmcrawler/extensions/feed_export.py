@@ -16,7 +16,7 @@ from weakref import WeakSet
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
-from scrapy.extensions.feedexport import FeedSlot, StdoutFeedStorage
+from scrapy.extensions.feedexport import FeedSlot, ItemFilter, StdoutFeedStorage
 from scrapy.utils.defer import ensure_awaitable
 
 from llmcrawler.engine.compat import close_spider_soon
@@ -41,6 +41,13 @@ class Feeds(FeedExporterBase):
                 raise
             # Scrapy would crawl without any feed.
             raise ConfigError("a feed that was asked for cannot be made, the error above says why") from None
+        for uri, options in list(self.feeds.items()):
+            feeds_of: Callable[..., dict[str, tuple[dict[str, Any], ItemFilter]]] | None
+            feeds_of = getattr(self.exporters[options["format"]], "feeds_of", None)
+            if feeds_of is not None:
+                del self.feeds[uri]
+                for name, given in feeds_of(crawler, uri, options, self.filters[uri]).items():
+                    self.feeds[name], self.filters[name] = given
         self._failed: WeakSet[FeedSlot] = WeakSet()
         self._lacking: WeakSet[FeedSlot] = WeakSet()
 
@@ -57,6 +64,9 @@ class Feeds(FeedExporterBase):
                     prepare()
         except Exception as error:  # noqa: BLE001 - a name with a placeholder that nobody fills, say
             self._count("unopened")
+            if isinstance(error, KeyError):
+                named = f"nothing fills %({error.args[0]})s in its name: time, batch_id and attributes of the spider do"
+                error = ConfigError(named)
             self._tell_and_close("a feed that was asked for", error)
 
     def item_scraped(self, item: Any, spider: Spider) -> None:

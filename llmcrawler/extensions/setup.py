@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 from scrapy.crawler import Crawler
 
 from llmcrawler.crawl.context import build_crawl
-from llmcrawler.crawl.start_checks import check_numbers
+from llmcrawler.crawl.start_checks import check, check_numbers
 from llmcrawler.engine.compat import SpiderControl
+from llmcrawler.engine.own_schedulers import check_scheduler
 from llmcrawler.errors import ConfigError
 
 
@@ -22,6 +23,17 @@ class CrawlSetup:
         reactor = crawler.settings["TWISTED_REACTOR"]
         if not str(reactor).endswith(".AsyncioSelectorReactor"):
             raise ConfigError(f"TWISTED_REACTOR={reactor!r}: it must be that of asyncio, Scrapy's default")
+        needed = getattr(crawler.spider, "SCHEDULER_CLASS", None)
+        if needed is not None:  # one of this project's spiders
+            check_scheduler(crawler.settings, needed)
+            _check_late(crawler)
         check_numbers(crawler.settings)
         build_crawl(crawler, SpiderControl(crawler))
         return cls()
+
+
+def _check_late(crawler: Crawler) -> None:
+    """Check the arguments of a spider whose own code may have changed them: nobody could before it was made."""
+    spider: Any = crawler.spider
+    if spider.changes_arguments():
+        check(crawler.settings, spider.options, spider.name)

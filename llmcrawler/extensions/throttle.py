@@ -35,6 +35,7 @@ from llmcrawler.engine.downloader import (
     request_started,
     slot_made,
 )
+from llmcrawler.engine.failures import failure_kind
 from llmcrawler.engine.refusals import OVERLOAD_STATUSES
 from llmcrawler.engine.request_context import LATENCY, context_of
 from llmcrawler.errors import ConfigError
@@ -157,7 +158,8 @@ class AdaptiveThrottle:
             return  # the resolver refused it
         slot = self._downloader.slots.get(key)
         elapsed, _, _ = _since_start(request, slot)
-        reason = f"{type(exception).__name__} {exception}".strip()[:200]
+        kind, message = failure_kind(exception)
+        reason = f"{kind} ({message.rstrip('.')[:200]})"
         decision = policy.failed(reason, elapsed)
         self._tell_others(key, policy, decision, "failed", (reason, elapsed))
         self._apply(key, policy, slot, decision)

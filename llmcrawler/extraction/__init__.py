@@ -8,9 +8,10 @@ from llmcrawler.extraction.annotators import (
     annotation_tokens,
 )
 from llmcrawler.extraction.blocks import PageBlocks, shown_blocks
-from llmcrawler.extraction.extraction_runs import ExtractionRunner, compile_extractor
+from llmcrawler.extraction.extraction_runs import ExtractionRunner, SelectorResult, compile_extractor
 from llmcrawler.extraction.extractor import Field, FieldRule, Selector, TemplateExtractor
-from llmcrawler.extraction.learner import Learner, LearnerKey
+from llmcrawler.extraction.learner import SAYING_CORE, Learner, LearnerKey
+from llmcrawler.extraction.queries import PageSource
 from llmcrawler.extraction.record_question import RecordAnswer, RecordQuestion, RecordRules
 from llmcrawler.extraction.record_schema import RequestedSchema
 from llmcrawler.extraction.record_serialization import (
@@ -24,38 +25,5 @@ from llmcrawler.extraction.records import Records
 from llmcrawler.extraction.requested_schema import RecordTypes, load_schema, requested_fields
 from llmcrawler.extraction.single_records import SingleRecords
 from llmcrawler.extraction.training_run import TrainingRules
-from llmcrawler.extraction.variants import extract_best
-
-__all__ = [
-    "Annotator",
-    "ExtractionRunner",
-    "FallbackAnnotator",
-    "Field",
-    "FieldRule",
-    "LLMAnnotator",
-    "Learner",
-    "LearnerKey",
-    "PageBlocks",
-    "RecordAnswer",
-    "RecordQuestion",
-    "RecordRules",
-    "RecordSerializer",
-    "RecordTypes",
-    "RecordValidator",
-    "Records",
-    "RequestedSchema",
-    "Selector",
-    "SingleRecords",
-    "StructuredDataAnnotator",
-    "TemplateExtractor",
-    "TrainingRules",
-    "annotation_tokens",
-    "compile_extractor",
-    "described_schema",
-    "described_selectors",
-    "extract_best",
-    "load_schema",
-    "read_learners",
-    "requested_fields",
-    "shown_blocks",
-]
+from llmcrawler.extraction.tree import Work, parse_tree
+from llmcrawler.extraction.variants import Variant, best_match, extract_best

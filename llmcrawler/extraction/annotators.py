@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
-from llmcrawler.errors import BudgetSpent, LLMUnavailable
+from llmcrawler.errors import BudgetSpent, LLMStopped, LLMUnavailable
 from llmcrawler.extraction.blocks import Block
 from llmcrawler.extraction.extractor import Field
 from llmcrawler.extraction.induce_answers import Induced, parse_answer, snake_case
@@ -144,6 +144,8 @@ class FallbackAnnotator:
         """Raises LLMFailed or BadAnswer, and LLMUnavailable where there is no structured data either."""
         try:
             return await self._model.point(page_type, pages, known_fields)
+        except LLMStopped:
+            raise  # what stood in would be kept for the next run
         except LLMUnavailable as error:
             found = await self._structured.point(page_type, pages, known_fields)
             if not found.fields:

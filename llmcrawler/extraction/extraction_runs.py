@@ -16,7 +16,15 @@ from llmcrawler.errors import ContentError, TooCostly
 from llmcrawler.extraction.evaluation import outermost
 from llmcrawler.extraction.extractor import FieldRule, Selector, TemplateExtractor
 from llmcrawler.extraction.patterns import compile_pattern
-from llmcrawler.extraction.queries import PageSource, compile_query, is_bounded, nodes_at, texts_at, texts_within
+from llmcrawler.extraction.queries import (
+    PageSource,
+    compile_query,
+    elements_at,
+    is_bounded,
+    nodes_at,
+    texts_at,
+    texts_within,
+)
 from llmcrawler.extraction.record_schema import assemble
 from llmcrawler.extraction.tree import INLINE_STEPS, PAGE_STEPS, Work, parse_tree
 from llmcrawler.extraction.typed_values import Scalar, typed
@@ -37,6 +45,19 @@ class Extraction:
 
     record: dict[str, Any]
     present: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorResult:
+    """What one selector gives on a page: the texts or numbers it stands for, and the elements that hold them (none in
+    JSON-LD). `is_used`: the record has them, as no selector of the field before it gives any. Of an array the field is
+    its name.
+    """
+
+    field: str
+    selector: Selector
+    elements: tuple[etree._Element, ...]
+    is_used: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +100,24 @@ class CompiledExtractor:
         values = {name: value for name, value in found.items() if value is not None}
         return Extraction(assemble(self.extractor.fields, values), frozenset(values))
 
+    def results(self, source: PageSource, url: str, lang: str = "") -> list[SelectorResult]:
+        """Return each selector that gives a value on a page, also those whose value the record does not need. Raises
+        TooCostly as `extract_from` does.
+        """
+        page = _Page(source, _base_url(source, url) if self._has_urls else url, lang)
+        found: list[SelectorResult] = []
+        for rule in self._rules:
+            giving = [one for one in rule.selectors if _values(one, rule, page)]
+            found += _results(rule.field.key, giving, [source.root], page, is_one=not (rule.field.many or rule.joined))
+        for name, selectors, rules in self._groups:
+            giving = [one for one in selectors if any(_objects([one], rules, page))]
+            found += _results(name, giving, [source.root], page)
+            rows = _rows(giving[0], rules, page) if giving else []
+            for rule in rules:
+                inner = [one for one in rule.selectors if any(_values(one, rule, page, row) for row in rows)]
+                found += _results(rule.field.key, inner, rows, page)
+        return found
+
 
 @lru_cache(maxsize=512)
 def compile_extractor(extractor: TemplateExtractor) -> CompiledExtractor:
@@ -97,18 +136,32 @@ def _base_url(source: PageSource, url: str) -> str:
 def _value(rule: FieldRule, page: _Page, row: etree._Element | None = None) -> Scalar | list[Scalar] | None:
     """Return the typed value of a field, of the page or within a row, by the first of its selectors that gives one."""
     for selector in rule.selectors:
-        if row is not None:
-            texts = texts_within(row, selector, page.source.work)
-        else:
-            texts = texts_at(page.source, selector)
-            texts = ["\n".join(texts)] if rule.joined and texts else texts
-        # Values for machines are written alike in all languages.
-        lang = "" if selector.language == "json-ld" and row is None else page.lang
-        given = (typed(text, rule.field.type, base_url=page.url, lang=lang, work=page.source.work) for text in texts)
-        values = [value for value in given if value is not None]
+        values = _values(selector, rule, page, row)
         if values:
             return values if rule.field.many else values[0]
     return None
+
+
+def _values(selector: Selector, rule: FieldRule, page: _Page, row: etree._Element | None = None) -> list[Scalar]:
+    if row is not None:
+        texts = texts_within(row, selector, page.source.work)
+    else:
+        texts = texts_at(page.source, selector)
+        texts = ["\n".join(texts)] if rule.joined and texts else texts
+    # Values for machines are written alike in all languages.
+    lang = "" if selector.language == "json-ld" and row is None else page.lang
+    given = (typed(text, rule.field.type, base_url=page.url, lang=lang, work=page.source.work) for text in texts)
+    return [value for value in given if value is not None]
+
+
+def _results(
+    field: str, giving: Sequence[Selector], within: Sequence[etree._Element], page: _Page, *, is_one: bool = False
+) -> list[SelectorResult]:
+    found = []
+    for number, selector in enumerate(giving):
+        elements = [one for part in within for one in elements_at(part, selector, page.source.work)]
+        found.append(SelectorResult(field, selector, tuple(elements[:1] if is_one else elements), number == 0))
+    return found
 
 
 def _objects(rows: Sequence[Selector], rules: Sequence[FieldRule], page: _Page) -> list[dict[str, Any]]:

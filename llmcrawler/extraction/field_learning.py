@@ -40,7 +40,7 @@ _MANY_PAGES = 5
 # Share of pages that differ: a page's own value differs from those of other pages, the text of a menu does not.
 _DISTINCT = 0.5
 _MAX_COMPLEMENTS = 2
-_HOPELESS_SUPPORT = 0.4
+_GIVE_UP_SUPPORT = 0.4
 # A fallback may speak where the best selector is silent on so many pages: on more, the field is absent there.
 _MAX_FALLBACK_NOISE = 0.05
 
@@ -132,8 +132,8 @@ def _judged(field: Field, scores: Sequence[CandidateScore], annotated: int, *, j
     contradicted = explained < MIN_SUPPORT * best.claims and not _is_plurality(best, scores)
     if not _is_convincing(best) and (contradicted or (explained < 2 and annotated > 1)):
         # Where half of many pages say something else, more of them would not help.
-        hopeless = best.judged >= _MANY_PAGES and best.support < _HOPELESS_SUPPORT
-        return LearnedField(field, None, "" if hopeless else "the samples contradict each other", disputed)
+        is_given_up = best.judged >= _MANY_PAGES and best.support < _GIVE_UP_SUPPORT
+        return LearnedField(field, None, "" if is_given_up else "the samples contradict each other", disputed)
     selectors = tuple(_finished(one) for one in (best, *partners, *_fallbacks(best, scores, partners)))
     rule = FieldRule(field, selectors, joined)
     return LearnedField(field, rule, _doubt(best, explained, is_scalar=not field.many and not joined), disputed)

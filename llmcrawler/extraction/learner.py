@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from llmcrawler.errors import BudgetSpent, LLMError, LLMUnavailable, StorageFailed, TooCostly
+from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, LLMUnavailable, StorageFailed, TooCostly
 from llmcrawler.extraction.annotators import Annotator
 from llmcrawler.extraction.extraction_runs import Extraction, ExtractionRunner, compile_extractor
 from llmcrawler.extraction.extractor import Field, TemplateExtractor
@@ -143,7 +143,8 @@ class Trainer:
         except LLMError as error:
             learner.error = PageError("record", error.kind, str(error))
             learner.gave_up |= isinstance(error, LLMUnavailable) or learner.runs >= _MAX_FAILURES
-            level = logging.INFO if type(error) is LLMUnavailable else logging.WARNING  # that was said once for all
+            # What stops a crawl, or keeps the model from all of it, was said once.
+            level = logging.INFO if type(error) in {LLMStopped, LLMUnavailable} else logging.WARNING
             logger.log(level, "Template %s could not be learned: %s", name, error)
         except TooCostly as error:
             learner.give_up(error.kind, str(error))

@@ -76,6 +76,19 @@ def nodes_at(element: etree._Element, selector: Selector, work: Work) -> list[An
     return found if isinstance(found, list) else [found]
 
 
+def elements_at(element: etree._Element, selector: Selector, work: Work) -> list[etree._Element]:
+    """Return the elements that hold the texts that a selector gives within an element; none where these are in JSON-LD,
+    or only libxml2 understands the selector. Raises TooCostly.
+    """
+    path = None if selector.language == "json-ld" else path_of(selector.query, selector.language)
+    held: dict[etree._Element, None] = {}
+    for node in evaluate(path, element, work)[:_MAX_NODES] if path is not None else ():
+        text = _text(str(node) if isinstance(node, TextNode) else node, selector.attribute, work)
+        if text and taken([text], selector.pattern, work):
+            held[node.parent if isinstance(node, TextNode) else node] = None
+    return list(held)
+
+
 def texts_at(source: PageSource, selector: Selector) -> list[str]:
     """Return the texts that a selector gives on a page, white space folded, none of them empty. Raises TooCostly."""
     if selector.language == "json-ld":

@@ -87,7 +87,7 @@ def _to_json(learner: Learner) -> dict[str, Any]:
         ],
         "calls": learner.calls,
         "pages_shown": learner.pages_shown,
-        "gave_up": learner.gave_up,
+        "gave_up": learner.gave_up and learner.error is None,  # what failed may do the next time
     }
 
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
-from llmcrawler.errors import TooCostly
+from llmcrawler.errors import STOPPED, TooCostly
 from llmcrawler.extraction.annotators import Annotator
 from llmcrawler.extraction.extraction_runs import Extraction, ExtractionRunner
 from llmcrawler.extraction.learner import SAYING_CORE, HeldPage, Learner, LearnerKey, Trainer
@@ -148,8 +148,7 @@ class Records:
         return [one for one in self._learners.values() if one.variants and site in (None, one.key.site)]
 
     def to_keep(self, site: str) -> list[Learner]:
-        """Return the learners for the next crawl: with something learned, or found not to be worth it. What stands in
-        for it is not kept."""
+        """Return the learners for the next crawl: with something learned (by no stand-in), or found not worth it."""
         known = [one for one in self._learners.values() if one.key.site == site]
         return [one for one in known if one.proper_variants or (one.gave_up and one.error is None)]
 
@@ -269,20 +268,21 @@ class Records:
     async def _watch_pressure(self) -> None:
         while held := self.held_count:
             if (reason := self._pressure(held)) is not None:
-                self._yield_to(reason)
+                self._yield_to(is_stopped=reason == "stopped")
             await asyncio.sleep(_POLL_SECONDS)
 
-    def _yield_to(self, reason: str) -> None:
+    def _yield_to(self, *, is_stopped: bool) -> None:
         """Learn from the pages that are held, or let them go."""
         waiting = [one for one in self._learners.values() if one.held and not one.is_learning]
         for learner in waiting:
-            if len(learner.held) >= self._rules.min_pages * learner.patience and reason != "stopped":
+            if len(learner.held) >= self._rules.min_pages * learner.patience and not is_stopped:
                 self._start(learner)
-        if reason != "stopped" and self.learning:
+        if not is_stopped and self.learning:
             return  # when these runs end, bodies are given back, and pages may fit what was learned
-        for learner in waiting:
-            if not learner.is_learning:
-                learner.tell_all(look_again=False)
+        for learner in (one for one in waiting if not one.is_learning):
+            if is_stopped:
+                learner.give_up(STOPPED, "the crawl was stopped before its template was learned")
+            learner.tell_all(look_again=False)
 
     def _start(self, learner: Learner, pages: Sequence[TrainingPage] | None = None) -> None:
         chosen = list(pages) if pages is not None else [held.page for held in learner.held.values()]

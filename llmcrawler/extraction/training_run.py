@@ -31,7 +31,7 @@ _MAX_BAD_ANSWERS = 3
 # A feature on fewer pages than this share is a page's own oddity, not a variant of the template.
 _MIN_SHARE = 0.1
 _COMMON_SHARE = 0.15
-# Worth of a feature that was shown already, against the first time.
+# Worth of a feature that was shown already, against the first time: a power of two, which rounds nothing.
 _AGAIN = 0.25
 
 
@@ -213,8 +213,9 @@ def spread(features: Sequence[frozenset[str]], count: int, taken: Collection[int
     counts = Counter(name for page in features for name in page)
     least = max(2.0, _MIN_SHARE * total)
     varying = {name: number for name, number in counts.items() if least <= number <= total - least}
-    left = {(name, True): number / total for name, number in varying.items()}
-    left |= {(name, False): 1 - number / total for name, number in varying.items()}
+    # Whole numbers, and later quarters of them: such sums are exact, so the order of a set cannot decide between pages.
+    left = {(name, True): float(number) for name, number in varying.items()}
+    left |= {(name, False): float(total - number) for name, number in varying.items()}
     shows = [[(name, name in page) for name in varying] for page in features]
     chosen: list[int] = []
     free = [place for place in range(total) if place not in taken]

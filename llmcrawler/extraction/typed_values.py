@@ -72,6 +72,11 @@ _PRICE: Final = re.compile(
 _GLUED_CURRENCY: Final = re.compile(rf"(?:^|[^\w])(?:{'|'.join(_CODES.split())})\.?$", re.IGNORECASE)
 _GLUED_NAME: Final = re.compile(r"\w[-\u2010\u2011.]?$")
 _MINUS: Final = re.compile(rf"(?:^|[^\w\s]\s?|\s)[-\u2212]\s?[{_CURRENCY}]?\s?$")
+_AMOUNT_UNIT: Final = re.compile(
+    rf"(?:us|a|c|au|ca|nz|hk|nt|r|s)?\s?[{_CURRENCY}]|{'|'.join(one for one in _CODES.split() if len(one) == 3)}"
+    r"|kr|fr|rs|rm|zł|kč"
+)
+_NAME_DIGITS: Final = 8
 # "1.2 million" is not 1.2, and the zeros of 1,200,000 are not on the page.
 _MULTIPLIER: Final = re.compile(
     r" ?(?:[kKMB万萬億亿](?![^\W\d_])|(?i:bn|mn|mio|mrd|mld|tsd|lakh|crore|thousand|[mbt]r?illi(?:on|ard)"
@@ -166,6 +171,23 @@ def read_number(text: str, lang: str = "") -> int | float | None:
     cents = _NO_CENTS.match(after)
     value = _number_of(numeral, cents[0][0] if cents else _decimal_mark(lang, is_price=is_price))
     return -value if value is not None and _MINUS.search(before) else value
+
+
+def read_amount(text: str, lang: str = "") -> tuple[int | float, str] | None:
+    """Return the number that a text is and its currency, "" for none: "£1,299.00", "12", "9.99 EUR".
+
+    None where the text says more than that ("3 left", "5 kg", "20%") or is likely a name: with a zero before other
+    digits, or of eight digits and more without any mark.
+    """
+    text = fold(text)
+    value = read_number(text, lang)
+    if value is None:
+        return None
+    numeral = next(_RUN.finditer(text))[0]
+    if re.match(r"0\d", numeral) or (numeral.isdigit() and len(numeral) >= _NAME_DIGITS and numeral == text):
+        return None
+    currency = text.replace(numeral, "", 1).strip(" +-\u2212\u2013\u2014.,").casefold()
+    return (value, currency) if not currency or _AMOUNT_UNIT.fullmatch(currency) else None
 
 
 def _is_named(before: str) -> bool:

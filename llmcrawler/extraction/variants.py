@@ -10,6 +10,7 @@ from typing import Any
 
 from llmcrawler.extraction.extraction_runs import Extraction, extractions
 from llmcrawler.extraction.extractor import TemplateExtractor
+from llmcrawler.extraction.tree import PAGE_STEPS
 from llmcrawler.items import PageError
 
 # A field on so many of the pages a variant was learned on is at its core: a page without most of them is another kind.
@@ -111,9 +112,13 @@ def best_match(variants: Iterable[Variant], found: Iterable[Extraction]) -> Vari
     return max(matches, key=lambda one: (len(one.extraction.present), one.variant.fit(one.extraction)), default=None)
 
 
-def extract_best(variants: Sequence[Variant], html: str, url: str, lang: str = "") -> dict[str, Any] | None:
-    """Return a page's record by the variant that fits it best; None where none finds anything. Raises TooCostly."""
-    match = best_match(variants, extractions([variant.extractor for variant in variants], html, url, lang))
+def extract_best(
+    variants: Sequence[Variant], html: str, url: str, lang: str = "", limit: int = PAGE_STEPS
+) -> dict[str, Any] | None:
+    """Return a page's record by the variant that fits it best; None where none finds anything. Raises TooCostly where
+    this takes more than `limit` steps.
+    """
+    match = best_match(variants, extractions([variant.extractor for variant in variants], html, url, lang, limit))
     return match.extraction.record if match is not None and match.extraction.present else None
 
 

@@ -37,6 +37,17 @@ class UrlTask:
         digest = blake2b(payload.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
         return cls(f"{address}#{digest}", host, payload=payload)
 
+    @classmethod
+    def of_fault(cls, given: str, fault: str, key: str | None = None) -> Self:
+        """Make the task of an entry of a list that cannot be fetched; it gets its line like all others."""
+        named = {} if key is None else {"key": key}
+        return cls.with_payload("invalid:", "invalid", json.dumps({"given": given, "fault": fault, **named}))
+
+    @property
+    def fault(self) -> str:
+        """What keeps the task from being fetched, in words."""
+        return "" if self.payload is None or self.host != "invalid" else str(self.details().get("fault", ""))
+
     @property
     def address(self) -> str:
         return self.url if self.payload is None else self.url.partition("#")[0]
@@ -49,7 +60,8 @@ class UrlTask:
         return self.page() if self.found is None else self.url_line()
 
     def url_line(self) -> Url:
-        line = Url(self.url, depth=self.depth, referer=self.referer)
+        line = Url(self.details().get("given", self.url), depth=self.depth, referer=self.referer)
+        line.id = self.url
         if self.found is not None:
             line.source, line.lastmod, line.title = self.found.source, self.found.lastmod, self.found.title
         return line
@@ -59,6 +71,7 @@ class UrlTask:
         if self.payload is not None:
             details = self.details()
             page.id, page.key, page.meta = self.url, details.get("key"), details.get("meta")
+            page.url = details.get("given", page.url)
         return page
 
 

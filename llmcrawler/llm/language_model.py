@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from llmcrawler.errors import BudgetSpent, ConfigError, LLMError, LLMUnavailable
+from llmcrawler.errors import BudgetSpent, ConfigError, LLMError, LLMStopped, LLMUnavailable
 from llmcrawler.llm import embedded
 from llmcrawler.llm.budget import Budget, BudgetLimits
 from llmcrawler.llm.call_limits import CallLimits, CallRate
@@ -21,6 +21,8 @@ from llmcrawler.llm.providers import ProviderChoice
 from llmcrawler.llm.usage import CallReport, Price, Usage
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 # A call of the embedded model takes seconds on a CPU, and two at a time would take turns with its one context.
 _EMBEDDED_LIMITS = CallLimits(concurrency=1, timeout_seconds=300.0, max_attempts=2)
@@ -58,6 +60,7 @@ class LanguageModel:
         self._answers = 0
         self._last_error: LLMError | None = None
         self._starting = asyncio.Lock()
+        self._waiting: set[asyncio.Timeout] = set()  # one for each answer that somebody waits for
 
     @property
     def provider(self) -> str:
@@ -73,16 +76,20 @@ class LanguageModel:
         return self._choice.only_for_records
 
     async def ask(self, ask: ModelRequest) -> Any:
-        """Do what LLMClient.ask does."""
+        """Do what LLMClient.ask does. Raises LLMStopped once nobody waits for the model any more."""
+
+        async def answer() -> Any:
+            return await (await self._ready_client()).ask(ask)
+
         try:
-            answer = await (await self._ready_client()).ask(ask)
-        except BudgetSpent:
-            raise  # nothing was asked
+            answered = await self._unless_given_up(answer())
+        except (BudgetSpent, LLMStopped):
+            raise  # nothing was asked, or nobody waited for the answer
         except LLMError as error:
             self._last_error = error
             raise
         self._answers += 1
-        return answer
+        return answered
 
     async def check(self, ask: ModelRequest) -> None:
         """Do what LLMClient.check does. The embedded model is not checked: it would be fetched first."""
@@ -112,7 +119,27 @@ class LanguageModel:
         """Return the name that keeps this model's answers apart from another's. Raises LLMUnavailable as `ask` does."""
         if self.is_embedded:
             return Path(self._embedded_file).name or QWEN_CODER_1_5B.name
-        return await (await self._ready_client()).model_name()
+
+        async def name() -> str:
+            return await (await self._ready_client()).model_name()
+
+        return await self._unless_given_up(name())
+
+    def give_up(self) -> int:
+        """Wait for no answer any more, now and later, and end the embedded model's server. Return how many answers were
+        waited for.
+        """
+        self._failure = LLMStopped("the crawl was stopped before the model had answered")
+        now = asyncio.get_running_loop().time()
+        for waiting in self._waiting:
+            waiting.reschedule(now)
+        if self._warming is not None:
+            self._warming.cancel()
+        if self._server is not None:
+            self._server.abandon()
+        count = len(self._waiting)
+        self._waiting.clear()
+        return count
 
     async def close(self) -> None:
         if self._warming is not None:
@@ -122,6 +149,20 @@ class LanguageModel:
             await self._client.close()
         if self._server is not None:
             await self._server.stop()
+
+    async def _unless_given_up(self, answer: Awaitable[T]) -> T:
+        """Wait for an answer. Raises LLMStopped as soon as it is given up."""
+        waiting = asyncio.timeout(None)
+        try:
+            async with waiting:
+                self._waiting.add(waiting)
+                return await answer
+        except TimeoutError:
+            if waiting.expired() and self._failure is not None:
+                raise self._failure from None
+            raise
+        finally:
+            self._waiting.discard(waiting)
 
     async def _ready_client(self) -> LLMClient:
         async with self._starting:

@@ -16,7 +16,8 @@ OPENAI_BASE_URL = "https://api.openai.com/v1"
 # The cheapest of OpenAI's models with structured outputs that has no announced end (November 2026).
 OPENAI_DEFAULT_MODEL = "gpt-6-luna"
 # The page type of a page needs no long thoughts, and thoughts are paid as output.
-OPENAI_DEFAULT_REASONING_EFFORT = "low"
+_OPENAI_EFFORT = "low"
+_OPENAI_THINKERS = ("gpt-5", "gpt-6", "o3", "o4")
 
 # The openai package refuses an empty key; servers of one's own mostly want none.
 PLACEHOLDER_KEY = "no-key"
@@ -82,8 +83,9 @@ def read_price(name: str, settings: SettingValues, environ: Mapping[str, str]) -
 
 
 def _openai_choice(base_url: str, model: str, api_key: str, effort: str) -> ProviderChoice:
-    if _is_openai(base_url) and not model:
-        model, effort = OPENAI_DEFAULT_MODEL, effort or OPENAI_DEFAULT_REASONING_EFFORT
+    if _is_openai(base_url):
+        model = model or OPENAI_DEFAULT_MODEL
+        effort = effort or _OPENAI_EFFORT * model.startswith(_OPENAI_THINKERS)
     return ProviderChoice("openai", base_url, model, api_key or PLACEHOLDER_KEY, effort or None)
 
 

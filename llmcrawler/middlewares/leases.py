@@ -8,14 +8,15 @@ from typing import Any, Self
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import DontCloseSpider
+from scrapy.exceptions import DontCloseSpider, NotConfigured
 from scrapy.http import Response
 
 from llmcrawler.engine.compat import process_item
-from llmcrawler.engine.error_pages import error_page
+from llmcrawler.engine.error_pages import error_page, spider_line
 from llmcrawler.engine.loop_watchdog import note_url
+from llmcrawler.engine.own_schedulers import has_scheduler, running_scheduler
 from llmcrawler.engine.request_context import context_of, response_context, update_context
-from llmcrawler.engine.scheduler import FrontierScheduler, scheduler_of
+from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import Lease
 from llmcrawler.items import FeedItem
@@ -31,6 +32,8 @@ class LeaseMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
+        if not has_scheduler(crawler.settings, FrontierScheduler):
+            raise NotConfigured  # a spider that makes its own requests, with a scheduler that leases none
         middleware = cls(crawler)
         crawler.signals.connect(middleware.spider_idle, signals.spider_idle)
         return middleware
@@ -75,11 +78,7 @@ class LeaseMiddleware:
             raise DontCloseSpider
 
     def _line(self, lease: Lease, kind: str, message: str, response: Response | None = None) -> FeedItem:
-        page = error_page(lease, kind, message, response)
-        # A spider whose lines are no pages says what they are.
-        line_of_fault = getattr(self._crawler.spider, "line_of_fault", None)
-        line: FeedItem = page if line_of_fault is None else line_of_fault(lease, page)
-        return line
+        return spider_line(self._crawler, lease, error_page(lease, kind, message, response))
 
     def _scheduler(self) -> FrontierScheduler:
-        return scheduler_of(self._crawler)
+        return running_scheduler(self._crawler, FrontierScheduler)

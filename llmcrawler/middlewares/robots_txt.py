@@ -64,8 +64,13 @@ class RobotsMiddleware(RobotsTxtMiddleware):
             return known
         if netloc not in self._fetches:
             fetch = self._fetches[netloc] = asyncio.ensure_future(self._fetch(request, netloc))
-            fetch.add_done_callback(lambda _: self._fetches.pop(netloc))
+            fetch.add_done_callback(partial(self._forget, netloc))
         return await asyncio.shield(self._fetches[netloc])
+
+    def _forget(self, netloc: str, fetch: asyncio.Task[RobotParser]) -> None:
+        del self._fetches[netloc]
+        if not fetch.cancelled():
+            fetch.exception()  # which asyncio would log where all who waited are gone
 
     async def _fetch(self, request: Request, netloc: str) -> RobotParser:
         """Return the parser of a host's robots.txt. One that cannot be had forbids nothing: the pages will show why."""

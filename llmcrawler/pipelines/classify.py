@@ -10,7 +10,7 @@ from scrapy.crawler import Crawler
 
 from llmcrawler.classification import TEMPLATE, Classifier, Question
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.site_registry import SiteRegistry
+from llmcrawler.crawl.site_registry import Site, SiteRegistry
 from llmcrawler.engine.compat import let_unopened_close
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import Records, described_schema, described_selectors
@@ -69,12 +69,8 @@ class ClassifyPipeline(SiteStage):
         verdict = await self.classifier.classify(question)
         page.page_type, page.decided_by = verdict.page_type, verdict.decided_by
         page.confidence = round(verdict.confidence, 3)
-        page.template = site.grouper.resolve(assigned.template)
-        if site.regroupings != regroupings:  # while it waited, its group may have been parted
-            page.template = site.grouper.match(page.id, page.content.features) or page.template
-            known = self.classifier.template_verdict(site.name, page.template)
-            if known and verdict.decided_by == TEMPLATE:  # what it took was the verdict of the group that it was in
-                page.page_type, page.confidence = known[0], round(known[1], 3)
+        page.template = assigned.template
+        judge_again(page, site, self.classifier, was_regrouped=site.regroupings != regroupings)
         return verdict.error
 
     async def restore(self, page: Page) -> None:
@@ -107,6 +103,20 @@ class ClassifyPipeline(SiteStage):
 
     async def close_spider(self) -> None:
         await self.close()
+
+
+def judge_again(page: Page, site: Site, classifier: Classifier, *, was_regrouped: bool) -> None:
+    """Give a page the template that it has now. If it `was_regrouped` while it waited, its group may have been parted:
+    a page that took the verdict of its template takes that of the part that it is in.
+    """
+    assert page.content is not None
+    assert page.template is not None
+    page.template = site.grouper.resolve(page.template)
+    if was_regrouped:
+        page.template = site.grouper.match(page.id, page.content.features) or page.template
+        known = classifier.template_verdict(site.name, page.template)
+        if known and page.decided_by == TEMPLATE:
+            page.page_type, page.confidence = known[0], round(known[1], 3)
 
 
 def learned_templates(sites: SiteRegistry, classifier: Classifier, records: Records) -> list[Template]:

@@ -57,7 +57,7 @@ class ItemUnderstanding:
         self._stages = (
             ContentPipeline(rules, known.sites),
             ClassifyPipeline(rules, known.sites, known.classifier),
-            RecordPipeline(rules, known.sites, known.records, record_types),
+            RecordPipeline(rules, known.sites, known.classifier, known.records, record_types),
         )
         self._under_way: set[str] = set()
         self._has_seen_a_page = False
@@ -67,7 +67,7 @@ class ItemUnderstanding:
         crawl, settings = crawl_of(crawler), crawler.settings
         assert crawler.stats is not None
         return cls(
-            StageRules(crawler.stats, settings.getfloat("STAGE_TIMEOUT_SECONDS")),
+            StageRules(crawler.stats, settings.getfloat("STAGE_TIMEOUT_SECONDS"), stop=crawl.stop),
             crawl.understanding,
             crawl.record_types,
             settings.getdict("UNDERSTANDING_FIELDS"),
@@ -122,7 +122,7 @@ class ItemUnderstanding:
             for stage in self._stages:
                 page = await stage.process_item(page)
         except ContentError as error:
-            page.error = PageError("content", "unreadable", str(error))
+            page.error = PageError("content", error.kind, str(error))
         finally:
             self._under_way.discard(page.id)
         return page

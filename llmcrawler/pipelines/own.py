@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from scrapy.crawler import Crawler
@@ -59,6 +60,10 @@ class OwnStage(Stage):
             await self.rules.ledger.keep_stage(page.id, self.name, run)
         try:
             result = await self.function(page)
+        except asyncio.CancelledError:
+            if self.rules.ledger is not None and self.rules.stop.is_over:  # which is no death
+                await self.rules.ledger.keep_stage(page.id, self.name, replace(run, attempts=deaths))
+            raise
         finally:  # it may have put anything there, and the page is to have its line
             page.title, page.text, page.record = clean(page.title), clean(page.text), clean(page.record)
         try:

@@ -69,6 +69,7 @@ class SamplingPipeline(ClassifyPipeline):
     async def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and item.content is None:
             kind = item.error.kind if item.error is not None else "content"
+            self.sampler.failures.setdefault(kind, item.error.message if item.error is not None else kind)
             self.sampler.add_page(SampledPage(item.url, url_pattern(item.url), error=kind), item.final_url)
         return await super().process_item(item)
 

@@ -7,12 +7,15 @@ from typing import Self
 
 from scrapy.crawler import Crawler
 
-from llmcrawler.classification import RULE, UNSURE
+from llmcrawler.classification import RULE, UNSURE, Classifier
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.extraction import RecordQuestion, Records, RecordTypes
 from llmcrawler.items import Page, PageError
+from llmcrawler.pipelines.classify import judge_again
 from llmcrawler.pipelines.site_stage import SiteStage
 from llmcrawler.pipelines.stage import StageRules
+
+_MAX_JUDGED = 3  # times that one page is judged; its site settles
 
 
 @dataclass(eq=False)
@@ -21,6 +24,7 @@ class RecordPipeline(SiteStage):
     of `record_types` have records; with `tries_guesses`, also those that unsure rules take for something else.
     """
 
+    classifier: Classifier
     records: Records
     record_types: RecordTypes
     tries_guesses: bool = False
@@ -32,9 +36,9 @@ class RecordPipeline(SiteStage):
         crawl, rules = crawl_of(crawler), StageRules.from_crawler(crawler)
         known = crawl.understanding
         # Fields that somebody has asked for tell a template more surely than rules do.
-        wanted = crawl.options.wanted
-        tries_guesses = wanted is not None and not wanted.page_types and crawl.record_types.auto
-        return cls(rules, known.sites, known.records, crawl.record_types, tries_guesses, session=crawl.backend.session)
+        wanted, session = crawl.options.wanted, crawl.backend.session
+        tries = wanted is not None and not wanted.page_types and crawl.record_types.auto
+        return cls(rules, known.sites, known.classifier, known.records, crawl.record_types, tries, session=session)
 
     def applies(self, page: Page) -> bool:
         return page.html is not None and page.page_type is not None and page.template is not None
@@ -47,10 +51,25 @@ class RecordPipeline(SiteStage):
         return self.tries_guesses and is_unsure
 
     async def run_here(self, page: Page) -> PageError | None:
+        site = self.sites.of(page.url)
+        for _ in range(_MAX_JUDGED):
+            regroupings, page_type = site.regroupings, page.page_type
+            answer = await self.records.record_of(self._question(page))
+            if answer.home is not None:
+                page.template, page.page_type = answer.home.template, answer.home.page_type
+                break
+            # While it was held its template may have been parted, and the page may be no longer what it was taken for.
+            judge_again(page, site, self.classifier, was_regrouped=site.regroupings != regroupings)
+            if page.page_type == page_type:
+                break
+        page.record = answer.record
+        return answer.error
+
+    def _question(self, page: Page) -> RecordQuestion:
         assert page.content is not None
         assert page.page_type is not None
         assert page.template is not None
-        question = RecordQuestion(
+        return RecordQuestion(
             url=page.final_url or page.url,
             title=page.title or "",
             lang=page.lang or "",
@@ -63,8 +82,3 @@ class RecordPipeline(SiteStage):
             is_sure=page.decided_by != "template",
             is_guess=self._is_guess(page),
         )
-        answer = await self.records.record_of(question)
-        page.record = answer.record
-        if answer.home is not None:
-            page.template, page.page_type = answer.home.template, answer.home.page_type
-        return answer.error

@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 
 from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.distributed.page_json import RESULTS, page_of_json, page_to_json, results_to_json
+from llmcrawler.errors import STOPPED, WorkGivenBack
 from llmcrawler.items import Page, PageError
 from llmcrawler.pipelines.stage import Stage
 
@@ -54,6 +55,9 @@ class SiteStage(Stage):
             return await self.run_here(page)
 
     async def _answer(self, body: Any) -> dict[str, Any]:
+        """Work on a page of another worker. Raises WorkGivenBack where this one is stopped before it is done."""
         page = page_of_json(body)
         error = await self._run_alone(page)
+        if error is not None and error.kind == STOPPED:
+            raise WorkGivenBack
         return results_to_json(page, None if error is None else asdict(error))

@@ -7,7 +7,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 from scrapy.crawler import Crawler
@@ -15,8 +15,9 @@ from scrapy.exceptions import DropItem
 from scrapy.statscollectors import StatsCollector
 
 from llmcrawler.crawl.context import crawl_of
+from llmcrawler.crawl.stopping import CrawlStop
 from llmcrawler.engine.loop_watchdog import note_url
-from llmcrawler.errors import StorageFailed, WorkGivenBack
+from llmcrawler.errors import STOPPED, StorageFailed, WorkGivenBack
 from llmcrawler.items import Page, PageError, StageRun
 from llmcrawler.storage import Ledger
 from llmcrawler.storage.feeds import clean_text
@@ -36,23 +37,26 @@ def _storage_is_there() -> None:
 class StageRules:
     """Rules for all stages. `timeout_seconds` are those of one page in one stage, 0 for no limit. `ledger` of a job
     keeps what a page has cost so far. `check_storage` raises StorageFailed where a page could not be acknowledged any
-    more.
+    more. `stop` says how far the crawl's stopping is.
     """
 
     stats: StatsCollector
     timeout_seconds: float = 0.0
     ledger: Ledger | None = None
     check_storage: Callable[[], None] = _storage_is_there
+    stop: CrawlStop = field(default_factory=CrawlStop)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         assert crawler.stats is not None
-        backend = crawl_of(crawler).backend
+        crawl = crawl_of(crawler)
+        backend = crawl.backend
         return cls(
             crawler.stats,
             crawler.settings.getfloat("STAGE_TIMEOUT_SECONDS"),
             None if backend.job is None else backend.job.ledger,
             _storage_is_there if backend.session is None else backend.session.check,
+            crawl.stop,
         )
 
 
@@ -86,7 +90,13 @@ class Stage(ABC):
                 await self.restore(item)
             else:
                 await self._record(item, 1 if earlier is None else earlier.attempts + 1)
+        if isinstance(item, Page):
+            self._give_back_if_stopped(item)
         return item
+
+    def _give_back_if_stopped(self, page: Page) -> None:
+        if page.error is not None and page.error.kind == STOPPED and self.rules.stop.goes_on_later:
+            raise DropItem("the crawl is being stopped; the page is for its next run") from WorkGivenBack()
 
     async def _record(self, page: Page, attempts: int) -> None:
         started, clock = time.time(), time.monotonic()
@@ -108,7 +118,8 @@ class Stage(ABC):
         try:
             async with timeout:
                 started = time.monotonic()
-                error = await self.run(page)
+                with self.rules.stop.cuts_off(timeout):
+                    error = await self.run(page)
                 if time.monotonic() - started > _TURN_SECONDS:
                     await asyncio.sleep(0)  # the next stage may take as long: all else goes on in between
             self.rules.check_storage()  # what was found out while its Redis went is not worth a line
@@ -118,6 +129,8 @@ class Stage(ABC):
         except StorageFailed as failure:
             raise DropItem("the crawl is being closed; the page is for its next run") from failure
         except (Exception, SystemExit) as error:  # what a user's stage calls may want to end the process
+            if timeout.expired() and self.rules.stop.is_over:
+                return PageError(self.name, STOPPED, "the crawl was stopped before this was done")
             if timeout.expired():
                 message = f"it took longer than STAGE_TIMEOUT_SECONDS={self.rules.timeout_seconds:g}"
                 return PageError(self.name, "timeout", message)

@@ -14,35 +14,9 @@ from llmcrawler.reporting.exit_status import (
     count_item,
     exit_status_of,
 )
-from llmcrawler.reporting.figures import Figures, LLMFigures, lasting_stats, read_figures
+from llmcrawler.reporting.figures import lasting_stats, read_figures
 from llmcrawler.reporting.model_wait import ModelWait
 from llmcrawler.reporting.plan_tables import Actual
 from llmcrawler.reporting.summary import Ending, summary
 from llmcrawler.reporting.tally import Tally
 from llmcrawler.reporting.text import plain
-
-__all__ = [
-    "BUDGET_REACHED",
-    "LLM_FAILURE",
-    "LLM_IS_OPTIONAL",
-    "Actual",
-    "CrawlProgress",
-    "DownloadFlow",
-    "DownloadProgress",
-    "Ending",
-    "ExitStatus",
-    "HostThrottle",
-    "Metric",
-    "ModelWait",
-    "ProgressReport",
-    "Tally",
-    "binding_limit",
-    "count_item",
-    "ending_of",
-    "exit_status_of",
-    "lasting_stats",
-    "metrics_of",
-    "plain",
-    "read_figures",
-    "summary",
-]

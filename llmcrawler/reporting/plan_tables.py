@@ -16,6 +16,7 @@ from llmcrawler.storage.job_status import JobStatus
 _ROWS = 12
 _SHOWN_WIDTH = 100
 _Amounts = Mapping[str, float]
+_COMPARED = (("calls", count), ("tokens", count), ("seconds", duration))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +85,27 @@ def plan_tables(plan: Mapping[str, Any]) -> Iterator[RenderableType]:
     ]
     yield table(("template like", "page type", ">pages", "records"), rows)
     yield from more(len(plan["templates"]), _ROWS)
+    if "models" in plan:
+        yield Text("")
+        yield table(("model", ">LLM calls", ">tokens", ">cost", ">time"), [_model_row(one) for one in plan["models"]])
     for note in plan["notes"]:
         yield Text(plain(f"Note: {note}"), style="dim")
+
+
+def no_page(url: str, failures: Mapping[str, str], why: str) -> str:
+    """Return why no page of a site came, in one line: the failures by their kind, else what ended the crawl."""
+    line = f"No page of {url} could be fetched: {'; '.join(failures.values()) or why}"
+    if "robots" in failures:
+        line += " (where the site is yours: -s ROBOTSTXT_OBEY=False)"
+    if "//" not in url:
+        line += f". No scheme was given, so https was tried: is http://{url} meant?"
+    return plain(line)
+
+
+def sampling_line(pages: int, most_pages: int, urls: int, seconds: float) -> str:
+    """Return how far the sample of a plan is."""
+    came = f"{pages:,} of up to {most_pages:,} pages, urls known: {urls:,}" if pages else "no page yet"
+    return f"{came}, {duration(seconds)}"
 
 
 def _facts(plan: Mapping[str, Any]) -> Iterator[str]:
@@ -115,6 +135,13 @@ def _rows(plan: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str]]]:
     yield "LLM tokens", _words(llm["tokens"], count)
     if llm["cost_usd"] is not None:
         yield "cost", _words(llm["cost_usd"], dollars)
+
+
+def _model_row(one: Mapping[str, Any]) -> tuple[str, ...]:
+    calls, tokens, seconds = (_planned(one[name], word) for name, word in _COMPARED)
+    unpriced = "not known" if one["model"] else dollars(0)
+    cost = _planned(one["cost_usd"], dollars) if one["cost_usd"] else unpriced
+    return one["model"] or "none", calls, tokens, cost, seconds
 
 
 def _words(amounts: _Amounts, word: Callable[[float], str]) -> list[str]:

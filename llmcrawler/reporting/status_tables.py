@@ -62,7 +62,7 @@ def session_status_tables(status: DistributedStatus, now: float) -> Iterator[Ren
         for one in status.workers
     ]
     yield Text("")
-    yield table(("worker", "", ">pages", ">a minute", ">leases", ">in flight", ">LLM calls", "leads"), workers)
+    yield table(("worker", "", ">pages", ">a minute", ">leases", ">in flight", ">LLM calls", "owner of"), workers)
     urls = {"done": "done", "dead": "dead letters", "leased": "leased", "queued": "queued"}
     rows = [(text, f"{status.urls[name]:,}") for name, text in urls.items()]
     yield from _part(("urls", ">"), [*rows, ("leases expired", f"{status.expired:,}")])

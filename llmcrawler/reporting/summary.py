@@ -82,6 +82,9 @@ def _why_ended(figures: Figures, ending: Ending) -> str:
         return f"{ending.reason}, {figures.queued:,} urls left in the queue"
     if figures.queued:
         cap = f"max_pages={figures.max_pages} reached" if figures.max_pages else ending.reason
+        if figures.max_pages and figures.counted_pages < figures.max_pages:
+            failed = figures.pages - figures.counted_pages
+            cap = f"too many urls failed ({failed:,}) before max_pages={figures.max_pages} were there"
         return f"{cap}, {figures.queued:,} more urls known"
     return "finished, no url is left"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from abc import abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -17,12 +17,14 @@ from twisted.python.failure import Failure
 
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.context import CrawlContext, crawl_of
+from llmcrawler.crawl.task_lists import ListedTask
 from llmcrawler.engine.error_pages import error_page
+from llmcrawler.engine.failures import failure_kind
+from llmcrawler.engine.own_schedulers import running_scheduler
 from llmcrawler.engine.request_context import lease_of
-from llmcrawler.engine.scheduler import FrontierScheduler, scheduler_of
-from llmcrawler.frontier import Lease
+from llmcrawler.engine.scheduler import FrontierScheduler
+from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.items import FeedItem, Page
-from llmcrawler.spiders.failures import failure_kind
 from llmcrawler.spiders.lists import ListLimits, SiteLists
 from llmcrawler.urls import Sitemap
 
@@ -37,6 +39,7 @@ class FrontierSpider(Spider):
 
     Options: ClassVar[type[ExploreOptions]] = ExploreOptions
     LIST_LIMITS: ClassVar[ListLimits] = ListLimits()
+    SCHEDULER_CLASS: ClassVar[type[FrontierScheduler]] = FrontierScheduler  # what SCHEDULER must be, or a subclass
 
     options: ExploreOptions
 
@@ -51,9 +54,20 @@ class FrontierSpider(Spider):
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
-        spider.options = cls.Options.of(kwargs)
+        spider.options = cls.Options.of(kwargs | arguments_of(spider, cls.Options))
         crawler.signals.connect(spider.robots_parsed, signals.robots_parsed)
         return spider
+
+    @classmethod
+    def changes_arguments(cls) -> bool:
+        """Return whether a subclass has code that may change the arguments."""
+        owners = (next(one for one in cls.__mro__ if name in vars(one)) for name in ("__init__", "from_crawler"))
+        return not all(owner.__module__.startswith(("llmcrawler.", "scrapy.")) for owner in owners)
+
+    @classmethod
+    def given_options(cls, arguments: Mapping[str, Any]) -> ExploreOptions:
+        """Read the arguments before there is a spider."""
+        return cls.Options.of({**arguments_of(cls, cls.Options), **arguments})
 
     @property
     def crawl(self) -> CrawlContext:
@@ -69,6 +83,8 @@ class FrontierSpider(Spider):
         )
 
     async def start(self) -> AsyncIterator[Any]:
+        if self.options.list_fault:
+            logger.warning("%s", self.options.list_fault)
         await self._queue_given()
         requests: tuple[Request, ...] = ()
         for request in requests:  # Scrapy wants a generator; the requests come from the frontier
@@ -123,4 +139,15 @@ class FrontierSpider(Spider):
         """Return whether there is room for what a list names."""
 
     def _scheduler(self) -> FrontierScheduler:
-        return scheduler_of(self.crawler)
+        return running_scheduler(self.crawler, FrontierScheduler)
+
+
+def faulty_task(listed: ListedTask) -> UrlTask:
+    """Return the task of an entry of a list that cannot be fetched."""
+    return UrlTask.of_fault(listed.url, listed.fault, listed.key)
+
+
+def arguments_of(spider: FrontierSpider | type[FrontierSpider], options: type[ExploreOptions]) -> dict[str, Any]:
+    """Return the arguments that a spider, or a class of spiders, has as attributes: a subclass may fix some."""
+    values = {name: getattr(spider, name, None) for name in options.arguments()}
+    return {name: value for name, value in values.items() if value is not None and not callable(value)}

@@ -13,12 +13,12 @@ from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
 from llmcrawler.engine.error_pages import error_page
+from llmcrawler.engine.failures import response_fault
 from llmcrawler.engine.request_context import lease_of, response_context
 from llmcrawler.frontier import Lease, ungrouped
 from llmcrawler.items import Link, Page
-from llmcrawler.spiders.base import FrontierSpider
+from llmcrawler.spiders.base import FrontierSpider, faulty_task
 from llmcrawler.spiders.browser_pages import BrowserPages
-from llmcrawler.spiders.failures import response_fault
 from llmcrawler.spiders.page_builder import PageBuilder, add_facts, now
 from llmcrawler.urls import Sitemap, in_turns, route_of
 
@@ -82,6 +82,7 @@ class ExploreSpider(FrontierSpider):
             await self._lists.ask_named(robotparser, request.url)
 
     async def _queue_given(self) -> None:
+        await self._scheduler().add(map(faulty_task, self.options.faulty))  # before places run out
         await self._scheduler().add(self.crawl.admission.given(self.options.urls))
 
     def _meta_of(self, lease: Lease) -> dict[str, Any]:

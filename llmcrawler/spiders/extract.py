@@ -15,6 +15,7 @@ from llmcrawler.crawl.task_lists import ListedTask
 from llmcrawler.engine.compat import is_closing
 from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.items import Link
+from llmcrawler.spiders.base import faulty_task
 from llmcrawler.spiders.explore import ExploreSpider
 
 _TASKS_AT_ONCE = 500
@@ -67,6 +68,8 @@ class ExtractSpider(ExploreSpider):
 
 
 def _task(listed: ListedTask) -> UrlTask:
+    if listed.fault:
+        return faulty_task(listed)
     host = urlsplit(listed.url).netloc
     if listed.payload is None:
         return UrlTask(listed.url, host)

@@ -13,9 +13,9 @@ from scrapy.robotstxt import RobotParser
 from twisted.python.failure import Failure
 
 from llmcrawler.content.bounds.processes import BoundedProcesses
+from llmcrawler.engine.failures import failure_kind
 from llmcrawler.engine.request_context import CONTEXT, RequestContext
 from llmcrawler.errors import ContentError
-from llmcrawler.spiders.failures import failure_kind
 from llmcrawler.urls import (
     AddressGuard,
     Sitemap,

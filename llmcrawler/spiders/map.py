@@ -16,13 +16,14 @@ from twisted.python.failure import Failure
 from llmcrawler.content import Outline, read_outline
 from llmcrawler.crawl.arguments import MapOptions
 from llmcrawler.engine.error_pages import error_page
+from llmcrawler.engine.failures import response_fault
 from llmcrawler.engine.map_scheduler import MapScheduler, line_of_task
+from llmcrawler.engine.own_schedulers import running_scheduler
 from llmcrawler.engine.request_context import LATENCY, lease_of
 from llmcrawler.engine.response_text import head_of, page_text
 from llmcrawler.frontier import Lease, MapAdmission, UrlTask
 from llmcrawler.items import Page, Url
-from llmcrawler.spiders.base import FrontierSpider
-from llmcrawler.spiders.failures import response_fault
+from llmcrawler.spiders.base import FrontierSpider, faulty_task
 from llmcrawler.spiders.lists import FEED, LLMS_TXT, ListLimits
 from llmcrawler.urls import Sitemap, in_turns, normalise, origin_of
 
@@ -42,6 +43,7 @@ class MapSpider(FrontierSpider):
     name = "map"
     Options: ClassVar[type[MapOptions]] = MapOptions
     LIST_LIMITS: ClassVar[ListLimits] = ListLimits(files=2000, feeds=10, levels=5)
+    SCHEDULER_CLASS: ClassVar[type[MapScheduler]] = MapScheduler
 
     options: MapOptions
 
@@ -110,6 +112,7 @@ class MapSpider(FrontierSpider):
             await self._lists.ask_named(robotparser, request.url)
 
     async def _queue_given(self) -> None:
+        await self._scheduler().add(map(faulty_task, self.options.faulty))  # before places run out
         await self._scheduler().add(self.admission.of_start(self.options.urls))
         if self.crawl.job is None or not self.crawl.job.resumed.finished:
             for url in self.options.urls:
@@ -174,9 +177,7 @@ class MapSpider(FrontierSpider):
         return bool(response.meta.get("redirect_times", 0) < self.crawler.settings.getint("REDIRECT_MAX_TIMES"))
 
     def _scheduler(self) -> MapScheduler:
-        scheduler = super()._scheduler()
-        assert isinstance(scheduler, MapScheduler)
-        return scheduler
+        return running_scheduler(self.crawler, MapScheduler)
 
 
 def _redirect_target(response: Response) -> str | None:

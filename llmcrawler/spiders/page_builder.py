@@ -195,7 +195,7 @@ class PageBuilder:
 
     def _take(self, page: Page, html: str, content: PageContent | ContentError) -> None:
         if isinstance(content, ContentError):
-            page.error = PageError("content", "unreadable", str(content))
+            page.error = PageError("content", content.kind, str(content))
             return
         page.content = content
         page.html = html if len(html) <= _KEPT_CHARS else None

@@ -89,6 +89,15 @@ class TemplateGrouper:
             self._groups.counts[now].pages_now += 1
         return now
 
+    def template_now(self, url: str, template: str) -> str | None:
+        """Return the template that a page has now for which an earlier crawl wrote down `template`; None where that was
+        parted since, and only the page's features tell its side.
+        """
+        earlier = self._known.earlier(url)
+        if earlier is not None and not earlier.template:
+            return None
+        return self.resolve(earlier.template if earlier is not None else template)
+
     def _recognise(self, sample: PageSample, earlier: PagePlacement) -> Assignment:
         """Count a page that is as it was in an earlier crawl: it tells nothing new."""
         template = self.resolve(earlier.template)

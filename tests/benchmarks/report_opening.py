@@ -1,8 +1,9 @@
 """How long a report takes to make, to open and to filter, with a real browser.
 
-    python -m tests.benchmarks.report_opening [--pages 10000] [--runs 5] [--feed FILE]
+    python -m tests.benchmarks.report_opening [--pages 10000] [--runs 5] [--feed FILE] [--job]
 
-Opening ends when the charts are drawn and the list of pages can be filtered.
+Opening ends when the charts are drawn and the list of pages can be filtered. With --job the report is made of a job
+with product pages of 20 kB each, all stored: it has records, and pages to look at.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from llmcrawler import __version__
 from llmcrawler.reporting.html import make_report
+from tests.core.reporting.stored_jobs import make_stored_job, product, product_html
 from tests.e2e.browsing import BROWSER, looking_at
 
 _TYPES = ("product", "article", "listing", "forum_thread", "profile", "documentation", "faq", "event", "other")
@@ -26,7 +29,7 @@ _TYPES = ("product", "article", "listing", "forum_thread", "profile", "documenta
 _DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))))"
 _FILTER = """(text) => {
     const started = performance.now();
-    const input = document.querySelector('#filters [name=text]');
+    const input = document.querySelector('#pages [name=text]');
     input.value = text;
     input.dispatchEvent(new Event('input', {bubbles: true}));
     document.body.offsetHeight;
@@ -63,17 +66,34 @@ def _line(random: Random, number: int) -> dict[str, Any]:
     }
 
 
+def make_shop(folder: Path, count: int) -> None:
+    """Make a job of product pages, each with a text of its own."""
+    random = Random(1)
+    words = [f"word{number}" for number in range(5_000)]
+
+    def pages() -> Iterator[tuple[dict[str, Any], str]]:
+        for number in range(count):
+            more = "".join(f"<p class=c{place % 9}>{' '.join(random.choices(words, k=30))}</p>" for place in range(80))
+            yield product(number, text=more[:4_000], latency_seconds=0.2), product_html(number, more=more)
+
+    make_stored_job(folder, pages())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pages", type=int, default=10_000)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--feed", type=Path)
+    parser.add_argument("--job", action="store_true")
     options = parser.parse_args()
     if BROWSER is None:
         sys.exit("no browser: apt-get install chromium")
     with tempfile.TemporaryDirectory() as folder:
         feed, report = options.feed or Path(folder, "feed.jsonl"), Path(folder, "report.html")
-        if options.feed is None:
+        if options.job:
+            feed = Path(folder, "job")
+            make_shop(feed, options.pages)
+        elif options.feed is None:
             make_feed(feed, options.pages)
         started = time.monotonic()
         content, count = make_report(feed, 20_000, __version__, time.time())

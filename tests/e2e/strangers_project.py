@@ -6,13 +6,18 @@ import atexit
 import functools
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, Outcome, environment
+from tests.e2e.killing import wait_until
+from tests.servers.many_pages import ManyPages
 
 SPIDER = """
 from scrapy.linkextractors import LinkExtractor
@@ -40,10 +45,13 @@ class StrangersProject:
     def __init__(self, folder: Path, spider: str = SPIDER) -> None:
         self.folder = folder
         shutil.copytree(_started_project(), folder, dirs_exist_ok=True)
-        self.write("shop/spiders/pages.py", spider)
+        self.write_spider(spider)
 
     def write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text, encoding="utf-8")
+
+    def write_spider(self, text: str) -> None:
+        self.write("shop/spiders/pages.py", text)
 
     def set(self, *addons: str, **settings: Any) -> None:
         """Put add-ons (of llmcrawler.addons) and settings into the project's settings.py."""
@@ -53,28 +61,56 @@ class StrangersProject:
             file.writelines(lines)
 
     def crawl(self, url: str) -> Outcome:
-        done = _scrapy("crawl", "pages", "-a", f"url={url}", "-O", "items.jsonl", cwd=self.folder)
-        feed = self.folder / "items.jsonl"
-        items = [json.loads(line) for line in feed.read_text("utf-8").splitlines()] if feed.exists() else []
-        return Outcome(done.returncode, done.stderr, items)
+        """Run the spider `pages` from a url to its end; return its exit status, its log and its items."""
+        status = self.run("crawl", "pages", "-a", f"url={url}", "-O", "items.jsonl")
+        return Outcome(status, self.log, self.items("items.jsonl"))
+
+    def run(self, *arguments: str) -> int:
+        """Run `scrapy ARGUMENTS` to its end; return the exit status."""
+        with self.running(*arguments) as process:
+            pass
+        return process.returncode
+
+    @contextmanager
+    def running(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Give the process of `scrapy ARGUMENTS`, for a test to do things to; it is waited for."""
+        with (self.folder / "log").open("wb") as log, _scrapy(*arguments, cwd=self.folder, log=log) as process:
+            try:
+                yield process
+                process.wait(TIMEOUT_SECONDS)
+            finally:
+                process.kill()
+
+    def run_until(self, pages: ManyPages, count: int, *arguments: str, number: int = signal.SIGKILL) -> int:
+        """Send a signal when the site was asked for `count` pages; return the exit status."""
+        with self.running(*arguments) as process:
+            wait_until(lambda: len(pages.requested) >= count, pages, process)
+            process.send_signal(number)
+        return process.returncode
+
+    @property
+    def log(self) -> str:
+        """What the last command wrote to its output and its log."""
+        return (self.folder / "log").read_text(encoding="utf-8")
+
+    def items(self, feed: str) -> list[dict[str, Any]]:
+        """Read a feed of JSON lines; one that is not there has no items."""
+        path = self.folder / feed
+        return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
 
 
 @functools.cache
 def _started_project() -> Path:
     folder = tempfile.TemporaryDirectory(prefix="strangers-project-")
     atexit.register(folder.cleanup)
-    _scrapy("startproject", "shop", folder.name, cwd=Path(folder.name))
+    with _scrapy("startproject", "shop", folder.name, cwd=Path(folder.name), log=subprocess.DEVNULL) as process:
+        assert process.wait(TIMEOUT_SECONDS) == 0
     return Path(folder.name)
 
 
-def _scrapy(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def _scrapy(*arguments: str, cwd: Path, log: IO[bytes] | int) -> subprocess.Popen[bytes]:
     own = {name: value for name, value in environment().items() if name != "SCRAPY_SETTINGS_MODULE"}
-    return subprocess.run(
-        [sys.executable, "-m", "scrapy", *arguments],
-        cwd=cwd,
-        env={**own, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_SECONDS,
-        check=False,
-    )
+    # A spider that is written anew within a second must not be taken from the bytecode of the one before.
+    own |= {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    parts = [sys.executable, "-m", "scrapy", *arguments]
+    return subprocess.Popen(parts, cwd=cwd, env=own, stdin=subprocess.DEVNULL, stdout=log, stderr=log)

@@ -11,6 +11,7 @@ import sys
 import time
 import venv
 from collections.abc import Iterator, Sequence
+from email import message_from_string
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +52,10 @@ def pages(feed: Path) -> list[dict[str, Any]]:
 
 
 def test_a_site_is_explored_without_a_project(tmp_path, site):
-    explored = run(tmp_path, "explore", site.url(), "-o", "pages.jsonl", "--max-pages", 5, "--depth=2", *SETTINGS)
+    feeds = ["-o", "pages.jsonl", "-o", "products.csv:records"]
+    explored = run(tmp_path, "explore", site.url(), *feeds, "--max-pages", 5, "--depth=2", *SETTINGS)
     assert explored.returncode == 0, explored.stderr
+    assert (tmp_path / "products.csv").read_text().startswith("url,page_type")
     assert len(pages(tmp_path / "pages.jsonl")) == 5
     assert not (tmp_path / ".scrapy").exists()
 
@@ -114,7 +117,10 @@ def test_ctrl_c_ends_a_crawl_as_with_scrapy(tmp_path):
     ("arguments", "said"),
     [
         ([], ["llmcrawler COMMAND --help", "requeue"]),
-        (["explore", "--help"], ["--max-pages N", "stop after so many pages (500)", "-o FILE", "-s NAME=VALUE"]),
+        (
+            ["explore", "--help"],
+            ["--max-pages N", "stop after so many pages (500)", "-o FILE", "-s NAME=VALUE", "products.csv:records"],
+        ),
         (["extract", "-h"], ["--tasks FILE", "--keys", "post_payload (a form"]),
         (["--version"], ["llmcrawler 0."]),
         (["plan", "--help"], ["--sample N", "--max-pages N"]),
@@ -134,6 +140,10 @@ def test_help_shows_what_there_is(tmp_path, arguments, said):
         (["explore", "https://a.example", "--max-page", "5"], "no option '--max-page': did you mean --max-pages?"),
         (["explore", "https://a.example", "-a", "max_page=5"], "did you mean max_pages?"),
         (["explore", "https://a.example", "--max-pages", "many"], "max_pages='many' is not a whole number"),
+        (["explore", "https://a.example", "-s", "DOWNLOAD_DELY=1"], "did you mean DOWNLOAD_DELAY?"),
+        (["plan", "https://a.example", "--sampel", "3"], "no option '--sampel': did you mean --sample?"),
+        (["status", "--jsn", "job"], "no option --jsn: did you mean --json?"),
+        (["extract", "https://a.example"], "give the list with --urls FILE"),
         (["extract"], "no list: say what to fetch"),
         (["status", "no-such-job"], "no-such-job"),
     ],
@@ -145,6 +155,13 @@ def test_wrong_usage_is_named_with_what_was_meant(tmp_path, arguments, said):
     assert "Traceback" not in refused.stderr
 
 
+def test_wrong_usage_is_in_the_log_file_too(tmp_path):
+    given = ["-s", "LOG_FILE=log.txt", "-s", "LOG_FORMAT=json", "-s", "JOB_DIR=job"]
+    assert run(tmp_path, "explore", "https://a.example", *given).returncode == ExitStatus.USAGE
+    (line,) = (tmp_path / "log.txt").read_text().splitlines()
+    assert "did you mean JOBDIR?" in json.loads(line)["message"]
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the programs of an environment with this project's wheel, and beside it what it requires."""
@@ -153,8 +170,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = folder / "source"
     kept = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "llmcrawler", source / "llmcrawler", ignore=kept)
-    (source / "tests").mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE", "requirements.txt", "tests/requirements.txt"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "requirements.txt"):
         shutil.copy(ROOT / name, source / name)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-index"]
     subprocess.run(
@@ -186,3 +202,35 @@ def test_a_wheel_brings_the_command_and_the_spiders(tmp_path, site, installed):
         SCRAPY_SETTINGS_MODULE="llmcrawler.settings",
     )
     assert (crawled.returncode, len(pages(tmp_path / "two.jsonl"))) == (0, 2), crawled.stderr
+
+
+def test_a_wheel_requires_neither_the_browser_nor_the_model_server(installed):
+    (metadata,) = installed.parent.glob("lib/*/site-packages/llmcrawler-*.dist-info/METADATA")
+    message = message_from_string(metadata.read_text(encoding="utf-8"))
+    required, extras = message.get_all("Requires-Dist"), message.get_all("Provides-Extra")
+    assert extras == ["browser", "embedded", "all"]
+    of = {extra: [one for one in required if f'extra == "{extra}"' in one] for extra in extras}
+    assert [one.partition("-playwright")[0] for one in of["browser"]] == ["scrapy"]
+    assert [one.partition("~=")[0] for one in of["embedded"]] == ["xllamacpp"]
+    assert len(of["all"]) == 2
+    assert any(one.startswith("openai<") for one in required)
+
+
+# Run by a Python that has none of the extras: whatever imports them fails there.
+_WITHOUT_EXTRAS = """
+import importlib, pkgutil, sys
+for name in ("playwright", "scrapy_playwright", "xllamacpp"):
+    sys.modules[name] = None
+import llmcrawler
+for module in pkgutil.walk_packages(llmcrawler.__path__, "llmcrawler."):
+    if not module.name.startswith("llmcrawler.engine.browser.") and not module.name.endswith(".rendering_handler"):
+        importlib.import_module(module.name)
+from llmcrawler.commands.console import main
+main([])
+"""
+
+
+def test_without_the_extras_all_but_the_browser_can_be_imported(tmp_path):
+    listed = run(tmp_path, program=[sys.executable, "-c", _WITHOUT_EXTRAS], PYTHONPATH=str(ROOT))
+    assert listed.returncode == 0, listed.stderr
+    assert "explore" in listed.stdout

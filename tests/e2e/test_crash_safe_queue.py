@@ -6,6 +6,7 @@ import re
 import signal
 from collections import Counter
 from contextlib import closing
+from pathlib import Path
 from random import Random
 from urllib.parse import urlsplit
 
@@ -14,12 +15,11 @@ import pytest
 from llmcrawler.storage import State, read_job_file
 from llmcrawler.storage.job_file import JOB_FILE, holds_job
 from llmcrawler.storage.job_status import job_status
-from tests.e2e.shop_project import ShopProject
+from tests.e2e.strangers_project import StrangersProject
 from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import MockSite
 
 COUNT = 90
-ADDON = {"llmcrawler.addons.CrashSafeQueue": 100}
 EARLIER = '{"url": "http://earlier.example/"}\n'
 # It has what ordinary spiders have: rules, an item class with a serializer, a date, a pipeline and a start url that is
 # asked for with dont_filter, and so comes twice: once from the start, once as a link.
@@ -67,6 +67,12 @@ def site(pages):
         yield site
 
 
+def crash_safe(folder: Path, spider: str) -> StrangersProject:
+    project = StrangersProject(folder, spider)
+    project.set("CrashSafeQueue")
+    return project
+
+
 def paths_of(items) -> Counter[str]:
     return Counter(urlsplit(item["url"]).path or "/" for item in items)
 
@@ -81,10 +87,10 @@ def stored(job) -> set[str]:
 
 
 def test_kill_9_again_and_again_loses_no_item_and_repeats_nothing_that_was_done(tmp_path, pages, site):
-    shop = ShopProject(tmp_path, ADDON, SPIDERS)
+    shop = crash_safe(tmp_path, SPIDERS)
     command = ("crawl", "shop", "-a", f"at={site.url()}", "-s", "JOBDIR=job", "-O", "things.jsonl")
     random, repeats = Random(3), Counter[str]()
-    shop.write_spiders(SPIDERS + START)
+    shop.write_spider(SPIDERS + START)
     for _kill in range(3):
         done, before = stored(tmp_path / "job"), len(pages.requested)
         assert shop.run_until(pages, before + random.randint(10, 30), *command) == -signal.SIGKILL
@@ -143,7 +149,7 @@ class QueueSpider(scrapy.Spider):
 
 
 def test_asked_to_stop_it_says_how_to_go_on_and_appends_each_item_once(tmp_path, pages, site):
-    shop = ShopProject(tmp_path, ADDON, QUEUE)
+    shop = crash_safe(tmp_path, QUEUE)
     (tmp_path / "things.jsonl").write_text(EARLIER)
     command = ("crawl", "queue", "-a", f"at={site.url()}", "-s", "JOBDIR=job", "-o", "things.jsonl")
     shop.run_until(pages, 20, *command, number=signal.SIGINT)
@@ -164,7 +170,7 @@ def test_asked_to_stop_it_says_how_to_go_on_and_appends_each_item_once(tmp_path,
 
 def test_what_cannot_be_kept_is_refused_at_once_and_lost_to_nobody(tmp_path, pages, site):
     broken = QUEUE.replace("CALLBACK = None", "CALLBACK = staticmethod(lambda response: None)")
-    shop = ShopProject(tmp_path, ADDON, broken)
+    shop = crash_safe(tmp_path, broken)
     command = ("crawl", "queue", "-a", f"at={site.url()}", "-s", "JOBDIR=job", "-O", "things.jsonl")
     assert shop.run(*command) == 1
     assert re.search(
@@ -172,7 +178,7 @@ def test_what_cannot_be_kept_is_refused_at_once_and_lost_to_nobody(tmp_path, pag
     )
     assert "Traceback" not in shop.log
     assert not any("/item/" in path for path in pages.requested)
-    shop.write_spiders(QUEUE)
+    shop.write_spider(QUEUE)
     assert shop.run(*command) == 0, shop.log
     assert sum("/item/" in thing["url"] for thing in shop.items("things.jsonl")) == sum(
         "/item/" in path for path in pages.paths
@@ -180,7 +186,7 @@ def test_what_cannot_be_kept_is_refused_at_once_and_lost_to_nobody(tmp_path, pag
 
 
 def test_without_a_jobdir_it_leaves_scrapys_scheduler_in_its_place(tmp_path, pages, site):
-    shop = ShopProject(tmp_path, ADDON, QUEUE)
+    shop = crash_safe(tmp_path, QUEUE)
     assert shop.run("crawl", "queue", "-a", f"at={site.url()}", "-O", "things.jsonl") == 0
     assert "scheduler/enqueued/memory" in shop.log
     settings = ("-s", "JOBDIR=job", "-s", "SCHEDULER=scrapy.core.scheduler.Scheduler")

@@ -196,6 +196,7 @@ def test_feeds_of_each_kind_and_a_report_of_one(reader_without_a_model):
     reader.read("feeds.md")
     assert len(reader.pages("pages.jsonl")) == 15
     assert all((reader.folder / feed).exists() for feed in ("docs.jsonl", "site/index.md", "pages.parquet"))
+    assert (reader.folder / "products.csv").read_text(encoding="utf-8").startswith("url,page_type,name,price,tags\n")
     reader.read("report.md")
     assert "crawl report</title>" in (reader.folder / "report.html").read_text(encoding="utf-8")
 
@@ -218,7 +219,7 @@ def test_parts(reader):
     proxies = [ProxyServer(), ProxyServer()]
     with all_in_thread(*proxies):
         reader.places |= {f"http://proxy-{number}.example:8080": one.url for number, one in enumerate(proxies, 1)}
-        *_, read = reader.read("parts.md")
+        *_, read, crawled = reader.read("parts.md")
     assert all(len(one.targets) > 5 for one in proxies)
     assert {"url", "html"} == set(reader.items("shop/polite.jsonl")[0])
     understood = reader.items("shop/pages.jsonl")
@@ -227,6 +228,8 @@ def test_parts(reader):
     assert len(reader.items("shop/proxied.jsonl")) == len(understood)
     assert "product {'" in read.stdout
     assert read.stdout.endswith("explore\n")
+    assert crawled.stdout.count("200 ") == 5
+    assert re.search(r"price +float64\n", crawled.stdout)
     kept = reader.items("shop/kept.jsonl")
     assert len(kept) > 5
     (command,) = (one.text for one in blocks_of(DOCS / "parts.md") if 'CrashSafeQueue": 100' in one.text and one.is_run)

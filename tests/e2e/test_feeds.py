@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import resource
 import signal
@@ -38,6 +39,10 @@ def indexed(folder: Path) -> list[str]:
     return [line["url"] for line in lines]
 
 
+def table_of(*files: Path) -> list[list[dict[str, str]]]:
+    return [list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8")))) for file in files]
+
+
 def test_all_forms_hold_the_pages_of_a_crawl_wherever_they_go(tmp_path, site):
     feeds = {
         f"{tmp_path}/docs.jsonl": {"format": "documents"},
@@ -46,6 +51,9 @@ def test_all_forms_hold_the_pages_of_a_crawl_wherever_they_go(tmp_path, site):
         f"copy://{tmp_path}/copied": {"format": "markdown"},
         f"copy://{tmp_path}/copied.parquet": {"format": "parquet"},
         f"{tmp_path}/pages.csv": {"format": "csv"},
+        f"{tmp_path}/%(page_type)s.csv": {"format": "records"},
+        f"{tmp_path}/job.csv": {"format": "records", "page_type": "job"},
+        f"copy://{tmp_path}/both.parquet": {"format": "records"},
         f"{tmp_path}/part-%(batch_id)d.parquet": {"format": "parquet", "batch_item_count": 20},
         f"{tmp_path}/part-%(batch_id)d": {"format": "markdown", "batch_item_count": 20},
     }
@@ -61,6 +69,19 @@ def test_all_forms_hold_the_pages_of_a_crawl_wherever_they_go(tmp_path, site):
     assert Counter(sources(tmp_path / "docs.jsonl")) == with_text
     with (tmp_path / "pages.csv").open(newline="", encoding="utf-8") as table:
         assert Counter(row["url"] for row in csv.DictReader(table)) == pages
+    records = {page["url"]: page for page in done.pages if page["record"]}
+    (products, articles), both = table_of(tmp_path / "product.csv", tmp_path / "article.csv"), tmp_path / "both.parquet"
+    assert {row["url"]: row["name"] for row in products} == {
+        url: page["record"]["name"] for url, page in records.items() if page["page_type"] == "product"
+    }
+    assert {row["url"] for row in products + articles} == set(records)
+    assert all(float(row["offers_price"]) > 5 for row in products)
+    assert f"Stored records feed ({len(products)} items) in: {tmp_path}/product.csv" in done.log
+    assert {file.name for file in tmp_path.glob("*.csv")} == {"pages.csv", "product.csv", "article.csv", "job.csv"}
+    assert (tmp_path / "job.csv").read_text() == "url,page_type\n"
+    assert Counter(pq.read_table(both)["page_type"].to_pylist()) == Counter(
+        page["page_type"] for page in records.values()
+    )
     assert Counter(indexed(tmp_path / "site")) == pages
     files = {file.name: file.read_bytes() for file in (tmp_path / "site").glob("[!.]*")}
     for archive in (tmp_path / "site.zip", tmp_path / "copied"):
@@ -80,7 +101,19 @@ def pages():
 
 
 def test_a_crawl_that_is_killed_and_goes_on_leaves_no_stale_file_and_no_half_one(tmp_path, pages):
-    folder, added, table, documents = (tmp_path / name for name in ("site", "added", "pages.parquet", "docs.jsonl"))
+    names = ("site", "added", "pages.parquet", "docs.jsonl", "items.csv")
+    folder, added, table, documents, records = (tmp_path / name for name in names)
+    items = [path for path in pages.bodies if path.startswith("/item/")]
+    for path in items:
+        data = {
+            "@context": "https://schema.org",
+            "@type": "Product",
+            "name": f"Item {path}",
+            "sku": path.strip("/"),
+            "offers": {"price": "9.50"},
+        }
+        script = f'<script type="application/ld+json">{json.dumps(data)}</script>'
+        pages.bodies[path] = pages.bodies[path].replace("</head>", f"{script}</head>")
     with MockSite(pages.routes()).in_thread() as site:
         earlier = JobCrawl(
             tmp_path / "earlier", site.url("/item/1/"), arguments={"depth": 0}, feeds=["-o", f"{added}:markdown"]
@@ -90,7 +123,7 @@ def test_a_crawl_that_is_killed_and_goes_on_leaves_no_stale_file_and_no_half_one
         assert indexed(added) == [site.url("/item/1/")]
         pages.requested.clear()
         pages.answered.clear()
-        forms = [f"{folder}:markdown", f"{added}:markdown", str(table), f"{documents}:documents"]
+        forms = [f"{folder}:markdown", f"{added}:markdown", str(table), f"{documents}:documents", f"{records}:records"]
         crawl = JobCrawl(tmp_path, site.url(), feeds=[part for form in forms for part in ("-o", form)])
         assert crawl.run_until(pages, 20) == -signal.SIGKILL
         assert crawl.run() == 0, crawl.logs[-1]
@@ -99,6 +132,9 @@ def test_a_crawl_that_is_killed_and_goes_on_leaves_no_stale_file_and_no_half_one
     assert Counter(indexed(added)) == once + Counter([site.url("/item/1/")])
     assert Counter(pq.read_table(table)["url"].to_pylist()) == once
     assert Counter(sources(documents)) == once
+    (rows,) = table_of(records)
+    assert Counter(row["url"] for row in rows) == Counter(site.url(path) for path in items)
+    assert all(row["name"] == f"Item {row['url'].removeprefix(site.url().rstrip('/'))}" for row in rows)
 
 
 def test_a_feed_that_cannot_be_written_ends_the_crawl_with_one_message_a_feed(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from llmcrawler.reporting import ExitStatus
 from tests.e2e.crawling import explore, scrapy
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.mock_site import MockSite
@@ -15,10 +16,12 @@ from tests.servers.teacher import answer_from_truth
 def test_a_plan_is_near_to_what_the_crawl_comes_to_and_stands_beside_it(tmp_path: Path) -> None:
     site, job = make_site("shop"), tmp_path / "job"
     with MockSite(site.routes()).in_thread() as server, FakeLLM(answer_from_truth(site.truth())).in_thread() as llm:
-        settings = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url, "JOBDIR": job}
+        settings = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url, "LLM_MODEL": "m", "JOBDIR": job}
         settings |= {"LLM_PRICE_INPUT": 1, "LLM_PRICE_OUTPUT": 2}
-        done = scrapy("plan", server.url("/"), "--sample", 60, "--json", settings=settings)
+        done = scrapy("plan", server.url("/"), "--sample", 60, "--json", "--models", "m,none", settings=settings)
         assert done.returncode == 0, done.stderr
+        assert done.stderr.splitlines()[0] == f"Looking at up to 60 pages of {server.url('/')}; no model is asked"
+        assert " of up to 60 pages, urls known: " in done.stderr.splitlines()[-1], "progress"
         assert llm.calls == 0, "a plan asks no model"
         fetched = sum(server.measures.hits.values())
         assert fetched <= 75, "60 pages, their retries, robots.txt and sitemaps"
@@ -29,16 +32,19 @@ def test_a_plan_is_near_to_what_the_crawl_comes_to_and_stands_beside_it(tmp_path
     # How near it is depends on which pages came first: tests/benchmarks/plan_accuracy.
     assert fine / 2 <= plan["pages"]["likely"] <= 2 * fine
     assert 0 < plan["llm"]["calls"]["likely"] < fine
+    assert [(one["model"], one["cost_usd"]) for one in plan["models"]] == [("m", plan["llm"]["cost_usd"]), ("", None)]
     assert "LLM calls" in outcome.log.partition("planned")[2], "the summary has the plan beside what came of it"
     status = scrapy("status", job, "--json")
     assert json.loads(status.stdout)["plan"] == plan
-    assert json.loads(status.stdout)["spent"]["calls"] == llm.calls
+    assert json.loads(status.stdout)["spent"]["calls"] == llm.calls + llm.checks
     assert scrapy("report", job, "-o", tmp_path / "report.html").returncode == 0
     assert "What was planned, and what came of it" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_site_that_cannot_be_reached_has_no_plan() -> None:
-    done = scrapy("plan", "http://127.0.0.1:9/", settings={"RETRY_TIMES": 0, "AUTOTHROTTLE_ENABLED": True})
-    assert done.returncode == 1
-    assert "No page of http://127.0.0.1:9/ could be fetched: refused" in done.stderr
+def test_a_site_that_cannot_be_reached_has_no_plan_and_the_reason_why() -> None:
+    done = scrapy("plan", "127.0.0.1:9/", settings={"RETRY_TIMES": 0, "LLM_PROVIDER": "openai"})
+    assert done.returncode == ExitStatus.UNREACHABLE
+    reason = done.stderr.splitlines()[-1]
+    assert reason.startswith("No page of 127.0.0.1:9/ could be fetched: Connection was refused")
+    assert reason.endswith("No scheme was given, so https was tried: is http://127.0.0.1:9/ meant?")
     assert not done.stdout

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import doctest
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 
 import llmcrawler
 from llmcrawler.crawl import public_api
 from llmcrawler.errors import ConfigError
-from tests.e2e.crawling import ROOT, explore
+from llmcrawler.reporting import ExitStatus
+from tests.e2e.crawling import FAST, ROOT, explore
 from tests.e2e.test_explore import LABELS, llm_settings
 from tests.e2e.test_templates_file import answering
 from tests.servers import mock_pages
@@ -74,6 +77,33 @@ def test_an_extractor_gives_what_the_crawl_gave(shop):
     assert extractor.record("<p>Something else", url.replace("product", "no-such")) == (None, None)
     with pytest.raises(ConfigError, match=r"has no templates of other\.example"):
         extractor.record(html, "https://other.example/")
+
+
+def test_a_site_is_explored_from_within_an_event_loop():
+    """As in a notebook."""
+
+    async def cell(url: str) -> pd.DataFrame:
+        crawl = llmcrawler.explore(url, fields="name,offers_price", max_pages=60, progress=False, settings=FAST)
+        return crawl.to_pandas()
+
+    with MockSite().in_thread() as site:
+        records = asyncio.run(cell(site.url()))
+    products = records[records["page_type"] == "product"]
+    assert len(products) > 5
+    assert products["offers_price"].gt(5).all()
+
+
+def test_a_crawl_that_is_left_ends_as_one_that_is_told_to():
+    with MockSite(latency_seconds=0.3).in_thread() as slow:
+        crawl = llmcrawler.explore(slow.url(), progress=False, settings=FAST)
+        assert next(iter(crawl))["status"] == 200
+        assert crawl.exit_status == ExitStatus.INTERRUPTED
+    assert len({page["url"] for page in crawl}) == len(list(crawl)) > 0
+
+
+def test_a_wrong_setting_of_a_crawl_is_raised():
+    with pytest.raises(ConfigError, match=r"^LLM_BATCH_PAGES='x' is not a number$"):
+        list(llmcrawler.explore("http://127.0.0.1:9/", progress=False, settings={**FAST, "LLM_BATCH_PAGES": "x"}))
 
 
 def test_a_wrong_file_of_templates_is_named(tmp_path):

@@ -177,7 +177,7 @@ def test_items_without_fields_for_it_and_projects_without_such_items_are_told(tm
     project.set("PageUnderstanding")
     with MockSite({"/": '<a href="/page">x</a>', "/page": "<title>Page</title>"}).in_thread() as site:
         refused = project.crawl(site.url())
-        project.write("shop/spiders/pages.py", SPIDER.replace('"html"', '"body"'))
+        project.write_spider(SPIDER.replace('"html"', '"body"'))
         passed = crawled(project, site.url())
     assert "ConfigError: PageItem has no field for what is found of its page: declare some of page_type" in refused.log
     assert "No item had a `url` and the page's `html`" in passed.log

@@ -1,6 +1,6 @@
 """Floors for the learning of records, on sites of our own making: a change may raise them.
 
-F1 over the pages that the teacher was not shown, macro average over fields;
+F1 over the pages that the annotator was not shown, macro average over fields;
 `python -m tests.benchmarks.records_quality` prints all figures.
 """
 

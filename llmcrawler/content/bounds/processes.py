@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Final, ParamSpec, TypeVar, cast
 
 from llmcrawler.content.bounds.process_worker import DIED, DONE, OUT_OF_MEMORY, RAISED, TOO_MUCH, Buffer, packed
-from llmcrawler.errors import ContentError
+from llmcrawler.errors import ContentError, ReadingStopped
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,6 +40,7 @@ _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_
 # Each piece of work that goes over a limit halves the time of the later ones of its share, down to this; each that does
 # not takes one such fault back.
 _LEAST_SECONDS: Final = 0.5
+_ENDING: Final = "the crawl was stopped before this was read"
 
 
 class _Process:
@@ -139,6 +140,8 @@ class BoundedProcesses:
                 kind, result = await asyncio.to_thread(_ask, process, work)
             finally:
                 self._spent[share] += asyncio.get_running_loop().time() - started
+        if self._closed and kind == DIED:
+            raise ReadingStopped(_ENDING)
         if kind == DONE:
             self._faults[share] = max(0, self._faults[share] - 1)
             return cast(T, result)
@@ -150,7 +153,7 @@ class BoundedProcesses:
         raise ContentError(_words(kind, cast(str, result), seconds, self._limits[0]))
 
     def close(self) -> None:
-        """End all processes at once, whatever they do."""
+        """End all processes at once, whatever they do. What runs, waits or comes later gets ReadingStopped."""
         self._closed = True
         for process in self._all:
             process.end()
@@ -175,7 +178,7 @@ class BoundedProcesses:
 
     async def _take(self, share: str) -> _Process:
         if self._closed:
-            raise ContentError("the crawl is ending")
+            raise ReadingStopped(_ENDING)
         process = None if self._waiting else self._any()
         if process is None:
             one = _Waiting(share)
@@ -190,7 +193,7 @@ class BoundedProcesses:
                     self._waiting.remove(one)
                 raise
             if process is None:
-                raise ContentError("the crawl is ending")
+                raise ReadingStopped(_ENDING)
         else:
             self._running[share] += 1
         return process

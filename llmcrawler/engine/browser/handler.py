@@ -11,6 +11,7 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page
 from playwright.async_api import TimeoutError as PlaywrightTimeoutError
 from scrapy import Request
+from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.crawler import Crawler
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -32,7 +33,6 @@ from llmcrawler.engine.browser.page_scripts import LINKS_HEADER, links_header
 from llmcrawler.engine.browser.page_traffic import Traffic
 from llmcrawler.engine.browser.traffic_rules import TrafficRules
 from llmcrawler.engine.browser.viewing import RenderedPage, RenderRules, view
-from llmcrawler.engine.compat.http11 import TunnelError
 from llmcrawler.engine.downloader import PoliteDownloader
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import LATENCY, RENDER, RENDERED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,12 @@ from scrapy.extensions.corestats import CoreStats
 
 if TYPE_CHECKING:
     from scrapy import Request
-    from scrapy.crawler import Crawler
+    from scrapy.crawler import Crawler, CrawlerProcessBase
     from scrapy.http import Response
     from twisted.internet.defer import Deferred
     from twisted.python.failure import Failure
 
-_closing: set[asyncio.Task[None]] = set()  # a task that nobody holds may be collected before it ends
+_tasks: set[asyncio.Future[None]] = set()  # a task that nobody holds may be collected before it ends
 
 
 def is_closing(crawler: Crawler) -> bool:
@@ -50,17 +51,67 @@ def close_spider_soon(crawler: Crawler, reason: str) -> None:
     """Begin to close the spider with this finish reason; nothing happens when it is closing already."""
     engine = crawler.engine
     if engine is not None and not is_closing(crawler):
-        task = asyncio.ensure_future(engine.close_spider_async(reason=reason))
-        _closing.add(task)
-        task.add_done_callback(_closing.discard)
+        _keep(asyncio.ensure_future(engine.close_spider_async(reason=reason)))
+
+
+def _keep(task: asyncio.Future[None]) -> None:
+    _tasks.add(task)
+    task.add_done_callback(_tasks.discard)
 
 
 def process_item(crawler: Crawler, item: Any) -> None:
-    """Send an item through the pipelines that no response brought. From now on the spider is not idle until it is
-    through.
+    """Send an item through the pipelines that no response brought. From now on the spider is neither idle nor closed
+    until it is through.
     """
     assert crawler.engine is not None
-    crawler.engine.scraper._start_itemproc_nowait(item)
+    scraper = crawler.engine.scraper
+    slot = scraper.slot
+    assert slot is not None
+    slot.itemproc_size += 1
+
+    async def process() -> None:
+        try:
+            await scraper.start_itemproc_async(item, response=None)
+        finally:
+            slot.itemproc_size -= 1
+            settle_scraper(crawler)
+
+    _keep(asyncio.ensure_future(process()))
+
+
+def on_stop(crawler: Crawler, asked: Callable[[], None]) -> None:
+    """Call `asked` when Scrapy is asked to stop a crawl that runs, by a signal say, before it begins to."""
+    stop = crawler.stop_async
+
+    async def stop_observed() -> None:
+        engine = crawler.engine if crawler.crawling else None
+        try:  # the slot is None after the crawl's own end, for which Scrapy calls this too
+            if engine is not None and engine.running and engine._slot is not None:
+                asked()
+        finally:
+            await stop()
+
+    crawler.stop_async = stop_observed  # type: ignore[method-assign]  # no signal tells of this
+
+
+def ignore_echo(process: CrawlerProcessBase, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+    """Take a second signal within `seconds` of the first for the same one: `timeout` and others send each to the
+    process and to its group, and Scrapy ends at the second one without writing what it has.
+    """
+    shut_down, kill = process._signal_shutdown, process._signal_kill
+    first_at = 0.0
+
+    def first(number: int, frame: Any) -> None:
+        nonlocal first_at
+        first_at = clock()
+        shut_down(number, frame)
+
+    def second(number: int, frame: Any) -> None:
+        if clock() - first_at > seconds:
+            kill(number, frame)
+
+    process._signal_shutdown = first  # type: ignore[method-assign, assignment]
+    process._signal_kill = second  # type: ignore[method-assign, assignment]
 
 
 def observe_scraping(

@@ -30,16 +30,6 @@ from twisted.web.client import URI, ResponseFailed
 from twisted.web.http import _ChunkedTransferDecoder
 from twisted.web.iweb import IResponse
 
-__all__ = [
-    "ChunkDecoder",
-    "ClientHandler",
-    "ClientProtocol",
-    "HeadParser",
-    "PageAgent",
-    "TunnelError",
-    "fault_in_answer",
-]
-
 _PROTOCOL: Final = "_llmcrawler_protocol"  # of a response of Twisted's: the connection that it comes through
 _MAX_TUNNEL_BYTES: Final = 64 * 1024  # of a proxy's answer to CONNECT
 _STATUS: Final = re.compile(rb"HTTP/1\.. (\d{3})")

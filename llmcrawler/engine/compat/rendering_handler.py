@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import Any
 
 from playwright.async_api import Page
@@ -33,7 +35,15 @@ class RenderingHandlerBase(ScrapyPlaywrightDownloadHandler):  # type: ignore[mis
         return await HTTP11DownloadHandler.download_request(self, request)
 
     async def start_playwright(self) -> None:
-        await self._launch()
+        """Start Playwright's process, in a session of its own: Ctrl-C, and the SIGTERM of `timeout`, reach all
+        processes of the crawl's group, and pages in flight would be lost.
+        """
+        start = asyncio.create_subprocess_exec
+        asyncio.create_subprocess_exec = partial(start, start_new_session=True)  # Playwright has no option for it
+        try:
+            await self._launch()
+        finally:
+            asyncio.create_subprocess_exec = start
 
     async def launch_browser(self) -> None:
         """Open the browser if it is not."""

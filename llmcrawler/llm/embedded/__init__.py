@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 
-from llmcrawler.errors import LLMUnavailable
+from llmcrawler.errors import LLMUnavailable, install_command
 from llmcrawler.llm.embedded.download import QWEN_CODER_1_5B, Progress
 from llmcrawler.llm.embedded.machine import available_memory_bytes
 from llmcrawler.llm.embedded.server import EmbeddedServer
@@ -27,7 +27,7 @@ async def launch(model_path: str = "", *, on_progress: Progress = lambda _done, 
     """
     try:
         if importlib.util.find_spec("xllamacpp") is None:
-            raise LLMUnavailable("the embedded model needs the package xllamacpp (pip install xllamacpp)")
+            raise LLMUnavailable(f"the embedded model needs the package xllamacpp: {install_command('embedded')}")
         file = explicit_model(model_path) if model_path else None
         check_memory(file.stat().st_size if file else QWEN_CODER_1_5B.size_bytes, available_memory_bytes())
         server = EmbeddedServer(file or await ensure_weights(on_progress=on_progress))

@@ -10,15 +10,12 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import signal
 import sys
 import threading
 from typing import Any
 
 
 def main() -> None:
-    # Ctrl-C reaches the whole foreground group, and the crawl still has questions while it closes.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     config = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
     answer = os.dup(1)

@@ -68,6 +68,12 @@ class EmbeddedServer:
         self._tasks.clear()
         await self._end_process()
 
+    def abandon(self) -> None:
+        """End the process at once and start it no more: nobody waits for an answer."""
+        for task in self._tasks:
+            task.cancel()
+        self.kill()
+
     def kill(self) -> None:
         """End the process at once, where nothing can be awaited any more."""
         if self._process and self._process.returncode is None:
@@ -98,7 +104,10 @@ class EmbeddedServer:
         # directory; as_file, because a Scrapyd egg may be zipped. -P keeps our module names off the child's path.
         with as_file(files(__package__) / "serve.py") as script:
             command = [sys.executable, "-P", str(script)]
-            process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
+            # In a session of its own: Ctrl-C, and the SIGTERM of `timeout`, reach all processes of the crawl's group.
+            process = await asyncio.create_subprocess_exec(
+                *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
+            )
             self._process = process
             assert process.stdin
             assert process.stdout

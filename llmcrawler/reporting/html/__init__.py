@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from llmcrawler.reporting.html.render import render
+from llmcrawler.reporting.html.comparison import compare
+from llmcrawler.reporting.html.comparison_view import comparison_view
+from llmcrawler.reporting.html.render import render, render_comparison
 from llmcrawler.reporting.html.sources import open_source
 from llmcrawler.reporting.html.view import build
 
@@ -17,3 +19,12 @@ def make_report(path: Path, max_listed: int, version: str, now: float) -> tuple[
         view = build(source, max_listed)
     digest = view["digest"]
     return render(view, version, now), f"{digest.pages:,} {digest.noun}"
+
+
+def make_comparison(before: Path, after: Path, max_listed: int, version: str, now: float) -> tuple[bytes, str]:
+    """Return the page that compares two crawls, and what it has found, in words. Raises ConfigError as `make_report`
+    does.
+    """
+    with open_source(before, now) as then, open_source(after, now) as later:
+        view = comparison_view(compare(then, later, max_listed), then, later)
+    return render_comparison(view, version, now), str(view["findings"][0]).rstrip(".")

@@ -9,8 +9,9 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from llmcrawler.reporting.html.learned_sites import FeedItem
 from llmcrawler.reporting.html.page_rows import PageRows
-from llmcrawler.reporting.html.sources import FeedItem
+from llmcrawler.reporting.html.record_rows import RecordRows, shown_value
 from llmcrawler.reporting.text import plain
 from llmcrawler.urls import origin_of, site_name, url_pattern
 
@@ -72,6 +73,7 @@ class Digest:
 
     def __init__(self, max_listed: int, *, with_times: bool = False) -> None:
         self.rows = PageRows(max_listed)
+        self.records = RecordRows()
         self.pages = 0
         self.mapped = 0  # items of a map among them: urls, most of which nobody has fetched
         self.failed = 0
@@ -99,7 +101,8 @@ class Digest:
         for item in items:
             self.add(item)
 
-    def add(self, item: FeedItem) -> None:
+    def add(self, item: FeedItem) -> int | None:
+        """Count a page; return its row in the list, None where the list is full."""
         url, error = str(item.get("url")), item.get("error")
         origin, site, path = _split(url)
         page_type = _text(item.get("page_type")) or UNKNOWN
@@ -117,7 +120,10 @@ class Digest:
         self._add_change(item, url)
         if self._with_times:
             self._add_time(item)
-        self.rows.add(item, (origin, site, page_type, group, kind))
+        row = self.rows.add(item, (origin, site, page_type, group, kind))
+        if isinstance(item.get("record"), dict):
+            self.records.add(row, page_type, item["record"])
+        return row
 
     def _add_path(self, site: str, folders: Folders, page_type: str) -> None:
         """Count a page for its folders; where there is no room for all of a large site, those further down count as
@@ -146,7 +152,7 @@ class Digest:
             for name, value in list(record.items())[:_MAX_FIELDS]:
                 if value not in (None, "", []):
                     group.filled[name] += 1
-                    group.values.setdefault(name, _shown(value))
+                    group.values.setdefault(name, str(shown_value(value, _TEXT_CHARS)))
         return group.template
 
     def _add_error(self, url: str, error: dict[str, Any]) -> str:
@@ -197,7 +203,3 @@ def _folders(path: str) -> Folders:
 
 def _text(value: Any) -> str:
     return plain(value if value is not None else "")[:100]
-
-
-def _shown(value: Any) -> str:
-    return plain(", ".join(map(str, value)) if isinstance(value, list) else value)[:_TEXT_CHARS]

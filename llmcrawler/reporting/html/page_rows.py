@@ -29,11 +29,13 @@ class PageRows:
     def __len__(self) -> int:
         return len(self._columns["path"])
 
-    def add(self, item: Mapping[str, Any], place: tuple[str, str, str, str, str]) -> None:
-        """Add a page with the names of its origin, site, type, template and error ("stage/kind", empty without one)."""
+    def add(self, item: Mapping[str, Any], place: tuple[str, str, str, str, str]) -> int | None:
+        """Add a page with the names of its origin, site, type, template and error ("stage/kind", empty without one).
+        Return its row, None where the list is full.
+        """
         if len(self) >= self.limit:
             self.left_out += 1
-            return
+            return None
         if place[-1]:
             message = (item.get("error") or {}).get("message") or ""
             self._messages[len(self)] = _cut(plain(message), _MESSAGE_CHARS)
@@ -52,6 +54,7 @@ class PageRows:
         }
         for name, value in values.items():
             self._columns[name].append(value)
+        return len(self) - 1
 
     def as_json(self) -> dict[str, Any]:
         """Return `columns` by name; those in `names` hold numbers of names. `messages` are those of errors, by row."""

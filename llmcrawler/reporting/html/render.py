@@ -20,16 +20,27 @@ from llmcrawler.reporting.text import duration, moment, money, percent, plain
 _ASSETS = "llmcrawler.reporting.html.assets"
 # Only these scripts run, and nothing is fetched. The library sets styles of elements.
 _POLICY = "default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-_SCRIPTS = ("echarts.min.js", "report.js")
+_REPORT = ("report.html", "echarts.min.js", "listing.js", "report.js")
+_COMPARISON = ("comparison.html", "listing.js", "comparison.js")
 
 
 def render(view: dict[str, Any], version: str, now: float) -> bytes:
-    """Return the whole page, in UTF-8."""
-    scripts = [_asset(name) for name in _SCRIPTS]
+    """Return the page of a report as a whole, in UTF-8."""
+    return _page(_REPORT, view, version, now)
+
+
+def render_comparison(view: dict[str, Any], version: str, now: float) -> bytes:
+    """Return the page of a comparison as a whole, in UTF-8."""
+    return _page(_COMPARISON, view, version, now)
+
+
+def _page(assets: tuple[str, ...], view: dict[str, Any], version: str, now: float) -> bytes:
+    template, *names = assets
+    scripts = [_asset(name) for name in names]
     hashes = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts)
     page = (
         _environment()
-        .get_template("report.html")
+        .get_template(template)
         .render(
             **view,
             version=version,
@@ -67,7 +78,7 @@ def _asset(name: str) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=DictLoader({"report.html": _asset("report.html")}),
+        loader=DictLoader({name: _asset(name) for name in ("report.html", "comparison.html")}),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -4,44 +4,48 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO, Any
 
+from llmcrawler.content import decode_page
 from llmcrawler.errors import ConfigError
+from llmcrawler.reporting.html.learned_sites import FeedItem, LearnedSites, site_of
 from llmcrawler.storage import TemplatesFile
 from llmcrawler.storage.job_runs import Run, read_runs
 from llmcrawler.storage.job_status import JobStatus, job_status, open_snapshot
 from llmcrawler.storage.keys import JobConnection
-from llmcrawler.storage.ledger import read_lines
-from llmcrawler.urls import site_name
-
-FeedItem = Mapping[str, Any]
+from llmcrawler.storage.ledger import read_lines, read_page
 
 _ITEMS_AT_ONCE = 200
+_TEMPLATE = re.compile(r'"kind": ?"template"')
 _KINDS = ("page", "url")  # items of a crawl, and of a map
 
 _GAPS = (
     "Requests in flight, 429 and 503 answers, and what bounded the crawl: a feed has only the pages that came of it.",
     "Tokens and cost of the model: a feed has only the calls for learning a template.",
     "What waits in the queue, and earlier runs.",
+    "The HTML of the pages: which element of a page each value comes from, and how often each selector gives one.",
 )
 _CURE = "With -s JOBDIR=FOLDER a crawl keeps these, and scrapy report FOLDER shows them."
 
 
 @dataclass(slots=True)
 class ReportSource:
-    """A job or a feed. `items` are those of pages, as in a feed, to be gone through once; `templates` are items of
-    templates with their `site`, complete when `items` is at its end. `status` and `runs` are a job's. `gaps` says what
-    is missing, and why; `cure` what to do about it.
+    """A job or a feed. `items` are those of pages, as in a feed but with the templates that they have now, to be gone
+    through once; `learned` has the templates. `html_of` a url gives the stored page, None where it is not kept.
+    `status` and `runs` are a job's. `gaps` says what is missing, and why; `cure` what to do about it.
     """
 
     name: str
     items: Iterable[FeedItem]
-    templates: list[dict[str, Any]]
+    learned: LearnedSites
+    html_of: Callable[[str], str | None] = lambda _url: None
     status: JobStatus | None = None
     runs: Sequence[Run] = ()
     gaps: list[str] = field(default_factory=list)
@@ -68,10 +72,18 @@ def job_source(folder: Path, now: float) -> Iterator[ReportSource]:
         runs = read_runs(connection)
         # Nothing is learned of a map's urls.
         is_map = any(item.get("kind") == "url" for _seq, item in read_lines(connection, 0, 2**62, 1))
-        templates, gaps = ([], []) if is_map else _templates(folder, runs)
+        learned = LearnedSites() if is_map else _learned(folder, runs)
+        gaps = learned.problems
         if not runs:
             gaps.append("The crawl has not written yet how it went over time; it does so every 5 seconds.")
-        yield ReportSource(str(folder), _job_items(connection), templates, status, runs, gaps)
+
+        @lru_cache(maxsize=1)  # a page is looked at twice in a row
+        def html_of(url: str) -> str | None:
+            body = read_page(connection, url).body
+            return None if body is None or not body.body else decode_page(body.body, body.header("content-type"))
+
+        items = (learned.now(item, partial(html_of, str(item.get("url")))) for item in _job_items(connection))
+        yield ReportSource(str(folder), items, learned, html_of, status, runs, gaps)
 
 
 def _job_items(connection: JobConnection) -> Iterator[FeedItem]:
@@ -81,24 +93,33 @@ def _job_items(connection: JobConnection) -> Iterator[FeedItem]:
         yield from (item for _seq, item in some)
 
 
-def _templates(folder: Path, runs: list[Run]) -> tuple[list[dict[str, Any]], list[str]]:
+def _learned(folder: Path, runs: list[Run]) -> LearnedSites:
     named = runs[-1].figures.get("settings", {}).get("TEMPLATES_FILE") if runs else None
     path = Path(named).expanduser() if named else folder / "templates.json"
+    learned = LearnedSites()
     try:
         sites = TemplatesFile(path, "TEMPLATES_FILE" if named else "JOBDIR").load()
     except ConfigError as error:
-        return [], [f"What was learned of the templates cannot be read: {error}."]
+        learned.problems.append(f"What was learned of the templates cannot be read: {error}.")
+        return learned
     if not sites:
-        return [], [f"No file of learned templates ({path.name}): there are no schemas and selectors to show."]
-    return [{**one, "site": site} for site, stored in sites.items() for one in stored.templates], []
+        what = f"No file of learned templates ({path.name}): there are no schemas and selectors to show."
+        learned.problems.append(what)
+    for site, stored in sites.items():
+        learned.add(site, stored.templates, stored)
+    return learned
 
 
 @contextmanager
 def feed_source(path: Path) -> Iterator[ReportSource]:
     try:
+        learned = LearnedSites()
         with _open(path) as file:
-            templates: list[dict[str, Any]] = []
-            yield ReportSource(path.name, _feed_items(file, path, templates), templates, gaps=[*_GAPS], cure=_CURE)
+            for site, template in _feed_templates(file):
+                learned.add(site, [template])
+        with _open(path) as file:
+            items = (learned.now(item, lambda: None) for item in _feed_items(file, path, bool(learned.templates)))
+            yield ReportSource(path.name, items, learned, gaps=[*_GAPS], cure=_CURE)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from error
     except (EOFError, zlib.error, UnicodeDecodeError) as error:
@@ -113,8 +134,24 @@ def _open(path: Path) -> IO[str]:
     return path.open(encoding="utf-8-sig")
 
 
-def _feed_items(file: IO[str], path: Path, templates: list[dict[str, Any]]) -> Iterator[FeedItem]:
-    newest: dict[tuple[str, str], dict[str, Any]] = {}
+def _feed_templates(file: IO[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the templates of a feed with their sites; one comes again when it changes. Lines that are none are left to
+    `_feed_items`.
+    """
+    for text in file:
+        if _TEMPLATE.search(text) is None:
+            continue
+        try:
+            item = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(item, dict) and item.get("kind") == "template" and isinstance(item.get("template"), str):
+            examples = item.get("examples")
+            urls = examples if isinstance(examples, list) else []
+            yield next((site_of(url) for url in urls if isinstance(url, str)), ""), item
+
+
+def _feed_items(file: IO[str], path: Path, has_templates: bool) -> Iterator[FeedItem]:
     found = 0
     for number, text in enumerate(file, start=1):
         if not text.strip():
@@ -125,15 +162,11 @@ def _feed_items(file: IO[str], path: Path, templates: list[dict[str, Any]]) -> I
             if found and not text.endswith("\n"):  # the crawl is writing it, or was ended there
                 break
             raise
-        if item.get("kind") == "template" and isinstance(item.get("template"), str):
-            site = next((site_name(url) for url in item.get("examples") or ()), "")
-            newest[site, item["template"]] = {**item, "site": site}  # it comes again when it changes
-        elif item.get("kind") in _KINDS and isinstance(item.get("url"), str):
+        if item.get("kind") in _KINDS and isinstance(item.get("url"), str):
             found += 1
             yield item
-    if not found and not newest:
+    if not found and not has_templates:
         raise ConfigError(f"{path}: there is no page in it; a report is made of a JOBDIR, or of a feed in JSON Lines")
-    templates.extend(newest.values())
 
 
 def _feed_item(text: str, path: Path, number: int) -> dict[str, Any]:

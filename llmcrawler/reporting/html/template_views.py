@@ -8,15 +8,21 @@ from typing import Any
 
 from llmcrawler.reporting.html.costs import Costs
 from llmcrawler.reporting.html.digest import UNKNOWN, Digest, TemplatePages
+from llmcrawler.reporting.html.stored_pages import SelectorCounts
 from llmcrawler.reporting.templates_table import selector_text
 from llmcrawler.reporting.text import plain
 
 _SELECTOR_CHARS = 500
 
 
-def template_views(digest: Digest, learned: Sequence[Mapping[str, Any]], costs: Costs) -> list[dict[str, Any]]:
+def template_views(
+    digest: Digest,
+    learned: Sequence[Mapping[str, Any]],
+    costs: Costs,
+    counts: Mapping[tuple[str, str], SelectorCounts],
+) -> list[dict[str, Any]]:
     """Return each template as the page shows it, most pages first; pages without a template are no template. `share` is
-    its share of all pages.
+    its share of all pages, `counts` what the selectors gave on stored pages.
 
     `tokens` is an estimate: of those for classifying a part by the pages that were asked about, of those for learning
     by the calls. A call has pages of several templates, so there is no other measure.
@@ -35,7 +41,8 @@ def template_views(digest: Digest, learned: Sequence[Mapping[str, Any]], costs: 
             {
                 "group": group,
                 "name": group.name(plain(entry.get("url_pattern") or ""), with_site=len(digest.sites) > 1),
-                "fields": _fields(entry.get("selectors") or (), group),
+                "fields": _fields(entry.get("selectors") or (), group, counts.get(key) or SelectorCounts()),
+                "looked_at": counts[key].pages if key in counts else 0,
                 "schema": _schema(entry.get("schema")),
                 "llm_calls": _calls(entry),
                 "tokens": sum(tokens[task] * parts.get(task, 0.0) for task in tokens) if tokens else None,
@@ -49,32 +56,50 @@ def _calls(entry: Mapping[str, Any]) -> int:
     return int(entry.get("llm_calls") or 0)
 
 
-def _fields(selectors: Sequence[Mapping[str, Any]], group: TemplatePages) -> list[dict[str, Any]]:
-    """Return the learned fields in their order, then what else the records have. `filled` is the share of the
-    template's records that have a value, `example` one of them.
+def _fields(
+    selectors: Sequence[Mapping[str, Any]], group: TemplatePages, counts: SelectorCounts
+) -> list[dict[str, Any]]:
+    """Return the learned fields in their order, then what else the records have. `filled` counts the pages that have a
+    value, of all that have the template now; `others` the stored ones among them whose value no selector gives;
+    `example` is one value.
     """
     by_name: dict[str, list[Mapping[str, Any]]] = {}
     for one in selectors:
         by_name.setdefault(str(one.get("field")), []).append(one)
-    by_name |= {name: [] for name in group.filled if name not in by_name}
+    tops = {name.split(".")[0] for name in by_name}
+    by_name |= {name: [] for name in group.filled if name not in tops}
     return [
         {
             "name": plain(name),
             "type": plain(some[0].get("type") or "") if some else "",
-            "selectors": [_selector(one) for one in some],
-            "filled": group.filled[name] / group.records if group.records else None,
+            "selectors": [_selector(name, one, counts) for one in some],
+            "filled": group.filled[name] if name in group.filled or "." not in name else None,
+            "others": counts.others[name],
             "example": group.values.get(name, ""),
         }
         for name, some in by_name.items()
     ]
 
 
-def _selector(one: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a selector with its shares, which are None where they are not known."""
+def _selector(name: str, one: Mapping[str, Any], counts: SelectorCounts) -> dict[str, Any]:
+    """Return a selector with its shares, which are None where they are not known. `given` and `used` are those of the
+    stored pages on which it gives a value, and on which that is the value of the record.
+    """
     language, text = selector_text(one)
-    shares = {name: one.get(name) for name in ("coverage", "agreement")}
-    shares = {name: float(share) if isinstance(share, int | float) else None for name, share in shares.items()}
-    return {"language": language, "text": plain(text)[:_SELECTOR_CHARS], **shares}
+    shares = {share: one.get(share) for share in ("coverage", "agreement")}
+    shares = {share: float(value) if isinstance(value, int | float) else None for share, value in shares.items()}
+    key = (name, language, text)
+    measured = (
+        {"given": counts.given[key] / counts.pages, "used": counts.used[key] / counts.pages} if counts.pages else {}
+    )
+    return {
+        "language": language,
+        "text": plain(text)[:_SELECTOR_CHARS],
+        "given": None,
+        "used": None,
+        **shares,
+        **measured,
+    }
 
 
 def _schema(schema: Any) -> str:

@@ -12,7 +12,9 @@ from llmcrawler.reporting.figures import read_figures
 from llmcrawler.reporting.html.costs import TASKS, Costs, costs_of
 from llmcrawler.reporting.html.digest import UNKNOWN, Digest, ErrorKind
 from llmcrawler.reporting.html.pace import Pace, chart_data, chart_rows, last_busy, pace_of
+from llmcrawler.reporting.html.page_details import PageDetails
 from llmcrawler.reporting.html.sources import ReportSource
+from llmcrawler.reporting.html.stored_pages import StoredPages
 from llmcrawler.reporting.html.structure import by_folder, by_type, depth_table, page_types
 from llmcrawler.reporting.html.template_views import template_views
 from llmcrawler.reporting.plan_tables import job_plan_rows
@@ -28,14 +30,18 @@ _CHANGES = ("new", "changed", "gone", "unchanged")
 def build(source: ReportSource, max_listed: int) -> dict[str, Any]:
     """Return what the template `report.html` is filled with; its `data` goes to the page's script."""
     digest = Digest(max_listed, with_times=not source.is_job)
-    digest.add_all(source.items)
+    details = PageDetails()
+    stored = StoredPages(source, details)
+    for item in source.items:
+        stored.add(digest.add(item), item)
+    details.close()
     costs = costs_of(source.runs)
     types = [name for name, _count in page_types(digest)]
-    templates = template_views(digest, source.templates, costs)
+    templates = template_views(digest, source.learned.templates, costs, stored.counts)
     pace, chart = _pace(source, digest)
     patterns = {
         (str(one.get("site") or ""), str(one.get("template"))): plain(one.get("url_pattern") or "")
-        for one in source.templates
+        for one in source.learned.templates
     }
     depths = depth_table(digest, types)
     site = _title(digest, source.name)
@@ -59,6 +65,8 @@ def build(source: ReportSource, max_listed: int) -> dict[str, Any]:
         "hosts": _hosts(source),
         "planned": [] if source.status is None else job_plan_rows(source.status, costs.calls, costs.tokens),
         "findings": _findings(source, digest, len(templates), pace, costs),
+        "details": details,
+        "no_html": _no_html(source, stored),
         "unknown": UNKNOWN,
         "data": {
             "unknown": UNKNOWN,
@@ -70,9 +78,24 @@ def build(source: ReportSource, max_listed: int) -> dict[str, Any]:
             "depths": [[depth, per_type] for depth, per_type, _all in depths],
             "timeline": chart,
             "pages": digest.rows.as_json(),
+            "records": digest.records.as_json(),
+            "details": [details.places.get(row) for row in range(len(digest.rows))],
+            "no_html": _no_html(source, stored),
             "total": digest.pages,
         },
     }
+
+
+def _no_html(source: ReportSource, stored: StoredPages) -> str:
+    """Say why a page may have no stored HTML to look at, and which setting keeps it."""
+    if not source.is_job:
+        return "A feed has no HTML: with -s JOBDIR=FOLDER a crawl keeps it, and scrapy report FOLDER shows it."
+    if not stored.details.html_pages and stored.missing:
+        return "This job keeps no HTML: with -s STORE_BODIES=True, the default, a crawl does."
+    count = stored.details.html_pages
+    return (
+        f"The stored HTML of {count:,} pages is in this report, so that it stays a file to send; the job has the rest."
+    )
 
 
 def _title(digest: Digest, name: str) -> str:
@@ -125,9 +148,15 @@ def _findings(source: ReportSource, digest: Digest, templates: int, pace: Pace, 
         _pace_in_words(pace, digest.noun),
         _model(digest, costs),
         f"{queued:,} more urls are known and wait in the queue." if queued else "",
+        _judged_again(source.learned.judged_again),
         f"Since the last time: {counts(digest.changes, 4)}." if digest.changes else "",
     ]
     return [one for one in candidates if one]
+
+
+def _judged_again(count: int) -> str:
+    what = "another template or page type than their lines in the feed say"
+    return f"{count:,} pages have {what}: their templates were merged or parted later." if count else ""
 
 
 def _what(digest: Digest, templates: int) -> str:

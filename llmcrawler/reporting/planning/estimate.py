@@ -116,6 +116,16 @@ def make_plan(url: str, sample: SiteSample, terms: CrawlTerms) -> dict[str, Any]
     }
 
 
+def make_plans(url: str, sample: SiteSample, models: Sequence[CrawlTerms]) -> dict[str, Any]:
+    """Return the plan on the first terms; where there are several, `models` has the figures of each."""
+    plans = [make_plan(url, sample, terms) for terms in models]
+    if len(plans) == 1:
+        return plans[0]
+    kept = ("model", "calls", "tokens", "cost_usd")
+    compared = [{**{name: plan["llm"][name] for name in kept}, "seconds": plan["seconds"]} for plan in plans]
+    return {**plans[0], "models": compared}
+
+
 def _by_template(came: Iterable[SampledPage]) -> dict[str, list[SampledPage]]:
     pages: defaultdict[str, list[SampledPage]] = defaultdict(list)
     for page in came:

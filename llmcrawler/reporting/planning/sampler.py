@@ -26,13 +26,22 @@ class _Seen:
 
 
 class Sampler:
-    """Collects what a plan needs of the pages of one crawl."""
+    """Collects what a plan needs of the pages of one crawl. `failures` has why pages failed, by the kind of error."""
 
     def __init__(self) -> None:
+        self.failures: dict[str, str] = {}
         self._tasks: dict[str, UrlTask] = {}
         self._seen: list[_Seen] = []
         self._links: dict[str, frozenset[str]] = {}
         self._addresses: set[str] = set()
+
+    @property
+    def page_count(self) -> int:
+        return sum(one.page.error is None for one in self._seen)
+
+    @property
+    def url_count(self) -> int:
+        return max(len(self._tasks), len(self._seen))
 
     def add_urls(self, tasks: Iterable[UrlTask]) -> None:
         for task in tasks:

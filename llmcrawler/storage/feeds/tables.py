@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from llmcrawler.storage.feeds.clean_values import as_json, clean, flatten
 
 RECORD: Final = "record"
-_MAX_FOUND_COLUMNS = 1000
-_MAX_NAME_CHARS = 300
+MAX_FOUND_COLUMNS: Final = 1000
+MAX_NAME_CHARS: Final = 300
 
 Kind = Literal["text", "integer", "number", "flag", "json", "struct"]
 _KINDS: Mapping[Any, Kind] = {str: "text", int: "integer", float: "number", bool: "flag"}
@@ -25,11 +25,14 @@ _NUMBER = re.compile(r"[+-]([0-9][0-9.,]*|\.[0-9]+)([eE][+-]?[0-9]+)?%?")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Column of a table. `parts` are the columns of a struct; a json column holds JSON text."""
+    """Column of a table. `parts` are the columns of a struct; a json column holds JSON text. With `many` each cell is a
+    list of values of this kind.
+    """
 
     name: str
     kind: Kind
     parts: tuple[Column, ...] = ()
+    many: bool = False
 
 
 def columns_of(item_class: type) -> tuple[Column, ...]:
@@ -56,6 +59,8 @@ def fitted(column: Column, value: Any) -> Any:
     """Return a clean value in the type of its column. Raises ValueError where the column cannot hold it."""
     if value is None:
         return None
+    if column.many and column.kind != "json" and isinstance(value, list):
+        return [fitted(replace(column, many=False), one) for one in value]
     match column.kind:
         case "json":
             return as_json(value)
@@ -85,7 +90,7 @@ class FlatTable:
     those with very long names, go as JSON into one column, `record`.
     """
 
-    def __init__(self, columns: Sequence[Column], *, max_found: int = _MAX_FOUND_COLUMNS) -> None:
+    def __init__(self, columns: Sequence[Column], *, max_found: int = MAX_FOUND_COLUMNS) -> None:
         self._base = {
             name: None
             for column in columns
@@ -121,7 +126,7 @@ class FlatTable:
     def _has_place(self, name: str) -> bool:
         if name in self._base or name in self._found:
             return True
-        if name == RECORD or len(self._found) >= self._max_found or len(name) > _MAX_NAME_CHARS:
+        if name == RECORD or len(self._found) >= self._max_found or len(name) > MAX_NAME_CHARS:
             return False
         self._found[name] = None
         return True

@@ -12,6 +12,8 @@ import pytest
 from scrapy.commands import ScrapyCommand
 from scrapy.utils.misc import walk_modules_iter
 
+from llmcrawler.reporting import ExitStatus
+
 LISTED = """
 import json, sys
 import scrapy.cmdline
@@ -21,6 +23,15 @@ from scrapy.utils.project import get_project_settings
 before = {*sys.modules}
 list(walk_modules_iter(get_project_settings()["COMMANDS_MODULE"]))
 print(json.dumps(sorted({*sys.modules} - before)))
+"""
+
+HANGING = """
+import threading
+from llmcrawler.commands.crawl import _end_soon
+from llmcrawler.reporting import ExitStatus
+
+threading.Thread(target=threading.Event().wait).start()
+_end_soon(ExitStatus.INTERRUPTED)
 """
 
 
@@ -43,6 +54,12 @@ def test_to_list_the_commands_loads_nothing_that_they_work_with() -> None:
     allowed = ("llmcrawler.commands", "llmcrawler.errors", "llmcrawler.settings")
     assert [name for name in ours if name != "llmcrawler" and not name.startswith(allowed)] == []
     assert not {"numpy", "openai", "redis", "rich", "aiohttp", "jinja2"} & {name.partition(".")[0] for name in loaded}
+
+
+@pytest.mark.server
+def test_a_thread_that_hangs_does_not_hold_up_the_end_of_a_stopped_crawl() -> None:
+    done = subprocess.run([sys.executable, "-c", HANGING], cwd=Path(__file__).parents[3], timeout=300, check=False)
+    assert done.returncode == ExitStatus.INTERRUPTED
 
 
 @pytest.mark.parametrize("command", commands(), ids=lambda one: one.__module__)

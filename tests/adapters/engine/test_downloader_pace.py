@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -61,66 +62,76 @@ class Host:
         return [later - earlier for earlier, later in pairwise(self.starts)]
 
 
+class Pages:
+    """Pages that are asked of a downloader, as many at a time as it has room for; what was put back is asked again."""
+
+    def __init__(self, downloader: PoliteDownloader, count: int) -> None:
+        self._downloader = downloader
+        self._left = [Request(f"{URL}{number}") for number in range(count)]
+        self.fetched: Counter[str] = Counter()
+
+    async def fetch_all(self) -> None:
+        running: set[asyncio.Task[None]] = set()
+        while self._left or running:
+            while self._left and not self._downloader.is_resting(HOST) and len(running) < 40:
+                running.add(asyncio.create_task(self._fetch(self._left.pop(0))))
+            await asyncio.wait(running or {asyncio.ensure_future(asyncio.sleep(0.05))}, return_when="FIRST_COMPLETED")
+            running = {one for one in running if not one.done()}
+
+    async def _fetch(self, request: Request) -> None:
+        with suppress(HostPaused):
+            response = await self._downloader._enqueue_request(request)
+            if response.status == 200:
+                self.fetched[request.url] += 1
+                return
+        self._left.append(Request(request.url))
+
+
+def downloader_of(host: Host, settings: dict[str, Any], robots: str) -> PoliteDownloader:
+    """Make a downloader as a crawl has it, whose throttle knows a robots.txt; it asks `host`."""
+    no_handlers = dict.fromkeys(("data", "file", "ftp", "http", "https", "s3"))
+    ours = {"DOWNLOAD_HANDLERS": no_handlers, "DOWNLOADER": PoliteDownloader, "ROBOTSTXT_USER_AGENT": "bot"}
+    crawler = get_crawler(Spider, {**ours, **settings})
+    crawler.spider = crawler._create_spider("test")
+    downloader = PoliteDownloader(crawler)
+    downloader.handlers = host  # type: ignore[assignment]
+    crawler.engine = stub(downloader=downloader, scheduler=None)
+    AdaptiveThrottle(crawler, rules_of(crawler)).spider_opened()
+    if robots:
+        request = Request(f"{URL}robots.txt")
+        parser = GroupRobotParser.from_crawler(crawler, robots.encode())
+        crawler.signals.send_catch_log(signals.robots_parsed, robotparser=parser, request=request)
+    return downloader
+
+
+def use_clock_of_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have all that counts seconds read the running loop's clock, and jitter be the same each time."""
+    for module in ("scrapy.core.downloader", "llmcrawler.engine.downloader", "llmcrawler.extensions.throttle"):
+        monkeypatch.setattr(f"{module}.monotonic", asyncio.get_running_loop().time)
+    monkeypatch.setattr("llmcrawler.engine.downloader.random", Random(1))
+    monkeypatch.setattr("llmcrawler.engine.downloader.wake_engine", lambda _crawler: None)
+
+
 def fetch_all(
     monkeypatch: pytest.MonkeyPatch,
     settings: dict[str, Any],
-    pages: int,
+    count: int,
     *,
     latency_seconds: float = 0.1,
     answer: Answering = fine,
     robots: str = "",
 ) -> Host:
-    """Hand so many requests to the downloader, as many at a time as it has room for; what was put back comes again."""
+    """Fetch so many pages, each once, in virtual time; return the host, which has noted the requests."""
     host = Host(latency_seconds, answer)
 
     async def crawl() -> None:
-        for module in ("scrapy.core.downloader", "llmcrawler.engine.downloader", "llmcrawler.extensions.throttle"):
-            monkeypatch.setattr(f"{module}.monotonic", asyncio.get_running_loop().time)
-        monkeypatch.setattr("llmcrawler.engine.downloader.random", Random(1))
+        use_clock_of_loop(monkeypatch)
         await asyncio.sleep(1000)  # a clock of a machine that runs for a while
-        crawler = get_crawler(
-            Spider,
-            {
-                "DOWNLOAD_HANDLERS": dict.fromkeys(("data", "file", "ftp", "http", "https", "s3")),
-                "DOWNLOADER": PoliteDownloader,
-                "ROBOTSTXT_USER_AGENT": "bot",
-                **settings,
-            },
-        )
-        crawler.spider = crawler._create_spider("test")
-        downloader = PoliteDownloader(crawler)
-        downloader.handlers = host  # type: ignore[assignment]
-        crawler.engine = stub(downloader=downloader, scheduler=None)
-        throttle = AdaptiveThrottle(crawler, rules_of(crawler))
-        throttle.spider_opened()
-        if robots:
-            request = Request(f"{URL}robots.txt")
-            parser = GroupRobotParser.from_crawler(crawler, robots.encode())
-            crawler.signals.send_catch_log(signals.robots_parsed, robotparser=parser, request=request)
-        monkeypatch.setattr("llmcrawler.engine.downloader.wake_engine", lambda _crawler: None)
-        left = [Request(f"{URL}{number}") for number in range(pages)]
-        fetched: Counter[str] = Counter()
-
-        async def fetch(request: Request) -> None:
-            try:
-                response = await downloader._enqueue_request(request)
-            except HostPaused:
-                left.append(Request(request.url))
-            else:
-                if response.status == 200:
-                    fetched[request.url] += 1
-                else:
-                    left.append(Request(request.url))
-
-        running: set[asyncio.Task[None]] = set()
-        while left or running:
-            while left and not downloader.is_resting(HOST) and len(running) < 40:
-                running.add(asyncio.create_task(fetch(left.pop(0))))
-            await asyncio.wait(running or {asyncio.ensure_future(asyncio.sleep(0.05))}, return_when="FIRST_COMPLETED")
-            running = {one for one in running if not one.done()}
-        assert set(fetched.values()) == {1}
-        assert len(fetched) == pages
+        downloader = downloader_of(host, settings, robots)
+        pages = Pages(downloader, count)
+        await pages.fetch_all()
         downloader.close()
+        assert sorted(pages.fetched.values()) == [1] * count
 
     run_fast(crawl())
     return host

@@ -1,11 +1,15 @@
 import asyncio
+import sys
 import threading
+from importlib.metadata import PackageNotFoundError
 from typing import Any
 
+import pytest
 from scrapy import Request
 from scrapy.http import Response
 
-from llmcrawler.engine.handlers import PageHandlers
+from llmcrawler import errors
+from llmcrawler.engine.handlers import PageHandlers, _load_browser
 from llmcrawler.engine.request_context import RENDER
 
 
@@ -36,3 +40,19 @@ async def test_the_browser_is_imported_in_a_thread_with_the_first_page_that_want
         await asyncio.wait_for(pages.download_request_async(Request("http://a.test/", meta={RENDER: True})), 60)
     assert [name for name, _ in imported] == ["llmcrawler.engine.browser.handler"]
     assert imported[0][1] is not threading.main_thread()
+
+
+def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "playwright.async_api", None)
+    monkeypatch.delitem(sys.modules, "llmcrawler.engine.browser.handler", raising=False)
+    monkeypatch.setattr(errors, "version", lambda _name: "1.0")
+    with pytest.raises(errors.BrowserMissing, match=r'playwright.*: pip install "llmcrawler\[browser\]"$'):
+        _load_browser()
+
+
+def test_in_a_checkout_the_requirements_bring_all_extras(monkeypatch):
+    def missing(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(errors, "version", missing)
+    assert errors.install_command("browser") == "pip install -r requirements.txt"

@@ -14,13 +14,14 @@ import pytest
 from itemadapter import ItemAdapter
 from scrapy import Field, FormRequest, Item, Request, Spider, signals
 from scrapy.core.engine import ExecutionEngine
+from scrapy.exceptions import DropItem
 from scrapy.http import JsonRequest, Response
 from scrapy.utils.test import get_crawler
 
 from llmcrawler.engine.kept_requests import pack_item, pack_request, unpack_item, unpack_request
 from llmcrawler.engine.request_context import context_of
 from llmcrawler.engine.request_scheduler import RequestScheduler
-from llmcrawler.errors import ConfigError
+from llmcrawler.errors import ConfigError, WorkGivenBack
 
 URL = "http://a.test/"
 _NO_HANDLERS = dict.fromkeys(("data", "file", "ftp", "http", "https", "s3"))
@@ -184,6 +185,23 @@ async def test_what_was_not_through_is_there_again_and_what_was_is_not(tmp_path)
         assert opened.waiting == 4
         (line,) = [line async for line in opened.scheduler.job.earlier_lines()]
         assert [unpack_item(text) for text in line["items"]] == [{"n": 1}]
+
+
+async def test_a_request_whose_item_was_cut_off_by_a_stop_is_for_the_next_run(tmp_path):
+    class GiveBack:
+        def process_item(self, item):
+            raise DropItem("the crawl is being stopped") from WorkGivenBack()
+
+    async with Opened(tmp_path) as opened:
+        opened.crawler.engine.scraper.itemproc._add_middleware(GiveBack())
+        await opened.put(page("1"))
+        request = await opened.take()
+        request.callback = opened.spider.parse_item
+        await opened.scrape(request, {"n": 1})
+    async with Opened(tmp_path) as again:
+        assert [line async for line in again.scheduler.job.earlier_lines()] == []
+        request = await again.take()
+        assert request.url == f"{URL}1"
 
 
 async def test_a_retry_goes_on_with_its_request_and_a_spiders_copy_of_the_meta_is_a_request_of_its_own(tmp_path):

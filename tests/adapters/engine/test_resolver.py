@@ -1,5 +1,6 @@
 """A name is not a way around the check of private addresses."""
 
+import threading
 from typing import Any
 
 import pytest
@@ -61,3 +62,14 @@ def test_a_request_of_a_public_crawl_to_a_private_host_is_refused(url):
     with pytest.raises(RequestRefused) as refused:
         middleware.process_request(Request(url))
     assert refused.value.kind == "private_address"
+
+
+def test_nobody_waits_for_a_name_server_when_the_reactor_stops():
+    """The reactor waits for the threads of its own pool, and Python for all that are no daemons."""
+    resolver = resolver_of("https://example.com/")
+    pool: Any = resolver.reactor.getThreadPool()
+    ran = threading.Event()
+    pool.callInThread(ran.set)
+    assert ran.wait(60)
+    assert [thread.daemon for thread in pool.threads] == [True]
+    pool.stop()

@@ -27,7 +27,7 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.project import get_project_settings
 from scrapy.utils.test import get_crawler
 
-from llmcrawler.crawl.arguments import ExploreOptions
+from llmcrawler.crawl.arguments import ExploreOptions, MapOptions
 from llmcrawler.crawl.start_checks import check
 from llmcrawler.errors import ConfigError
 from llmcrawler.exporters import parquet
@@ -36,7 +36,10 @@ from llmcrawler.exporters.langchain_documents import DocumentsExporter
 from llmcrawler.exporters.markdown import MarkdownExporter
 from llmcrawler.exporters.parquet import ParquetExporter
 from llmcrawler.exporters.plain import PagesMarshalExporter, PagesPickleExporter
+from llmcrawler.exporters.records_feed import RecordsExporter
 from llmcrawler.exporters.xml import PagesXmlExporter
+from llmcrawler.extraction import requested_fields
+from llmcrawler.extraction.record_table import RecordTable
 from llmcrawler.items import Page, PageError, Template, Url
 from llmcrawler.pipelines.feed import FeedPipeline
 from llmcrawler.storage.feeds.markdown_stores import MarkdownFolder
@@ -282,7 +285,7 @@ DEEP: Any = functools.reduce(lambda inner, _: {"a": [inner]}, range(5_000), cast
 
 
 @pytest.mark.parametrize(
-    "name", ["csv", "documents", "json", "jsonlines", "markdown", "marshal", "parquet", "pickle", "xml"]
+    "name", ["csv", "documents", "json", "jsonlines", "markdown", "marshal", "parquet", "pickle", "records", "xml"]
 )
 def test_no_form_minds_how_deep_a_page_nests_its_values(name):
     """As it stands in a page's JSON-LD, or in what a stage of the user's found."""
@@ -324,6 +327,94 @@ def test_fields_choose_what_is_told():
     assert table.to_pylist() == [{"address": PAGES[0].url, "title": "Lamp"}]
     (line,) = exported(DocumentsExporter, PAGES[:1], fields_to_export=["title"]).getvalue().splitlines()
     assert json.loads(line)["metadata"] == {"source": PAGES[0].url, "title": "Lamp"}
+
+
+PRODUCTS = [
+    Page(
+        url=f"{SITE}/1", lang="en", page_type="product", record={"title": "=1+1", "price": "£10.00", "tags": ["a", "b"]}
+    ),
+    Page(url=f"{SITE}/gone", error=PageError("fetch", "http_404", "404 Not Found")),
+    Page(url=f"{SITE}/2", page_type="product", title="of the page", record={"price": "£9", "offers": [{"price": 1}]}),
+]
+
+
+def records(form, items=(*PRODUCTS, TEMPLATE), file=None, **options):
+    return exported(RecordsExporter, items, file, form=form, **options)
+
+
+def test_records_are_one_typed_table_in_each_form():
+    wanted = [
+        {
+            "url": f"{SITE}/1",
+            "page_type": "product",
+            "title": "=1+1",
+            "price": 10.0,
+            "tags": ["a", "b"],
+            "offers": None,
+        },
+        {
+            "url": f"{SITE}/2",
+            "page_type": "product",
+            "title": None,
+            "price": 9.0,
+            "tags": None,
+            "offers": [{"price": 1}],
+        },
+    ]
+    assert [json.loads(line) for line in records("jsonl").getvalue().splitlines()] == wanted
+    table = pq.read_table(records("parquet"))
+    assert [str(one.type) for one in table.schema] == [
+        "string",
+        "string",
+        "string",
+        "double",
+        "list<element: string>",
+        "string",
+    ]
+    wanted[1]["offers"] = json.dumps([{"price": 1}])
+    assert table.to_pylist() == wanted
+    assert records("csv").getvalue().decode() == (
+        "url,page_type,title,price,tags,offers\r\n"
+        f"{SITE}/1,product,'=1+1,10.0,a; b,\r\n"
+        f'{SITE}/2,product,,9.0,,"[{{""price"": 1}}]"\r\n'
+    )
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "jsonl"])
+def test_records_of_none_have_the_columns_that_were_asked_for(form):
+    table = RecordTable(requested_fields("title,price:number").fields)
+    data = records(form, PRODUCTS[1:2], table=table)
+    columns = ["url", "page_type", "title", "price"]
+    if form == "csv":
+        assert data.getvalue().decode() == ",".join(columns) + "\r\n"
+    elif form == "parquet":
+        assert [(one.name, str(one.type)) for one in pq.read_schema(data)] == list(
+            zip(columns, ["string", "string", "string", "double"], strict=True)
+        )
+    else:
+        assert data.getvalue() == b""
+
+
+def test_fields_of_a_feed_choose_columns_of_the_record_then_of_the_page(caplog):
+    fields = {"record.price": "Preis", "title": "title", "url": "url", "lang": "lang", "slip": "slip"}
+    rows = rows_of(records("csv", fields_to_export=fields, delimiter=",", join_multivalued="|").getvalue())
+    assert rows[0] == {"Preis": "10.0", "title": "'=1+1", "url": f"{SITE}/1", "lang": "en", "slip": ""}
+    assert rows[1]["title"] == ""
+    assert "No record has had a field slip: its column is empty" in caplog.text
+
+
+def test_records_that_are_added_to_a_csv_file_fit_its_header(tmp_path, caplog):
+    path = tmp_path / "products.csv"
+    for items in (PRODUCTS[:1], PRODUCTS):
+        with path.open("ab") as file:
+            records("csv", items, file)
+    rows = rows_of(path.read_bytes())
+    assert [(row["url"], row["price"]) for row in rows] == [
+        (f"{SITE}/1", "10.0"),
+        (f"{SITE}/1", "10.0"),
+        (f"{SITE}/2", "9.0"),
+    ]
+    assert "no column for offers" in caplog.text
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
@@ -368,3 +459,22 @@ def test_what_parquet_needs_is_loaded_before_its_first_row():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+WANTED = functools.partial(ExploreOptions, fields=requested_fields("price"))
+
+
+@pytest.mark.parametrize(
+    ("uri", "feed", "options", "message"),
+    [
+        ("products", {}, ExploreOptions, "end it with"),
+        ("a.csv", {"page_type": "produkt"}, ExploreOptions, "FEEDS a.csv: page_type=produkt: no page type 'produkt'"),
+        ("a.csv", {}, MapOptions, "a map lists urls, and no records"),
+        ("a.csv", {"fields": ["url", "pice"]}, WANTED, "no record has a field 'pice': did you mean price?"),
+    ],
+)
+def test_a_feed_of_records_that_cannot_be_is_refused_before_the_first_request(uri, feed, options, message):
+    settings = get_project_settings()
+    settings.set("FEEDS", {uri: {"format": "records", **feed}})
+    with pytest.raises(ConfigError, match=message):
+        check(settings, options(urls=(SITE,)), "explore")

@@ -1,4 +1,4 @@
-"""The classification stage: a page whose group changes while it waits."""
+"""The stages of classification and of records: a page whose group changes while it waits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from scrapy.utils.test import get_crawler
 
 from llmcrawler.classification import LLM, TEMPLATE, Question, Verdict
 from llmcrawler.crawl.site_registry import Site
+from llmcrawler.extraction import RecordAnswer, RecordQuestion, RecordTypes
 from llmcrawler.items import Page, PageContent
 from llmcrawler.pipelines.classify import ClassifyPipeline
+from llmcrawler.pipelines.record import RecordPipeline
 from llmcrawler.pipelines.stage import StageRules
 from llmcrawler.templates import TemplateGrouper
 
@@ -58,3 +60,37 @@ async def test_a_verdict_of_a_template_is_that_of_the_template_on_the_line(decid
     classifier: Any = Parting(site, decided_by)
     await ClassifyPipeline(rules, sites, classifier).process_item(page)
     assert (page.page_type, page.confidence) == expected
+
+
+class PartingRecords:
+    """Records that hold a page until its group was parted; only listings have one."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self.asked: list[str] = []
+
+    async def record_of(self, question: RecordQuestion) -> RecordAnswer:
+        self.asked.append(question.page_type)
+        self._site.regroupings += len(self.asked) == 1
+        return RecordAnswer({"title": "Write a review"} if question.page_type == "listing" else None)
+
+
+@pytest.mark.parametrize(
+    ("decided_by", "asked", "expected"),
+    [
+        (TEMPLATE, ["listing", "product"], ("product", 0.75, None)),
+        (LLM, ["listing"], ("listing", 0.8, {"title": "Write a review"})),
+    ],
+)
+async def test_a_page_whose_template_is_parted_while_it_is_held_is_judged_again(decided_by, asked, expected) -> None:
+    site = Site("site.test", "http://site.test/", TemplateGrouper())
+    page = Page(url="http://site.test/1", page_type="listing", confidence=0.8, decided_by=decided_by, template="t1")
+    page.content, page.html = PageContent(features=frozenset({"html>body"})), "<p>Write a review</p>"
+    rules = StageRules(MemoryStatsCollector(get_crawler()), timeout_seconds=60)
+    sites: Any = Sites(site)
+    classifier: Any = Parting(site, decided_by)
+    records: Any = PartingRecords(site)
+    types = RecordTypes.of("all")
+    await RecordPipeline(rules, sites, classifier, records, types).process_item(page)
+    assert records.asked == asked
+    assert (page.page_type, page.confidence, page.record) == expected

@@ -41,8 +41,11 @@ async def test_fields_that_were_asked_for_are_tried_on_pages_whose_type_is_a_gue
     page_type: str, decided_by: str, confidence: float, tries_guesses: bool, is_asked: bool
 ) -> None:
     records: Any = NotedRecords()
-    rules, sites = StageRules(MemoryStatsCollector(get_crawler())), stub(of=lambda _url: stub(name="shop.test"))
-    stage = RecordPipeline(rules, sites, records, RecordTypes(), tries_guesses)
+    rules, sites = (
+        StageRules(MemoryStatsCollector(get_crawler())),
+        stub(of=lambda _url: stub(name="shop.test", regroupings=0)),
+    )
+    stage = RecordPipeline(rules, sites, stub(), records, RecordTypes(), tries_guesses)
     page = Page("http://shop.test/lamp/", page_type=page_type, decided_by=decided_by, confidence=confidence)
     page.content, page.html, page.template = PageContent(), "<p>A lamp</p>", "t1"
     await stage.process_item(page)

@@ -12,7 +12,7 @@ import pytest
 
 from llmcrawler.content.bounds.process_worker import packed
 from llmcrawler.content.bounds.processes import BoundedProcesses
-from llmcrawler.errors import ContentError
+from llmcrawler.errors import ContentError, ReadingStopped
 
 pytestmark = pytest.mark.server
 
@@ -134,7 +134,7 @@ async def test_closing_ends_work_and_what_waits_for_it(processes: BoundedProcess
     await until(lambda: len(processes._waiting) == 2)
     processes.close()
     results = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [type(result) for result in results] == [ContentError] * 3
+    assert [type(result) for result in results] == [ReadingStopped] * 3
 
 
 OUTLIVED = """

@@ -57,6 +57,37 @@ def test_a_list_is_the_same_by_its_name_and_content_and_not_by_the_keys_of_a_run
     assert str(known["tasks"]).startswith("tasks.json (")
 
 
+@pytest.mark.parametrize("options", [ExploreOptions, ExtractOptions, MapOptions])
+def test_bad_entries_of_a_list_are_counted_and_a_list_of_them_alone_is_refused(tmp_path, options):
+    listed = tmp_path / "urls.txt"
+    listed.write_text("not a url\nhttps://a.example/\nftp://b.example\n")
+    given = options.of({"urls": str(listed)})
+    assert given.urls == ("https://a.example/",)
+    assert "2 of 3 entries cannot be fetched, and each gets a line" in given.list_fault
+    assert "as line 1: url='not a url'" in given.list_fault
+    listed.write_text("not a url\n")
+    with pytest.raises(ConfigError, match=r"urls\.txt: line 1: url='not a url'"):
+        options.of({"urls": str(listed)})
+    listed.write_text("# nothing\n")
+    with pytest.raises(ConfigError, match="there is nothing in it to fetch"):
+        options.of({"urls": str(listed)})
+
+
+def test_a_bad_task_is_no_matter_where_others_are_chosen_by_their_keys(tmp_path):
+    listed = tmp_path / "tasks.json"
+    listed.write_text('{"a": {"url": "a.example"}, "b": {"url": "http://["}, "c": {}}')
+    assert ExtractOptions.of({"tasks": str(listed), "keys": "a"}).list_fault == ""
+    some = ExtractOptions.of({"tasks": str(listed), "keys": "a,b"})
+    assert "task 'b'" in some.list_fault
+    assert [one.key for one in some.selected() if one.fault] == ["b"]
+
+
+def test_start_urls_come_from_the_same_kinds_of_files_as_lists(tmp_path):
+    listed = tmp_path / "urls.csv"
+    listed.write_text("name,url\nx,https://a.example/\n")
+    assert ExploreOptions.of({"urls": str(listed)}).urls == ("https://a.example/",)
+
+
 def test_of_a_long_list_one_url_of_each_host_is_kept_and_the_rest_is_read_when_it_is_wanted(tmp_path: Path):
     listed = tmp_path / "urls.txt"
     listed.write_text("".join(f"https://{n % 3}.example/{n}\n" for n in range(30)))

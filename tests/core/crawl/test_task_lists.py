@@ -62,17 +62,33 @@ def test_a_form_a_json_body_and_a_string_are_posted(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "text", "named"),
     [
-        ("txt", "https://a.example/\nftp://b.example/\n", "urls=list: line 2: url='ftp://b.example/'"),
-        ("txt", b"https://a.example/\n" * 5000 + b"https://\xff.example/\n", "it is not UTF-8"),
         ("csv", "name,link\nx,https://a.example\n", "line 1: there is no column url; there are: name, link"),
         ("csv", "", "line 1: there is no column url"),
+        ("csv", 'url\n"https://a.example\nhttps://b.example\n', "it is no CSV"),
+        ("tasks", "[]", "no JSON object of tasks by their keys"),
+        ("tasks", '{"a": {"url": "a.example"}, "a": {"url": "b.example"}}', "task 'a': there are two of this key"),
+    ],
+)
+def test_a_file_whose_rest_cannot_be_read_is_refused(tmp_path, kind, text, named):
+    with pytest.raises(ConfigError) as raised:
+        listed(tmp_path, kind, text)
+    assert named in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "fault"),
+    [
+        ("txt", "https://a.example/\nftp://b.example/\n", "line 2: url='ftp://b.example/' is not"),
+        ("txt", "not a url", "line 1: url='not a url' is not an http or https url"),
+        ("txt", "http://u:secret@b b/", "line 1: url='http://b b/' is not"),
+        ("txt", b"https://a.example/\n" * 5000 + b"https://\xff.example/\n", "line 5001: it is not UTF-8"),
         ("csv", "url,name\nhttps://a.example\n,x\nhtp:/x,\n", "line 4: url='htp:/x'"),
-        ("csv", 'url\n"https://a.example\n', "it is no CSV"),
+        ("csv", 'url\n"https://a.example"x\nhttps://b.example\n', "line 2: it is no CSV"),
+        ("csv", 'url\n"https://a.example\n', "line 2: it is no CSV"),
         ("jsonl", '{"url": "https://a.example"}\n{"url": \n', "line 2: it is no JSON"),
         ("jsonl", '{"link": "https://a.example"}', "line 1: there is no url"),
         ("jsonl", "[1]", "line 1: url=[1]"),
-        ("tasks", "[]", "no JSON object of tasks by their keys"),
-        ("tasks", '{"a": {"url": "a.example"}, "a": {"url": "b.example"}}', "task 'a': there are two of this key"),
+        ("jsonl", "[" * 100_000, "line 1: "),
         ("tasks", '{"a": "a.example"}', "task 'a': it is no object with a url"),
         ("tasks", '{"": {"url": "a.example"}}', "task '': a key must not be empty"),
         ("tasks", '{"a": {"link": "a.example"}}', "task 'a': no field 'link'"),
@@ -89,10 +105,12 @@ def test_a_form_a_json_body_and_a_string_are_posted(tmp_path):
         ("tasks", '{"a": {"url": "a.example", "country": "Germany"}}', "task 'a': country='Germany' is no country"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line_or_key(tmp_path, kind, text, named):
-    with pytest.raises(ConfigError) as raised:
-        listed(tmp_path, kind, text)
-    assert named in str(raised.value)
+def test_an_entry_that_cannot_be_fetched_says_why_and_where_it_stands(tmp_path, kind, text, fault):
+    (faulty,) = (one for one in listed(tmp_path, kind, text) if one.fault)
+    assert fault in faulty.fault
+    assert len(faulty.url) <= 2083
+    faulty.url.encode()
+    assert "secret" not in faulty.url + faulty.fault
 
 
 def test_a_long_list_is_read_one_entry_at_a_time(tmp_path):

@@ -168,7 +168,7 @@ async def asked(connection: RedisConnection, worker: str) -> None:
     assert found is not None
 
 
-async def test_one_worker_leads_a_site_and_answers_for_the_others(connections):
+async def test_one_worker_owns_a_site_and_answers_for_the_others(connections):
     (one, other), led = await owners(connections)
     assert await one.ask("site", "classify", dict) == (True, None)
     assert await other.ask("site", "classify", lambda: {"n": 1}) == (False, {"by": "w1", "body": {"n": 1}})
@@ -177,7 +177,7 @@ async def test_one_worker_leads_a_site_and_answers_for_the_others(connections):
     assert [await one.close(), await other.close()] == [["site"], ["site2"]]
 
 
-async def test_who_has_asked_a_leader_that_is_gone_leads_next(connections):
+async def test_who_has_asked_an_owner_that_is_gone_owns_the_site_next(connections):
     (one, other), led = await owners(connections, deaf="w1")
     await one.ask("site", "classify", dict)
     question = asyncio.ensure_future(other.ask("site", "classify", dict))
@@ -200,7 +200,7 @@ async def test_a_worker_that_leaves_gives_back_what_it_has_asked(connections):
     await other.close()
 
 
-async def test_a_leader_that_is_about_to_go_answers_nothing_and_who_has_asked_leads_next(connections, monkeypatch):
+async def test_an_owner_that_is_about_to_go_answers_nothing_and_who_has_asked_is_next(connections, monkeypatch):
     (one, other), led = await owners(connections)
     heard, take = asyncio.Event(), one._take
     monkeypatch.setattr(one, "_take", lambda *question: (take(*question), heard.set()))
@@ -283,7 +283,7 @@ async def test_tokens_of_all_workers_count_and_a_server_that_asks_to_wait_is_lef
     waiting.cancel()
 
 
-def test_a_page_is_the_same_for_the_leader():
+def test_a_page_is_the_same_for_the_owner():
     page = Page("https://a.example/x", title="X", page_type="product", template="t1", text="text")
     page.content = PageContent("X", "en", features=frozenset({"a>b"}), structured_data=({"@type": "Product"},))
     page.html = "<p>"

@@ -1,4 +1,4 @@
-"""Pages of a small made-up shop, in two designs, and a teacher that knows what is on them."""
+"""Pages of a small made-up shop, in two designs, and an annotator that knows what is on them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def question(number: int, design: Callable[[Data], str] = old_design, **changes:
     return RecordQuestion(**{**given, **changes})
 
 
-class TruthTeacher:
+class TruthAnnotator:
     """Points at the block that holds a value; `slip` is the share of the values it points at elsewhere.
 
     `faults` are raised one after the other before it answers.

@@ -42,12 +42,12 @@ def one_field(selector: Selector, **changes: Any) -> TemplateExtractor:
 
 
 def records_of(extractor: TemplateExtractor, place: ExtractionRunner) -> Records:
-    made = Records(NoTeacher(), RecordRules(), record_types={"product"}, pressure=lambda _: "stopped", place=place)
+    made = Records(NoAnnotator(), RecordRules(), record_types={"product"}, pressure=lambda _: "stopped", place=place)
     made.restore([Learner(LearnerKey("s", "t1", "product"), [Variant(extractor, {"f": 1.0})], runs=9)])
     return made
 
 
-class NoTeacher:
+class NoAnnotator:
     async def point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:
         raise AssertionError("nobody is to be asked")
 

@@ -88,8 +88,8 @@ async def test_without_what_was_learned_the_annotator_is_asked() -> None:
 async def test_a_template_that_was_not_worth_it_is_not_tried_again() -> None:
     annotator = Unasked()
     next_records = records(annotator=annotator)
-    hopeless = Learner(LearnerKey(SITE, "t2", "product"), gave_up=True)
-    again(kept(records(hopeless)), kept(next_records))
+    given_up = Learner(LearnerKey(SITE, "t2", "product"), gave_up=True)
+    again(kept(records(given_up)), kept(next_records))
     question = RecordQuestion(f"{ORIGIN}/1", "", "en", "<p>", frozenset(), SITE, "t2", "product")
     assert (await next_records.record_of(question)).record is None
     assert not annotator.asked

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.errors import BadAnswer, BudgetSpent, LLMFailed, LLMUnavailable
+from llmcrawler.errors import STOPPED, BadAnswer, BudgetSpent, LLMFailed, LLMStopped, LLMUnavailable
 from llmcrawler.extraction import (
     FallbackAnnotator,
     RecordAnswer,
@@ -21,7 +21,7 @@ from llmcrawler.extraction import (
     StructuredDataAnnotator,
     requested_fields,
 )
-from tests.core.extraction.record_pages import TruthTeacher, new_design, old_design, product, question, review_form
+from tests.core.extraction.record_pages import TruthAnnotator, new_design, old_design, product, question, review_form
 
 RULES = RecordRules(min_pages=5, learn_pages=12)
 
@@ -38,9 +38,9 @@ class Pressure:
         return self.reason
 
 
-def make(teacher: Any, pressure: Pressure | None = None, **changes: Any) -> Records:
+def make(annotator: Any, pressure: Pressure | None = None, **changes: Any) -> Records:
     given: dict[str, Any] = {"record_types": RecordTypes(), "pressure": pressure or Pressure(), **changes}
-    return Records(teacher, given.pop("rules", RULES), **given)
+    return Records(annotator, given.pop("rules", RULES), **given)
 
 
 async def ask(records: Records, questions: Sequence[RecordQuestion]) -> list[RecordAnswer]:
@@ -60,21 +60,21 @@ def agreement(answers: Sequence[RecordAnswer], numbers: Sequence[int]) -> float:
 
 
 async def test_a_template_is_learned_from_a_few_pages_and_serves_all() -> None:
-    teacher = TruthTeacher()
-    records = make(teacher)
+    annotator = TruthAnnotator()
+    records = make(annotator)
     numbers = range(60)
     answers = await ask(records, [question(number) for number in numbers])
     assert agreement(answers, numbers) == 1.0
-    assert teacher.pages_shown <= RULES.training.max_samples
+    assert annotator.pages_shown <= RULES.training.max_samples
     assert answers[5].record == {**product(5)}
 
 
 async def test_pages_wait_until_there_are_enough() -> None:
-    teacher = TruthTeacher()
-    records = make(teacher)
+    annotator = TruthAnnotator()
+    records = make(annotator)
     waiting = [asyncio.ensure_future(records.record_of(question(number))) for number in range(11)]
     await asyncio.sleep(0)
-    assert not teacher.asked
+    assert not annotator.asked
     assert not any(one.done() for one in waiting)
     answers = await ask(records, [question(11)])
     assert answers[0].record is not None
@@ -82,35 +82,35 @@ async def test_pages_wait_until_there_are_enough() -> None:
 
 
 async def test_when_no_more_pages_come_fewer_are_enough() -> None:
-    teacher = TruthTeacher()
-    answers = await ask(make(teacher, Pressure("idle")), [question(number) for number in range(5)])
+    annotator = TruthAnnotator()
+    answers = await ask(make(annotator, Pressure("idle")), [question(number) for number in range(5)])
     assert agreement(answers, range(5)) == 1.0
 
 
 async def test_a_template_with_too_few_pages_is_not_learned() -> None:
-    teacher = TruthTeacher()
-    answers = await ask(make(teacher, Pressure("idle")), [question(number) for number in range(4)])
+    annotator = TruthAnnotator()
+    answers = await ask(make(annotator, Pressure("idle")), [question(number) for number in range(4)])
     assert answers == [RecordAnswer()] * 4
-    assert not teacher.asked
+    assert not annotator.asked
 
 
 async def test_pages_that_are_held_up_by_nothing_but_their_own_bodies_are_let_go() -> None:
-    teacher = TruthTeacher()
-    answers = await ask(make(teacher, Pressure("backing_out")), [question(number) for number in range(3)])
+    annotator = TruthAnnotator()
+    answers = await ask(make(annotator, Pressure("backing_out")), [question(number) for number in range(3)])
     assert answers == [RecordAnswer()] * 3
 
 
 async def test_page_types_without_records_are_passed_over() -> None:
-    teacher = TruthTeacher()
+    annotator = TruthAnnotator()
     forms = [question(number, review_form, page_type="form") for number in range(20)]
-    assert await ask(make(teacher), forms) == [RecordAnswer()] * 20
-    assert not teacher.asked
+    assert await ask(make(annotator), forms) == [RecordAnswer()] * 20
+    assert not annotator.asked
 
 
 async def test_a_redesign_is_learned_anew_and_no_page_is_lost_to_it() -> None:
-    teacher = TruthTeacher()
+    annotator = TruthAnnotator()
     pressure = Pressure()
-    records = make(teacher, pressure)
+    records = make(annotator, pressure)
     before = await ask(records, [question(number, old_design) for number in range(40)])
     after = await ask(records, [question(number, new_design) for number in range(40, 80)])
     assert agreement([*before, *after], range(80)) >= 0.99
@@ -123,9 +123,9 @@ async def test_a_redesign_is_learned_anew_and_no_page_is_lost_to_it() -> None:
 
 
 async def test_training_runs_are_bounded_however_often_a_site_changes() -> None:
-    teacher = TruthTeacher()
+    annotator = TruthAnnotator()
     pressure = Pressure("idle")
-    records = make(teacher, pressure)
+    records = make(annotator, pressure)
     for turn in range(6):
 
         def design(data: dict[str, Any], turn: int = turn) -> str:
@@ -137,8 +137,8 @@ async def test_training_runs_are_bounded_however_often_a_site_changes() -> None:
 
 
 async def test_a_field_that_vanishes_is_noticed_and_learned_again() -> None:
-    teacher = TruthTeacher()
-    records = make(teacher)
+    annotator = TruthAnnotator()
+    records = make(annotator)
     await ask(records, [question(number) for number in range(20)])
 
     def moved(data: dict[str, Any]) -> str:
@@ -157,31 +157,31 @@ async def test_a_field_that_vanishes_is_noticed_and_learned_again() -> None:
 @pytest.mark.slow
 async def test_slips_of_the_model_are_outvoted() -> None:
     for seed in range(8):
-        records = make(TruthTeacher(slip=0.1, seed=seed), rules=RecordRules(min_pages=5, learn_pages=25))
+        records = make(TruthAnnotator(slip=0.1, seed=seed), rules=RecordRules(min_pages=5, learn_pages=25))
         answers = await ask(records, [question(number) for number in range(60)])
         assert agreement(answers, range(60)) >= 0.95, seed
 
 
 async def test_other_templates_of_a_page_type_keep_the_names_or_need_no_training_run() -> None:
-    teacher = TruthTeacher()
-    records = make(teacher)
+    annotator = TruthAnnotator()
+    records = make(annotator)
     await ask(records, [question(number) for number in range(12)])
-    asked = len(teacher.asked)
+    asked = len(annotator.asked)
     answers = await ask(records, [question(number, template="t2") for number in range(20, 32)])
-    assert len(teacher.asked) == asked
+    assert len(annotator.asked) == asked
     assert agreement(answers, range(20, 32)) == 1.0
     await ask(records, [question(number, new_design, template="t3") for number in range(40, 52)])
-    assert {one.name for one in teacher.known_fields[-1]} == set(product(1))
+    assert {one.name for one in annotator.known_fields[-1]} == set(product(1))
 
 
 async def test_held_pages_follow_their_template() -> None:
-    teacher = TruthTeacher()
-    records = make(teacher)
+    annotator = TruthAnnotator()
+    records = make(annotator)
     waiting = [
         asyncio.ensure_future(records.record_of(question(number, template=f"t{number % 3}"))) for number in range(12)
     ]
     await asyncio.sleep(0.01)
-    assert not teacher.asked
+    assert not annotator.asked
     records.regroup("shop.test", {"t1": "t0", "t2": "t0"}, {})
     answers = await asyncio.wait_for(asyncio.gather(*waiting), timeout=30)
     assert agreement(answers, range(12)) == 1.0
@@ -189,14 +189,14 @@ async def test_held_pages_follow_their_template() -> None:
 
 
 async def test_what_was_learned_goes_to_the_heir_of_a_template() -> None:
-    teacher = TruthTeacher()
-    records = make(teacher)
+    annotator = TruthAnnotator()
+    records = make(annotator)
     await ask(records, [question(number) for number in range(12)])
     records.regroup("shop.test", {"t1": "t9"}, {})
-    asked = len(teacher.asked)
+    asked = len(annotator.asked)
     (answer,) = await ask(records, [question(30, template="t9")])
     assert answer.record == product(30)
-    assert len(teacher.asked) == asked
+    assert len(annotator.asked) == asked
 
 
 @pytest.mark.parametrize(
@@ -208,15 +208,17 @@ async def test_what_was_learned_goes_to_the_heir_of_a_template() -> None:
     ],
 )
 async def test_a_model_that_fails_is_an_error_of_the_pages(fault: Exception, kind: str) -> None:
-    records = make(TruthTeacher(faults=[fault] * 20))
+    records = make(TruthAnnotator(faults=[fault] * 20))
     answers = await ask(records, [question(number) for number in range(12)])
     assert {answer.error.kind for answer in answers if answer.error} == {kind}
     assert all(answer.record is None for answer in answers)
 
 
 async def test_structured_data_that_stands_in_for_the_model_says_so_and_is_not_kept() -> None:
-    teacher = FallbackAnnotator(TruthTeacher(faults=[BudgetSpent("LLM_MAX_TOKENS=1")] * 20), StructuredDataAnnotator())
-    records = make(teacher)
+    annotator = FallbackAnnotator(
+        TruthAnnotator(faults=[BudgetSpent("LLM_MAX_TOKENS=1")] * 20), StructuredDataAnnotator()
+    )
+    records = make(annotator)
     html = "<html><body><h1 itemprop='name'>Thing {0}</h1><p>Costs <b itemprop='price'>{0}.50</b></p></body></html>"
     questions = [replace(question(number), html=html.format(number)) for number in range(12)]
     answers = await ask(records, questions)
@@ -227,27 +229,27 @@ async def test_structured_data_that_stands_in_for_the_model_says_so_and_is_not_k
 
 
 async def test_a_useless_answer_is_asked_again() -> None:
-    teacher = TruthTeacher(faults=[BadAnswer("cut"), BadAnswer("cut")])
-    answers = await ask(make(teacher), [question(number) for number in range(12)])
+    annotator = TruthAnnotator(faults=[BadAnswer("cut"), BadAnswer("cut")])
+    answers = await ask(make(annotator), [question(number) for number in range(12)])
     assert agreement(answers, range(12)) == 1.0
 
 
 async def test_one_failed_training_run_is_tried_again() -> None:
-    teacher = TruthTeacher(faults=[LLMFailed("timeout")])
-    answers = await ask(make(teacher), [question(number) for number in range(12)])
+    annotator = TruthAnnotator(faults=[LLMFailed("timeout")])
+    answers = await ask(make(annotator), [question(number) for number in range(12)])
     assert agreement(answers, range(12)) == 1.0
 
 
 async def test_with_fields_given_records_have_exactly_these() -> None:
     wanted = requested_fields("name,price:number,weight")
-    records = make(TruthTeacher(wanted=wanted), requested=wanted)
+    records = make(TruthAnnotator(wanted=wanted), requested=wanted)
     answers = await ask(records, [question(number) for number in range(12)])
     assert answers[3].record == {"name": "Lamp no 3", "price": 13.39, "weight": None}
 
 
 async def test_a_schema_that_does_not_fit_a_template_gives_no_records() -> None:
     wanted = requested_fields("salary,employer,location,name")
-    records = make(TruthTeacher(wanted=wanted), requested=wanted)
+    records = make(TruthAnnotator(wanted=wanted), requested=wanted)
     assert await ask(records, [question(number) for number in range(12)]) == [RecordAnswer()] * 12
 
 
@@ -255,14 +257,14 @@ async def test_left_over_pages_can_be_asked_for_one_by_one() -> None:
     async def single(asked: RecordQuestion) -> RecordAnswer:
         return RecordAnswer({"url": asked.url})
 
-    records = make(TruthTeacher(), Pressure("idle"), single=single)
+    records = make(TruthAnnotator(), Pressure("idle"), single=single)
     (answer,) = await ask(records, [question(1)])
     assert answer.record == {"url": "https://shop.test/lamps/1"}
 
 
 async def test_a_page_in_the_wrong_template_is_recognised_by_its_fields() -> None:
     pressure = Pressure()
-    records = make(TruthTeacher(), pressure)
+    records = make(TruthAnnotator(), pressure)
     await ask(records, [question(number) for number in range(12)])
     stray = question(20, template="t7", page_type="article", is_sure=False)
     pressure.reason = "idle"
@@ -276,7 +278,7 @@ async def test_a_page_in_the_wrong_template_is_recognised_by_its_fields() -> Non
 
 async def test_a_page_of_a_rare_template_has_a_record_where_it_fits_a_learned_one() -> None:
     pressure = Pressure()
-    records = make(TruthTeacher(), pressure)
+    records = make(TruthAnnotator(), pressure)
     await ask(records, [question(number) for number in range(12)])
     pressure.reason = "idle"
     (answer,) = await ask(records, [question(20, template="t7")])
@@ -284,7 +286,7 @@ async def test_a_page_of_a_rare_template_has_a_record_where_it_fits_a_learned_on
 
 
 async def test_a_cancelled_page_is_not_waited_for() -> None:
-    records = make(TruthTeacher())
+    records = make(TruthAnnotator())
     gone = asyncio.ensure_future(records.record_of(question(1)))
     await asyncio.sleep(0)
     gone.cancel()
@@ -294,8 +296,27 @@ async def test_a_cancelled_page_is_not_waited_for() -> None:
     assert agreement(answers, range(2, 14)) == 1.0
 
 
+async def test_pages_that_a_stopped_crawl_holds_say_so_and_the_next_crawl_may_learn_their_template() -> None:
+    records = make(TruthAnnotator(), Pressure("stopped"))
+    (answer, *others) = await ask(records, [question(number) for number in range(6)])
+    assert answer.record is None
+    assert answer.error is not None
+    assert (answer.error.stage, answer.error.kind) == ("record", STOPPED)
+    assert others == [answer] * 5
+    assert not records.to_keep(question(0).site)
+
+
+async def test_structured_data_does_not_stand_in_for_a_model_that_was_given_up() -> None:
+    class GivenUp:
+        async def point(self, *_: Any) -> Any:
+            raise LLMStopped("the crawl was stopped")
+
+    with pytest.raises(LLMStopped):
+        await FallbackAnnotator(GivenUp(), StructuredDataAnnotator()).point("product", [], ())
+
+
 async def test_closing_leaves_nothing_running() -> None:
-    records = make(TruthTeacher())
+    records = make(TruthAnnotator())
     waiting = asyncio.ensure_future(records.record_of(question(1)))
     await asyncio.sleep(0)
     await records.close()

@@ -130,7 +130,7 @@ def test_the_examples_answer_their_own_questions() -> None:
         assert not found.dropped
 
 
-async def test_the_teacher_asks_a_small_model_one_page_a_call() -> None:
+async def test_the_annotator_asks_a_small_model_one_page_a_call() -> None:
     asked: list[tuple[str, dict[str, Any], Any]] = []
 
     async def ask(ask: ModelRequest) -> Any:
@@ -141,9 +141,9 @@ async def test_the_teacher_asks_a_small_model_one_page_a_call() -> None:
     async def name() -> str:
         return "small"
 
-    teacher = LLMAnnotator(ask, name, requested=WANTED, small_model=True)
+    annotator = LLMAnnotator(ask, name, requested=WANTED, small_model=True)
     pages = [PAGE, ShownPage("2", "http://shop.test/cup", "Cup", BLOCKS)]
-    found = await teacher.point("product", pages, ())
+    found = await annotator.point("product", pages, ())
     assert [len(document["pages"]) for _, document, _ in asked] == [1, 1]
     assert all(system == PROMPT.system and examples == PROMPT.examples for system, _, examples in asked)
     assert found.values == {"1": (Pointed("title", (5,)),), "2": (Pointed("title", (5,)),)}

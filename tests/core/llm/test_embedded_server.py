@@ -6,7 +6,6 @@ import asyncio
 import importlib.util
 import json
 import os
-import signal
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Callable
@@ -140,10 +139,21 @@ async def test_only_the_crawl_that_started_it_can_ask(server: EmbeddedServer) ->
         await ask(server, api_key="guess")
 
 
-async def test_ctrl_c_leaves_the_server_to_the_closing_crawl(server: EmbeddedServer) -> None:
+async def test_signals_for_the_crawls_group_or_session_do_not_reach_the_server(server: EmbeddedServer) -> None:
     assert server.pid
-    os.kill(server.pid, signal.SIGINT)
-    assert await ask(server)
+    assert os.getsid(server.pid) == os.getpgid(server.pid) == server.pid
+
+
+async def test_a_server_that_is_abandoned_ends_and_is_not_started_again(
+    server: EmbeddedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    pid = server.pid
+    assert pid
+    server.abandon()
+    await server.stop()  # which waits for all that it does
+    assert is_gone(pid)
+    assert server.pid == pid
+    assert "starting it again" not in caplog.text
 
 
 async def test_stop_ends_the_process(tiny_model: Path) -> None:
@@ -230,7 +240,7 @@ async def test_a_wrong_file_of_the_users_is_a_config_error(tmp_path: Path, conte
 
 async def test_a_missing_xllamacpp_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    with pytest.raises(LLMUnavailable, match=r"pip install xllamacpp.*LLM_BASE_URL.*LLM_PROVIDER=none"):
+    with pytest.raises(LLMUnavailable, match=r"xllamacpp: pip install .*LLM_BASE_URL.*LLM_PROVIDER=none"):
         await launch()
 
 

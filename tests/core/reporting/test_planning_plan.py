@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
 from llmcrawler.llm import BatchRules, Price
-from llmcrawler.reporting.planning import CrawlTerms, SampledPage, SiteSample, make_plan
+from llmcrawler.reporting.plan_tables import no_page, plan_tables
+from llmcrawler.reporting.planning import CrawlTerms, SampledPage, SiteSample, make_plan, make_plans
 from llmcrawler.reporting.planning.estimate import retyped_items
 from llmcrawler.reporting.planning.model_calls import ExpectedCalls, PageArrival, play
 
@@ -84,6 +87,34 @@ def test_a_plan_has_pages_types_time_calls_and_cost() -> None:
     for amounts in (plan["llm"]["calls"], plan["llm"]["tokens"], plan["llm"]["cost_usd"]):
         assert 0 < amounts["low"] <= amounts["likely"] <= amounts["high"]
     assert plan["llm"]["cost_usd"]["likely"] < plan["llm"]["tokens"]["likely"] * 2 / 1e6
+
+
+def test_one_sample_is_priced_for_several_models() -> None:
+    dear, free = replace(TERMS, model="dear", price=Price(10.0, 20.0, 10.0)), replace(TERMS, model="", batches=None)
+    plan = make_plans("http://shop.example/", a_shop(), [TERMS, dear, replace(free, price=None)])
+    assert {name: value for name, value in plan.items() if name != "models"} == make_plan(plan["url"], a_shop(), TERMS)
+    cheap, dearer, none = plan["models"]
+    assert dearer["cost_usd"]["likely"] == pytest.approx(10 * cheap["cost_usd"]["likely"], rel=1e-3)
+    assert (none["model"], none["calls"]["high"], none["cost_usd"]) == ("", 0, None)
+    assert none["seconds"]["likely"] < cheap["seconds"]["likely"]
+    out = StringIO()
+    Console(width=200, file=out).print(*plan_tables(plan))
+    rows = out.getvalue().partition("\nmodel ")[2].splitlines()[1:4]
+    assert [(row.split()[0], row.count("$")) for row in rows] == [("m", 3), ("dear", 3), ("none", 1)]
+
+
+@pytest.mark.parametrize(
+    ("url", "failures", "said"),
+    [
+        ("http://a.example", {"http_404": "404 Not Found"}, "could be fetched: 404 Not Found"),
+        ("http://a.example", {"robots": "forbidden"}, "forbidden (where the site is yours: -s ROBOTSTXT_OBEY=False)"),
+        ("a.example", {"tls": "bad"}, "bad. No scheme was given, so https was tried: is http://a.example meant?"),
+        ("http://a.example", {}, "could be fetched: stopped"),
+        ("http://a.example", {"dns": "a\x1b[2J"}, "could be fetched: a\N{REPLACEMENT CHARACTER}[2J"),
+    ],
+)
+def test_a_plan_without_a_page_says_why(url: str, failures: dict[str, str], said: str) -> None:
+    assert no_page(url, failures, "stopped").endswith(said)
 
 
 def test_a_cap_on_pages_takes_of_all_kinds() -> None:

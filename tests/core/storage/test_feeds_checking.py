@@ -15,6 +15,7 @@ def check(uri, format_, *, overwrite=False, goes_on=False, is_processed=False):
 @pytest.fixture
 def there(tmp_path):
     (tmp_path / "file").write_text("x")
+    (tmp_path / "there.parquet").write_text("x")
     (tmp_path / "empty").touch()
     (tmp_path / "site.zip").write_text("x")
     (tmp_path / "notes").mkdir()
@@ -30,6 +31,8 @@ def there(tmp_path):
         ("file", "markdown", {"overwrite": True}, "is a file; the markdown feed is a folder"),
         ("notes", "markdown", {"overwrite": True}, "has an index.md that is not of a crawl"),
         ("new", "markdown", {"is_processed": True}, "postprocessing needs one file"),
+        ("products", "records", {}, r"end it with \.csv, \.parquet or \.jsonl"),
+        ("there.parquet", "records", {}, "nothing can be added to a parquet file"),
     ],
 )
 def test_what_is_wrong_with_a_feed_is_told(there, name, format_, options, message):
@@ -49,6 +52,9 @@ def test_what_is_wrong_with_a_feed_is_told(there, name, format_, options, messag
         ("site.zip", "markdown", {"overwrite": True, "is_processed": True}),
         ("new/deep", "markdown", {}),
         ("%(time)s.parquet", "parquet", {}),
+        ("%(time)s.parquet", "records", {}),
+        ("products.csv.gz", "records", {"is_processed": True}),
+        ("there.parquet", "records", {"overwrite": True}),
     ],
 )
 def test_other_feeds_pass(there, name, format_, options):

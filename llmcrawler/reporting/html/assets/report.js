@@ -1,21 +1,12 @@
 "use strict";
-/* Draws the charts and lists the pages. Text of strangers' pages goes in as text (textContent), never as HTML. */
+/* Draws the charts and lists pages and records. Text of strangers' pages goes in as text (textContent), never as HTML. */
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const root = document.documentElement;
   root.classList.add("scripted");
-  const $ = (id) => document.getElementById(id);
+  const { $, element, number, away, Listing, Look } = shared;
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const still = matchMedia("(prefers-reduced-motion: reduce)");
-
-  function element(name, attributes, ...children) {
-    const made = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes || {})) if (value != null) made.setAttribute(key, value);
-    made.append(...children.filter((child) => child != null));
-    return made;
-  }
-  const webLink = (url) => /^https?:\/\/[^/]/i.test(url);
-  const number = (value) => value == null ? "–" : value.toLocaleString("en-US");
 
   /* -- colours ------------------------------------------------------------------------------------------------- */
   // Each carries its text (white, or nearly black in the dark) with a contrast of 4.5 at least.
@@ -185,28 +176,46 @@
     drawPace();
   }
 
-  /* -- the list of pages ---------------------------------------------------------------------------------------- */
-  const { names, columns, messages } = data.pages;
-  const count = columns.path.length, AT_ONCE = innerWidth < 700 ? 20 : 50;
+  /* -- the lists of pages and records ---------------------------------------------------------------------------- */
+  const { names, columns, messages } = data.pages, count = columns.path.length;
+  const everything = Array.from({ length: count }, (_, row) => row);
   const nameOf = (column, row) => names[column][columns[column][row]];
   const urlOf = (row) => nameOf("origin", row) + columns.path[row];
-  const texts = Array.from({ length: count }, (_, row) => `${columns.title[row]} ${urlOf(row)}`.toLowerCase());
-  const form = $("filters"), body = $("list").tBodies[0];
-  let fitting = [], first = 0, order = null, site = null;
+  const titleOf = (row) => columns.title[row] || urlOf(row);
+  const texts = everything.map((row) => `${columns.title[row]} ${urlOf(row)}`.toLowerCase());
+  const nameOfTemplate = (name) => data.patterns[name] ? `${name} ${data.patterns[name].replace(`${name} `, "")}`.slice(0, 80) : name || "none";
+  const sureOf = (row) => nameOf("way", row) ? `${nameOf("way", row)}${columns.sure[row] == null ? "" : ` ${columns.sure[row]}%`}` : "";
+  const faultOf = (row) => nameOf("error", row) ? `${nameOf("error", row)}${messages[row] ? `: ${messages[row]}` : ""}` : "";
+  let site = null;
 
-  function fill(name, label = (text) => text || "none") {
+  const look = data.noun === "urls" ? null : new Look({
+    places: data.details, noHtml: data.no_html,
+    describe: (row) => ({
+      title: titleOf(row), url: urlOf(row),
+      facts: [nameOf("type", row), sureOf(row), nameOf("template", row), columns.status[row] == null ? "" : `status ${columns.status[row]}`, nameOf("change", row), faultOf(row)],
+    }),
+  });
+  const dotOf = (type) => {
+    const dot = element("span", { class: "dot", "data-type": type, "aria-hidden": "true" });
+    dot.style.background = colourOf(type);
+    return dot;
+  };
+  /* The title of a page, to look at it; below it its address, which leads to the site. */
+  function headOf(row, rows) {
+    const title = titleOf(row), url = urlOf(row), shown = names.origin.length > 1 ? url : columns.path[row];
+    if (!look) return [away(url, element("bdi", {}, title))];
+    const button = element("button", { type: "button", class: "as-link" }, element("bdi", {}, title));
+    button.addEventListener("click", () => look.open(row, rows()));
+    return [button, element("bdi", { class: "address" }, away(url, shown))];
+  }
+  function addOptions(select, rows, column, label) {
     const counts = new Map();
-    for (const place of columns[name]) counts.set(place, (counts.get(place) || 0) + 1);
-    const some = [...counts].filter(([place]) => names[name][place] !== "").sort((a, b) => b[1] - a[1]).slice(0, 300);
+    for (const row of rows) counts.set(columns[column][row], (counts.get(columns[column][row]) || 0) + 1);
+    const some = [...counts].filter(([place]) => names[column][place] !== "").sort((a, b) => b[1] - a[1]).slice(0, 300);
     for (const [place, pages] of some)
-      form.elements[name].append(element("option", { value: `=${names[name][place]}` }, `${label(names[name][place])} (${number(pages)})`));
+      select.append(element("option", { value: `=${names[column][place]}` }, `${label(names[column][place])} (${number(pages)})`));
     return some.length;
   }
-  fill("type");
-  fill("template", (name) => data.patterns[name] ? `${name} ${data.patterns[name].replace(`${name} `, "")}`.slice(0, 80) : name || "none");
-  fill("error");
-  form.querySelector("label.optional").hidden = !fill("change");
-
   function fits(name, wanted) {
     if (!wanted) return null;
     if (wanted === "!fine" || wanted === "!any") {
@@ -216,84 +225,77 @@
     const place = names[name].indexOf(wanted.slice(1));
     return (row) => columns[name][row] === place;
   }
-  function filter() {
-    const words = form.elements.text.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
-    const tests = ["type", "template", "error", "change"].map((name) => fits(name, form.elements[name].value)).filter(Boolean);
-    if (site) tests.push(fits("site", `=${site}`));
-    if (words.length) tests.push((row) => words.every((word) => texts[row].includes(word)));
-    fitting = [];
-    for (let row = 0; row < count; row++) if (tests.every((test) => test(row))) fitting.push(row);
-    sort();
-    first = 0;
-    list();
-  }
-  function sort() {
-    if (!order) return;
-    const { column, sign } = order;
-    const value = names[column] ? (row) => nameOf(column, row) : (row) => columns[column][row];
-    fitting.sort((a, b) => {
-      const [x, y] = [value(a), value(b)];
-      if (x == null || y == null) return (x == null) - (y == null);  // what is not known stands last
-      return sign * (x < y ? -1 : x > y ? 1 : 0) || a - b;
+
+  const pages = new Listing("pages", {
+    noun: data.noun, rows: () => everything, text: (row) => texts[row],
+    value: (column, row) => names[column] ? nameOf(column, row) : columns[column][row],
+    tests: (form) => [...["type", "template", "error", "change"].map((name) => fits(name, form.elements[name].value)), site && fits("site", `=${site}`)],
+    rowOf(row) {
+      const fault = faultOf(row), change = nameOf("change", row), sure = sureOf(row);
+      return element("tr", {},
+        element("td", {}, ...headOf(row, () => pages.fitting), fault ? element("span", { class: "fault" }, fault) : null),
+        element("td", { "data-label": "type" }, dotOf(nameOf("type", row)), nameOf("type", row),
+          sure ? element("small", {}, ` ${sure}`) : null, change && change !== "unchanged" ? element("small", {}, ` ${change}`) : null),
+        element("td", { "data-label": "template" }, nameOf("template", row)),
+        element("td", { "data-label": "depth", class: "n" }, number(columns.depth[row])),
+        element("td", { "data-label": "status", class: "n" }, columns.status[row] == null ? "–" : String(columns.status[row])),
+        element("td", { "data-label": "latency", class: "n" }, columns.ms[row] == null ? "–" : `${(columns.ms[row] / 1000).toFixed(2)} s`));
+    },
+  });
+  for (const [name, label] of [["type", (type) => type], ["template", nameOfTemplate], ["error", (kind) => kind]])
+    addOptions(pages.form.elements[name], everything, name, label);
+  pages.form.querySelector("label.optional").hidden = !addOptions(pages.form.elements.change, everything, "change", (change) => change);
+  pages.form.addEventListener("reset", () => { site = null; });
+
+  /* The records of one page type at a time, as each has its own fields. */
+  function listRecords() {
+    const types = Object.keys(data.records);
+    if (!types.length || !$("records")) return null;
+    let shownType = null, fields = [], values = new Map();
+    const records = new Listing("records", {
+      noun: "records", rows: () => [...values.keys()],
+      text: (row) => `${texts[row]} ${values.get(row).join(" ").toLowerCase()}`,
+      value: (column, row) => column === "page" ? titleOf(row) : column === "template" ? nameOf("template", row) : values.get(row)[Number(column)],
+      tests: (form) => { choose(form.elements.type.value); return [fits("template", form.elements.template.value)]; },
+      rowOf: (row) => element("tr", {},
+        element("td", {}, ...headOf(row, () => records.fitting)),
+        ...fields.map((name, place) => {
+          const value = values.get(row)[place], text = String(value);
+          return element("td", { "data-label": name, class: typeof value === "number" ? "n" : text.length > 40 ? "long" : null },
+            value == null ? element("span", { class: "none" }, "–") : element("bdi", { title: text.length > 60 ? text : null }, text));
+        }),
+        element("td", { "data-label": "template" }, nameOf("template", row))),
     });
+    const type = records.form.elements.type, template = records.form.elements.template;
+    for (const name of types) type.append(element("option", { value: name }, `${name} (${number(data.records[name].rows.length)})`));
+    function choose(name) {
+      if (name === shownType) return;
+      shownType = name;
+      fields = data.records[name].fields;
+      values = new Map(data.records[name].rows.map(([row, ...some]) => [row, some]));
+      records.order = null;
+      template.replaceChildren(element("option", { value: "" }, "all"));
+      addOptions(template, values.keys(), "template", nameOfTemplate);
+      records.table.tHead.rows[0].replaceChildren(...[["page", "page"], ...fields.map((field, place) => [field, String(place)]), ["template", "template"]].map(
+        ([label, column]) => element("th", { scope: "col" }, element("button", { type: "button", "data-sort": column }, label))));
+    }
+    return records;
   }
-  function rowOf(row) {
-    const url = urlOf(row), title = columns.title[row] || url, fault = nameOf("error", row), change = nameOf("change", row);
-    const dot = element("span", { class: "dot", "aria-hidden": "true" });
-    dot.style.background = colourOf(nameOf("type", row));
-    const text = element("bdi", {}, title);
-    const head = webLink(url) ? element("a", { href: url, target: "_blank", rel: "noopener noreferrer nofollow" }, text) : text;
-    const sure = columns.sure[row], way = nameOf("way", row);
-    return element("tr", {},
-      element("td", {}, head, title === url ? null : element("bdi", { class: "address" }, names.origin.length > 1 ? url : columns.path[row]),
-        fault ? element("span", { class: "fault" }, `${fault}${messages[row] ? `: ${messages[row]}` : ""}`) : null),
-      element("td", { "data-label": "type" }, dot, nameOf("type", row),
-        way ? element("small", {}, ` ${way}${sure == null ? "" : ` ${sure}%`}`) : null, change && change !== "unchanged" ? element("small", {}, ` ${change}`) : null),
-      element("td", { "data-label": "template" }, nameOf("template", row)),
-      element("td", { "data-label": "depth", class: "n" }, number(columns.depth[row])),
-      element("td", { "data-label": "status", class: "n" }, columns.status[row] == null ? "–" : String(columns.status[row])),
-      element("td", { "data-label": "latency", class: "n" }, columns.ms[row] == null ? "–" : `${(columns.ms[row] / 1000).toFixed(2)} s`));
-  }
-  function list() {
-    body.replaceChildren(...fitting.slice(first, first + AT_ONCE).map(rowOf));
-    $("found").textContent = fitting.length === count ? `${number(count)} ${data.noun}` : `${number(fitting.length)} of ${number(count)} ${data.noun} fit`;
-    $("place").textContent = fitting.length ? `${number(first + 1)} to ${number(Math.min(first + AT_ONCE, fitting.length))}` : "";
-    $("previous").disabled = first === 0;
-    $("next").disabled = first + AT_ONCE >= fitting.length;
-  }
-  function turn(by) {
-    first = Math.max(0, first + by * AT_ONCE);
-    list();
-    $("pages").scrollIntoView();
-  }
+  const records = listRecords();
+
   /* Shows the pages that have these values, and no other filter. */
   function show(wanted) {
-    form.reset();
+    pages.form.reset();
     site = wanted.site && names.site.length > 1 ? wanted.site : null;
-    form.elements.text.value = wanted.text || "";
-    for (const name of ["type", "template", "error", "change"]) if (wanted[name]) form.elements[name].value = `=${wanted[name]}`;
-    filter();
+    pages.form.elements.text.value = wanted.text || "";
+    for (const name of ["type", "template", "error", "change"]) if (wanted[name]) pages.form.elements[name].value = `=${wanted[name]}`;
+    pages.filter();
     $("pages").scrollIntoView();
     $("pages").focus({ preventScroll: true });
   }
-
-  form.addEventListener("input", filter);
-  form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("reset", () => { site = null; setTimeout(filter); });
-  $("previous").addEventListener("click", () => turn(-1));
-  $("next").addEventListener("click", () => turn(1));
   document.addEventListener("click", ({ target }) => {
     const button = target.closest("button");
     if (button && button.dataset.filter) show({ [button.dataset.filter]: button.dataset.value, site: button.dataset.site });
-    if (button && button.dataset.sort) {
-      const column = button.dataset.sort, sign = order && order.column === column ? -order.sign : 1;
-      order = { column, sign };
-      for (const head of $("list").tHead.rows[0].cells) head.removeAttribute("aria-sort");
-      button.closest("th").setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
-      sort();
-      first = 0;
-      list();
-    }
   });
   for (const choice of document.getElementsByName("boxes"))
     choice.addEventListener("change", () => {
@@ -330,5 +332,6 @@
 
   if (innerWidth < 700) for (const one of document.querySelectorAll(".template[open]")) one.open = false;  // it is long
   drawAll();
-  filter();
+  pages.filter();
+  if (records) records.filter();
 })();

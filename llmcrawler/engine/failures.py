@@ -5,12 +5,12 @@ from __future__ import annotations
 import zlib
 
 from scrapy import exceptions
+from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.http import HtmlResponse, Response
 from scrapy.utils.response import response_status_message
 from twisted.internet import error as network
 
 from llmcrawler.content import is_binary
-from llmcrawler.engine.compat.http11 import TunnelError
 from llmcrawler.engine.refusals import RequestRefused
 from llmcrawler.engine.request_context import response_context
 from llmcrawler.errors import ProtocolFault
@@ -34,6 +34,7 @@ _BODY_ERRORS = (OSError, EOFError, zlib.error, UnicodeError, LookupError)
 _DECODER_ERRORS = frozenset({"ZstdError", "error"})
 _SILENT = {"ResponseDataLossError": "the response ended before its declared length"}
 _TLS_MARKS = ("ssl", "tls", "certificate")
+_NO_TLS = "there is no TLS at that port, http:// may be meant"
 _MAX_MESSAGE = 300
 
 
@@ -48,7 +49,7 @@ def failure_kind(error: BaseException | None) -> tuple[str, str]:
     if kind is None:
         return "internal", f"{type(error).__name__}: {message}"
     if kind == "connection" and any(mark in message.lower() for mark in _TLS_MARKS):
-        return "tls", message
+        return "tls", f"{_NO_TLS}: {message}" if "wrong version number" in message else message
     if "DOWNLOAD_MAXSIZE" in message or kind == "too_large":
         return "too_large", "the body is larger than DOWNLOAD_MAXSIZE"
     return kind, message

@@ -1,0 +1,98 @@
+"""Reads the terms of a plan from the settings: how the crawl is done, and which model it is priced for."""
+
+from __future__ import annotations
+
+import os
+from collections import ChainMap
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from scrapy.settings import BaseSettings
+
+from llmcrawler.classification import call_tokens
+from llmcrawler.crawl.arguments import ExploreOptions
+from llmcrawler.crawl.configuration import batch_rules, page_types_of, record_types_of
+from llmcrawler.errors import ConfigError
+from llmcrawler.extraction import annotation_tokens
+from llmcrawler.llm import Price, ProviderChoice, price_of, read_price, resolve_provider
+from llmcrawler.llm.providers import PLACEHOLDER_KEY
+from llmcrawler.reporting.planning import THOUGHT_TOKENS, CrawlTerms
+
+EMBEDDED: Final = "embedded"
+NO_MODEL: Final = "none"
+# A remote model answers in a second or two; the embedded one on two cores (docs/models.md).
+_CALL_SECONDS, _EMBEDDED_CALL_SECONDS = 1.5, 6.5
+
+
+def plan_terms(settings: BaseSettings, options: ExploreOptions, model: str = "") -> CrawlTerms:
+    """Return the terms of a crawl with the model of that name (NAME, NAME=IN/OUT with its price in dollars per million
+    tokens, embedded, none), or with the one that the settings choose. A key is not needed: a plan asks no model.
+    """
+    name, _, price = model.partition("=")
+    choice = _choice(settings, name)
+    terms = CrawlTerms(
+        max_pages=options.max_pages,
+        gap_seconds=settings.getfloat("DOWNLOAD_DELAY"),
+        concurrency=settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"),
+    )
+    if choice.kind == NO_MODEL:
+        return terms
+    page_types, small = page_types_of(options), choice.kind == EMBEDDED
+    return replace(
+        terms,
+        model=EMBEDDED if small else choice.model or choice.base_url,
+        batches=batch_rules(settings, embedded=small),
+        classifies=not choice.only_for_records,
+        call_seconds=_EMBEDDED_CALL_SECONDS if small else _CALL_SECONDS,
+        classify_tokens=call_tokens(page_types, small_model=small),
+        induce_tokens=annotation_tokens(options.wanted, small_model=small),
+        thought_tokens=THOUGHT_TOKENS.get(choice.reasoning_effort or "", 0),
+        price=_read_price(model, price) if price else _price(settings, choice),
+        weak_types={"listing", page_types.fallback or ""},
+        record_types=record_types_of(settings, options),
+        min_pages=settings.getint("RECORD_MIN_PAGES"),
+        samples=settings.getint("RECORD_SAMPLES"),
+        max_samples=settings.getint("RECORD_MAX_SAMPLES"),
+        pages_a_training_call=1 if small else settings.getint("RECORD_MAX_SAMPLES"),
+    )
+
+
+def _choice(settings: BaseSettings, name: str) -> ProviderChoice:
+    """Return the model of that name, else that of the settings: LLM_MODEL too where there is no key for it yet."""
+    if name == EMBEDDED and _text(settings, "LLM_PROVIDER").lower() != EMBEDDED:
+        return ProviderChoice(EMBEDDED, only_for_records=True)  # as a crawl without a key has it
+    given: dict[str, Any] = {"LLM_PROVIDER": name} if name else {}
+    if name not in ("", EMBEDDED, NO_MODEL):
+        given = {"LLM_PROVIDER": "openai", "LLM_MODEL": name}
+    values: ChainMap[Any, Any] = ChainMap(given, settings)
+    provider, model = _text(values, "LLM_PROVIDER"), _text(values, "LLM_MODEL")
+    key = os.environ.get("LLM_API_KEY") or (PLACEHOLDER_KEY if provider.lower() == "openai" else "")
+    choice = resolve_provider(values, {**os.environ, "LLM_API_KEY": key})
+    if choice.kind == EMBEDDED and model and provider.lower() != EMBEDDED:
+        return _choice(settings, model)
+    return choice
+
+
+def _text(values: Mapping[Any, Any], name: str) -> str:
+    return str(values.get(name) or os.environ.get(name, "")).strip()
+
+
+def _price(settings: BaseSettings, choice: ProviderChoice) -> Price | None:
+    """Return the price of a model; LLM_PRICE_INPUT and LLM_PRICE_OUTPUT are those of the settings' own model."""
+    if choice.kind == EMBEDDED:
+        return Price(0, 0, 0)
+    if choice.model != _choice(settings, "").model:
+        return price_of(choice.model)
+    names = ("LLM_PRICE_INPUT", "LLM_PRICE_OUTPUT")
+    return price_of(choice.model, *(read_price(name, settings, os.environ) for name in names))
+
+
+def _read_price(model: str, price: str) -> Price:
+    cost_in, _, cost_out = price.partition("/")
+    try:
+        return Price(float(cost_in), float(cost_out), float(cost_in))
+    except ValueError:
+        raise ConfigError(
+            f"--models {model}: the price is IN/OUT in dollars per million tokens, as {model.partition('=')[0]}=0.25/2"
+        ) from None

@@ -1,0 +1,43 @@
+"""Which pages are shown to the annotator."""
+
+from __future__ import annotations
+
+from random import Random
+
+from llmcrawler.extraction.training_run import spread, unseen
+
+PAIRS = 12
+
+
+def mirrored_pages(seed: int) -> list[list[str]]:
+    """Pages in pairs: the second has "b7" where the first has "a7", so no sum over features tells them apart."""
+    random = Random(seed)
+    pages = []
+    for _ in range(5):
+        names = [f"{side}{number}" for number in range(PAIRS) for side in "ab" if random.random() < 0.5]
+        pages += [names, [name.translate(str.maketrans("ab", "ba")) for name in names]]
+    return pages
+
+
+def chosen_under_other_names(pages: list[list[str]]) -> set[tuple[tuple[int, ...], ...]]:
+    """Choose pages again and again, their features named otherwise, and so in another order within each set."""
+    renamed = ([frozenset(f"{turn} {name}" for name in page) for page in pages] for turn in range(30))
+    return {(tuple(spread(some, 5)), tuple(spread(some, 3, [4])), tuple(unseen(some, [0], 3))) for some in renamed}
+
+
+def test_the_order_of_a_set_does_not_decide_which_pages_are_shown():
+    for seed in range(5):
+        (chosen,) = chosen_under_other_names(mirrored_pages(seed))
+        assert all(chosen)
+
+
+def test_the_first_of_equal_pages_is_shown():
+    pages = [frozenset(page) for page in mirrored_pages(1)]
+    first = spread(pages, 1)[0]
+    assert first % 2 == 0
+    assert spread([*pages[:first], pages[first + 1], pages[first], *pages[first + 2 :]], 1) == [first]
+
+
+def test_pages_that_were_shown_are_not_shown_again():
+    pages = [frozenset(page) for page in mirrored_pages(1)]
+    assert not {0, 3} & set(spread(pages, len(pages), {0, 3}))

@@ -1,0 +1,261 @@
+"""What a report shows of single pages: records, the stored page with its values marked, and the template it has now."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from base64 import b64decode
+
+import pytest
+
+from llmcrawler.content import read_page
+from llmcrawler.extraction import FieldRule, Selector, TemplateExtractor, Variant, parse_tree
+from llmcrawler.reporting.html.learned_sites import LearnedSites
+from llmcrawler.reporting.html.marked_page import look_at, selector_results
+from llmcrawler.reporting.html.page_details import PageDetails
+from llmcrawler.reporting.html.record_rows import RecordRows, shown_value
+from llmcrawler.reporting.html.render import render
+from llmcrawler.reporting.html.sources import open_source
+from llmcrawler.reporting.html.view import build
+from llmcrawler.storage import SiteState, TemplatesFile
+from llmcrawler.templates import TemplateGrouper
+from tests.core.reporting.stored_jobs import (
+    PRODUCT,
+    SITE,
+    learned_state,
+    make_stored_job,
+    product,
+    product_html,
+    template_entry,
+)
+
+
+def view_of(path, max_listed=100):
+    with open_source(path, 0.0) as source:
+        return build(source, max_listed)
+
+
+def unpacked(details):
+    return [json.loads(zlib.decompress(b64decode(piece))) for piece in details.pieces]
+
+
+def detail_of(view, row):
+    piece, place = view["data"]["details"][row]
+    return unpacked(view["details"])[piece][place]
+
+
+def fields_of(view, template):
+    (fields,) = [one["fields"] for one in view["templates"] if one["group"].template == template]
+    return {one["name"]: one for one in fields}
+
+
+# -- records --
+
+
+def test_records_stand_by_page_type_with_the_fields_of_all():
+    rows = RecordRows()
+    rows.add(0, "product", {"name": "Lamp", "price": 10.5})
+    rows.add(1, "product", {"name": "Desk", "tags": ["wood", "old"], "price": None})
+    rows.add(2, "article", {"title": "News"})
+    assert rows.as_json() == {
+        "product": {
+            "fields": ["name", "price", "tags"],
+            "rows": [[0, "Lamp", 10.5], [1, "Desk", None, "wood, old"]],
+        },
+        "article": {"fields": ["title"], "rows": [[2, "News"]]},
+    }
+
+
+def test_records_beyond_a_bound_are_left_out_and_counted():
+    rows = RecordRows(max_chars=100)
+    for number in range(10):
+        rows.add(number, "product", {"name": "x" * 30})
+    rows.add(None, "product", {"name": "of a page that is not listed"})
+    assert (len(rows), rows.left_out) == (3, 8)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, None),
+        ([], None),
+        (float("nan"), None),
+        (3, 3),
+        (True, "true"),
+        ("a\u202eb", "ab"),
+        ([1, "b"], "1, b"),
+        ([{"a": 1}], '[{"a": 1}]'),
+        ("x" * 300, "x" * 199 + "…"),
+    ],
+)
+def test_values_are_shown_short_and_without_controls(value, shown):
+    assert shown_value(value) == shown
+
+
+# -- stored pages --
+
+
+def test_a_page_shows_where_each_value_of_its_record_stands(tmp_path):
+    lines = [(product(1), product_html(1)), (product(2), product_html(2, price="<b>{}</b>"))]
+    view = view_of(make_stored_job(tmp_path, lines))
+    first = detail_of(view, 0)
+    assert [(name, value, selector) for name, value, selector, _place in first["record"]] == [
+        ("name", "Lamp 1", "css  h1"),
+        ("price", 11, "css  p.price"),
+        ("stock", 3, r"css  td.stock  ~ ^(\d+) left$"),
+    ]
+    price = first["record"][1][3]
+    assert re.search(rf'<p class="price" data-llmcrawler="price" id="{price}">£ 11</p>', first["html"])
+    assert first["text"] == "A lamp."
+    assert detail_of(view, 1)["record"][1][2] == "css  b"
+
+
+def test_a_selector_has_the_share_of_the_pages_on_which_it_gives_a_value_and_on_which_that_is_used(tmp_path):
+    entry = template_entry(
+        "t1",
+        "product",
+        selectors=[
+            {"field": "price", "css": "p.price", "coverage": 1.0},
+            {"field": "price", "css": "b", "coverage": 1.0},
+        ],
+    )
+    both = "<p class=price>{0}</p><b>{0}</b>"
+    prices = [both, "<b>{}</b>", "<b>{}</b>", "<i>{}</i>"]
+    lines = [(product(number), product_html(number, price=price)) for number, price in enumerate(prices)]
+    lines[3][0]["record"]["colour"] = "red"
+    view = view_of(make_stored_job(tmp_path, lines, SiteState([entry], learned_state({"t1": PRODUCT}))))
+    fields = fields_of(view, "t1")
+    assert [(one["given"], one["used"]) for one in fields["price"]["selectors"]] == [(0.25, 0.25), (0.75, 0.5)]
+    assert (fields["price"]["filled"], fields["price"]["others"]) == (4, 1)
+    assert (fields["colour"]["filled"], fields["colour"]["others"]) == (1, 1)
+    html = render(view, "1.0", 0.0).decode()
+    assert "no selector of this template gives it" in html
+    assert "What each selector gives was measured on 4 stored pages." in html
+
+
+def test_nothing_of_a_stored_page_runs_or_is_fetched():
+    hostile = product_html(1, more="<iframe srcdoc='<script>stolen()</script>'></iframe><svg onload=stolen()></svg>"
+                                   "<div style='background:url(//e.example)'>x</div>"
+                                   "<style>@import '//e.example'</style>"
+                                   "<form action='//e.example'><input autofocus onfocus=stolen()></form>")  # fmt: skip
+    html = look_at(hostile, (), "https://shop.example/", "").html
+    assert "e.example" not in html
+    assert not re.search(r"<(script|iframe|meta|style|link)|stolen|javascript|autofocus|\son\w+=", html)
+    assert "a lamp" in html
+
+
+def test_selectors_that_may_take_for_ever_are_not_run():
+    rules = [FieldRule(PRODUCT.rules[0].field, (Selector(query, "xpath"),)) for query in ("//h1", "count(//*//*)")]
+    (fine, endless) = (Variant(TemplateExtractor("product", (rule,)), {}) for rule in rules)
+    page = parse_tree(product_html(1))
+    assert len(selector_results(page, [fine], f"https://{SITE}/", "")) == 1
+    assert selector_results(page, [endless], f"https://{SITE}/", "") == []
+
+
+def test_a_job_that_keeps_no_bodies_says_which_setting_keeps_them(tmp_path):
+    view = view_of(make_stored_job(tmp_path, [(product(1), None)]))
+    assert "STORE_BODIES=True" in view["data"]["no_html"]
+    assert "html" not in detail_of(view, 0)
+    assert detail_of(view, 0)["record"][0][:2] == ["name", "Lamp 1"]
+
+
+def test_what_can_be_looked_at_is_bounded_and_shared_out_among_templates():
+    details = PageDetails(text_bytes=20_000)
+    noise = [bytes([number * 7 % 251, number % 13 + 60]).hex() * 400 for number in range(2_000)]
+    for number in range(2_000):
+        details.add(number, (SITE, "t1"), product(number, text=f"{noise[number]}{number}"), None)
+    details.add(5_000, (SITE, "t2"), product(5_000), None)
+    details.close()
+    assert 5_000 in details.places
+    assert 100 <= len(details.places) < 2_000
+    assert sum(map(len, details.pieces)) < 60_000
+
+
+def test_the_report_of_a_hostile_job_has_no_markup_of_its_pages(tmp_path):
+    bad = "</script><img src=x onerror=alert(1)>"
+    line = product(1, title=bad, text=bad, record={bad: bad, "name": bad}, url=f"https://{SITE}/{bad}")
+    html = render(view_of(make_stored_job(tmp_path, [(line, f"<h1>{bad}</h1>")])), "1.0", 0.0).decode()
+    assert "<img" not in html
+    (data,) = re.findall(r'id="data">(.*?)</script>', html)
+    assert bad in json.loads(data)["records"]["product"]["fields"]
+
+
+# -- the template that a page has now --
+
+
+def test_pages_have_the_template_that_theirs_was_merged_into(tmp_path):
+    entries = [template_entry("t1", "product", aliases=["t7"])]
+    job = make_stored_job(tmp_path, [(product(1), None), (product(2, template="t7"), None)], SiteState(entries, {}))
+    view = view_of(job)
+    assert [one["group"].template for one in view["templates"]] == ["t1"]
+    assert view["findings"][1].startswith("1 pages have another template or page type")
+
+
+def test_pages_of_a_feed_follow_the_aliases_of_its_templates(tmp_path):
+    path = tmp_path / "feed.jsonl"
+    template = {**template_entry("t1", "product", aliases=["t7"]), "kind": "template", "examples": [f"https://{SITE}/"]}
+    path.write_text("".join(json.dumps(one) + "\n" for one in (product(1, template="t7"), product(2), template)))
+    view = view_of(path)
+    assert [(one["group"].template, one["group"].pages) for one in view["templates"]] == [("t1", 2)]
+
+
+def shop_page(label):
+    frame = "".join(f"<div class=frame{one}{two}>part</div>" for one in "abcdefgh" for two in "abcdefgh")
+    own = "<form class=review><p>Write one" if label == "form" else "<h1>Lamp</h1>"
+    return f"<html><body>{frame}<main>{own}</main></body></html>"
+
+
+def parted_shop():
+    """A grouper that has parted products from review forms, which it first took for one template."""
+    grouper = TemplateGrouper()
+    labels = {f"https://{SITE}/p/{number}/": "form" if number % 3 == 0 else "product" for number in range(30)}
+    features = {label: read_page(shop_page(label), f"https://{SITE}/").features for label in ("form", "product")}
+    for url, label in labels.items():  # not clustered yet, so near-twins are one group
+        template = grouper.assign(url, features[label]).template
+    changes = grouper.split_by(template, labels)
+    assert changes.splits
+    return TemplateGrouper.from_json(grouper.to_json(), f"https://{SITE}"), template, labels
+
+
+@pytest.mark.parametrize("is_side_known", [True, False])
+def test_pages_of_a_template_that_was_parted_are_judged_again(tmp_path, is_side_known):
+    grouper, template, labels = parted_shop()
+    (form,) = {grouper.template_now(url, template) for url, label in labels.items() if label == "form"}
+    (shop,) = {grouper.template_now(url, template) for url, label in labels.items() if label == "product"}
+    assert form != shop
+    entries = [template_entry(shop, "product"), template_entry(form, "form")]
+    grouping = grouper.to_json()
+    if not is_side_known:  # as of pages that were no samples
+        grouping["known"]["templates"] = ["" for _name in grouping["known"]["templates"]]
+    state = {"grouping": grouping, **learned_state({shop: PRODUCT})}
+    record = {"name": "Lamp", "price": None, "stock": None}
+    lines = [(product(0, template=template, url=url, record=record), shop_page(label)) for url, label in labels.items()]
+    view = view_of(make_stored_job(tmp_path, lines, SiteState(entries, state)))
+    shown = {one["group"].template: one["group"] for one in view["templates"]}
+    assert {name: dict(one.types) for name, one in shown.items()} == {shop: {"product": 20}, form: {"form": 10}}
+    assert (shown[shop].records, shown[form].records) == (20, 0)
+    assert fields_of(view, shop)["name"]["filled"] == 20
+    assert fields_of(view, form) == {}
+
+
+def test_a_page_that_found_its_template_by_its_record_stays_there(tmp_path):
+    grouper, _template, labels = parted_shop()
+    state = {"grouping": grouper.to_json(), **learned_state({"t9": PRODUCT})}
+    file = TemplatesFile(tmp_path / "shop.json")
+    file.save({SITE: SiteState([template_entry("t9", "product")], state)})
+    learned = LearnedSites()
+    learned.add(SITE, (), file.load()[SITE])
+    at_home = product(1, template="t9") | {"url": next(iter(labels))}
+    assert learned.now(at_home, lambda: None) == at_home
+    lost = at_home | {"record": {**at_home["record"], "price": None}}
+    assert learned.now(lost, lambda: None)["template"] != "t9"
+
+
+def test_what_is_damaged_of_a_site_is_said_and_its_pages_are_shown_as_they_were(tmp_path):
+    state = {"records": {"templates": "none"}, "grouping": {}}
+    job = make_stored_job(tmp_path, [(product(1), None)], SiteState([template_entry("t1", "product")], state))
+    with open_source(job, 0.0) as source:
+        view = build(source, 100)
+        assert f"What was learned of {SITE} is damaged" in "".join(source.gaps)
+    assert [one["group"].template for one in view["templates"]] == ["t1"]

@@ -1,0 +1,81 @@
+"""Crawls that are asked to stop, as `timeout` does it: by a signal to the process and to its whole group."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from aiohttp import web
+
+from llmcrawler.errors import STOPPED
+from llmcrawler.reporting import ExitStatus
+from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, environment
+from tests.e2e.killing import JobCrawl, lines_of, paths_of, wait_until
+from tests.servers.fake_llm import FakeLLM, label_by_url
+from tests.servers.many_pages import ManyPages
+from tests.servers.mock_site import Handler, MockSite
+
+LABELS = [("/item/", "product"), ("/list/", "listing")]
+HANGS = ["hang"] * 1000
+
+
+def test_each_page_that_came_has_its_line_and_nobody_waits_for_a_model_or_a_site_that_hangs(tmp_path: Path) -> None:
+    pages, feed = ManyPages(60, latency_seconds=0.02), tmp_path / "pages.jsonl"
+    with (
+        FakeLLM(faults=HANGS).in_thread() as llm,
+        MockSite({**pages.routes(), "/item/3/": hanging(pages)}).in_thread() as site,
+    ):
+        settings = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url, "STOP_SECONDS": 0.5}
+        parts = command({"url": site.url()}, settings, feed)
+        with subprocess.Popen(
+            parts, cwd=ROOT, env=environment(), stderr=subprocess.PIPE, start_new_session=True
+        ) as crawl:
+            wait_until(lambda: "/item/3/" in pages.requested and llm.in_flight > 0, pages, crawl)
+            os.kill(crawl.pid, signal.SIGTERM)
+            os.killpg(crawl.pid, signal.SIGTERM)
+            log = crawl.communicate(timeout=TIMEOUT_SECONDS)[1].decode()
+    assert crawl.returncode == ExitStatus.INTERRUPTED, log
+    assert "Stopping: waiting for" in log
+    assert "Traceback" not in log
+    lines = [line for line in lines_of(feed) if line["kind"] == "page"]
+    assert paths_of(lines) == dict.fromkeys(pages.requested, 1)
+    errors = {line["url"].removeprefix(site.url("/")): line["error"] for line in lines}
+    assert errors["item/3/"]["kind"] == STOPPED
+    assert {error["kind"] for error in errors.values()} == {STOPPED}
+    assert "classify" in {error["stage"] for error in errors.values()}
+
+
+def test_pages_that_a_stopped_job_had_no_answer_for_are_for_its_next_run(tmp_path: Path) -> None:
+    pages, feed = ManyPages(60, latency_seconds=0.02), tmp_path / "pages.jsonl"
+    with (
+        FakeLLM(label_by_url(LABELS, "homepage"), faults=HANGS).in_thread() as llm,
+        MockSite(pages.routes()).in_thread() as site,
+    ):
+        settings = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url}
+        crawl = JobCrawl(tmp_path, site.url(), settings, feeds=["-O", feed], pages=pages)
+        with crawl.running() as process:
+            wait_until(lambda: len(pages.requested) >= 30 and llm.in_flight > 0, pages, process)
+            process.send_signal(signal.SIGINT)
+        assert process.returncode == ExitStatus.INTERRUPTED, crawl.logs[-1]
+        assert "run the same command again" in crawl.logs[-1]
+        assert not [line for line in lines_of(feed) if line.get("error")]
+        llm.faults.clear()
+        assert crawl.run() == 0, crawl.logs[-1]
+    assert paths_of(lines_of(feed)) == dict.fromkeys(pages.paths, 1)
+    assert not [line for line in lines_of(feed) if line.get("error")]
+    assert not crawl.repeats_of_stored()
+
+
+def hanging(pages: ManyPages) -> Handler:
+    async def hang(request: web.Request) -> web.Response:
+        with pages.changed:
+            pages.requested.append(request.path_qs)
+            pages.changed.notify_all()
+        while request.transport is not None:  # noqa: ASYNC110 - the crawl hangs up, and no event tells of it
+            await asyncio.sleep(0.05)
+        raise ConnectionResetError
+
+    return hang
