@@ -130,6 +130,7 @@ EXTENSIONS = {
     "llmcrawler.extensions.distributed_worker.DistributedWorker": -10,  # before the feeds
     "llmcrawler.extensions.resume.ResumeExtension": 0,
     "llmcrawler.extensions.throttle.AdaptiveThrottle": 0,
+    "llmcrawler.extensions.start_line.StartLine": 400,
     "llmcrawler.extensions.history.HistoryExtension": 500,
     "llmcrawler.extensions.progress_reports.ProgressExtension": 500,
     "llmcrawler.extensions.prometheus.MetricsExtension": 600,
@@ -146,6 +147,7 @@ REMOTE_CONTROL_ENABLED = False
 LOG_LEVEL = "INFO"
 # LOG_FORMAT: Scrapy's; `json` makes each log line of `scrapy crawl`, `shell` and `parse` a JSON object
 LOG_FORMATTER = "llmcrawler.engine.logformatter.ShortLogFormatter"
+STATS_DUMP = False  # True: Scrapy's stats stand in the log before the summary
 PROGRESS = "auto"  # live (on a terminal), log, off; auto chooses
 PROGRESS_LOG_SECONDS = 60.0  # between two progress lines where there is no terminal
 METRICS_PORT = 0  # where Prometheus may look while the crawl runs (pip install prometheus-client); 0: nowhere

@@ -61,14 +61,15 @@ class Described:
             checks.check_paths(self.settings, ("ADDONS",))
 
 
-class WithJsonLog(Described):
-    """Lets a command that fetches pages log as LOG_FORMAT says."""
+class WithLog(Described):
+    """Lets a command that fetches pages log as LOG_FORMAT says, and without Scrapy's lines about its own parts."""
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler.engine import json_log
+        from llmcrawler.engine import json_log, scrapy_log
 
         super().process_options(args, opts)
         assert self.settings is not None
+        scrapy_log.silence(self.settings)
         json_log.install(self.settings)
 
 

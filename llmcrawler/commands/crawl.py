@@ -8,6 +8,7 @@ import gc
 import logging
 import os
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scrapy.commands.crawl import Command as CrawlCommand
@@ -15,10 +16,11 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
-from llmcrawler.commands import WithJsonLog, config_errors_as_usage
+from llmcrawler.commands import WithLog, config_errors_as_usage
 from llmcrawler.errors import ConfigError, JobBusy
 
 if TYPE_CHECKING:
+    from llmcrawler.crawl.arguments import ExploreOptions
     from llmcrawler.reporting import ExitStatus
 
 logger = logging.getLogger(__name__)
@@ -27,7 +29,7 @@ _ECHO_SECONDS = 0.2  # within these a second signal is the first one, sent twice
 _EXIT_SECONDS = 1.0  # for threads that still work when a crawl was stopped
 
 
-class Command(WithJsonLog, CrawlCommand):
+class Command(WithLog, CrawlCommand):
     """Checks the settings and the arguments, runs one spider and exits with an ExitStatus."""
 
     usage = "[options] <spider>"
@@ -96,7 +98,9 @@ class Command(WithJsonLog, CrawlCommand):
         crawler = create_crawler(self, args[0])
         errors_share(crawler.settings)  # a spider's own settings are among these
         if hasattr(spider_class, "given_options") and not spider_class.changes_arguments():  # one of ours
-            check(crawler.settings, spider_class.given_options(opts.spargs), args[0])
+            options = spider_class.given_options(opts.spargs)
+            check(crawler.settings, options, args[0])
+            _keep_lines(crawler.settings, args[0], options, opts.spargs)
         return crawler
 
 
@@ -180,3 +184,12 @@ def _refused(busy: JobBusy) -> ExitStatus:
 
     logger.error("%s", busy)
     return ExitStatus.BUSY
+
+
+def _keep_lines(settings: BaseSettings, spider: str, options: ExploreOptions, arguments: dict[str, str]) -> None:
+    """Choose a feed where the lines would be kept nowhere."""
+    from llmcrawler.crawl.default_feed import CHOSEN_PRIORITY, default_feed, needs_feed
+
+    if needs_feed(settings, arguments):
+        feed = default_feed(spider, options, Path())
+        settings.set("FEEDS", {str(feed): {"format": "jsonl"}}, priority=CHOSEN_PRIORITY)

@@ -15,7 +15,7 @@ from scrapy.utils.defer import deferred_from_coro
 from scrapy.utils.spider import spidercls_for_request
 from twisted.internet.defer import Deferred
 
-from llmcrawler.commands import WithJsonLog, config_errors_as_usage
+from llmcrawler.commands import WithLog, config_errors_as_usage
 
 if TYPE_CHECKING:
     from llmcrawler.items import Page
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _DEFAULT_SPIDER = "explore"
 
 
-class Command(WithJsonLog, ParseCommand):
+class Command(WithLog, ParseCommand):
     """Shows one page as a spider of this project sees it; for other spiders it is Scrapy's own command."""
 
     usage = "[options] <url>"

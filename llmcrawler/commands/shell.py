@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy.commands.shell import Command as ShellCommand
 from scrapy.http import TextResponse
 
-from llmcrawler.commands import WithJsonLog, config_errors_as_usage
+from llmcrawler.commands import WithLog, config_errors_as_usage
 
 if TYPE_CHECKING:
     from llmcrawler.crawl.offline_extractor import OfflineExtractor
@@ -22,7 +22,7 @@ _HELP = """\
 """
 
 
-class Command(WithJsonLog, ShellCommand):
+class Command(WithLog, ShellCommand):
     """Adds `record`, `selectors` and `template` to Scrapy's shell where TEMPLATES_FILE, or a JOBDIR, has templates."""
 
     usage = "[options] [url|file]"

@@ -89,7 +89,7 @@ class Understanding:
 
     def waiting(self) -> ModelWait:
         """Return what pages wait for just now."""
-        learning = self.records.learning
+        learning = [one for one in self.records.all_learners if one.is_learning]
         for_learning = sum(len(one.held) for one in learning)
         waiting = ModelWait(self.classifier.waiting_count, for_learning, self.records.held_count - for_learning)
         model, annotator = self.model, self.annotator
@@ -181,8 +181,15 @@ def build_understanding(
     asking = None if model is None else _annotator(crawler, options, model, answers)
     structured = StructuredDataAnnotator(options.wanted)
     annotator = structured if asking is None else FallbackAnnotator(asking, structured)
-    warm_up = (lambda: None) if model is None else model.warm_up
-    records = _records(crawler, options, annotator, watch, place, warm_up, on_learned)
+    min_pages = settings.getint("RECORD_MIN_PAGES")
+
+    def pressure(held: int) -> str | None:
+        """Say why pages must not be held any longer. The model gets ready as soon as there is something to learn."""
+        if model is not None and any(len(one.held) >= min_pages for one in records.all_learners):
+            model.warm_up()
+        return watch.reason_to_flush(held)
+
+    records = _records(crawler, options, annotator, pressure, place, on_learned)
 
     def page_type_of(site: str, template: str) -> str | None:
         verdict = classifier.template_verdict(site, template)
@@ -264,9 +271,8 @@ def _records(  # noqa: PLR0913, PLR0917 - what a crawl decides
     crawler: Crawler,
     options: ExploreOptions,
     annotator: Annotator,
-    watch: EngineWatch,
+    pressure: Callable[[int], str | None],
     place: ExtractionRunner,
-    warm_up: Callable[[], None],
     on_learned: Callable[[Learner], None],
 ) -> Records:
     settings, stats = crawler.settings, crawler.stats
@@ -282,9 +288,8 @@ def _records(  # noqa: PLR0913, PLR0917 - what a crawl decides
             training=training,
         ),
         record_types=record_types_of(settings, options),
-        pressure=watch.reason_to_flush,
+        pressure=pressure,
         requested=options.wanted,
-        warm_up=warm_up,
         on_learned=on_learned,
         count=lambda name, value: stats.inc_value(f"llmcrawler/records/{name}", value),
         single=SingleRecords(annotator, training.budget_tokens, place) if singletons else None,

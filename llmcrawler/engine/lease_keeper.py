@@ -123,6 +123,8 @@ class LeaseKeeper(BaseScheduler):
         counts = self.frontier.counts()
         for name in ("queued", "leased", "done"):
             self.crawler.stats.set_value(f"llmcrawler/frontier/{name}", getattr(counts, name))
+        if self.focused_crawl is not None:
+            self.crawler.stats.set_value("llmcrawler/goal_records", self.focused_crawl.records)
 
     async def _close(self, reason: str) -> None:
         for task in self._tasks:

@@ -27,6 +27,8 @@ class PagesCsvExporter(CsvItemExporter):
     are written at once where the columns are given: by the `fields` of the feed or the file that is added to.
     """
 
+    lines = 0  # taken, the header aside
+
     def __init__(
         self, file: Any, *, waiting_folder: str | None = None, neutralises: bool = True, **kwargs: Any
     ) -> None:
@@ -52,6 +54,7 @@ class PagesCsvExporter(CsvItemExporter):
         line = line_of(item)
         if line is None:
             return
+        self.lines += 1
         if self._table is None:
             self._table = FlatTable(item_columns(item))
         row = self._table.row_of(line)

@@ -16,6 +16,8 @@ from llmcrawler.storage.feeds.langchain import document_of
 class DocumentsExporter(BaseItemExporter):
     """Writes a line for each page with text. The feed's `fields` choose the metadata; the source is always there."""
 
+    lines = 0  # written
+
     def __init__(self, file: Any, *, stats: StatsCollector | None = None, **kwargs: Any) -> None:
         super().__init__(dont_fail=True, **kwargs)
         self._file = file
@@ -33,5 +35,6 @@ class DocumentsExporter(BaseItemExporter):
         document = document_of(line, self._fields)
         if document is not None:
             self._file.write(as_json(document).encode() + b"\n")
+            self.lines += 1
         elif self._stats is not None:
             self._stats.inc_value("llmcrawler/storage/feeds/documents/without_text")

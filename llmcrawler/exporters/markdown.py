@@ -15,6 +15,8 @@ from llmcrawler.storage.feeds.markdown_stores import MarkdownArchive, MarkdownFo
 class MarkdownExporter(BaseItemExporter):
     """Writes to a MarkdownFolder where `file` is one, else a ZIP archive; its `fields` choose the front matter."""
 
+    lines = 0  # written
+
     def __init__(self, file: Any, *, waiting_folder: str | None = None, **kwargs: Any) -> None:
         super().__init__(dont_fail=True, **kwargs)
         self._store: MarkdownStore = file if isinstance(file, MarkdownFolder) else MarkdownArchive(file, waiting_folder)
@@ -28,6 +30,7 @@ class MarkdownExporter(BaseItemExporter):
         line = line_of(item)
         if line is not None and line.get("url") is not None:
             self._store.add(*markdown_file_of(line, self._fields))
+            self.lines += 1
 
     def finish_exporting(self) -> None:
         self._store.finish()

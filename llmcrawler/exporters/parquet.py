@@ -28,6 +28,8 @@ class ParquetExporter(BaseItemExporter):
     other nested values are JSON text, an error is a struct. The feed's `fields` choose columns and rename them.
     """
 
+    lines = 0  # taken
+
     def __init__(self, file: Any, **kwargs: Any) -> None:
         super().__init__(dont_fail=True, **kwargs)
         require("parquet")
@@ -48,6 +50,7 @@ class ParquetExporter(BaseItemExporter):
         line = line_of(item)
         if line is None:
             return
+        self.lines += 1
         out = self._out or self._open(item_columns(item))
         out.add([clean(line.get(column.name)) for column in self._columns])
         if self.fields_to_export is None:

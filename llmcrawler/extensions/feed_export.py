@@ -22,6 +22,7 @@ from scrapy.utils.defer import ensure_awaitable
 from llmcrawler.engine.compat import close_spider_soon
 from llmcrawler.engine.compat.components import FeedExporterBase
 from llmcrawler.errors import ConfigError
+from llmcrawler.reporting import WrittenFeed
 
 logger = logging.getLogger(__name__)
 
@@ -29,8 +30,8 @@ _MOST_CHARS = 300  # of what a storage says about its failure
 
 
 class Feeds(FeedExporterBase):
-    """Counts a feed that is not whole as `feedexport/failed_count/...`, by which the exit status goes. The log's errors
-    are not enough for that: Scrapy's counter of them is gone when the feeds are closed.
+    """Counts what is written; and a feed that is not whole as `feedexport/failed_count/...`, by which the exit status
+    goes. The log's errors are not enough for that: Scrapy's counter of them is gone when the feeds are closed.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -50,6 +51,12 @@ class Feeds(FeedExporterBase):
                     self.feeds[name], self.filters[name] = given
         self._failed: WeakSet[FeedSlot] = WeakSet()
         self._lacking: WeakSet[FeedSlot] = WeakSet()
+        self._written: dict[str, WrittenFeed] = {}
+
+    @property
+    def written(self) -> list[WrittenFeed]:
+        """Return what has been closed of each feed; the batches of one are one."""
+        return list(self._written.values())
 
     def has_failed(self, slot: FeedSlot) -> bool:
         """Return whether this feed, or this batch of it, is not whole."""
@@ -102,6 +109,7 @@ class Feeds(FeedExporterBase):
                 self.fail(slot, error)
         if slot in self._failed:
             _abandon(slot)
+        self._note_written(slot)
         await self.crawler.signals.send_catch_log_async(signals.feed_slot_closed, slot=slot)
 
     async def _store(self, slot: FeedSlot) -> None:
@@ -112,9 +120,17 @@ class Feeds(FeedExporterBase):
         await ensure_awaitable(slot.storage.store(file))
         if slot in self._lacking:
             return
-        logger.info("Stored %s feed (%d items) in: %s", slot.format, slot.itemcount, _shown(slot.uri))
+        logger.info("Stored %s feed (%d lines) in: %s", slot.format, _lines_of(slot), _shown(slot.uri))
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value(f"feedexport/success_count/{type(slot.storage).__name__}")
+
+    def _note_written(self, slot: FeedSlot) -> None:
+        before = self._written.get(slot.uri_template)
+        uri = _shown(slot.uri if before is None else slot.uri_template)
+        lines, is_whole = _lines_of(slot), not self.has_failed(slot)
+        if before is not None:
+            lines, is_whole = lines + before.lines, is_whole and before.is_whole
+        self._written[slot.uri_template] = WrittenFeed(uri, slot.format, lines, is_whole)
 
     def _count_lack(self, slot: FeedSlot, item: Any) -> None:
         """Count an item that an exporter failed on, by an error in its code. The feed goes on without it."""
@@ -148,6 +164,11 @@ def _abandon(slot: FeedSlot) -> None:
             os.close(nothing)
         else:
             file.close()
+
+
+def _lines_of(slot: FeedSlot) -> int:
+    """Return what the exporter says that it has written: some leave out items, such as templates; else all it got."""
+    return int(getattr(slot.exporter, "lines", slot.itemcount))
 
 
 def _shown(uri: str) -> str:

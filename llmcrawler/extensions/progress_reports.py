@@ -19,16 +19,19 @@ from scrapy.utils.asyncio import AsyncioLoopingCall, create_looping_call
 from scrapy.utils.log import get_scrapy_root_handler
 from twisted.internet.task import LoopingCall
 
-from llmcrawler.crawl.arguments import NO_LIMIT
+from llmcrawler.crawl.arguments import NO_LIMIT, ExploreOptions
 from llmcrawler.crawl.configuration import progress_mode
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine import json_log
 from llmcrawler.errors import ConfigError
 from llmcrawler.extensions.connecting import connect_handlers
+from llmcrawler.extensions.feed_export import Feeds
+from llmcrawler.extensions.terminal_lines import say, terminal_columns
 from llmcrawler.extensions.throttle import AdaptiveThrottle
 from llmcrawler.items import Page, Template, Url
 from llmcrawler.politeness.throttling import HostPolicy
 from llmcrawler.reporting import (
+    WIDTH,
     Actual,
     CrawlProgress,
     DownloadFlow,
@@ -60,22 +63,26 @@ class ProgressExtension:
         self._progress: CrawlProgress | None = None
         self._logged = 0.0
         self._calls: AsyncioLoopingCall | LoopingCall | None = None
+        self._ending: Ending | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         mode = progress_mode(crawler.settings)
         log_seconds = _log_seconds(crawler.settings)
         if mode == "off":
-            raise NotConfigured("PROGRESS=off")
+            raise NotConfigured
         extension = cls(crawler, _live_display(mode, crawler.settings), log_seconds)
         connect_handlers(crawler, extension, "spider_opened", "item_scraped", "spider_closed", "engine_stopped")
         return extension
 
     def spider_opened(self, spider: Spider) -> None:
-        max_pages = getattr(getattr(spider, "options", None), "max_pages", None)
-        if max_pages is not None and max_pages < NO_LIMIT:
-            assert self._crawler.stats is not None
-            self._crawler.stats.set_value("llmcrawler/max_pages", max_pages)
+        assert self._crawler.stats is not None
+        options = getattr(spider, "options", None)
+        if isinstance(options, ExploreOptions):
+            aims = {"max_pages": options.max_pages, "goal": ",".join(options.goal), "max_records": options.max_records}
+            for name, value in aims.items():
+                if value and value != NO_LIMIT:
+                    self._crawler.stats.set_value(f"llmcrawler/{name}", value)
         self._progress = CrawlProgress(time.monotonic)
         self._logged = time.monotonic()
         if self._display is not None:
@@ -92,16 +99,30 @@ class ProgressExtension:
             self._tally.add_template(item)
 
     def spider_closed(self, reason: str) -> None:
-        self.engine_stopped()
+        self._stop()
         if self._progress is None:
             return
         report = self._sample(self._progress)
         hosts = read_hosts(self._crawler)
         plan, actual = read_plan(self._crawler, report.elapsed_seconds)
-        ending = Ending(reason, report.elapsed_seconds, self._progress.limit_seconds, hosts, plan, actual)
-        logger.info("%s", summary(read_figures(self._stats()), self._tally, ending))
+        self._ending = Ending(reason, report.elapsed_seconds, self._progress.limit_seconds, hosts, plan, actual)
 
     def engine_stopped(self) -> None:
+        """Give the summary, when feeds are closed and Scrapy has logged all that it does: it is to be seen."""
+        self._stop()
+        if self._ending is None:
+            return
+        crawl, feeds = crawl_of(self._crawler), self._crawler.get_extension(Feeds)
+        ending = replace(
+            self._ending,
+            outcomes=crawl.understanding.records.outcomes(),
+            record_types=crawl.record_types,
+            feeds=() if feeds is None else feeds.written,
+        )
+        width = min(WIDTH, terminal_columns() or WIDTH)
+        say(logger, summary(read_figures(self._stats()), self._tally, ending, width))
+
+    def _stop(self) -> None:
         if self._calls is not None and self._calls.running:
             self._calls.stop()
         if self._display is not None:

@@ -16,7 +16,7 @@ logger = logging.getLogger("llmcrawler.extensions.throttle")  # people look for 
 
 _ALWAYS_LOGGED = frozenset({"recovered", "robots"})
 _LOG_SECONDS = 10.0  # between two log lines about one host
-_HOSTS_IN_STATS = 50
+_HOSTS_IN_STATS = 10
 
 
 class ThrottleReport:

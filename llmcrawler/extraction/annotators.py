@@ -96,6 +96,7 @@ class LLMAnnotator:
             {page: values for one in answers for page, values in one.values.items()},
             sum((one.dropped for one in answers), Counter[str]()),
             frozenset().union(*(one.missing for one in answers)),
+            sum((one.refused for one in answers), Counter[str]()),
         )
 
     async def _point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:

@@ -29,12 +29,14 @@ Values = Mapping[str, tuple[Pointed, ...]]
 @dataclass(frozen=True, slots=True)
 class Induced:
     """A checked answer. `values` are by page id, `dropped` counts what was refused by reason, `missing` are the ids of
-    the pages that the answer leaves out. `stands_in_for`: why it is not the model's, where the budget is to blame."""
+    the pages that the answer leaves out. `refused` counts the pages on which every pointer of a field was refused.
+    `stands_in_for`: why it is not the model's, where the budget is to blame."""
 
     fields: tuple[Field, ...]
     values: Values
     dropped: Counter[str] = field(default_factory=Counter)
     missing: frozenset[str] = frozenset()
+    refused: Counter[str] = field(default_factory=Counter)
     stands_in_for: BudgetSpent | None = None
 
 
@@ -47,12 +49,15 @@ def parse_answer(document: Mapping[str, Any], answer: Any, requested: RequestedS
     fields, keys = requested_or_named(answer.get("fields"), requested, known, dropped)
     shown = {page["id"]: {block["n"]: block["text"] for block in page["blocks"]} for page in document["pages"]}
     values: dict[str, tuple[Pointed, ...]] = {}
+    given_keys: set[tuple[str, str | None]] = set()
     for page in answer["pages"]:
         page_id = page.get("id") if isinstance(page, dict) else None
         if not isinstance(page_id, str) or page_id not in shown or page_id in values:
             dropped["unknown_page"] += 1
             continue
         given = _list(page.get("values"))[:MAX_VALUES_A_PAGE]
+        pointing = [one for one in given if isinstance(one, dict) and one.get("blocks")]
+        given_keys |= {(page_id, key_of(one.get("field"), keys)) for one in pointing}
         pointed = (_pointed(one, keys, shown[page_id], dropped) for one in given)
         values[page_id] = tuple(dict.fromkeys(one for one in pointed if one is not None))
     if not values:
@@ -63,7 +68,9 @@ def parse_answer(document: Mapping[str, Any], answer: Any, requested: RequestedS
     else:
         fixed = frozenset(one.key for one in requested.fields if one.type is not None)
     fields, values = _typechecked(fields, values, shown, fixed, dropped)
-    return Induced(fields, values, +dropped, frozenset(shown.keys() - values.keys()))
+    kept_keys = {(page_id, one.field) for page_id, pointed in values.items() for one in pointed}
+    refused = Counter(key for _, key in given_keys - kept_keys if key is not None)
+    return Induced(fields, values, +dropped, frozenset(shown.keys() - values.keys()), refused)
 
 
 # -- names of fields --

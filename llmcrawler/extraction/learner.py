@@ -38,13 +38,6 @@ class LearnerKey:
     template: str
     page_type: str
 
-    def heir(self, aliases: Mapping[str, str]) -> str:
-        """Return the template that its own is a part of, by the aliases of those that are gone."""
-        template = self.template
-        while template in aliases:
-            template = aliases[template]
-        return template
-
 
 @dataclass(slots=True)
 class HeldPage:
@@ -61,7 +54,9 @@ class HeldPage:
 class Learner:
     """The pages of one template and page type. `runs` counts training runs, `calls` what they asked the model.
 
-    `patience`: so many times as many pages as usual must fit no variant before another run is tried.
+    `patience`: so many times as many pages as usual must fit no variant before another run is tried. `missing` has the
+    fields that the last run gave no selector for, and why; `fruitless` says why it brought nothing at all; `unserved`
+    counts pages that were let go without a record. `was_restored`: an earlier crawl left it.
     """
 
     key: LearnerKey
@@ -74,6 +69,10 @@ class Learner:
     gave_up: bool = False
     patience: int = 1
     error: PageError | None = None
+    missing: dict[str, str] = field(default_factory=dict)
+    fruitless: str = ""
+    unserved: int = 0
+    was_restored: bool = False
     task: asyncio.Task[None] | None = None
 
     def pages_without(self, keys: Collection[str]) -> list[TrainingPage]:
@@ -192,9 +191,11 @@ class Trainer:
         learner.pages_shown += result.pages_shown
         self._count("pages_shown", result.pages_shown)
         self._count("fields_abstained", len(result.abstained))
+        learner.missing = dict(result.abstained)
         for reason, pointers in result.dropped.items():
             self._count(f"dropped/{reason}", pointers)
-        if result.extractor is None or not self._is_requested(result.extractor):
+        learner.fruitless = self._why_fruitless(result.extractor)
+        if result.extractor is None or learner.fruitless:
             return None
         found = await self._place.train(extract_all, result.extractor, pages, site=site)
         shortcoming = None
@@ -203,9 +204,15 @@ class Trainer:
             shortcoming = PageError("record", BudgetSpent.kind, what)
         return Variant.measured(result.extractor, found, shortcoming)
 
-    def _is_requested(self, extractor: TemplateExtractor) -> bool:
-        """Tell whether a template has at least half of the fields of the user's schema."""
-        return self._requested is None or 2 * len(extractor.rules) >= len(self._requested.fields)
+    def _why_fruitless(self, extractor: TemplateExtractor | None) -> str:
+        """Say why an extractor is of no use: a template is to have half of the fields of the user's schema at least."""
+        found = 0 if extractor is None else len(extractor.rules)
+        if self._requested is None:
+            return "" if found else "no field could be learned from the samples"
+        asked = len(self._requested.fields)
+        if found and 2 * found >= asked:
+            return ""
+        return f"{found} of the {asked} fields that were asked for could be learned; half of them are needed"
 
     def _note(self, learner: Learner, variant: Variant | None) -> None:
         """Add a new variant; without one, take things as they are and be more patient."""
@@ -221,6 +228,13 @@ class Trainer:
         learner.variants.append(variant)
         learner.lacking.clear()
         self._on_learned(learner)
+
+
+def heir_of(template: str, aliases: Mapping[str, str]) -> str:
+    """Return the template that this one has become."""
+    while template in aliases:
+        template = aliases[template]
+    return template
 
 
 def extract_all(extractor: TemplateExtractor, pages: Sequence[TrainingPage]) -> list[Extraction]:

@@ -100,6 +100,7 @@ def _from_json(site: str, value: Mapping[str, Any]) -> Learner:
         calls=int(value["calls"]),
         pages_shown=int(value["pages_shown"]),
         gave_up=bool(value["gave_up"]),
+        was_restored=True,
     )
 
 

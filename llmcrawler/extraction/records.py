@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from llmcrawler.errors import STOPPED, TooCostly
 from llmcrawler.extraction.annotators import Annotator
 from llmcrawler.extraction.extraction_runs import Extraction, ExtractionRunner
-from llmcrawler.extraction.learner import SAYING_CORE, HeldPage, Learner, LearnerKey, Trainer
+from llmcrawler.extraction.learner import SAYING_CORE, HeldPage, Learner, LearnerKey, Trainer, heir_of
+from llmcrawler.extraction.learning_outcome import LearningOutcome, outcome_of
 from llmcrawler.extraction.record_question import RecordAnswer, RecordQuestion, RecordRules
 from llmcrawler.extraction.record_schema import RequestedSchema, completed
 from llmcrawler.extraction.record_validation import RecordValidator
@@ -27,9 +28,9 @@ _LONG_LIST = 500  # of rows; more take long to validate
 class Records:
     """Makes the records of one crawl, and learns how. `pressure` gets the number of held pages and returns why they
     must not be held any longer ("idle", "backing_out", "closing", "stopped"), or None; after "stopped" nothing is
-    learned. `record_types` are the page types that have a record at all. `warm_up` is called when a template has enough
-    pages to be learned, `on_learned` with each learner that has a new variant, `count` with the name and number of what
-    is worth a stat; `single` makes records of pages that are left over.
+    learned. `record_types` are the page types that have a record at all. `on_learned` is called with each learner that
+    has a new variant, `count` with the name and number of what is worth a stat; `single` makes records of pages that
+    are left over.
     """
 
     def __init__(  # noqa: PLR0913 - what a crawl decides
@@ -40,7 +41,6 @@ class Records:
         record_types: Container[str],
         pressure: Callable[[int], str | None],
         requested: RequestedSchema | None = None,
-        warm_up: Callable[[], None] = lambda: None,
         on_learned: Callable[[Learner], None] = lambda _learner: None,
         count: Callable[[str, int], None] = lambda _name, _value: None,
         single: Callable[[RecordQuestion], Awaitable[RecordAnswer]] | None = None,
@@ -51,7 +51,6 @@ class Records:
         self._pressure = pressure
         self._requested = requested
         self._validator = RecordValidator(requested.schema) if requested is not None else None
-        self._warm_up = warm_up
         self._count = count
         self._single = single
         self._place = place or ExtractionRunner()
@@ -90,7 +89,8 @@ class Records:
     async def _record_of(self, question: RecordQuestion) -> RecordAnswer:
         template = question.template
         while True:
-            learner = self._learner(LearnerKey(question.site, template, question.page_type))
+            key = LearnerKey(question.site, template, question.page_type)
+            learner = self._learners.setdefault(key, Learner(key))
             variants = list(learner.variants)
             match, now = await self._match(variants, question, template)
             if now != template or learner.variants != variants:
@@ -115,10 +115,10 @@ class Records:
         """Let held pages follow their templates. What was learned of a template that is gone goes to its heir."""
         for url, key in self._under_way.items():
             if key.site == site:
-                template = moved.get(url, key.heir(aliases))
+                template = moved.get(url, heir_of(key.template, aliases))
                 self._under_way[url] = LearnerKey(site, template, key.page_type)
         for learner in [one for one in self._learners.values() if one.key.site == site]:
-            heir = learner.key.heir(aliases)
+            heir = heir_of(learner.key.template, aliases)
             for url, held in list(learner.held.items()):
                 template = moved.get(url, heir)
                 if template != learner.key.template and not learner.is_learning:
@@ -134,9 +134,9 @@ class Records:
         return sum(len(learner.held) for learner in self._learners.values())
 
     @property
-    def learning(self) -> list[Learner]:
-        """The learners of the templates that are being learned just now."""
-        return [one for one in self._learners.values() if one.is_learning]
+    def all_learners(self) -> Collection[Learner]:
+        """The learners of all templates that pages with records were in."""
+        return self._learners.values()
 
     def learner_of(self, site: str, template: str, page_type: str | None) -> Learner | None:
         """Return what is known of a template: its learner for this page type, else any that knows something."""
@@ -152,21 +152,22 @@ class Records:
         known = [one for one in self._learners.values() if one.key.site == site]
         return [one for one in known if one.proper_variants or (one.gave_up and one.error is None)]
 
+    def outcomes(self) -> list[LearningOutcome]:
+        """Return what came of each template that pages with records were in."""
+        return [outcome_of(one, self._rules.min_pages, self._requested) for one in self._learners.values()]
+
     def restore(self, learners: Iterable[Learner]) -> None:
         """Go on with what an earlier crawl has learned."""
         self._learners.update({learner.key: learner for learner in learners})
 
     async def close(self) -> None:
         """Stop learning, and let all held pages go."""
-        tasks = [task for task in (self._poll, *(one.task for one in self.learning)) if task is not None]
+        tasks = [task for task in (self._poll, *(one.task for one in self.all_learners)) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for learner in self._learners.values():
             learner.tell_all(look_again=False)
-
-    def _learner(self, key: LearnerKey) -> Learner:
-        return self._learners.setdefault(key, Learner(key))
 
     def _may_learn(self, learner: Learner) -> bool:
         return not learner.gave_up and (learner.is_learning or learner.runs <= self._rules.max_relearned)
@@ -231,6 +232,7 @@ class Records:
         if learner.error is None and self._single is not None:
             self._count("singletons", 1)
             return await self._single(question)
+        learner.unserved += 1
         return RecordAnswer(None, learner.error)
 
     async def _match(
@@ -256,8 +258,6 @@ class Records:
         told: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         held = HeldPage(question.to_learn_from(), learner.key.template, told, question.key)
         learner.held[held.id] = held
-        if len(learner.held) >= self._rules.min_pages * learner.patience:
-            self._warm_up()
         enough = max(self._rules.learn_pages, self._rules.min_pages) * learner.patience
         if len(learner.held) >= enough and not learner.is_learning:
             self._start(learner)
@@ -277,7 +277,7 @@ class Records:
         for learner in waiting:
             if len(learner.held) >= self._rules.min_pages * learner.patience and not is_stopped:
                 self._start(learner)
-        if not is_stopped and self.learning:
+        if not is_stopped and any(one.is_learning for one in self.all_learners):
             return  # when these runs end, bodies are given back, and pages may fit what was learned
         for learner in (one for one in waiting if not one.is_learning):
             if is_stopped:
@@ -292,7 +292,7 @@ class Records:
         """Give what was learned to an heir that does not know it; one that does keeps its own."""
         if not learner.variants or learner.key == heir:
             return
-        target = self._learner(heir)
+        target = self._learners.setdefault(heir, Learner(heir))
         target.variants += [variant for variant in learner.variants if variant.extractor not in target.extractors]
         target.runs = max(target.runs, learner.runs)
         target.calls += learner.calls

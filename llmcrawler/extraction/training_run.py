@@ -48,13 +48,13 @@ class TrainingRules:
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
     """The outcome of a run. `extractor` is None where there was nothing to learn. `dropped` counts the model's pointers
-    that were refused, by reason; `abstained` are the fields that it named and no selector could be trusted for.
+    that were refused, by reason; `abstained` has the fields that no selector could be trusted for, and why.
     `stands_in_for`: the budget did not reach for the model's first answer."""
 
     extractor: TemplateExtractor | None
     pages_shown: int
     dropped: Counter[str] = field(default_factory=Counter)
-    abstained: tuple[str, ...] = ()
+    abstained: Mapping[str, str] = field(default_factory=dict)
     stands_in_for: BudgetSpent | None = None
 
 
@@ -80,6 +80,7 @@ class TrainingRun:
         self._fields: tuple[Field, ...] = ()
         self._pointed: dict[int, tuple[Pointed, ...]] = {}
         self._dropped: Counter[str] = Counter()
+        self._refused: Counter[str] = Counter()
         self._learned: tuple[list[LearnedField], list[LearnedGroup]] = ([], [])
         self._stands_in_for: BudgetSpent | None = None
 
@@ -138,6 +139,7 @@ class TrainingRun:
             raise answer.stands_in_for  # what the model has named is not to be mixed with what others call it
         self._stands_in_for = answer.stands_in_for
         self._dropped += answer.dropped
+        self._refused += answer.refused
         answered = [place for place in places if str(place) not in answer.missing]
         _check_useful(answer, answered)
         self._fields = reconcile(self._fields, answer.fields)
@@ -168,12 +170,26 @@ class TrainingRun:
         rules: list[FieldRule] = [one.rule for one in plain if one.rule is not None]
         rules += [rule for group in found for rule in group.rules]
         trusted = {rule.field.key for rule in rules}
-        abstained = tuple(one.key for one in self._fields if one.key not in trusted)
+        abstained = {one.key: self._why_not(one) for one in self._fields if one.key not in trusted}
         if abstained:
             logger.info("No selector can be trusted for %s of %s pages", ", ".join(abstained), self._page_type)
         rows = tuple((group.name, group.rows) for group in found)
         extractor = TemplateExtractor(self._page_type, tuple(rules), rows) if rules else None
         return TrainingResult(extractor, pages_shown, self._dropped, abstained, self._stands_in_for)
+
+    def _why_not(self, one: Field) -> str:
+        """Say why there is no selector for a field."""
+        plain, groups = self._learned
+        shown, refused = len(self._pointed), self._refused[one.key]
+        pointed = sum(any(value.field == one.key for value in values) for values in self._pointed.values())
+        if not pointed and refused:
+            return f"pointed at on {refused} of {shown} samples, each time at no such value"
+        if not pointed:
+            return f"pointed at on none of {shown} samples"
+        doubts = [learned.doubt for learned in plain if learned.field.key == one.key]
+        doubts += [group.doubt for group in groups if group.name == one.group]
+        doubt = next(filter(None, doubts), "no selector agrees with that")
+        return f"pointed at on {pointed} of {shown} samples, but {doubt}"
 
 
 def _check_useful(answer: Induced, answered: Collection[int]) -> None:

@@ -27,7 +27,7 @@ class AddressMiddleware:
     def from_crawler(cls, crawler: Crawler) -> Self:
         hosts = crawl_of(crawler).hosts
         if not hosts.is_guarded:
-            raise NotConfigured("a person chooses each url")  # scrapy shell, scrapy fetch
+            raise NotConfigured  # in scrapy shell and scrapy fetch a person chooses each url
         return cls(hosts)
 
     def process_request(self, request: Request) -> None:

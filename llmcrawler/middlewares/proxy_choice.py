@@ -50,7 +50,7 @@ class ProxyMiddleware:
     def from_crawler(cls, crawler: Crawler) -> Self:
         crawl = crawl_of(crawler)
         if crawl.proxies is None:
-            raise NotConfigured("no proxies")
+            raise NotConfigured
         middleware = cls(crawler, crawl.proxies, crawl.bans, crawler.settings.getfloat("PROXY_TRIAL_SECONDS"))
         crawler.signals.connect(middleware.spider_closed, signals.spider_closed)
         return middleware

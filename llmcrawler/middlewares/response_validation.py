@@ -53,7 +53,7 @@ class ValidationMiddleware:
         given = (getattr(crawler.spider, "validate_response", None), load_validator(crawler.settings))
         validators = [validator for validator in given if validator is not None]
         if not validators and crawl.proxies is None:
-            raise NotConfigured("neither proxies nor a validate_response")
+            raise NotConfigured
         switch = None if crawl.proxies is None else ProxySwitch(crawler, crawl.proxies)
         return cls(crawler, validators, crawl.bans, switch)
 

@@ -40,6 +40,7 @@ class FeedPipeline:
     def _count(self, page: Page) -> None:
         self.stats.inc_value("llmcrawler/pages")
         counted = {"page_types": page.page_type, "decided_by": page.decided_by, "changes": page.change}
+        counted["page_records"] = None if page.record is None else page.page_type
         for name, value in counted.items():
             if value is not None:
                 self.stats.inc_value(f"llmcrawler/{name}/{value}")

@@ -6,6 +6,7 @@
 from llmcrawler.reporting.crawl_limits import DownloadFlow, HostThrottle, binding_limit
 from llmcrawler.reporting.crawl_metrics import Metric, ending_of, metrics_of
 from llmcrawler.reporting.crawl_progress import CrawlProgress, DownloadProgress, ProgressReport
+from llmcrawler.reporting.crawl_start import CrawlStart
 from llmcrawler.reporting.exit_status import (
     BUDGET_REACHED,
     LLM_FAILURE,
@@ -17,6 +18,6 @@ from llmcrawler.reporting.exit_status import (
 from llmcrawler.reporting.figures import lasting_stats, read_figures
 from llmcrawler.reporting.model_wait import ModelWait
 from llmcrawler.reporting.plan_tables import Actual
-from llmcrawler.reporting.summary import Ending, summary
+from llmcrawler.reporting.summary import WIDTH, Ending, WrittenFeed, summary
 from llmcrawler.reporting.tally import Tally
 from llmcrawler.reporting.text import plain

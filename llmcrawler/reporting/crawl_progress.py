@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
@@ -11,11 +11,13 @@ from threading import Lock
 from llmcrawler.reporting.crawl_limits import DownloadFlow, HostThrottle, Limit, binding_limit
 from llmcrawler.reporting.figures import Figures, Stats, read_figures
 from llmcrawler.reporting.model_wait import ModelWait
+from llmcrawler.reporting.record_summary import goal_words
 from llmcrawler.reporting.text import counts, duration, money, percent, plain
 
 logger = logging.getLogger(__name__)
 
 _BAR_CHARS = 20
+_SELF_SAYING = ("pages", "queue", "left")  # rows that need no name
 _SHOWN = 6  # page types, errors, hosts: the most frequent ones
 
 
@@ -55,69 +57,78 @@ class ProgressReport:
 
     def as_line(self) -> str:
         """Return the report as one line of printable characters, whatever the pages hold."""
-        parts = [text for name, text in self.as_rows() if name in ("pages", "queue", "left")]
-        parts += [f"{name}: {text}" for name, text in self.as_rows() if name not in ("pages", "queue", "left")]
+        rows = {name: ", ".join(parts) for name, parts in self.as_rows()}
+        parts = [text if name in _SELF_SAYING else f"{name}: {text}" for name, text in rows.items()]
         return plain(" | ".join(parts))
 
-    def as_rows(self) -> list[tuple[str, str]]:
-        """Return the report as rows of (name, text), the most important first."""
+    def as_rows(self) -> list[tuple[str, list[str]]]:
+        """Return the report as rows of (name, parts), the most important row first, and the first part of each."""
         figures = self.figures
         rows = [
-            ("urls", f"{figures.sources.total():,} ({counts(figures.sources, _SHOWN)})" if figures.sources else ""),
+            ("urls", [f"{figures.sources.total():,}", *_counted(figures.sources)] if figures.sources else []),
             ("pages", self._pages()),
-            ("queue", f"{figures.queued:,} queued, {self.flow.in_flight} in flight"),
-            ("waiting", self.waiting.words()),
+            ("queue", [f"{figures.queued:,} queued", f"{self.flow.in_flight} in flight"]),
+            ("waiting", self.waiting.parts()),
             ("left", self._left()),
+            ("goal", [goal_words(figures)] if figures.goal else []),
+            ("records", self._records()),
+            ("limit", [self.limit.words] if self.limit else []),
             ("throttle", self._throttle()),
-            ("limit", self.limit.words if self.limit else ""),
-            ("status", counts(figures.statuses, _SHOWN)),
-            ("templates", f"{figures.templates:,}" if figures.templates else ""),
-            ("types", counts(figures.page_types, _SHOWN)),
+            ("status", _counted(figures.statuses)),
+            ("templates", [f"{figures.templates:,}"] if figures.templates else []),
+            ("types", _counted(figures.page_types)),
             ("llm", self._llm()),
-            ("errors", counts(figures.errors, _SHOWN)),
+            ("errors", _counted(figures.errors)),
         ]
-        return [(name, plain(text)) for name, text in rows if text]
+        return [(name, [plain(part) for part in parts]) for name, parts in rows if parts]
 
-    def _pages(self) -> str:
+    def _pages(self) -> list[str]:
         cap = f" (max_pages {self.figures.max_pages:,})" if self.figures.max_pages else ""
-        return (
-            f"{self.figures.pages:,} pages{cap} in {duration(self.elapsed_seconds)}, "
-            f"{self.rate_now:.1f}/s ({self.rate_overall:.1f}/s overall)"
-        )
+        rates = f"{self.rate_now:.1f}/s ({self.rate_overall:.1f}/s overall)"
+        return [f"{self.figures.pages:,} pages{cap} in {duration(self.elapsed_seconds)}", rates]
 
-    def _left(self) -> str:
+    def _left(self) -> list[str]:
         if self.seconds_left is None:
-            return ""
+            return []
         # New urls may be found as long as the cap is not reached.
-        return f"{'about' if self.is_capped else 'at least'} {duration(self.seconds_left)} left"
+        return [f"{'about' if self.is_capped else 'at least'} {duration(self.seconds_left)} left"]
 
-    def _throttle(self) -> str:
+    def _records(self) -> list[str]:
+        figures = self.figures
+        ordered = sorted(figures.page_records.items(), key=lambda pair: (-pair[1], pair[0]))
+        return [f"{name} {count:,} of {figures.page_types[name]:,} pages" for name, count in ordered[:_SHOWN]]
+
+    def _throttle(self) -> list[str]:
         latency = [f"latency {self.latency_seconds:.2f} s"] if self.latency_seconds is not None else []
         hosts = sorted(self.flow.busy, key=lambda host: -host.in_flight)
-        shown = [_host_words(host) for host in hosts[:3]]
+        shown = [part for host in hosts[:3] for part in _host_parts(host)]
         more = [f"{len(hosts) - 3} more hosts"] if len(hosts) > 3 else []
         resting = [f"{host.host} rests for {host.rest_seconds:.0f} s more" for host in self.flow.resting[:3]]
-        return "; ".join(latency + shown + more + resting)
+        return latency + shown + more + resting
 
-    def _llm(self) -> str:
+    def _llm(self) -> list[str]:
         llm = self.figures.llm
         if not llm.calls and not llm.cached_answers:
-            return ""
-        parts = [f"{llm.calls:,} calls, {llm.pages_shown:,} pages, {llm.tokens:,} tokens, {money(llm.cost_usd)}"]
+            return []
+        parts = [f"{llm.calls:,} calls", f"{llm.pages_shown:,} pages", f"{llm.tokens:,} tokens", money(llm.cost_usd)]
         if llm.cached_answers:
             parts.append(f"{llm.cached_answers:,} answers from the cache")
         if llm.faults:
             parts.append(f"faults {counts(llm.faults, _SHOWN)}")
-        return ", ".join(parts)
+        return parts
 
 
-def _host_words(host: HostThrottle) -> str:
-    parts = [f"{host.host} {host.in_flight} of {host.concurrency:g} in flight, gap {host.gap_seconds:.2f} s"]
+def _counted(counter: Counter[str]) -> list[str]:
+    return counts(counter, _SHOWN).split(", ") if counter else []
+
+
+def _host_parts(host: HostThrottle) -> list[str]:
+    parts = [f"{host.host} {host.in_flight} of {host.concurrency:g} in flight", f"gap {host.gap_seconds:.2f} s"]
     if host.latency_p50 is not None and host.latency_p95 is not None:
         parts.append(f"p50 {host.latency_p50:.2f} s, p95 {host.latency_p95:.2f} s")
     if host.refused_share:
         parts.append(f"{percent(host.refused_share)} refused")
-    return ", ".join(parts)
+    return parts
 
 
 class CrawlProgress:

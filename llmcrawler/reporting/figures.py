@@ -67,7 +67,9 @@ class Figures:
     """Figures of a crawl so far. `errors` counts "stage/kind"; `queued` and `leased` are urls; `requests` are those
     that went out, repeats too.
 
-    `sources` counts the urls of a map, which are no pages; `map_end` says why it looked through no more pages.
+    `goal` are the page types that are wanted first, with commas; `goal_records` counts over all runs of a job.
+    `changes` counts the pages of a refresh by what became of them. `sources` counts the urls of a map, which are no
+    pages; `map_end` says why it looked through no more pages.
     """
 
     llm: LLMFigures
@@ -79,6 +81,11 @@ class Figures:
     templates: int = _of("llmcrawler/templates")
     statuses: Counter[str] = _of("downloader/response_status_count/")
     page_types: Counter[str] = _of("llmcrawler/page_types/")
+    page_records: Counter[str] = _of("llmcrawler/page_records/")
+    goal: str = _of("llmcrawler/goal", "")
+    goal_records: int = _of("llmcrawler/goal_records")
+    max_records: int | None = _of("llmcrawler/max_records", None)
+    changes: Counter[str] = _of("llmcrawler/changes/")
     decided_by: Counter[str] = _of("llmcrawler/decided_by/")
     errors: Counter[str] = _of("llmcrawler/errors/")
     sources: Counter[str] = _of("llmcrawler/urls/")

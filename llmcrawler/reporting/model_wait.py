@@ -23,14 +23,14 @@ class ModelWait:
     fetched_bytes: tuple[int, int] | None = None
     is_starting: bool = False
 
-    def words(self) -> str:
-        """Return it as one line; "" where no page waits."""
+    def parts(self) -> list[str]:
+        """Return it as parts of one line; none where no page waits."""
         for_model = self.for_verdict + self.for_learning
         parts = [f"{_pages(for_model)} for the model{self._state()}"] if for_model else []
         if self.for_template:
             whose = "its" if self.for_template == 1 else "their"
             parts.append(f"{_pages(self.for_template)} for more pages of {whose} template")
-        return "; ".join(parts)
+        return parts
 
     def _state(self) -> str:
         if self.fetched_bytes is not None:

@@ -1,25 +1,43 @@
-"""Summarises a crawl as text for a person: at most 100 columns, nothing but printable characters."""
+"""Summarises a crawl as text for a person: nothing but printable characters, what matters most at the end, where it
+is still on the screen.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
 from rich.cells import cell_len
 
+from llmcrawler.extraction import LearningOutcome
 from llmcrawler.items import Template
 from llmcrawler.reporting.crawl_limits import HostThrottle
 from llmcrawler.reporting.figures import Figures
 from llmcrawler.reporting.plan_tables import Actual, plan_rows
+from llmcrawler.reporting.record_summary import goal_words, record_lines
 from llmcrawler.reporting.tally import Tally, TemplateTally
-from llmcrawler.reporting.text import column, counts, duration, money, percent, plain
+from llmcrawler.reporting.text import column, counts, duration, fold, money, percent, plain
 
 WIDTH = 100
-_ROWS = 20  # templates, page types, kinds of errors
+_ROWS = 20  # page types, kinds of errors
+_TEMPLATES = 10
+_HOSTS = 5  # the job and its report have more of them
+_WIDE_ONLY = {"p95 s", "in flight", "gap s"}  # columns of the hosts
+_CHANGES = ("new", "changed", "gone", "unchanged")
 _WAYS = ("structured-data", "template", "llm", "rule")
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFeed:
+    """A feed, or the sum of its batches. `is_whole` is False where something could not be written."""
+
+    uri: str
+    format: str
+    lines: int
+    is_whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +45,7 @@ class Ending:
     """End of a crawl. `reason` is Scrapy's; `limit_seconds` says how long each limit held it back.
 
     `hosts` have the throughput of their whole time. `plan` is that of `scrapy plan`, where the job has one; `actual`
-    is what came of it.
+    is what came of it. `outcomes` tell what was learned of pages of `record_types`, those that have records.
     """
 
     reason: str
@@ -36,36 +54,62 @@ class Ending:
     hosts: Sequence[HostThrottle] = ()
     plan: Mapping[str, Any] | None = None
     actual: Actual | None = None
+    outcomes: Sequence[LearningOutcome] = ()
+    record_types: Container[str] = ()
+    feeds: Sequence[WrittenFeed] = ()
 
 
-def summary(figures: Figures, tally: Tally, ending: Ending) -> str:
+def summary(figures: Figures, tally: Tally, ending: Ending, width: int = WIDTH) -> str:
+    """Return the summary in lines of at most `width` terminal cells."""
     sections = [
-        _head(figures, ending),
-        _hosts(ending),
-        _page_types(tally),
-        _without_model(figures, tally),
-        _templates(tally),
+        _pace(figures, ending),
+        _hosts(ending, width),
+        _templates(tally, width),
         _llm(figures),
         _budget(figures, tally),
-        _plan(ending),
-        _errors(figures, tally),
+        _plan(ending, width),
+        _errors(figures, tally, width),
+        _page_types(tally, width),
+        _without_model(figures, tally, width),
+        record_lines(tally, ending.outcomes, ending.record_types, width),
+        _result(figures, ending),
     ]
     lines = ["Summary"]
     for section in sections:
         if section:
-            lines += [*(plain(line, WIDTH) for line in section), ""]
+            lines += [*(part for line in section for part in _fitted(line, width)), ""]
     return "\n".join(line.rstrip() for line in lines).rstrip()
 
 
-def _head(figures: Figures, ending: Ending) -> list[str]:
+def _fitted(line: str, width: int) -> list[str]:
+    """Fold a line that is too long; what goes on is set in."""
+    if cell_len(line) <= width:
+        return [plain(line)]
+    first, *rest = fold(line.split(), width)
+    return [first, *fold(" ".join(rest).split(), width, "    ")]
+
+
+def _result(figures: Figures, ending: Ending) -> list[str]:
     rate = figures.pages / ending.elapsed_seconds if ending.elapsed_seconds else 0.0
     failed = figures.errors.total()
-    listed = f"{figures.sources.total():,} urls ({counts(figures.sources, 5)})"
     lines = [
-        *([listed] if figures.sources else []),
         f"{figures.pages:,} pages in {duration(ending.elapsed_seconds)}, {rate:.1f} pages/s, {failed:,} with errors",
         f"Ended: {_why_ended(figures, ending)}",
     ]
+    if figures.sources:
+        lines.insert(0, f"{figures.sources.total():,} urls ({counts(figures.sources, 5)})")
+    if figures.changes:
+        lines.append("Since the last crawl: " + ", ".join(f"{figures.changes[name]:,} {name}" for name in _CHANGES))
+    if figures.goal:
+        lines.append(f"Goal {goal_words(figures)}")
+    for feed in ending.feeds[:_ROWS]:
+        lack = "" if feed.is_whole else ", NOT WHOLE: the log says why"
+        lines.append(f"Feed: {feed.uri}, {feed.lines:,} lines ({feed.format}){lack}")
+    return lines
+
+
+def _pace(figures: Figures, ending: Ending) -> list[str]:
+    lines = []
     if figures.statuses:
         lines.append(f"Answers by status: {counts(figures.statuses, 12)}")
     if held := sum(ending.limit_seconds.values()):
@@ -89,30 +133,29 @@ def _why_ended(figures: Figures, ending: Ending) -> str:
     return "finished, no url is left"
 
 
-def _hosts(ending: Ending) -> list[str]:
-    rows = [
-        [
-            host.host,
-            f"{host.requests:,}",
-            f"{host.throughput:.1f}",
-            _seconds(host.latency_p50),
-            _seconds(host.latency_p95),
-            percent(host.refused_share) if host.refused_share else "",
-            f"{host.throughput * (host.latency_p50 or 0):.1f} of {host.concurrency:g}",
-            f"{host.gap_seconds:.2f}",
-            host.limit,
-        ]
-        for host in sorted(ending.hosts, key=lambda host: (-host.requests, host.host))
-    ]
-    names = ["Host", "requests", "per s", "p50 s", "p95 s", "refused", "in flight", "gap s", "limit"]
-    return _table(names, rows, left=(0, 8))
+def _hosts(ending: Ending, width: int) -> list[str]:
+    columns: dict[str, Callable[[HostThrottle], str]] = {
+        "Host": lambda host: host.host,
+        "requests": lambda host: f"{host.requests:,}",
+        "per s": lambda host: f"{host.throughput:.1f}",
+        "p50 s": lambda host: _seconds(host.latency_p50),
+        "p95 s": lambda host: _seconds(host.latency_p95),
+        "refused": lambda host: percent(host.refused_share) if host.refused_share else "",
+        "in flight": lambda host: f"{host.throughput * (host.latency_p50 or 0):.1f} of {host.concurrency:g}",
+        "gap s": lambda host: f"{host.gap_seconds:.2f}",
+        "limit": lambda host: host.limit,
+    }
+    names = [name for name in columns if width >= WIDTH or name not in _WIDE_ONLY]
+    hosts = sorted(ending.hosts, key=lambda host: (-host.requests, host.host))
+    rows = [[columns[name](host) for name in names] for host in hosts]
+    return _table(names, rows, width, left=(0, len(names) - 1), most=_HOSTS)
 
 
 def _seconds(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
-def _page_types(tally: Tally) -> list[str]:
+def _page_types(tally: Tally, width: int) -> list[str]:
     by_type: Counter[str] = Counter()
     for (page_type, _), count in tally.types.items():
         by_type[page_type] += count
@@ -123,10 +166,10 @@ def _page_types(tally: Tally) -> list[str]:
         [name, f"{count:,}", *(f"{tally.types[name, way]:,}" if tally.types[name, way] else "" for way in ways)]
         for name, count in sorted(by_type.items(), key=lambda pair: (-pair[1], pair[0]))
     ]
-    return _table(["Page type", "pages", *(way or "unknown" for way in ways)], rows, left=(0,))
+    return _table(["Page type", "pages", *(way or "unknown" for way in ways)], rows, width, left=(0,))
 
 
-def _without_model(figures: Figures, tally: Tally) -> list[str]:
+def _without_model(figures: Figures, tally: Tally, width: int) -> list[str]:
     """Say what has less worth, or is missing, as no model told it."""
     llm, lines = figures.llm, []
     guesses = figures.decided_by["rule"]
@@ -135,15 +178,15 @@ def _without_model(figures: Figures, tally: Tally) -> list[str]:
     has_learned = any(template.selectors for template in tally.templates.values())
     if tally.templates and not has_learned and (llm.failure or llm.provider == "none"):
         reason = llm.failure or "without a model they come from structured data, and no template has enough of it"
-        lines += wrap(f"No records were learned: {reason}", WIDTH, subsequent_indent="  ")
-    return lines
+        lines.append(f"No records were learned: {reason}")
+    return [part for line in lines for part in wrap(line, width, subsequent_indent="  ")]
 
 
-def _templates(tally: Tally) -> list[str]:
+def _templates(tally: Tally, width: int) -> list[str]:
     ordered = sorted(_known_templates(tally), key=lambda template: (-template.page_count, template.template))
     rows = [_template_row(template, tally.by_template.get(template.template)) for template in ordered]
     names = ["Template", "pages", "page type", "agreement", "confidence", "url pattern"]
-    return _table(names, rows, left=(0, 2, 5))
+    return _table(names, rows, width, left=(0, 2, 5), most=_TEMPLATES)
 
 
 def _known_templates(tally: Tally) -> Iterable[Template]:
@@ -208,30 +251,35 @@ def _budget(figures: Figures, tally: Tally) -> list[str]:
     return lines
 
 
-def _plan(ending: Ending) -> list[str]:
+def _plan(ending: Ending, width: int) -> list[str]:
     if ending.plan is None or ending.actual is None:
         return []
-    return _table(
-        ["Plan", "planned", "actual"], [list(row) for row in plan_rows(ending.plan, ending.actual)], left=(0,)
-    )
+    rows = [list(row) for row in plan_rows(ending.plan, ending.actual)]
+    return _table(["Plan", "planned", "actual"], rows, width, left=(0,))
 
 
-def _errors(figures: Figures, tally: Tally) -> list[str]:
+def _errors(figures: Figures, tally: Tally, width: int) -> list[str]:
     ordered = sorted(figures.errors.items(), key=lambda pair: (-pair[1], pair[0]))
-    rows = [[kind, f"{count:,}", ": ".join(tally.examples.get(kind, ()))] for kind, count in ordered]
-    return _table(["Error", "pages", "for example"], rows, left=(0, 2))
+    table = _table(["Error", "pages"], [[kind, f"{count:,}"] for kind, count in ordered], width, left=(0,))
+    lines, shown = table[:1], ordered[:_ROWS]
+    for (kind, _), row in zip(shown, table[1:], strict=False):
+        example = (line for text in tally.examples.get(kind, ()) for line in fold(text.split(), width, "    "))
+        lines += [row, *example]
+    return lines + table[1 + len(shown) :]
 
 
-def _table(names: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int]) -> list[str]:
+def _table(
+    names: Sequence[str], rows: Sequence[Sequence[str]], width: int, *, left: Sequence[int], most: int = _ROWS
+) -> list[str]:
     """Return rows in aligned columns; the last takes the room that is left, no other more than a third of the line."""
     if not rows:
         return []
-    shown = [[plain(cell, WIDTH // 3) for cell in row[:-1]] + [row[-1]] for row in rows[:_ROWS]]
+    shown = [[plain(cell, width // 3) for cell in row[:-1]] + [row[-1]] for row in rows[:most]]
     widths = [max(cell_len(plain(row[n])) for row in [names, *shown]) for n in range(len(names))]
-    widths[-1] = min(widths[-1], max(1, WIDTH - sum(widths[:-1]) - 2 * (len(names) - 1)))
+    widths[-1] = min(widths[-1], max(1, width - sum(widths[:-1]) - 2 * (len(names) - 1)))
     lines = [
         "  ".join(column(cell, widths[n], right=n not in left) for n, cell in enumerate(row)) for row in [names, *shown]
     ]
-    if len(rows) > _ROWS:
-        lines.append(f"... and {len(rows) - _ROWS:,} more")
+    if len(rows) > most:
+        lines.append(f"... and {len(rows) - most:,} more")
     return lines

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, chop_cells, set_cell_size
 
 _ELLIPSIS = "…"
 
@@ -28,6 +29,31 @@ def column(text: object, width: int, *, right: bool = False) -> str:
     line = plain(text, width)
     padding = " " * (width - cell_len(line))
     return padding + line if right else line + padding
+
+
+def fold(tokens: Iterable[object], width: int, indent: str = "") -> list[str]:
+    """Return lines of at most `width` terminal cells, each with the indent before it. A token is parted only where it
+    is longer than a line.
+    """
+    room, lines = max(1, width - len(indent)), [""]
+    for token in map(plain, tokens):
+        for piece in [token] if cell_len(token) <= room else _pieces(token, room):
+            joined = f"{lines[-1]} {piece}" if lines[-1] else piece
+            if cell_len(joined) <= room:
+                lines[-1] = joined
+            else:
+                lines.append(piece)
+    return [indent + line for line in lines if line]
+
+
+def listed(parts: Sequence[str]) -> list[str]:
+    """Return the parts with commas, as tokens that can be folded."""
+    return [*(f"{part}," for part in parts[:-1]), *parts[-1:]]
+
+
+def _pieces(text: str, room: int) -> Iterator[str]:
+    for word in text.split():
+        yield from chop_cells(word, room)
 
 
 def _printable(character: str) -> str:

@@ -23,6 +23,7 @@ FAST = {
     "AUTOTHROTTLE_ENABLED": False,
     "LLM_PROVIDER": "none",
     "LLM_CACHE": False,
+    "STATS_DUMP": True,
     "LOOP_WATCHDOG_MS": 50,  # what holds the loop for longer is in the log, and in the file LOOP_HOLDS
 }
 

@@ -103,7 +103,7 @@ def test_ctrl_c_ends_a_crawl_as_with_scrapy(tmp_path):
         )
         assert crawl.stderr is not None
         said = iter(crawl.stderr.readline, "")
-        assert any("Spider opened" in line for line in said), "the crawl ended before it began"
+        assert any("INFO: explore " in line for line in said), "the crawl ended before it began"
         while slow.stats()["requests"] < 8 and crawl.poll() is None:
             time.sleep(0.01)
         crawl.send_signal(signal.SIGINT)

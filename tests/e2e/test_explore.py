@@ -347,7 +347,7 @@ def test_ctrl_c_ends_the_crawl_with_what_it_has(tmp_path):
             command({"url": site.url()}, {}, feed), cwd=ROOT, env=environment(), stderr=subprocess.PIPE, text=True
         )
         assert crawl.stderr is not None
-        while "Spider opened" not in crawl.stderr.readline():
+        while "INFO: explore " not in crawl.stderr.readline():
             pass
         while site.stats()["requests"] < 8:
             os.sched_yield()

@@ -226,4 +226,4 @@ def test_what_cannot_be_written_is_told_before_the_first_request(tmp_path, site)
     )
     assert done.returncode == 2
     assert "nothing can be added to a parquet file" in done.stderr
-    assert "Spider opened" not in done.stderr
+    assert "INFO: explore " not in done.stderr

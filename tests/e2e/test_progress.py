@@ -153,7 +153,11 @@ def test_a_terminal_shows_a_live_panel_with_whole_log_lines_above_it(site: Site,
         re.fullmatch(r"\S+ \S+ \[\S+\] DEBUG: Crawled \(200\) <GET \S+> \(referer: \S+\)", line) for line in crawled
     )
     assert not any(mark in line for line in lines for mark in "╭│╰")
-    assert any(line.startswith("7 pages in ") for line in lines)
+    assert any("Overridden settings" in line for line in lines)
+    said = [line for line in lines if line]
+    assert said[-4].startswith("7 pages in ")
+    assert said[-2] == f"Feed: {tmp_path / 'feed.jsonl'}, 9 lines (jsonl)"
+    assert said[-1].endswith("Exit status 0: finished")
     assert screen.cursor_is_shown
 
 
@@ -165,12 +169,13 @@ def test_escape_sequences_of_a_site_do_not_reach_the_terminal(site: Site, tmp_pa
         assert sequence not in screen.raw
 
 
-def test_ctrl_c_takes_the_panel_away_and_leaves_the_summary(site: Site, tmp_path: Path) -> None:
-    with terminal(site.url("/"), tmp_path, DOWNLOAD_DELAY=2) as screen:
+def test_ctrl_c_takes_the_panel_away_and_leaves_the_summary_wherever_the_log_goes(site: Site, tmp_path: Path) -> None:
+    with terminal(site.url("/"), tmp_path, DOWNLOAD_DELAY=2, LOG_FILE=tmp_path / "log.txt") as screen:
         screen.read_until("╰")
         screen.process.send_signal(signal.SIGINT)
         screen.read_all()
     assert any(line.startswith("Ended: shutdown") for line in screen.lines())
+    assert "Ended: shutdown" in (tmp_path / "log.txt").read_text()
     assert not any(mark in line for line in screen.lines() for mark in "╭│╰")
     assert screen.cursor_is_shown
 
@@ -189,11 +194,17 @@ def test_a_second_ctrl_c_gives_the_cursor_back_too(site: Site, tmp_path: Path) -
 
 def test_without_a_terminal_there_are_log_lines_and_the_summary(site: Site, tmp_path: Path) -> None:
     outcome = explore(tmp_path, site.url("/"), {"PROGRESS_LOG_SECONDS": 0.5, "DOWNLOAD_DELAY": 0.3})
+    first = next(line for line in outcome.log.splitlines() if " INFO: " in line or " WARNING: " in line)
+    assert first.partition("INFO: ")[2].startswith(
+        f"explore {site.url('/')} | at most 500 pages (max_pages, the default)"
+    )
+    assert not re.search(r"Enabled|Disabled|Versions:|Overridden|Spider opened", outcome.log)
     assert re.search(
         r"\[llmcrawler.extensions.progress_reports\] INFO: \d+ pages \(max_pages 500\) in .* queued", outcome.log
     )
     assert "Page type" in outcome.log
-    assert "fetch/http_404      1  http://" in outcome.log
+    assert re.search(r"fetch/http_404 +1\n +http://\S+\n +404 Not Found\n", outcome.log)
+    assert outcome.log.index("Dumping Scrapy stats") < outcome.log.index("INFO: Summary")
     assert "\x1b" not in outcome.log
 
 

@@ -224,7 +224,7 @@ def test_a_disk_that_fails_at_the_end_is_an_error_and_the_old_file_stays(tmp_pat
     explore(tmp_path, site.url(), {"TEMPLATES_FILE": file}, max_pages=8)
     before = file.read_bytes()
     # A limit on the size of a file fails like a full disk, when and only when something is written.
-    crawl = command({"url": site.url(), "max_pages": 20}, {"TEMPLATES_FILE": file}, None)
+    crawl = [*command({"url": site.url(), "max_pages": 20}, {"TEMPLATES_FILE": file}, None), "-O", "-:jsonl"]
     limited = ["bash", "-c", 'trap "" XFSZ; ulimit -f 1; exec "$@"', "limited", *crawl]
     done = subprocess.run(
         limited, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False

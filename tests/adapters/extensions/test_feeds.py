@@ -20,8 +20,8 @@ from scrapy.utils.test import get_crawler
 
 from llmcrawler.errors import ConfigError
 from llmcrawler.extensions.feed_export import Feeds
-from llmcrawler.items import Page
-from llmcrawler.reporting import ExitStatus, exit_status_of
+from llmcrawler.items import Page, Template
+from llmcrawler.reporting import ExitStatus, WrittenFeed, exit_status_of
 from tests.adapters.stubs import stub
 from tests.e2e.copying import STORAGES
 
@@ -222,3 +222,25 @@ def test_a_name_that_nothing_fills_is_told(tmp_path, caplog):
     crawled = Crawled({str(tmp_path / "%(nothing)s"): {"format": "csv"}})
     assert crawled.status is ExitStatus.ERROR
     assert "KeyError: 'nothing'" in told(caplog)[0]
+
+
+@pytest.mark.parametrize(
+    ("format_", "lines"),
+    [("jsonlines", 31), ("csv", 30), ("parquet", 30), ("documents", 30), ("markdown", 30), ("xml", 31)],
+)
+def test_a_feed_is_told_with_the_lines_that_it_really_has(format_, lines, tmp_path, caplog):
+    caplog.set_level("INFO")
+    feed = str(tmp_path / "feed.zip")
+    crawled = Crawled({feed: {"format": format_}}, [*PAGES, Template("t1", page_type="product", page_count=30)])
+    assert crawled.feeds.written == [WrittenFeed(feed, format_, lines)]
+    assert f"Stored {format_} feed ({lines} lines) in: {feed}" in caplog.messages
+
+
+def test_batches_are_one_feed_and_one_that_fails_is_told_as_not_whole(tmp_path):
+    name = f"{tmp_path}/feed-%(batch_id)d.csv"
+    batches = {"format": "csv", "batch_item_count": 12}
+    crawled = Crawled({name: batches, "failing:///secret:word@host/x": {"format": "jsonlines"}})
+    assert crawled.feeds.written == [
+        WrittenFeed(name, "csv", 30),
+        WrittenFeed("failing:///secret:word@host/x", "jsonlines", 30, is_whole=False),
+    ]

@@ -8,11 +8,13 @@ import pytest
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
+from llmcrawler.crawl.site_registry import Site
 from llmcrawler.extraction import RecordQuestion, RecordTypes
 from llmcrawler.extraction.record_question import RecordAnswer
 from llmcrawler.items import Page, PageContent
 from llmcrawler.pipelines.record import RecordPipeline
 from llmcrawler.pipelines.stage import StageRules
+from llmcrawler.templates import TemplateGrouper
 from tests.adapters.stubs import stub
 
 
@@ -41,10 +43,8 @@ async def test_fields_that_were_asked_for_are_tried_on_pages_whose_type_is_a_gue
     page_type: str, decided_by: str, confidence: float, tries_guesses: bool, is_asked: bool
 ) -> None:
     records: Any = NotedRecords()
-    rules, sites = (
-        StageRules(MemoryStatsCollector(get_crawler())),
-        stub(of=lambda _url: stub(name="shop.test", regroupings=0)),
-    )
+    site = Site("shop.test", "http://shop.test/", TemplateGrouper())
+    rules, sites = StageRules(MemoryStatsCollector(get_crawler())), stub(of=lambda _url: site)
     stage = RecordPipeline(rules, sites, stub(), records, RecordTypes(), tries_guesses)
     page = Page("http://shop.test/lamp/", page_type=page_type, decided_by=decided_by, confidence=confidence)
     page.content, page.html, page.template = PageContent(), "<p>A lamp</p>", "t1"

@@ -23,4 +23,4 @@ FETCHING = ModelWait(for_learning=1, calls_due=3, is_starting=True, fetched_byte
     ],
 )
 def test_a_line_says_what_pages_wait_for(waiting: ModelWait, words: str) -> None:
-    assert waiting.words() == words
+    assert "; ".join(waiting.parts()) == words

@@ -9,8 +9,15 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from llmcrawler.reporting import CrawlProgress, DownloadFlow, DownloadProgress, HostThrottle, read_figures
-from llmcrawler.reporting.display import panel
+from llmcrawler.reporting import (
+    CrawlProgress,
+    DownloadFlow,
+    DownloadProgress,
+    HostThrottle,
+    ProgressReport,
+    read_figures,
+)
+from llmcrawler.reporting.display import LiveDisplay, fitted, panel
 from llmcrawler.reporting.text import duration
 
 STATS: dict[str, Any] = {
@@ -49,8 +56,8 @@ def test_the_log_line_tells_it_all() -> None:
     clock.seconds += 25
     assert progress.sample(STATS, FLOW, 1.1).as_line() == (
         "100 pages (max_pages 500) in 25 s, 4.0/s (4.0/s overall) | 1,000 queued, 5 in flight | about 1 min 41 s left"
-        " | throttle: latency 1.10 s; shop.example 5 of 5 in flight, gap 0.20 s"
         " | limit: requests in flight per host: 4.4/s x 1.10 s = 4.8 of 5"
+        " | throttle: latency 1.10 s, shop.example 5 of 5 in flight, gap 0.20 s"
         " | status: 200 96, 404 4 | templates: 7 | types: product 80, listing 16"
         " | llm: 3 calls, 24 pages, 9,500 tokens, cost unknown, faults timeout 1 | errors: fetch/http_404 4"
     )
@@ -103,15 +110,96 @@ def test_the_time_is_shared_out_among_the_limits_that_held_the_crawl_back() -> N
     assert progress.limit_seconds == {"requests in flight per host": 25, "pages in process": 5}
 
 
+def drawn_on(report: ProgressReport, columns: int, lines: int, title: str = "llmcrawler explore") -> str:
+    console = Console(file=io.StringIO(), width=columns, height=lines, force_terminal=False)
+    drawing, height = panel(report, title, columns, lines)
+    console.print(drawing)
+    assert isinstance(console.file, io.StringIO)
+    drawn = console.file.getvalue()
+    assert len(drawn.splitlines()) == height
+    return drawn
+
+
+def busy_report() -> ProgressReport:
+    stats = {
+        **STATS,
+        **{f"llmcrawler/page_types/a-page-type-{n}": 10 - n for n in range(8)},
+        **{f"llmcrawler/errors/fetch/http_{n}": 1 for n in range(500, 508)},
+        "llmcrawler/goal": "product",
+        "llmcrawler/goal_records": 46,
+        "llmcrawler/max_records": 200,
+        "llmcrawler/page_records/product": 46,
+        "llmcrawler/page_records/article": 1,
+        "llmcrawler/page_types/article": 3,
+        "llmcrawler/llm/cached_answers": 12,
+    }
+    hosts = [HostThrottle(f"host-{n}.example", 5, 0.2, 5, 2, latency_p50=0.1, latency_p95=0.2) for n in range(5)]
+    clock = Clock()
+    progress = CrawlProgress(clock)
+    clock.seconds += 25
+    return progress.sample(stats, DownloadFlow(hosts, 32), 1.1)
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(80, 24), (120, 40), (60, 12)])
+def test_a_panel_fits_its_terminal_with_whole_names(columns: int, lines: int) -> None:
+    drawn = drawn_on(busy_report(), columns, lines).splitlines()
+    assert {len(line) for line in drawn} == {columns}
+    assert len(drawn) < lines
+    names = [name for name, _ in busy_report().as_rows()]
+    shown = [line[2:].split()[0] for line in drawn[2:-1]]
+    assert shown == names[: len(shown)]
+    assert len(shown) == min(len(names), lines - 5)
+    parts = [line.rstrip("│ ").rpartition(", ")[2] for line in drawn[2:-1]]
+    assert columns < 80 or all("…" not in last or last == "…" for last in parts)  # none is cut in its middle
+
+
+def test_a_panel_tells_of_the_goal_and_the_records() -> None:
+    drawn = drawn_on(busy_report(), 80, 24)
+    assert "goal       product: 46 of 200 records, 80 of 100 pages" in drawn
+    assert "records    product 46 of 80 pages, article 1 of 3 pages" in drawn
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (40, "first, second, third"),
+        (20, "first, second, third"),
+        (19, "first, second, …"),
+        (15, "first, …"),
+        (7, "first"),
+        (4, "fir…"),
+    ],
+)
+def test_parts_are_left_out_whole(width: int, shown: str) -> None:
+    assert fitted(["first", "second", "third"], width) == shown
+
+
+def test_a_terminal_that_becomes_narrower_is_cleared_of_what_it_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.StringIO()
+    for name, value in {"TERM": "xterm", "COLUMNS": "120", "LINES": "40"}.items():
+        monkeypatch.setenv(name, value)
+    console = Console(file=written, force_terminal=True, soft_wrap=True)
+    display = LiveDisplay(console)
+    display.start(None)
+    display.show(busy_report(), "llmcrawler explore")
+    height = len(drawn_on(busy_report(), 120, 40).splitlines())
+    cleared = []
+    for columns in (120, 80, 80, 30, 120):
+        console.width = columns
+        before = len(written.getvalue())
+        display.show(busy_report(), "llmcrawler explore")
+        cleared.append(written.getvalue()[before:].count("\x1b[1A"))
+    display.stop()
+    # From its last line up to its first; where it was folded in two, in three, up to the first line of that.
+    assert cleared == [height - 1, 2 * height - 1, height - 1, 3 * height - 1, height - 1]
+
+
 def test_a_name_from_a_page_cannot_steer_the_terminal() -> None:
     stats = {**STATS, "llmcrawler/page_types/[bold]\x1b[2Jx\n": 200}
     report = CrawlProgress(Clock()).sample(stats, FLOW)
     assert "\x1b" not in report.as_line()
     assert "\n" not in report.as_line()
-    console = Console(file=io.StringIO(), width=100, force_terminal=False)
-    console.print(panel(report, "crawl [red]\x1b[2J"))
-    assert isinstance(console.file, io.StringIO)
-    drawn = console.file.getvalue()
+    drawn = drawn_on(report, 100, 40, "crawl [red]\x1b[2J")
     assert "\x1b" not in drawn
     assert "[bold]�[2Jx" in drawn
     assert "crawl [red]" in drawn

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from rich.cells import cell_len
 
+from llmcrawler.extraction import LearningOutcome
 from llmcrawler.items import Page, PageError, Template
-from llmcrawler.reporting import Ending, Tally, read_figures, summary
-from llmcrawler.reporting.summary import WIDTH
+from llmcrawler.reporting import WIDTH, Ending, HostThrottle, Tally, WrittenFeed, read_figures, summary
 
 STATS = {
     "llmcrawler/pages": 12,
@@ -48,14 +51,8 @@ def tally() -> Tally:
 def test_a_summary_tells_pages_types_templates_calls_and_errors() -> None:
     assert summary(read_figures(STATS), tally(), ENDING).splitlines() == [
         "Summary",
-        "12 pages in 6.0 s, 2.0 pages/s, 2 with errors",
-        "Ended: max_pages=12 reached, 30 more urls known",
         "Answers by status: 200 10",
         "Held back by: gap between starts 75%, urls known 25% of the time",
-        "",
-        "Page type  pages  structured-data  template  llm",
-        "product        9                          6    3",
-        "homepage       1                1",
         "",
         "Template  pages  page type  agreement  confidence  url pattern",
         "t1           10  product          90%        0.94  /p/{n}/",
@@ -63,9 +60,107 @@ def test_a_summary_tells_pages_types_templates_calls_and_errors() -> None:
         "LLM: 2 calls (classify 2), 6 pages shown, 3 answers from the cache",
         "     2,100 tokens (2,000 in, 100 out), $0.0020",
         "",
-        "Error          pages  for example",
-        "fetch/timeout      2  http://shop.example/slow/0: no answer in 30 s",
+        "Error          pages",
+        "fetch/timeout      2",
+        "    http://shop.example/slow/0",
+        "    no answer in 30 s",
+        "",
+        "Page type  pages  structured-data  template  llm",
+        "product        9                          6    3",
+        "homepage       1                1",
+        "",
+        "Records: none, as no page is of a type that has any",
+        "",
+        "12 pages in 6.0 s, 2.0 pages/s, 2 with errors",
+        "Ended: max_pages=12 reached, 30 more urls known",
     ]
+
+
+def with_records() -> Tally:
+    result = Tally()
+    for n in range(4):
+        record = {"title": f"Lamp {n}", "price": {"amount": 10.0, "unit": None}, "tags": [], "upc": None}
+        result.add_page(replace(product(n, "llm", 0.9), record=record if n else None))
+    return result
+
+
+def test_the_last_lines_tell_of_the_result() -> None:
+    stats = {
+        **STATS,
+        "llmcrawler/changes/new": 3,
+        "llmcrawler/changes/gone": 1,
+        "llmcrawler/changes/unchanged": 8,
+        "llmcrawler/goal": "product",
+        "llmcrawler/goal_records": 3,
+        "llmcrawler/max_records": 100,
+        "llmcrawler/page_types/product": 4,
+    }
+    feeds = [WrittenFeed("pages.csv", "csv", 515), WrittenFeed("s3://shop/pages.jsonl", "jsonl", 12, is_whole=False)]
+    lines = summary(read_figures(stats), Tally(), replace(ENDING, feeds=feeds)).splitlines()
+    assert lines[-6:] == [
+        "12 pages in 6.0 s, 2.0 pages/s, 2 with errors",
+        "Ended: max_pages=12 reached, 30 more urls known",
+        "Since the last crawl: 3 new, 0 changed, 1 gone, 8 unchanged",
+        "Goal product: 3 of 100 records, 4 of 12 pages",
+        "Feed: pages.csv, 515 lines (csv)",
+        "Feed: s3://shop/pages.jsonl, 12 lines (jsonl), NOT WHOLE: the log says why",
+    ]
+
+
+def block_of(outcomes: list[LearningOutcome], width: int = WIDTH) -> list[str]:
+    ending = replace(ENDING, outcomes=outcomes, record_types={"product"})
+    text = summary(read_figures(STATS), with_records(), ending, width)
+    return next(block for block in text.split("\n\n") if block.startswith("Records")).splitlines()
+
+
+def test_records_tell_how_full_their_fields_are_and_why_others_were_not_learned() -> None:
+    few = "too few pages of one template: 5 are needed (RECORD_MIN_PAGES)"
+    learned = frozenset({"title", "price.amount"})
+    missing = {
+        "upc": "pointed at on none of 7 samples",
+        "ean": "pointed at on none of 7 samples",
+        "tags": "no selector",
+    }
+    other = LearningOutcome("product", frozenset({"tags"}), {"title": "known of the other template"})
+    small = LearningOutcome("product", frozenset(), {"title": few}, unserved=1, reason=few)
+    assert block_of([LearningOutcome("product", learned, missing), other, small]) == [
+        "Records  pages  records",
+        "product      4        3",
+        "    filled: title 100%, price.amount 100%, price.unit 0%, tags 0%",
+        "    not learned: upc, ean (pointed at on none of 7 samples)",
+        "    without a record: 1 (too few pages of one template: 5 are needed (RECORD_MIN_PAGES))",
+    ]
+
+
+def test_a_page_type_that_should_have_records_and_has_none_says_so() -> None:
+    result = Tally()
+    result.add_page(product(1, "llm", 0.9))
+    outcome = LearningOutcome("product", frozenset(), {"title": "budget: it is spent"}, 1, "budget: it is spent")
+    ending = replace(ENDING, outcomes=[outcome], record_types={"product"})
+    text = summary(read_figures(STATS), result, ending)
+    assert "product      1        0\n    without a record: 1 (budget: it is spent)" in text
+
+
+def test_of_many_hosts_the_busiest_are_named() -> None:
+    hosts = [HostThrottle(f"host-{n}.example", 5, 0.2, in_flight=0, requests=n) for n in range(511)]
+    text = summary(read_figures(STATS), Tally(), replace(ENDING, hosts=hosts))
+    shown = [line.split()[0] for line in text.splitlines() if line.startswith("host-")]
+    assert shown == [f"host-{n}.example" for n in range(510, 505, -1)]
+    assert "... and 506 more" in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_nothing_is_wider_than_the_terminal_and_no_reason_is_cut(width: int) -> None:
+    reason = " ".join(f"word-{n}" for n in range(100))
+    result = tally()
+    result.add_page(Page(f"http://shop.example/{'x' * 300}", error=PageError("fetch", "dns", reason)))
+    hosts = [HostThrottle("www.a-long-name-of-a-shop.example", 5, 0.2, 0, requests=9, latency_p50=0.1, latency_p95=0.2)]
+    ending = replace(ENDING, hosts=hosts, reason="x" * 200)
+    lines = summary(read_figures({**STATS, "llmcrawler/errors/fetch/dns": 1}), result, ending, width).splitlines()
+    assert max(map(cell_len, lines)) <= width
+    joined = " ".join(line.strip() for line in lines)
+    assert reason in joined
+    assert "x" * 300 in joined.replace(" ", "")
 
 
 def test_a_budget_says_what_it_bought() -> None:
@@ -115,7 +210,8 @@ def test_many_kinds_are_cut_to_the_most_frequent() -> None:
     for n in range(3000):
         result.add_page(Page("http://x/", page_type=f"type{n}", decided_by="llm", template=f"t{n}"))
     text = summary(read_figures({}), result, ENDING)
-    assert "... and 980 more" in text
+    assert "... and 980 more" in text  # page types
+    assert "... and 990 more" in text  # templates
     assert len(text.splitlines()) < 60
     assert len(result.by_template) == 1000
 

@@ -1,0 +1,94 @@
+"""Says in one line what the crawl is going to do, before its first request."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Self
+from urllib.parse import urlsplit
+
+from scrapy import Spider
+from scrapy.crawler import Crawler
+from scrapy.settings import BaseSettings
+
+from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
+from llmcrawler.crawl.default_feed import CHOSEN_PRIORITY, has_own_pipeline
+from llmcrawler.extensions.connecting import connect_handlers
+from llmcrawler.extensions.terminal_lines import say
+from llmcrawler.llm import resolve_provider
+from llmcrawler.reporting import CrawlStart
+
+logger = logging.getLogger(__name__)
+
+
+class StartLine:
+    """Warns where nothing is kept, too."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._settings = crawler.settings
+        connect_handlers(crawler, self, "spider_opened")
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    def spider_opened(self, spider: Spider) -> None:
+        options = getattr(spider, "options", None)
+        is_ours = isinstance(options, ExploreOptions)
+        start = start_of(self._settings, spider.name, options if is_ours else None)
+        say(logger, start.as_line())
+        if is_ours and not start.feeds and not start.job and not has_own_pipeline(self._settings):
+            logger.warning("Nothing of what is found is kept: there is no feed (-O FILE, FEEDS) and no JOBDIR")
+
+
+def start_of(settings: BaseSettings, spider: str, options: ExploreOptions | None) -> CrawlStart:
+    """Return what the settings say; `options` are None for a spider of the user's own."""
+    at_a_time, gap = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"), settings.getfloat("DOWNLOAD_DELAY")
+    feeds = [str(uri) for uri in settings.getdict("FEEDS")] or [str(settings.get("FEED_URI") or "")]
+    return CrawlStart(
+        spider,
+        () if options is None else _targets(options),
+        () if options is None else _limits(options),
+        "" if options is None or isinstance(options, MapOptions) else _model(settings),
+        settings.getbool("ROBOTSTXT_OBEY"),
+        f"{at_a_time} requests at a time per host, {gap:g} s apart",
+        tuple(filter(None, feeds)),
+        is_feed_chosen=settings.getpriority("FEEDS") != CHOSEN_PRIORITY,
+        job=str(settings.get("JOBDIR") or settings.get("CRAWL_ID") or ""),
+    )
+
+
+def _targets(options: ExploreOptions) -> tuple[str, ...]:
+    if isinstance(options, ExtractOptions) and options.listed is not None:
+        return (options.listed.argument,)
+    return options.urls
+
+
+def _limits(options: ExploreOptions) -> list[str]:
+    """Return the limits; a default is named as one, since nobody has chosen it."""
+    if isinstance(options, ExtractOptions):
+        return []
+    by_default = {
+        name: "" if name in options.model_fields_set else ", the default" for name in ("max_pages", "max_urls")
+    }
+    limits = [f"at most {options.max_pages:,} pages (max_pages{by_default['max_pages']})"]
+    if isinstance(options, MapOptions):
+        limits.append(f"{options.max_urls:,} urls (max_urls{by_default['max_urls']})")
+    if options.depth is not None:
+        limits.append(f"depth {options.depth}")
+    if options.goal:
+        limits.append(f"{','.join(options.goal)} first")
+    if options.max_records is not None:
+        limits.append(f"{options.max_records:,} records (max_records)")
+    return limits
+
+
+def _model(settings: BaseSettings) -> str:
+    choice = resolve_provider(settings, os.environ)
+    if choice.kind == "none":
+        return "no model"
+    if choice.kind == "embedded":
+        return "embedded model"
+    most = settings.getfloat("LLM_MAX_COST_USD")
+    budget = f", ${most:g} at most" if most else ""
+    return f"model {choice.model or 'that the server lists first'} at {urlsplit(choice.base_url).netloc}{budget}"
