@@ -13,7 +13,7 @@ from llmcrawler.reporting import WIDTH, Ending, HostThrottle, Tally, WrittenFeed
 
 STATS = {
     "llmcrawler/pages": 12,
-    "llmcrawler/max_pages": 12,
+    "llmcrawler/max_pages": 10,
     "llmcrawler/frontier/queued": 30,
     "downloader/response_status_count/200": 10,
     "llmcrawler/errors/fetch/timeout": 2,
@@ -72,7 +72,7 @@ def test_a_summary_tells_pages_types_templates_calls_and_errors() -> None:
         "Records: none, as no page is of a type that has any",
         "",
         "12 pages in 6.0 s, 2.0 pages/s, 2 with errors",
-        "Ended: max_pages=12 reached, 30 more urls known",
+        "Ended: max_pages=10 reached, 30 more urls known",
     ]
 
 
@@ -99,7 +99,7 @@ def test_the_last_lines_tell_of_the_result() -> None:
     lines = summary(read_figures(stats), Tally(), replace(ENDING, feeds=feeds)).splitlines()
     assert lines[-6:] == [
         "12 pages in 6.0 s, 2.0 pages/s, 2 with errors",
-        "Ended: max_pages=12 reached, 30 more urls known",
+        "Ended: max_pages=10 reached, 30 more urls known",
         "Since the last crawl: 3 new, 0 changed, 1 gone, 8 unchanged",
         "Goal product: 3 of 100 records, 4 of 12 pages",
         "Feed: pages.csv, 515 lines (csv)",
