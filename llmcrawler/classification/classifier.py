@@ -53,6 +53,7 @@ class Classifier:
         self._on_verdict = on_verdict
         self._sites: dict[str, SiteVerdicts] = {}
         self._unavailable: LLMUnavailable | None = None
+        self.waiting_count = 0  # pages whose verdict depends on an answer that has not come
 
     async def classify(self, question: Question) -> Verdict:
         """Return the page's verdict. It may wait for a batch of the model; no failure of the model raises."""
@@ -135,9 +136,11 @@ class Classifier:
             return self._by_template(question) or self._by_rules(question)
         site = self._site(question.site)
         site.enter(question.url, question.template)
+        self.waiting_count += 1
         try:
             return await self._step_by_step(self._asker, site, question)
         finally:
+            self.waiting_count -= 1
             site.leave(question.url)
 
     async def _step_by_step(self, asker: PageAsker, site: SiteVerdicts, question: Question) -> Verdict:

@@ -20,7 +20,7 @@ from llmcrawler.classification.classify_prompt import (
 from llmcrawler.classification.classify_small_model import prompt_for
 from llmcrawler.classification.page_type_rules import PageTypeRules
 from llmcrawler.classification.page_types import PageTypes
-from llmcrawler.classification.question import Question
+from llmcrawler.classification.question import UNSURE, Question
 from llmcrawler.errors import BadAnswer, BudgetSpent, LLMError
 from llmcrawler.items import PageContent
 from llmcrawler.llm import AskLLM, ModelRequest, cache_key, estimate_tokens
@@ -37,7 +37,7 @@ _ANSWER_TOKENS_AROUND = 60
 _UNSURE = 0.5
 # So sure rules are right for three pages in four; of several pages that they are sure about, and all of which they are
 # to be wrong about, in one direction, it is more likely that the model was talked into something.
-_SURE = 0.75
+_SURE = UNSURE
 # The name of the first question in stats; to the model it is one of the usual ones.
 CHECK_TASK = "check"
 _CHECK_SYSTEM = """\

@@ -10,6 +10,7 @@ STRUCTURED_DATA = "structured-data"
 TEMPLATE = "template"
 LLM = "llm"
 RULE = "rule"
+UNSURE = 0.75  # rules below this confidence may as well be wrong
 
 
 @dataclass(frozen=True, slots=True)

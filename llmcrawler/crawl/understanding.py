@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -49,7 +49,7 @@ from llmcrawler.extraction import (
 from llmcrawler.frontier import FocusedCrawl
 from llmcrawler.llm import AnswerStore, CallReport
 from llmcrawler.llm.language_model import LanguageModel
-from llmcrawler.reporting import LLM_FAILURE
+from llmcrawler.reporting import LLM_FAILURE, LLM_IS_OPTIONAL, ModelWait
 from llmcrawler.templates import Changes
 
 logger = logging.getLogger(__name__)
@@ -83,8 +83,28 @@ class Understanding:
     answers: AnswerStore | None
     classifier: Classifier
     records: Records
+    annotator: LLMAnnotator | None
     templates: TemplateStore
     sites: SiteRegistry
+
+    def waiting(self) -> ModelWait:
+        """Return what pages wait for just now."""
+        learning = [one for one in self.records.all_learners if one.is_learning]
+        for_learning = sum(len(one.held) for one in learning)
+        waiting = ModelWait(self.classifier.waiting_count, for_learning, self.records.held_count - for_learning)
+        model, annotator = self.model, self.annotator
+        if model is None or annotator is None:
+            return waiting
+        at_once = 1 if model.is_embedded else max(1, len(learning))
+        seconds = model.usage.seconds / model.usage.answers / at_once if model.usage.answers else None
+        return replace(
+            waiting,
+            calls_done=annotator.calls_done,
+            calls_due=annotator.calls_due,
+            call_seconds=seconds,
+            fetched_bytes=model.fetched_bytes,
+            is_starting=model.is_starting,
+        )
 
     async def check_model(self, urls: Sequence[str]) -> None:
         """Ask the model one tiny question before the first request, unless earlier crawls have learned the sites of
@@ -130,6 +150,7 @@ def build_understanding(
     assert stats is not None
     reader, processes = PageReader(settings.getint("CONTENT_INLINE_CHARS")), BoundedProcesses(_RECORD_MODULES)
     model, answers = _model(crawler, backend)
+    stats.set_value("llmcrawler/llm/provider", "none" if model is None else model.provider)
     page_types = page_types_of(options)
     asker = None
     if model is not None and not model.is_only_for_records:
@@ -157,7 +178,18 @@ def build_understanding(
     classifier = Classifier(page_types, asker, split=split, on_verdict=on_verdict)
     inline_chars = min(_RECORD_INLINE_CHARS, settings.getint("CONTENT_INLINE_CHARS"))
     place = ExtractionRunner(inline_chars, processes.run, reader.is_cheap)
-    records = _records(crawler, options, _annotator(crawler, options, model, answers), watch, place, on_learned)
+    asking = None if model is None else _annotator(crawler, options, model, answers)
+    structured = StructuredDataAnnotator(options.wanted)
+    annotator = structured if asking is None else FallbackAnnotator(asking, structured)
+    min_pages = settings.getint("RECORD_MIN_PAGES")
+
+    def pressure(held: int) -> str | None:
+        """Say why pages must not be held any longer. The model gets ready as soon as there is something to learn."""
+        if model is not None and any(len(one.held) >= min_pages for one in records.all_learners):
+            model.warm_up()
+        return watch.reason_to_flush(held)
+
+    records = _records(crawler, options, annotator, pressure, place, on_learned)
 
     def page_type_of(site: str, template: str) -> str | None:
         verdict = classifier.template_verdict(site, template)
@@ -176,7 +208,7 @@ def build_understanding(
     )
     sites = SiteRegistry(templates, classifier, records, session)
     return Understanding(
-        stats, page_types, reader, processes, model, asker, answers, classifier, records, templates, sites
+        stats, page_types, reader, processes, model, asker, answers, classifier, records, asking, templates, sites
     )
 
 
@@ -207,8 +239,9 @@ def _model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel | Non
 def _count_usage(stats: StatsCollector, model: LanguageModel) -> None:
     for name, value in (model.usage.as_dict() | model.budget.as_dict()).items():
         stats.set_value(f"llmcrawler/llm/{name}", value)
-    if model.failure and not model.is_optional:
+    if model.failure:
         stats.set_value(LLM_FAILURE, model.failure)
+        stats.set_value(LLM_IS_OPTIONAL, model.is_optional)
 
 
 def _training_rules(crawler: Crawler) -> TrainingRules:
@@ -221,13 +254,10 @@ def _training_rules(crawler: Crawler) -> TrainingRules:
 
 
 def _annotator(
-    crawler: Crawler, options: ExploreOptions, model: LanguageModel | None, answers: AnswerStore | None
-) -> Annotator:
-    by_structured_data = StructuredDataAnnotator(options.wanted)
-    if model is None:
-        return by_structured_data
+    crawler: Crawler, options: ExploreOptions, model: LanguageModel, answers: AnswerStore | None
+) -> LLMAnnotator:
     small = model.is_embedded
-    asking = LLMAnnotator(
+    return LLMAnnotator(
         model.ask,
         model.name,
         requested=options.wanted,
@@ -235,14 +265,13 @@ def _annotator(
         pages_a_call=1 if small else _training_rules(crawler).max_samples,
         small_model=small,
     )
-    return FallbackAnnotator(asking, by_structured_data)
 
 
 def _records(  # noqa: PLR0913, PLR0917 - what a crawl decides
     crawler: Crawler,
     options: ExploreOptions,
     annotator: Annotator,
-    watch: EngineWatch,
+    pressure: Callable[[int], str | None],
     place: ExtractionRunner,
     on_learned: Callable[[Learner], None],
 ) -> Records:
@@ -259,7 +288,7 @@ def _records(  # noqa: PLR0913, PLR0917 - what a crawl decides
             training=training,
         ),
         record_types=record_types_of(settings, options),
-        pressure=watch.reason_to_flush,
+        pressure=pressure,
         requested=options.wanted,
         on_learned=on_learned,
         count=lambda name, value: stats.inc_value(f"llmcrawler/records/{name}", value),

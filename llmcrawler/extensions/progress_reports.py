@@ -138,7 +138,8 @@ class ProgressExtension:
             logger.info("%s", report.as_line())
 
     def _sample(self, progress: CrawlProgress) -> ProgressReport:
-        return progress.sample(self._stats(), read_flow(self._crawler), self._tally.latency_seconds)
+        waiting = crawl_of(self._crawler).understanding.waiting()
+        return progress.sample(self._stats(), read_flow(self._crawler), self._tally.latency_seconds, waiting)
 
     def _stats(self) -> dict[str, Any]:
         assert self._crawler.stats is not None

@@ -107,6 +107,8 @@ class TracingExtension:
             _end(page, "dropped", "the page gave no line")
 
     def llm_called(self, call: CallReport) -> None:
+        if not hasattr(self, "_crawl"):
+            return  # the model is tried before the spider is opened
         ended = time.time()
         attributes = {
             "gen_ai.operation.name": "chat",

@@ -73,12 +73,22 @@ class LLMAnnotator:
         self._cache = cache
         self._prompt = prompt_for(requested, small_model=small_model)
         self._pages_a_call = self._prompt.most_pages or pages_a_call
+        self.calls_due = 0  # of what is being asked just now, and how many of these are answered
+        self.calls_done = 0
 
     async def point(self, page_type: str, pages: Sequence[ShownPage], known_fields: Sequence[Field]) -> Induced:
         """Raises LLMUnavailable, LLMFailed or BadAnswer."""
         most = self._pages_a_call
         calls = [pages[start : start + most] for start in range(0, len(pages), most)]
-        answers = [await self._point(page_type, shown, known_fields) for shown in calls]
+        answers: list[Induced] = []
+        self.calls_due += len(calls)
+        try:
+            for shown in calls:
+                answers.append(await self._point(page_type, shown, known_fields))
+                self.calls_done += 1
+        finally:
+            self.calls_due -= len(calls)
+            self.calls_done -= len(answers)
         if len(answers) == 1:
             return answers[0]
         return Induced(

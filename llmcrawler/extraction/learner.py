@@ -142,7 +142,8 @@ class Trainer:
         except LLMError as error:
             learner.error = PageError("record", error.kind, str(error))
             learner.gave_up |= isinstance(error, LLMUnavailable) or learner.runs >= _MAX_FAILURES
-            level = logging.DEBUG if isinstance(error, LLMStopped) else logging.WARNING
+            # What stops a crawl, or keeps the model from all of it, was said once.
+            level = logging.INFO if type(error) in {LLMStopped, LLMUnavailable} else logging.WARNING
             logger.log(level, "Template %s could not be learned: %s", name, error)
         except TooCostly as error:
             learner.give_up(error.kind, str(error))

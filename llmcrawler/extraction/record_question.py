@@ -25,7 +25,8 @@ class RecordRules:
 @dataclass(frozen=True, slots=True)
 class RecordQuestion:
     """A page that is to get its record. `site` and `template` are the grouper's; `is_sure` where the page type is the
-    page's own verdict and not its template's. `id`: where several pages may have the url.
+    page's own verdict and not its template's, `is_guess` where it may be of a type with records all the same. `id`:
+    where several pages may have the url.
     """
 
     url: str
@@ -37,6 +38,7 @@ class RecordQuestion:
     template: str
     page_type: str
     is_sure: bool = True
+    is_guess: bool = False
     id: str | None = None
 
     @property

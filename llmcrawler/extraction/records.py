@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from llmcrawler.errors import STOPPED, TooCostly
@@ -71,7 +71,7 @@ class Records:
     async def record_of(self, question: RecordQuestion) -> RecordAnswer:
         """Return the page's record. It may wait until its template is learned; no failure of the model raises, and no
         page that takes too long."""
-        if question.page_type not in self._record_types:
+        if question.page_type not in self._record_types and not question.is_guess:
             return RecordAnswer()
         try:
             return await self._record_of(question)
@@ -89,7 +89,8 @@ class Records:
     async def _record_of(self, question: RecordQuestion) -> RecordAnswer:
         template = question.template
         while True:
-            learner = self._learner(LearnerKey(question.site, template, question.page_type))
+            key = LearnerKey(question.site, template, question.page_type)
+            learner = self._learners.setdefault(key, Learner(key))
             variants = list(learner.variants)
             match, now = await self._match(variants, question, template)
             if now != template or learner.variants != variants:
@@ -132,6 +133,11 @@ class Records:
         """The number of pages that wait for their template."""
         return sum(len(learner.held) for learner in self._learners.values())
 
+    @property
+    def all_learners(self) -> Collection[Learner]:
+        """The learners of all templates that pages with records were in."""
+        return self._learners.values()
+
     def learner_of(self, site: str, template: str, page_type: str | None) -> Learner | None:
         """Return what is known of a template: its learner for this page type, else any that knows something."""
         known = [one for one in self.learners(site) if one.key.template == template]
@@ -142,9 +148,7 @@ class Records:
         return [one for one in self._learners.values() if one.variants and site in (None, one.key.site)]
 
     def to_keep(self, site: str) -> list[Learner]:
-        """Return the learners that the next crawl should have: with something learned (not what stands in for it), or
-        found not to be worth it.
-        """
+        """Return the learners for the next crawl: with something learned (by no stand-in), or found not worth it."""
         known = [one for one in self._learners.values() if one.key.site == site]
         return [one for one in known if one.proper_variants or (one.gave_up and one.error is None)]
 
@@ -158,15 +162,12 @@ class Records:
 
     async def close(self) -> None:
         """Stop learning, and let all held pages go."""
-        tasks = [one.task for one in self._learners.values() if one.task is not None and not one.task.done()]
-        for task in [*tasks, *([self._poll] if self._poll is not None else [])]:
+        tasks = [task for task in (self._poll, *(one.task for one in self.all_learners)) if task is not None]
+        for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for learner in self._learners.values():
             learner.tell_all(look_again=False)
-
-    def _learner(self, key: LearnerKey) -> Learner:
-        return self._learners.setdefault(key, Learner(key))
 
     def _may_learn(self, learner: Learner) -> bool:
         return not learner.gave_up and (learner.is_learning or learner.runs <= self._rules.max_relearned)
@@ -266,8 +267,7 @@ class Records:
 
     async def _watch_pressure(self) -> None:
         while held := self.held_count:
-            reason = self._pressure(held)
-            if reason is not None:
+            if (reason := self._pressure(held)) is not None:
                 self._yield_to(is_stopped=reason == "stopped")
             await asyncio.sleep(_POLL_SECONDS)
 
@@ -277,7 +277,7 @@ class Records:
         for learner in waiting:
             if len(learner.held) >= self._rules.min_pages * learner.patience and not is_stopped:
                 self._start(learner)
-        if not is_stopped and any(one.is_learning for one in self._learners.values()):
+        if not is_stopped and any(one.is_learning for one in self.all_learners):
             return  # when these runs end, bodies are given back, and pages may fit what was learned
         for learner in (one for one in waiting if not one.is_learning):
             if is_stopped:
@@ -292,7 +292,7 @@ class Records:
         """Give what was learned to an heir that does not know it; one that does keeps its own."""
         if not learner.variants or learner.key == heir:
             return
-        target = self._learner(heir)
+        target = self._learners.setdefault(heir, Learner(heir))
         target.variants += [variant for variant in learner.variants if variant.extractor not in target.extractors]
         target.runs = max(target.runs, learner.runs)
         target.calls += learner.calls

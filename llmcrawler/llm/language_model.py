@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, LLMUnavailable
+from llmcrawler.errors import BudgetSpent, ConfigError, LLMError, LLMStopped, LLMUnavailable
 from llmcrawler.llm import embedded
 from llmcrawler.llm.budget import Budget, BudgetLimits
 from llmcrawler.llm.call_limits import CallLimits, CallRate
@@ -54,14 +55,20 @@ class LanguageModel:
         self._server: embedded.EmbeddedServer | None = None
         self._client: LLMClient | None = None
         self._failure: LLMUnavailable | None = None
+        self._warming: asyncio.Task[None] | None = None
+        self.fetched_bytes: tuple[int, int] | None = None  # of the weights: done and in total, while they are fetched
         self._answers = 0
         self._last_error: LLMError | None = None
         self._starting = asyncio.Lock()
         self._waiting: set[asyncio.Timeout] = set()  # one for each answer that somebody waits for
 
     @property
+    def provider(self) -> str:
+        return self._choice.kind
+
+    @property
     def is_embedded(self) -> bool:
-        return self._choice.kind == "embedded"
+        return self.provider == "embedded"
 
     @property
     def is_only_for_records(self) -> bool:
@@ -89,6 +96,19 @@ class LanguageModel:
         if not self.is_embedded:
             await (await self._ready_client()).check(ask)
 
+    def warm_up(self) -> None:
+        """Begin to fetch and start the embedded model, as it will be asked soon. Errors are told to who asks then."""
+        if self.is_embedded and self._client is None and self._warming is None:
+            self._warming = asyncio.ensure_future(self._warm_up())
+
+    async def _warm_up(self) -> None:
+        with suppress(LLMUnavailable, ConfigError):
+            await self._ready_client()
+
+    @property
+    def is_starting(self) -> bool:
+        return self.is_embedded and self._starting.locked()
+
     @property
     def failure(self) -> str:
         """What went wrong at last, where each question of the crawl has failed; "" where one was answered, or none was
@@ -113,6 +133,8 @@ class LanguageModel:
         now = asyncio.get_running_loop().time()
         for waiting in self._waiting:
             waiting.reschedule(now)
+        if self._warming is not None:
+            self._warming.cancel()
         if self._server is not None:
             self._server.abandon()
         count = len(self._waiting)
@@ -120,6 +142,9 @@ class LanguageModel:
         return count
 
     async def close(self) -> None:
+        if self._warming is not None:
+            self._warming.cancel()
+            await asyncio.gather(self._warming, return_exceptions=True)
         if self._client is not None:
             await self._client.close()
         if self._server is not None:
@@ -155,14 +180,23 @@ class LanguageModel:
         )  # fmt: skip
 
     async def _start_embedded(self) -> LLMClient:
-        logger.info("Starting the embedded model (no key and no LLM_BASE_URL; the first time its weights are fetched)")
+        why = "no key and no LLM_BASE_URL: records are learned with it" if self.is_only_for_records else "LLM_PROVIDER"
+        logger.info("Starting the embedded model (%s; the first time its weights are fetched)", why)
         try:
-            server = self._server = await embedded.launch(self._embedded_file, on_progress=self._on_progress)
+            server = self._server = await embedded.launch(self._embedded_file, on_progress=self._note_progress)
         except LLMUnavailable as error:
             self._failure = error
+            logger.warning("The crawl goes on without the embedded model: %s", error)
             raise
+        finally:
+            self.fetched_bytes = None
         seconds = max(_EMBEDDED_LIMITS.timeout_seconds, self._limits.timeout_seconds)
         return LLMClient(
             server.base_url, server.model, server.api_key, usage=self.usage, budget=self.budget, temperature=0.0,
             limits=replace(_EMBEDDED_LIMITS, timeout_seconds=seconds),
         )  # fmt: skip
+
+    def _note_progress(self, bytes_done: int, bytes_total: int) -> None:
+        """Take the progress of the download, in the thread that fetches."""
+        self.fetched_bytes = bytes_done, bytes_total
+        self._on_progress(bytes_done, bytes_total)

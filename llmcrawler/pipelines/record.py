@@ -7,7 +7,7 @@ from typing import Self
 
 from scrapy.crawler import Crawler
 
-from llmcrawler.classification import Classifier
+from llmcrawler.classification import RULE, UNSURE, Classifier
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.extraction import RecordQuestion, Records, RecordTypes
 from llmcrawler.items import Page, PageError
@@ -21,12 +21,13 @@ _MAX_JUDGED = 3  # times that one page is judged; its site settles
 @dataclass(eq=False)
 class RecordPipeline(SiteStage):
     """Takes the record of a page, which may wait here until its template is learned while other pages go on. Only pages
-    of `record_types` have records.
+    of `record_types` have records; with `tries_guesses`, also those that unsure rules take for something else.
     """
 
     classifier: Classifier
     records: Records
     record_types: RecordTypes
+    tries_guesses: bool = False
 
     name = "record"
 
@@ -34,15 +35,20 @@ class RecordPipeline(SiteStage):
     def from_crawler(cls, crawler: Crawler) -> Self:
         crawl, rules = crawl_of(crawler), StageRules.from_crawler(crawler)
         known = crawl.understanding
-        return cls(
-            rules, known.sites, known.classifier, known.records, crawl.record_types, session=crawl.backend.session
-        )
+        # Fields that somebody has asked for tell a template more surely than rules do.
+        wanted, session = crawl.options.wanted, crawl.backend.session
+        tries = wanted is not None and not wanted.page_types and crawl.record_types.auto
+        return cls(rules, known.sites, known.classifier, known.records, crawl.record_types, tries, session=session)
 
     def applies(self, page: Page) -> bool:
         return page.html is not None and page.page_type is not None and page.template is not None
 
     async def run(self, page: Page) -> PageError | None:
-        return await super().run(page) if page.page_type in self.record_types else None
+        return await super().run(page) if page.page_type in self.record_types or self._is_guess(page) else None
+
+    def _is_guess(self, page: Page) -> bool:
+        is_unsure = page.decided_by == RULE and (page.confidence or 0.0) < UNSURE
+        return self.tries_guesses and is_unsure
 
     async def run_here(self, page: Page) -> PageError | None:
         site = self.sites.of(page.url)
@@ -75,4 +81,5 @@ class RecordPipeline(SiteStage):
             page_type=page.page_type,
             id=page.id,
             is_sure=page.decided_by != "template",
+            is_guess=self._is_guess(page),
         )

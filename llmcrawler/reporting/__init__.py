@@ -7,8 +7,16 @@ from llmcrawler.reporting.crawl_limits import DownloadFlow, HostThrottle, bindin
 from llmcrawler.reporting.crawl_metrics import Metric, ending_of, metrics_of
 from llmcrawler.reporting.crawl_progress import CrawlProgress, DownloadProgress, ProgressReport
 from llmcrawler.reporting.crawl_start import CrawlStart
-from llmcrawler.reporting.exit_status import BUDGET_REACHED, LLM_FAILURE, ExitStatus, count_item, exit_status_of
+from llmcrawler.reporting.exit_status import (
+    BUDGET_REACHED,
+    LLM_FAILURE,
+    LLM_IS_OPTIONAL,
+    ExitStatus,
+    count_item,
+    exit_status_of,
+)
 from llmcrawler.reporting.figures import lasting_stats, read_figures
+from llmcrawler.reporting.model_wait import ModelWait
 from llmcrawler.reporting.plan_tables import Actual
 from llmcrawler.reporting.summary import WIDTH, Ending, WrittenFeed, summary
 from llmcrawler.reporting.tally import Tally

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 
 from llmcrawler.reporting.crawl_limits import DownloadFlow, HostThrottle, Limit, binding_limit
 from llmcrawler.reporting.figures import Figures, Stats, read_figures
+from llmcrawler.reporting.model_wait import ModelWait
 from llmcrawler.reporting.record_summary import goal_words
 from llmcrawler.reporting.text import counts, duration, money, percent, plain
 
@@ -31,6 +32,7 @@ class ProgressReport:
     rate_overall: float
     latency_seconds: float | None
     limit: Limit | None
+    waiting: ModelWait = field(default_factory=ModelWait)
 
     @property
     def pages_left(self) -> int | None:
@@ -66,6 +68,7 @@ class ProgressReport:
             ("urls", [f"{figures.sources.total():,}", *_counted(figures.sources)] if figures.sources else []),
             ("pages", self._pages()),
             ("queue", [f"{figures.queued:,} queued", f"{self.flow.in_flight} in flight"]),
+            ("waiting", self.waiting.parts()),
             ("left", self._left()),
             ("goal", [goal_words(figures)] if figures.goal else []),
             ("records", self._records()),
@@ -139,7 +142,9 @@ class CrawlProgress:
         self._last = self._started
         self.limit_seconds: dict[str, float] = defaultdict(float)
 
-    def sample(self, stats: Stats, flow: DownloadFlow, latency_seconds: float | None = None) -> ProgressReport:
+    def sample(
+        self, stats: Stats, flow: DownloadFlow, latency_seconds: float | None = None, waiting: ModelWait | None = None
+    ) -> ProgressReport:
         now, figures = self._clock(), read_figures(stats)
         # Scrapy counts a request when the downloader takes it, before it waits for the throttle.
         starts = figures.requests - sum(host.waiting for host in flow.hosts)
@@ -162,6 +167,7 @@ class CrawlProgress:
             rate_overall=figures.pages / elapsed if elapsed > 0 else 0.0,
             latency_seconds=latency_seconds,
             limit=limit,
+            waiting=waiting or ModelWait(),
         )
 
     def _window(self, now: float) -> tuple[float, int, int]:

@@ -11,6 +11,7 @@ from llmcrawler.items import PageError
 
 BUDGET_REACHED: Final = "llmcrawler/llm/budget_reached"
 LLM_FAILURE: Final = "llmcrawler/llm/failure"  # the last error of a model that has answered nothing
+LLM_IS_OPTIONAL: Final = "llmcrawler/llm/is_optional"
 
 _LINES, _FAILED_LINES = "llmcrawler/lines", "llmcrawler/lines_failed"
 _WITHOUT_LLM = "llmcrawler/lines_without_llm"  # as the budget was spent
@@ -67,7 +68,7 @@ def exit_status_of(
     starts = stats.get(_START_LINES, 0)
     if any(value and name.startswith(_FAILED_FEEDS) for name, value in stats.items()):
         return ExitStatus.ERROR, "a feed could not be written, see the log"
-    if failure := stats.get(LLM_FAILURE):
+    if (failure := stats.get(LLM_FAILURE)) and not stats.get(LLM_IS_OPTIONAL):
         return ExitStatus.ERROR, f"each question to the model failed, the last one with: {failure}"
     # A failed page is a line of the feed and no error of the log.
     if stats.get("llmcrawler/internal_errors") or stats.get("log_count/ERROR") or stats.get("log_count/CRITICAL"):

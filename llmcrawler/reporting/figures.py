@@ -55,6 +55,8 @@ class LLMFigures:
     cost_usd: float | None = _of("llmcrawler/llm/cost_usd", None)
     cached_answers: int = _of("llmcrawler/llm/cached_answers")
     faults: Counter[str] = _of("llmcrawler/llm/faults/")
+    provider: str = _of("llmcrawler/llm/provider", "")
+    failure: str = _of("llmcrawler/llm/failure", "")
     budget: BudgetFigures | None = None
 
     @property

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
 from rich.cells import cell_len
@@ -69,6 +70,7 @@ def summary(figures: Figures, tally: Tally, ending: Ending, width: int = WIDTH) 
         _plan(ending, width),
         _errors(figures, tally, width),
         _page_types(tally, width),
+        _without_model(figures, tally, width),
         record_lines(tally, ending.outcomes, ending.record_types, width),
         _result(figures, ending),
     ]
@@ -167,6 +169,19 @@ def _page_types(tally: Tally, width: int) -> list[str]:
         for name, count in sorted(by_type.items(), key=lambda pair: (-pair[1], pair[0]))
     ]
     return _table(["Page type", "pages", *(way or "unknown" for way in ways)], rows, width, left=(0,))
+
+
+def _without_model(figures: Figures, tally: Tally, width: int) -> list[str]:
+    """Say what has less worth, or is missing, as no model told it."""
+    llm, lines = figures.llm, []
+    guesses = figures.decided_by["rule"]
+    if guesses and not figures.decided_by["llm"]:
+        lines.append(f"{guesses:,} page types are guesses by rules: no model was asked, or it did not answer")
+    has_learned = any(template.selectors for template in tally.templates.values())
+    if tally.templates and not has_learned and (llm.failure or llm.provider == "none"):
+        reason = llm.failure or "without a model they come from structured data, and no template has enough of it"
+        lines.append(f"No records were learned: {reason}")
+    return [part for line in lines for part in wrap(line, width, subsequent_indent="  ")]
 
 
 def _templates(tally: Tally, width: int) -> list[str]:

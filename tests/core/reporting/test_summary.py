@@ -244,3 +244,18 @@ def test_a_crawl_that_ends_before_max_pages_were_there_says_so() -> None:
     stats = {"llmcrawler/pages": 21, "llmcrawler/errors/fetch/http_404": 20, "llmcrawler/max_pages": 2}
     lines = summary(read_figures({**stats, "llmcrawler/frontier/queued": 5}), Tally(), ENDING)
     assert "too many urls failed (20) before max_pages=2 were there, 5 more urls known" in lines
+
+
+def test_what_no_model_told_is_called_a_guess_and_missing_records_have_their_reason() -> None:
+    guessed = Tally()
+    guessed.add_page(product(1, "rule", 0.2))
+    guessed.add_template(Template("t1", page_type="product", page_count=1))
+    stats = {"llmcrawler/decided_by/rule": 1, "llmcrawler/llm/failure": "no network " * 12}
+    lines = summary(read_figures(stats), guessed, ENDING).splitlines()
+    assert "1 page types are guesses by rules: no model was asked, or it did not answer" in lines
+    at = next(number for number, line in enumerate(lines) if line.startswith("No records were learned: no network"))
+    assert " ".join(" ".join(lines[at : at + 2]).split()).count("no network") == 12  # whole, however long
+    assert max(map(cell_len, lines)) <= WIDTH
+    guessed.add_template(Template("t1", page_type="product", page_count=1, selectors=[{"field": "price"}]))
+    assert "No records" not in summary(read_figures(stats), guessed, ENDING)
+    assert "guesses" not in summary(read_figures(STATS), tally(), ENDING)
