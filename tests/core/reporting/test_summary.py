@@ -111,7 +111,6 @@ def test_the_last_lines_tell_of_the_result() -> None:
     ("stats", "why"),
     [
         ({}, "max_pages=10 reached, 30 more urls known"),
-        ({"llmcrawler/max_pages": 12}, "too many urls failed (2) before max_pages=12 were there, 30 more urls known"),
         ({"llmcrawler/max_records": 3, "llmcrawler/goal_records": 3}, "max_records=3 reached, 30 more urls known"),
         ({"llmcrawler/frontier/queued": 0}, "finished, no url is left"),
         ({"llmcrawler/map_end": "max_urls=5 listed"}, "max_urls=5 listed"),
