@@ -81,7 +81,7 @@ class Command(WithLog, CrawlCommand):
     def _checked_crawler(self, args: list[str], opts: argparse.Namespace) -> Crawler:
         """Raise UsageError or ConfigError; a JobBusy where another crawl has the JOBDIR."""
         from llmcrawler.crawl.configuration import errors_share
-        from llmcrawler.crawl.setting_checks import check_names, near_name
+        from llmcrawler.crawl.setting_checks import check_names, check_values, near_name
         from llmcrawler.crawl.start_checks import check
         from llmcrawler.engine.compat.components import create_crawler
 
@@ -97,6 +97,7 @@ class Command(WithLog, CrawlCommand):
         assert self.settings is not None
         check_names({*(spider_class.custom_settings or ())} - {*self.settings}, where=f"custom_settings of {args[0]}: ")
         crawler = create_crawler(self, args[0])
+        check_values(crawler.settings)
         errors_share(crawler.settings)  # a spider's own settings are among these
         if hasattr(spider_class, "given_options") and not spider_class.changes_arguments():  # one of ours
             options = spider_class.given_options(opts.spargs)
