@@ -102,7 +102,7 @@ class Command(WithLog, CrawlCommand):
         if hasattr(spider_class, "given_options") and not spider_class.changes_arguments():  # one of ours
             options = spider_class.given_options(opts.spargs)
             check(crawler.settings, options, args[0])
-            _keep_lines(crawler.settings, args[0], options, opts.spargs)
+            keep_lines(crawler.settings, args[0], options, opts.spargs)
         return crawler
 
 
@@ -189,7 +189,7 @@ def _refused(busy: JobBusy) -> ExitStatus:
     return ExitStatus.BUSY
 
 
-def _keep_lines(settings: BaseSettings, spider: str, options: ExploreOptions, arguments: dict[str, str]) -> None:
+def keep_lines(settings: BaseSettings, spider: str, options: ExploreOptions, arguments: dict[str, str]) -> None:
     """Choose a feed where the lines would be kept nowhere."""
     from llmcrawler.crawl.default_feed import CHOSEN_PRIORITY, default_feed, needs_feed
 
