@@ -11,7 +11,7 @@ import pytest
 
 from llmcrawler.content import read_page
 from llmcrawler.extraction import FieldRule, Selector, TemplateExtractor, Variant, parse_tree
-from llmcrawler.reporting.html.marked_page import look_at, selector_results
+from llmcrawler.reporting.html.marked_page import Looked, look_at, selector_results
 from llmcrawler.reporting.html.page_details import PageDetails
 from llmcrawler.reporting.html.record_rows import RecordRows, shown_value
 from llmcrawler.reporting.html.render import render
@@ -169,6 +169,16 @@ def test_what_can_be_looked_at_is_bounded_and_shared_out_among_templates():
     assert 5_000 in details.places
     assert 100 <= len(details.places) < 2_000
     assert sum(map(len, details.pieces)) < 60_000
+
+
+def test_pages_of_many_templates_are_packed_before_they_fill_the_memory():
+    details = PageDetails(html_bytes=100_000)
+    for number in range(40):
+        page = Looked("".join(map(str, range(number, number + 80_000))))
+        if details.wants_html((SITE, f"t{number}")):
+            details.add(number, (SITE, f"t{number}"), product(number), page)
+    assert details.pieces
+    assert details.html_pages < 40
 
 
 def test_the_report_of_a_hostile_job_has_no_markup_of_its_pages(tmp_path):
