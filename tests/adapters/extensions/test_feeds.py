@@ -221,7 +221,7 @@ def test_a_feed_that_cannot_be_made_is_refused(uri, monkeypatch):
 def test_a_name_that_nothing_fills_is_told(tmp_path, caplog):
     crawled = Crawled({str(tmp_path / "%(nothing)s"): {"format": "csv"}})
     assert crawled.status is ExitStatus.ERROR
-    assert "KeyError: 'nothing'" in told(caplog)[0]
+    assert "nothing fills %(nothing)s in its name" in told(caplog)[0]
 
 
 @pytest.mark.parametrize(
