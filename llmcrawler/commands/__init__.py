@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from scrapy.exceptions import UsageError
-from scrapy.settings import Settings
+from scrapy.settings import SETTINGS_PRIORITIES, Settings
 
 from llmcrawler.errors import ConfigError, JobBusy
 
@@ -62,13 +62,20 @@ class Described:
 
 
 class WithLog(Described):
-    """Lets a command that fetches pages log as LOG_FORMAT says, and without Scrapy's lines about its own parts."""
+    """Lets a command that fetches pages log as LOG_FORMAT says, and without Scrapy's lines about its own parts.
+
+    Only a crawl shows progress: beside a page that is looked at, or a console, that would be in the way.
+    """
+
+    is_crawl: ClassVar[bool] = False
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler.engine import json_log, scrapy_log
 
         super().process_options(args, opts)
         assert self.settings is not None
+        if not self.is_crawl and (self.settings.getpriority("PROGRESS") or 0) < SETTINGS_PRIORITIES["cmdline"]:
+            self.settings.set("PROGRESS", "off", priority="cmdline")
         scrapy_log.silence(self.settings)
         json_log.install(self.settings)
 

@@ -92,7 +92,11 @@ def _settings() -> Settings:
 
     init_env(os.environ.get("SCRAPY_PROJECT", "default"))
     os.environ.setdefault(ENVVAR, "llmcrawler.settings")
-    settings = get_project_settings()
+    try:
+        settings = get_project_settings()
+    except ModuleNotFoundError as error:
+        sys.stderr.write(f"llmcrawler: {ENVVAR}={os.environ[ENVVAR]} cannot be loaded: {error}\n")
+        raise SystemExit(2) from error
     settings.set("COMMANDS_MODULE", "llmcrawler.commands", priority="cmdline")
     return settings
 

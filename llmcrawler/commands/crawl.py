@@ -17,7 +17,7 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
 from llmcrawler.commands import WithLog, config_errors_as_usage
-from llmcrawler.errors import ConfigError, JobBusy
+from llmcrawler.errors import ConfigError, JobBusy, LLMError
 
 if TYPE_CHECKING:
     from llmcrawler.crawl.arguments import ExploreOptions
@@ -32,6 +32,7 @@ _EXIT_SECONDS = 1.0  # for threads that still work when a crawl was stopped
 class Command(WithLog, CrawlCommand):
     """Checks the settings and the arguments, runs one spider and exits with an ExitStatus."""
 
+    is_crawl = True
     usage = "[options] <spider>"
     summary = "Run a spider"
     details = (
@@ -80,7 +81,7 @@ class Command(WithLog, CrawlCommand):
     def _checked_crawler(self, args: list[str], opts: argparse.Namespace) -> Crawler:
         """Raise UsageError or ConfigError; a JobBusy where another crawl has the JOBDIR."""
         from llmcrawler.crawl.configuration import errors_share
-        from llmcrawler.crawl.setting_checks import check_names, near_name
+        from llmcrawler.crawl.setting_checks import check_names, check_values, near_name
         from llmcrawler.crawl.start_checks import check
         from llmcrawler.engine.compat.components import create_crawler
 
@@ -96,11 +97,12 @@ class Command(WithLog, CrawlCommand):
         assert self.settings is not None
         check_names({*(spider_class.custom_settings or ())} - {*self.settings}, where=f"custom_settings of {args[0]}: ")
         crawler = create_crawler(self, args[0])
+        check_values(crawler.settings)
         errors_share(crawler.settings)  # a spider's own settings are among these
         if hasattr(spider_class, "given_options") and not spider_class.changes_arguments():  # one of ours
             options = spider_class.given_options(opts.spargs)
             check(crawler.settings, options, args[0])
-            _keep_lines(crawler.settings, args[0], options, opts.spargs)
+            keep_lines(crawler.settings, args[0], options, opts.spargs)
         return crawler
 
 
@@ -163,7 +165,8 @@ def _failed_start(crawling: object, crawler: Crawler) -> ExitStatus:
         error = _wrong_path(crawler.settings) or error
     if isinstance(error, ConfigError):
         logger.critical("%s", error)
-        return ExitStatus.USAGE
+        is_of_model = isinstance(error.__cause__, LLMError)  # it does not answer: nothing was wrong with the usage
+        return ExitStatus.ERROR if is_of_model else ExitStatus.USAGE
     if error is not None:  # asyncio says it only of an exception that nobody has looked at
         logger.critical("The crawl could not be started", exc_info=error)
     return ExitStatus.ERROR
@@ -186,7 +189,7 @@ def _refused(busy: JobBusy) -> ExitStatus:
     return ExitStatus.BUSY
 
 
-def _keep_lines(settings: BaseSettings, spider: str, options: ExploreOptions, arguments: dict[str, str]) -> None:
+def keep_lines(settings: BaseSettings, spider: str, options: ExploreOptions, arguments: dict[str, str]) -> None:
     """Choose a feed where the lines would be kept nowhere."""
     from llmcrawler.crawl.default_feed import CHOSEN_PRIORITY, default_feed, needs_feed
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from hashlib import blake2b, file_digest
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import Any, ClassVar, Final, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     FilePath,
@@ -26,65 +23,28 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from llmcrawler.crawl.argument_types import (
+    LISTS,
+    Count,
+    Depth,
+    Expression,
+    Expressions,
+    Names,
+    Render,
+    Urls,
+    WantedFields,
+    WantedSchema,
+    complaint,
+    split_names,
+)
+from llmcrawler.crawl.list_faults import ListFaults
 from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.crawl.setting_checks import known_settings, near_name
-from llmcrawler.crawl.task_lists import ListedTask, TaskList, open_list, read_url
+from llmcrawler.crawl.task_lists import ListedTask, TaskList, open_list
 from llmcrawler.errors import ConfigError
-from llmcrawler.extraction import RequestedSchema, load_schema, requested_fields
-from llmcrawler.urls import normalise_with_route
+from llmcrawler.extraction import RequestedSchema
 
 NO_LIMIT: Final = sys.maxsize  # of max_pages
-
-_COMPLAINTS: Final = {
-    "int_parsing": "{name}={value!r} is not a whole number",
-    "greater_than_equal": "{name}={value} is too small: at least {ge}",
-    "bool_parsing": "{name}={value!r}: it is 1 or 0",
-    "path_not_file": "{name}={value}: no such file",
-    "literal_error": "{name}={value!r}: it is one of {expected}",
-    "value_error": "{name}={value!r} {error}",
-}
-
-
-def _of_text(read: Callable[[str], Any]) -> BeforeValidator:
-    """Read what came as text; values of Python stay as they are."""
-    return BeforeValidator(lambda given: read(given) if isinstance(given, str) else given)
-
-
-def _split(given: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(filter(None, map(str.strip, given.split(",")))))
-
-
-def _expression(given: str) -> str:
-    try:
-        re.compile(given)
-    except re.error as error:
-        raise ValueError(f"is not a regular expression: {error}") from error
-    return given
-
-
-def _read_urls(texts: Iterable[str]) -> tuple[str, ...]:
-    try:
-        return tuple(read_url(text, normalise_with_route) for text in texts if text.strip())
-    except ValueError as error:
-        raise ConfigError(str(error)) from error
-
-
-def _schema_in(file: str) -> RequestedSchema:
-    if not Path(file).is_file():
-        raise ConfigError(f"schema={file}: no such file")
-    return load_schema(Path(file))
-
-
-_LISTS: Final = "txt (one a line), csv, jsonl; - for stdin"
-Count = Annotated[int, Field(ge=1)]
-Depth = Annotated[int, Field(ge=0)]
-Names = Annotated[tuple[str, ...], _of_text(_split)]
-Expression = Annotated[str, AfterValidator(_expression)]
-Expressions = Annotated[tuple[Expression, ...], _of_text(lambda given: (given,))]
-Urls = Annotated[tuple[str, ...], _of_text(lambda given: _read_urls(given.split(",")))]
-WantedFields = Annotated[InstanceOf[RequestedSchema], _of_text(requested_fields)]
-WantedSchema = Annotated[InstanceOf[RequestedSchema], _of_text(_schema_in)]
-Render = Annotated[Literal["never", "auto", "always"], _of_text(str.lower)]
 
 
 class ExploreOptions(BaseModel):
@@ -99,7 +59,7 @@ class ExploreOptions(BaseModel):
     refused: ClassVar[Mapping[str, str]] = {}  # arguments that the spider does not have: why not
 
     url: Urls = Field(default=(), description="where to start; several with commas")
-    urls: tuple[str, ...] = Field(default=(), validate_default=True, description=f"a FILE of start urls: {_LISTS}")
+    urls: tuple[str, ...] = Field(default=(), validate_default=True, description=f"a FILE of start urls: {LISTS}")
     max_pages: Count = Field(default=500, description="stop after so many pages")
     depth: Depth | None = Field(default=None, description="links away from the start; 0 fetches the start urls alone")
     allow: Expressions = Field(default=(), description="only links that match this regular expression")
@@ -124,7 +84,7 @@ class ExploreOptions(BaseModel):
         """Read the list of start urls, if there is one."""
         if not isinstance(given.get("urls"), str):
             return given
-        listed, faults = open_list("urls", given["urls"]), _Faults(keeps=True)
+        listed, faults = open_list("urls", given["urls"]), ListFaults(keeps=True)
         urls = [task.url for task in listed if not faults.takes(task)]
         return {
             **given,
@@ -163,7 +123,7 @@ class ExploreOptions(BaseModel):
         try:
             return cls.model_validate(values)
         except ValidationError as invalid:
-            raise ConfigError(_complaint(invalid)) from invalid
+            raise ConfigError(complaint(invalid)) from invalid
 
     @classmethod
     def _refuse(cls, name: str, value: object) -> None:
@@ -218,7 +178,7 @@ class ExtractOptions(ExploreOptions):
         "what is fetched is what the list names; give it with urls=FILE or tasks=FILE.json",
     )
 
-    urls: tuple[str, ...] = Field(default=(), description=f"a FILE of urls: {_LISTS}")
+    urls: tuple[str, ...] = Field(default=(), description=f"a FILE of urls: {LISTS}")
     tasks: str = Field(default="", description="a FILE.json of requests by keys; - for standard input")
     keys: Names = Field(default=(), description="only these tasks")
     max_pages: Count = NO_LIMIT
@@ -229,11 +189,11 @@ class ExtractOptions(ExploreOptions):
     @classmethod
     def _read_list(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Go through the whole list once."""
-        listed, keys = _task_list(given), _split(given.get("keys", ""))
+        listed, keys = _task_list(given), split_names(given.get("keys", ""))
         if keys and listed.kind != "tasks":
             raise ConfigError(f"keys={given['keys']}: urls have no keys; give the tasks with -a tasks=FILE.json")
         urls: dict[str, str] = {}
-        missing, has_countries, count, faults = set(keys), False, 0, _Faults(keeps=False)
+        missing, has_countries, count, faults = set(keys), False, 0, ListFaults(keeps=False)
         for task in listed:
             if keys and task.fault and task.key not in keys:
                 continue
@@ -290,34 +250,6 @@ class MapOptions(ExploreOptions):
         return super().identity() | self.model_dump(include={"max_urls", "match", "subdomains"})
 
 
-class _Faults:
-    """Counts the entries of a list that cannot be fetched; `keeps` them as well."""
-
-    def __init__(self, *, keeps: bool) -> None:
-        self._keeps = keeps
-        self._count = 0
-        self._first = ""
-        self.tasks: list[ListedTask] = []
-
-    def takes(self, task: ListedTask) -> bool:
-        """Count a task if it cannot be fetched."""
-        if task.fault:
-            self._count += 1
-            self._first = self._first or task.fault
-            if self._keeps:
-                self.tasks.append(task)
-        return bool(task.fault)
-
-    def values(self, argument: str, fetched: int) -> dict[str, str]:
-        """Return what is said of them at the start. Raises ConfigError where there is nothing else in the list."""
-        if not fetched:
-            raise ConfigError(f"{argument}: {self._first or 'there is nothing in it to fetch'}")
-        if not self._count:
-            return {}
-        told = f"{argument}: {self._count:,} of {self._count + fetched:,} entries cannot be fetched, and each gets a"
-        return {"list_fault": f"{told} line with its error, as {self._first}"}
-
-
 def argument_names() -> frozenset[str]:
     """Return the names of the arguments of all spiders."""
     return frozenset().union(*(one.arguments() for one in (ExploreOptions, ExtractOptions, MapOptions)))
@@ -333,13 +265,6 @@ def _task_list(given: Mapping[str, Any]) -> TaskList:
             "-a tasks=FILE.json"
         )
     return open_list(names[0], str(given[names[0]]))
-
-
-def _complaint(invalid: ValidationError) -> str:
-    """Say what is wrong with the first wrong argument."""
-    error = invalid.errors()[0]
-    said = _COMPLAINTS.get(error["type"], "{name}={value!r}: {msg}")
-    return said.format(name=error["loc"][0], value=error["input"], msg=error["msg"], **error.get("ctx", {}))
 
 
 def _digest(path: Path) -> str:

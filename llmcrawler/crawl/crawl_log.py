@@ -35,7 +35,7 @@ class WholeLines:
                 return
             yield line.decode("utf-8", "replace")
 
-    def __del__(self) -> None:
+    def close(self) -> None:
         if self._file is not None:
             self._file.close()
 
@@ -45,6 +45,7 @@ class CrawlLog:
 
     def __init__(self, path: Path) -> None:
         self._lines = WholeLines(path)
+        self.close = self._lines.close
         self._last = self._reason = self._error = ""
 
     @property

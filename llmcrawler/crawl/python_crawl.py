@@ -18,12 +18,11 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.crawl_log import CrawlLog, WholeLines
 from llmcrawler.errors import ConfigError, CrawlFailed, JobBusy
 from llmcrawler.extraction.record_table import RecordTable, typed_cell
@@ -34,6 +33,8 @@ from llmcrawler.storage.feeds.tables import Kind, columns_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from llmcrawler.crawl.arguments import ExploreOptions
 
 _CHILD: Final = "llmcrawler.commands.python_crawl_process"
 _LINES, _LOG = "lines.jsonl", "log"
@@ -64,6 +65,8 @@ def explore(  # noqa: PLR0913 - the arguments that most crawls have
 
     Raises llmcrawler.errors.ConfigError for a wrong argument, at once; all else is raised by the iteration.
     """
+    from llmcrawler.crawl.arguments import ExploreOptions  # noqa: PLC0415 - it loads Scrapy
+
     given = {"url": url, "fields": fields, "goal": goal, "max_pages": max_pages, **arguments}
     texts = {name: _text(value) for name, value in given.items() if value is not None}
     options = ExploreOptions.of(texts)
@@ -88,7 +91,7 @@ class RunningCrawl:
         self._is_told = False
         self._first_error = ""
         self._process = _start([*argv, "-O", f"{self._folder / _LINES}:jsonlines"], self._folder / _LOG)
-        self._end = weakref.finalize(self, _clean_up, self._process, self._folder)
+        self._end = weakref.finalize(self, _clean_up, self._process, self._folder, self._log)
 
     @property
     def exit_status(self) -> int | None:
@@ -147,20 +150,20 @@ class RunningCrawl:
         self.stop()
 
     def _lines(self) -> Iterator[dict[str, Any]]:
-        feed = WholeLines(self._folder / _LINES)
-        while True:
-            has_ended = self.exit_status is not None  # asked before reading: what is read after it is all there is
-            for line in map(json.loads, feed.more()):
-                if line["kind"] == "page":
-                    if line["error"] and not self._first_error:
-                        self._first_error = f"{line['url']}: {line['error']['message']}"
-                    yield line
-            for text in self._log.progress():
-                self._show(text)
-            if has_ended:
-                return
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_POLL_SECONDS)
+        has_ended = False
+        with closing(WholeLines(self._folder / _LINES)) as feed:
+            while not has_ended:
+                has_ended = self.exit_status is not None  # asked before reading: what is read after it is all there is
+                for line in map(json.loads, feed.more()):
+                    if line["kind"] == "page":
+                        if line["error"] and not self._first_error:
+                            self._first_error = f"{line['url']}: {line['error']['message']}"
+                        yield line
+                for text in self._log.progress():
+                    self._show(text)
+                if not has_ended:
+                    with suppress(subprocess.TimeoutExpired):
+                        self._process.wait(_POLL_SECONDS)
 
     def _raise_failure(self) -> None:
         status = self.exit_status
@@ -234,14 +237,15 @@ def _end(process: subprocess.Popen[bytes], seconds: float) -> None:
     with suppress(OSError):
         process.stdin.close()
     try:
-        process.wait(seconds)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
     finally:  # it takes too long, or Ctrl-C again
         if process.poll() is None:
             process.kill()
             process.wait()
 
 
-def _clean_up(process: subprocess.Popen[bytes], folder: Path) -> None:
-    with suppress(subprocess.TimeoutExpired):
-        _end(process, _STOP_SECONDS)
+def _clean_up(process: subprocess.Popen[bytes], folder: Path, log: CrawlLog) -> None:
+    _end(process, _STOP_SECONDS)
+    log.close()
     shutil.rmtree(folder, ignore_errors=True)

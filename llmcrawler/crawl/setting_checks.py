@@ -90,7 +90,11 @@ def check_objects(given: Iterable[str]) -> None:
 
 
 def check_values(settings: BaseSettings) -> None:
-    """Raise ConfigError for a value that Scrapy could not read as what it is: a number, or true or false."""
+    """Raise ConfigError for a value that Scrapy could not read as what it is: a number, or true or false. Without the
+    reactor of asyncio nothing works.
+    """
+    if not str(settings["TWISTED_REACTOR"]).endswith(".AsyncioSelectorReactor"):
+        raise ConfigError(f"TWISTED_REACTOR={settings['TWISTED_REACTOR']!r}: it must be asyncio's, Scrapy's default")
     for name, default in _defaults().items():
         if not isinstance(default, (bool, int, float)) or name in _NOT_OF_ITS_DEFAULT:
             continue

@@ -33,6 +33,7 @@ from llmcrawler.crawl.setting_checks import check_values
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import RecordValidator, read_learners
 from llmcrawler.items import Page
+from llmcrawler.llm.embedded import explicit_model
 from llmcrawler.storage.feeds import RECORDS, check_feed, page_types_of_feed
 from llmcrawler.storage.feeds.tables import columns_of
 from llmcrawler.storage.job_file import JOB_FILE
@@ -62,7 +63,9 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     """Raise ConfigError for a setting or an argument that a crawl could not be built from."""
     Scope(options.urls, allow=options.allow, deny=options.deny, max_depth=options.depth)
     _check_page_types("goal", options.goal, options)
-    model_of(settings)
+    model = model_of(settings)
+    if model is not None and model.is_embedded and settings.get("LLM_EMBEDDED_MODEL"):
+        explicit_model(settings["LLM_EMBEDDED_MODEL"])
     if options.wanted is not None:
         RecordValidator(options.wanted.schema)
     proxies_of(settings)

@@ -53,9 +53,7 @@ class ListedTask:
 @dataclass(frozen=True, slots=True)
 class TaskList:
     """A list of what to fetch, read one entry at a time. `argument` is the user's name for it, for messages; `kind` is
-    txt, csv, jsonl or tasks.
-
-    Iterating raises ConfigError where the rest of the file cannot be read.
+    txt, csv, jsonl or tasks. Iterating raises ConfigError where the rest of the file cannot be read.
     """
 
     path: Path
@@ -84,10 +82,10 @@ class TaskList:
             for key, value in _load_tasks(self.path, self.argument).items():
                 yield f"task {key!r}", (key, value)
             return
-        newline = "" if self.kind == "csv" else None
-        with self.path.open(encoding="utf-8-sig", errors="surrogateescape", newline=newline) as file:
-            for number, entry in self._cells(file) if self.kind == "csv" else enumerate(file, 1):
-                yield f"line {number}", entry.strip() if isinstance(entry, str) else entry
+        is_csv = self.kind == "csv"
+        with self.path.open(encoding="utf-8-sig", errors="surrogateescape", newline="" if is_csv else None) as file:
+            for number, entry in self._cells(file) if is_csv else enumerate(file, 1):
+                yield f"line {number}", entry
 
     def _read(self, entry: Any) -> ListedTask | None:
         """Read an entry: None where there is nothing to fetch. Raises ValueError for a wrong one."""
@@ -95,6 +93,7 @@ class TaskList:
             raise ValueError(f"it is no CSV: {entry}") from entry
         if self.kind == "tasks":
             return self._task(*entry)
+        entry = entry.strip()
         if _BROKEN.search(entry):
             raise ValueError("it is not UTF-8")
         if not entry or (self.kind == "txt" and entry.startswith("#")):
@@ -124,15 +123,13 @@ class TaskList:
         while True:
             before = rows.line_num
             try:
-                row = next(rows, None)
+                if (row := next(rows, None)) is None:
+                    return
+                yield rows.line_num, row[column] if column < len(row) else ""
             except csv.Error as error:
                 if rows.line_num > before + 1:  # a quote that nothing ends has taken lines in
                     raise
                 yield rows.line_num, error
-                continue
-            if row is None:
-                return
-            yield rows.line_num, row[column] if column < len(row) else ""
 
     def _task(self, key: str, value: Any) -> ListedTask:
         if not key.strip():
@@ -150,7 +147,7 @@ def open_list(name: str, file: str) -> TaskList:
     """Find the list that the argument `name` (urls or tasks) gives; "-" is standard input. Raises ConfigError."""
     path = Path(_standard_input().name if file == "-" else file)
     if not path.is_file():
-        raise ConfigError(f"{name}={file}: no such file")
+        raise ConfigError(f"{name}={file}: {'it is a folder' if path.is_dir() else 'no such file'}")
     kind = _guessed_kind(path) if file == "-" else _KINDS.get(path.suffix.lower(), "txt")
     return TaskList(path, f"{name}={file}", name if name == "tasks" else kind)
 
@@ -167,11 +164,9 @@ def _standard_input() -> IO[bytes]:
 def _faulty(entry: Any, fault: str) -> ListedTask:
     """Return the task of an entry that cannot be fetched, with as much of it as a line has room for."""
     key, given = entry if isinstance(entry, tuple) else (None, entry)
-    if isinstance(given, dict):
-        given = given.get("url")
-    shown = without_login(given)[:MAX_URL_LENGTH] if isinstance(given, str) else ""
-    text = shown.encode("utf-8", "surrogateescape" if _BROKEN.search(shown) else "replace").decode("utf-8", "replace")
-    return ListedTask(text, fault=fault, key=key)
+    text = given.get("url") if isinstance(given, dict) else given
+    text = without_login(text)[:MAX_URL_LENGTH] if isinstance(text, str) else ""
+    return ListedTask(text.encode("utf-8", "replace").decode(), fault=fault, key=key)
 
 
 def _guessed_kind(path: Path) -> str:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from llmcrawler.crawl.job_resume import ResumeState
 from llmcrawler.frontier import Counts, Lease
-
-FAILED_PER_PAGE: Final = 10  # urls that may fail for each page of `max_pages`: a site could name dead ones for ever
+from llmcrawler.reporting.figures import FAILED_PER_PAGE
 
 
 class PageBudget:

@@ -35,6 +35,7 @@ def silence(settings: BaseSettings) -> None:
     level = logging.getLevelName(given) if isinstance(given, str) else given
     if isinstance(level, int) and level <= logging.DEBUG:
         return
-    has_start_line = settings.getdict("EXTENSIONS").get(START_LINE) is not None
+    is_off = str(settings.get("PROGRESS")).lower() == "off"
+    has_start_line = not is_off and settings.getdict("EXTENSIONS").get(START_LINE) is not None
     for name, beginnings in {**_INTERNALS, **(_REPLACED if has_start_line else {})}.items():
         logging.getLogger(name).addFilter(_Silence(beginnings))

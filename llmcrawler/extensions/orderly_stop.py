@@ -70,6 +70,9 @@ class OrderlyStop:
         self.crawl.stop.end()
         self._take_back(unsent_only=False)
         self.crawl.understanding.cut_off()
+        while True:  # what cannot be cut off: a pipeline of the user's, say
+            await asyncio.sleep(_SAY_SECONDS)
+            logger.info("Stopping: still waiting for %s", self._under_way())
 
     def _say(self, more: str = "", *, seconds: float) -> None:
         logger.info("Stopping: waiting for %s, %.0f s at most%s", self._under_way(), seconds, more)

@@ -10,7 +10,6 @@ from llmcrawler.crawl.context import build_crawl
 from llmcrawler.crawl.start_checks import check, check_numbers
 from llmcrawler.engine.compat import SpiderControl
 from llmcrawler.engine.own_schedulers import check_scheduler
-from llmcrawler.errors import ConfigError
 
 
 class CrawlSetup:
@@ -20,14 +19,11 @@ class CrawlSetup:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        reactor = crawler.settings["TWISTED_REACTOR"]
-        if not str(reactor).endswith(".AsyncioSelectorReactor"):
-            raise ConfigError(f"TWISTED_REACTOR={reactor!r}: it must be that of asyncio, Scrapy's default")
+        check_numbers(crawler.settings)
         needed = getattr(crawler.spider, "SCHEDULER_CLASS", None)
         if needed is not None:  # one of this project's spiders
             check_scheduler(crawler.settings, needed)
             _check_late(crawler)
-        check_numbers(crawler.settings)
         build_crawl(crawler, SpiderControl(crawler))
         return cls()
 

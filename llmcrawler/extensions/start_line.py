@@ -9,9 +9,11 @@ from urllib.parse import urlsplit
 
 from scrapy import Spider
 from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured
 from scrapy.settings import BaseSettings
 
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
+from llmcrawler.crawl.configuration import progress_mode
 from llmcrawler.crawl.default_feed import CHOSEN_PRIORITY, has_own_pipeline
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.extensions.terminal_lines import say
@@ -22,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class StartLine:
-    """Warns where nothing is kept, too."""
+    """Warns where nothing is kept, too. PROGRESS=off turns it off."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._settings = crawler.settings
@@ -30,6 +32,8 @@ class StartLine:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
+        if progress_mode(crawler.settings) == "off":
+            raise NotConfigured
         return cls(crawler)
 
     def spider_opened(self, spider: Spider) -> None:

@@ -57,6 +57,7 @@ class RecordPipeline(SiteStage):
             answer = await self.records.record_of(self._question(page))
             if answer.home is not None:
                 page.template, page.page_type = answer.home.template, answer.home.page_type
+                site.grouper.move(page.id, page.template)
                 break
             # While it was held its template may have been parted, and the page may be no longer what it was taken for.
             judge_again(page, site, self.classifier, was_regrouped=site.regroupings != regroupings)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Final
 
 Stats = Mapping[str, Any]
 
@@ -17,6 +17,8 @@ _LASTING = (
     "llmcrawler/",
 )
 _PRIVATE = ("llmcrawler/politeness/proxies/",)
+
+FAILED_PER_PAGE: Final = 10  # urls that may fail for each page of `max_pages`: a site could name dead ones for ever
 
 
 def _of(stat: str, default: Any = 0) -> Any:

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from llmcrawler.extraction import LearningOutcome
 from llmcrawler.items import Template
 from llmcrawler.reporting.crawl_limits import HostThrottle
-from llmcrawler.reporting.figures import Figures
+from llmcrawler.reporting.figures import FAILED_PER_PAGE, Figures
 from llmcrawler.reporting.plan_tables import Actual, plan_rows
 from llmcrawler.reporting.record_summary import goal_words, record_lines
 from llmcrawler.reporting.tally import Tally, TemplateTally
@@ -124,10 +124,12 @@ def _why_ended(figures: Figures, ending: Ending) -> str:
         return figures.map_end
     if ending.reason != "finished":
         return f"{ending.reason}, {figures.queued:,} urls left in the queue"
+    if figures.max_records and figures.goal_records >= figures.max_records:
+        return f"max_records={figures.max_records} reached, {figures.queued:,} more urls known"
     if figures.queued:
         cap = f"max_pages={figures.max_pages} reached" if figures.max_pages else ending.reason
-        if figures.max_pages and figures.counted_pages < figures.max_pages:
-            failed = figures.pages - figures.counted_pages
+        failed = figures.pages - figures.counted_pages
+        if figures.max_pages and failed >= FAILED_PER_PAGE * figures.max_pages:
             cap = f"too many urls failed ({failed:,}) before max_pages={figures.max_pages} were there"
         return f"{cap}, {figures.queued:,} more urls known"
     return "finished, no url is left"

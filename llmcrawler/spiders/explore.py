@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Iterable
 from functools import cached_property
 from typing import Any
@@ -20,7 +21,9 @@ from llmcrawler.items import Link, Page
 from llmcrawler.spiders.base import FrontierSpider, faulty_task
 from llmcrawler.spiders.browser_pages import BrowserPages
 from llmcrawler.spiders.page_builder import PageBuilder, add_facts, now
-from llmcrawler.urls import Sitemap, in_turns, route_of
+from llmcrawler.urls import Sitemap, UrlRefusalKind, in_turns, route_of
+
+logger = logging.getLogger(__name__)
 
 
 class ExploreSpider(FrontierSpider):
@@ -80,6 +83,14 @@ class ExploreSpider(FrontierSpider):
         """Ask for the sitemaps that a robots.txt names, and follow what they list."""
         if self.options.depth != 0:
             await self._lists.ask_named(robotparser, request.url)
+
+    def closed(self, _reason: str) -> None:
+        """Say that `allow` has let no link through: a slip in it looks like a small site."""
+        assert self.crawler.stats is not None
+        stats = self.crawler.stats.get_stats()
+        refused = self.crawl.admission.refused[UrlRefusalKind.NOT_ALLOWED]
+        if refused and stats.get("llmcrawler/lines") == stats.get("llmcrawler/start_lines"):
+            logger.warning("allow=%s matched none of the %d links that were found", self.options.allow[0], refused)
 
     async def _queue_given(self) -> None:
         await self._scheduler().add(map(faulty_task, self.options.faulty))  # before places run out

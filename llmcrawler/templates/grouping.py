@@ -89,14 +89,18 @@ class TemplateGrouper:
             self._groups.counts[now].pages_now += 1
         return now
 
+    def move(self, url: str, template: str) -> None:
+        """Count a page of this crawl for another template, which its record has shown to be its own."""
+        old, now = self.resolve(self._known.move(url, template) or template), self.resolve(template)
+        if old != now and {old, now} <= self._groups.counts.keys():
+            self._groups.move(url, old, now, is_here=True, is_sampled=url in self._reservoir.sampled)
+            self._reservoir.move(url, now)
+
     def template_now(self, url: str, template: str) -> str | None:
-        """Return the template that a page has now for which an earlier crawl wrote down `template`; None where that was
-        parted since, and only the page's features tell its side.
-        """
+        """Return what became of the `template` of a page of an earlier crawl; None where only its features tell."""
         earlier = self._known.earlier(url)
-        if earlier is not None and not earlier.template:
-            return None
-        return self.resolve(earlier.template if earlier is not None else template)
+        name = template if earlier is None else earlier.template
+        return self.resolve(name) if name else None
 
     def _recognise(self, sample: PageSample, earlier: PagePlacement) -> Assignment:
         """Count a page that is as it was in an earlier crawl: it tells nothing new."""

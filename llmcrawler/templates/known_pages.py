@@ -41,6 +41,14 @@ class KnownPages:
         if len(self._now) > 2 * MAX_PAGES:
             self._now = dict(sorted(self._now.items())[:MAX_PAGES])
 
+    def move(self, url: str, template: str) -> str | None:
+        """Move a page of the present crawl to a template; return the one that it was in, None for one not known."""
+        key = _key(url)
+        known = self._now.get(key)
+        if known is not None:
+            self._now[key] = known._replace(template=template)
+        return known.template if known is not None else None
+
     def follow(self, moved: Mapping[str, str], parted: Collection[str], resolve: Callable[[str], str]) -> None:
         """Follow a regrouping: `moved` maps urls to new templates; other pages of `parted` groups lose theirs."""
         keys = {_key(url): template for url, template in moved.items()}

@@ -42,6 +42,10 @@ class Reservoir:
         self.group_of[sample.url] = template
         self._order[sample.url] = blake2b(sample.url.encode("utf-8", "replace"), digest_size=8).digest()
 
+    def move(self, url: str, template: str) -> None:
+        if url in self.group_of:
+            self.group_of[url] = template
+
     def members(self, template: str) -> list[str]:
         """Return the sorted urls of the pages that are kept of a group."""
         return sorted(url for url, group in self.group_of.items() if group == template)

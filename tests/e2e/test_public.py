@@ -102,7 +102,7 @@ def test_a_crawl_that_is_left_ends_as_one_that_is_told_to():
 
 
 def test_a_wrong_setting_of_a_crawl_is_raised():
-    with pytest.raises(ConfigError, match=r"^LLM_BATCH_PAGES='x' is not a number$"):
+    with pytest.raises(ConfigError, match=r"^LLM_BATCH_PAGES='x' is not a whole number"):
         list(llmcrawler.explore("http://127.0.0.1:9/", progress=False, settings={**FAST, "LLM_BATCH_PAGES": "x"}))
 
 

@@ -51,8 +51,8 @@ def _findings(
         f"{then:,} pages before, {now:,} after: "
         + ", ".join(f"{found.kinds[name]:,} {name}" for name in (*KINDS, "unchanged", "failed in both"))
         + ".",
-        _fell("fields", fallen, lambda row: f"{row[1]} of {row[0]}"),
-        _fell("selectors", broken, lambda row: f"{row[1][2]} ({row[1][0]})"),
+        _fell("field", fallen, lambda row: f"{row[1]} of {row[0]}"),
+        _fell("selector", broken, lambda row: f"{row[1][2]} ({row[1][0]})"),
         "" if fallen or broken or not fields else "No field is filled less often than before.",
         f"The later crawl has {queued:,} more urls in its queue: pages that it has not come to count as gone."
         if queued and found.kinds["gone"]
@@ -68,4 +68,6 @@ def _fell(what: str, rows: Sequence[tuple[Any, ...]], name: Any) -> str:
     if not rows:
         return ""
     shares = f"{percent(rows[0][2])} → {percent(rows[0][3])}"
-    return f"{len(rows):,} {what} give less than before; most of all {name(rows[0])}: {shares}."
+    if len(rows) == 1:
+        return f"1 {what} gives less than before: {name(rows[0])}, {shares}."
+    return f"{len(rows):,} {what}s give less than before; most of all {name(rows[0])}: {shares}."

@@ -10,7 +10,7 @@ from typing import Any
 
 from llmcrawler.content import is_cheap, read_page
 from llmcrawler.errors import TooCostly
-from llmcrawler.extraction import SAYING_CORE, Learner, Variant, extract_best, read_learners
+from llmcrawler.extraction import Learner, Variant, extract_best, read_learners
 from llmcrawler.storage import StoredSite
 from llmcrawler.templates import TemplateGrouper
 from llmcrawler.urls import origin_of, site_name
@@ -20,7 +20,6 @@ FeedItem = Mapping[str, Any]
 _MAX_CHARS = 400_000  # of HTML that is read anew
 _MAX_READ = 1_000  # pages of parted templates that are read anew, 10 ms each
 MAX_STEPS = 100_000  # of work on one page: a tenth of a second
-_EMPTY: tuple[Any, ...] = (None, "", [])
 
 
 @dataclass(slots=True)
@@ -64,7 +63,7 @@ class LearnedSites:
         site = self._site(url)
         if site is None or not isinstance(template, str):
             return item
-        now = template if _is_at_home(site, item) else self._template_now(site, url, template, html)
+        now = self._template_now(site, url, template, html)
         page_type, record = item.get("page_type"), item.get("record")
         judged = site.entries.get(now, {}).get("page_type")
         if judged is not None and judged != page_type and item.get("decided_by") == "template":
@@ -127,18 +126,6 @@ class LearnedSites:
 def is_readable(html: str) -> bool:
     """Tell whether a stored page costs little to read: strangers wrote it, and nobody may have to wait for it."""
     return len(html) <= _MAX_CHARS and is_cheap(html)
-
-
-def _is_at_home(site: _LearnedSite, item: FeedItem) -> bool:
-    """Tell whether a page has its template from its record: all that is at the core of that template's."""
-    record = item.get("record")
-    if not isinstance(record, dict):
-        return False
-    key = (item.get("template"), item.get("page_type"))
-    cores = [one.core for learner in site.learners if (learner.key.template, learner.key.page_type) == key
-             for one in learner.variants]  # fmt: skip
-    filled = {name for name, value in record.items() if value not in _EMPTY}
-    return any(len(core) >= SAYING_CORE and {key.split(".")[0] for key in core} <= filled for core in cores)
 
 
 def site_of(url: str) -> str:

@@ -25,6 +25,7 @@ _PORTIONS = ((0.5, 1_000_000), (0.75, 100), (0.95, 20))
 _TEXT_CHARS = 20_000
 _VALUE_CHARS = 2_000
 _MAX_FIELDS = 100
+_MAX_OPEN_CHARS = 8_000_000  # of pages that are not packed yet
 _MAX_SELECTORS = 5
 
 Key = tuple[str, str]  # site, template
@@ -53,7 +54,7 @@ class PageDetails:
         self._texts = _Quota(text_bytes)
         self._html = _Quota(html_bytes, _MAX_HTML_PAGES)
         self._open: dict[Key, list[tuple[int, dict[str, Any]]]] = {}
-        self.without_html = 0
+        self._open_chars = 0
 
     @property
     def html_pages(self) -> int:
@@ -68,7 +69,7 @@ class PageDetails:
             return
         self._texts.pages[key] += 1
         text = item.get("text")
-        detail = {
+        detail: dict[str, Any] = {
             "record": _record(item.get("record"), looked),
             "text": text[:_TEXT_CHARS] if isinstance(text, str) else None,
             "cut": isinstance(text, str) and len(text) > _TEXT_CHARS,
@@ -78,8 +79,11 @@ class PageDetails:
             detail["html"] = looked.html
         some = self._open.setdefault(key, [])
         some.append((row, detail))
+        self._open_chars += len(detail.get("html", "")) + len(detail["text"] or "")
         if len(some) >= _PAGES_A_PIECE:
             self._pack(self._open.pop(key))
+        if self._open_chars > _MAX_OPEN_CHARS:
+            self.close()
 
     def close(self) -> None:
         """Pack what is left."""
@@ -92,6 +96,7 @@ class PageDetails:
             self.places[row] = (len(self.pieces), place)
         text = json.dumps([detail for _row, detail in some], ensure_ascii=False, separators=(",", ":"))
         data = text.encode("utf-8", "replace")
+        self._open_chars -= sum(len(one.get("html", "")) + len(one["text"] or "") for _row, one in some)
         packed = b64encode(zlib.compress(data, 6)).decode("ascii")
         self.pieces.append(packed)
         of_html = sum(len(detail.get("html", "")) for _row, detail in some) / max(1, len(text))

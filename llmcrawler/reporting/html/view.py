@@ -155,8 +155,9 @@ def _findings(source: ReportSource, digest: Digest, templates: int, pace: Pace, 
 
 
 def _judged_again(count: int) -> str:
-    what = "another template or page type than their lines in the feed say"
-    return f"{count:,} pages have {what}: their templates were merged or parted later." if count else ""
+    who = "1 page has" if count == 1 else f"{count:,} pages have"
+    what = "another template or page type than in the feed: templates were merged or parted later"
+    return f"{who} {what}." if count else ""
 
 
 def _what(digest: Digest, templates: int) -> str:

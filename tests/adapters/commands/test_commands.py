@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib import import_module
 from inspect import isclass
 from pathlib import Path
 
 import pytest
+from scrapy.cmdline import ScrapyArgumentParser
 from scrapy.commands import ScrapyCommand
 from scrapy.utils.misc import walk_modules_iter
+from scrapy.utils.project import get_project_settings
 
 from llmcrawler.reporting import ExitStatus
 
@@ -54,6 +57,26 @@ def test_to_list_the_commands_loads_nothing_that_they_work_with() -> None:
     allowed = ("llmcrawler.commands", "llmcrawler.errors", "llmcrawler.settings")
     assert [name for name in ours if name != "llmcrawler" and not name.startswith(allowed)] == []
     assert not {"numpy", "openai", "redis", "rich", "aiohttp", "jinja2"} & {name.partition(".")[0] for name in loaded}
+
+
+@pytest.mark.parametrize(
+    ("module", "given", "progress"),
+    [
+        ("crawl", ["explore"], "auto"),
+        ("parse", ["https://shop.example/"], "off"),
+        ("shell", [], "off"),
+        ("parse", ["https://shop.example/", "-s", "PROGRESS=log"], "log"),
+    ],
+)
+def test_only_a_crawl_shows_progress_unless_it_is_asked_for(module: str, given: list[str], progress: str) -> None:
+    command = import_module(f"llmcrawler.commands.{module}").Command()
+    command.settings = get_project_settings()
+    command.settings.set("LOG_LEVEL", "DEBUG")  # the loggers stay as they are
+    parser = ScrapyArgumentParser(conflict_handler="resolve")
+    command.add_options(parser)
+    opts, args = parser.parse_known_args(given)
+    command.process_options(args, opts)
+    assert command.settings["PROGRESS"] == progress
 
 
 @pytest.mark.server

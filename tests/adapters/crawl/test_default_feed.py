@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from scrapy.settings import Settings
 
+from llmcrawler.commands.crawl import keep_lines
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions
 from llmcrawler.crawl.default_feed import default_feed, needs_feed
 
@@ -55,3 +56,23 @@ def test_a_list_gives_its_own_name(tmp_path: Path) -> None:
     urls = tmp_path / "new lamps.txt"
     urls.write_text("https://shop.example/1\nhttps://other.example/2\n")
     assert default_feed("extract", ExtractOptions.of({"urls": str(urls)}), tmp_path).name == "extract-new-lamps.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("later", "feeds"),
+    [
+        ({}, ["explore-shop.example.jsonl"]),
+        ({"pages.csv": {"format": "csv"}}, ["pages.csv"]),  # of an add-on
+    ],
+)
+def test_the_chosen_file_is_the_feed_of_the_crawl_unless_another_is_named_later(
+    later: dict[str, Any], feeds: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = Settings()
+    settings = given.copy()
+    keep_lines(settings, "explore", ExploreOptions.of({"url": "https://shop.example/"}), {})
+    settings.update(given)  # as Scrapy does when the crawl begins
+    if later:
+        settings.set("FEEDS", later, priority="addon")
+    assert list(settings.getdict("FEEDS")) == feeds

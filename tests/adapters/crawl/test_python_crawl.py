@@ -145,6 +145,7 @@ def test_half_a_line_waits_for_its_end(tmp_path):
     assert list(lines.more()) == ["one\n"]
     file.write_text("one\ntwo\n")
     assert list(lines.more()) == ["two\n"]
+    lines.close()
 
 
 def test_in_a_notebook_the_progress_is_one_output_that_changes(monkeypatch):

@@ -92,6 +92,11 @@ def test_a_value_of_another_type_is_named_with_its_setting(name, value, kind):
         check_values(given(**{name: value}))
 
 
+def test_another_reactor_than_that_of_asyncio_is_refused():
+    with pytest.raises(ConfigError, match="TWISTED_REACTOR='twisted"):
+        check_values(given(TWISTED_REACTOR="twisted.internet.selectreactor.SelectReactor"))
+
+
 @pytest.mark.parametrize(
     ("values", "named"),
     [

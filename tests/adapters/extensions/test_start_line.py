@@ -91,6 +91,7 @@ def loggers_as_they_were() -> Any:
     [
         ({"LOG_LEVEL": "INFO", "EXTENSIONS": {scrapy_log.START_LINE: 400}}, True, False),
         ({"LOG_LEVEL": "INFO"}, True, True),
+        ({"LOG_LEVEL": "INFO", "EXTENSIONS": {scrapy_log.START_LINE: 400}, "PROGRESS": "off"}, True, True),
         ({"LOG_LEVEL": "DEBUG", "EXTENSIONS": {scrapy_log.START_LINE: 400}}, False, True),
         ({"LOG_LEVEL": 10}, False, True),
     ],

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from llmcrawler.engine.page_budget import FAILED_PER_PAGE, PageBudget
+from llmcrawler.engine.page_budget import PageBudget
 from llmcrawler.frontier import Counts, Lease, UrlTask
+from llmcrawler.reporting.figures import FAILED_PER_PAGE
 
 LEASE = Lease(UrlTask("https://a.example/", "a.example"))
 

@@ -88,7 +88,7 @@ def test_fields_are_compared_by_template_whatever_its_name_is_now(tmp_path):
         ),
     )
     assert field_rows(found)[0] == ((SITE, "t1"), "price", 1.0, 0.75)
-    assert view["findings"][1] == "1 fields give less than before; most of all price of t1: 100% → 75%."
+    assert view["findings"][1] == "1 field gives less than before: price of t1, 100% → 75%."
 
 
 def test_a_selector_that_finds_nothing_any_more_is_named_though_the_record_is_whole(tmp_path):
@@ -100,7 +100,7 @@ def test_a_selector_that_finds_nothing_any_more_is_named_though_the_record_is_wh
     fell = [(key[0], key[2], then, now) for _template, key, then, now in selector_rows(found) if now != then]
     assert fell == [("price", "p.price", 1.0, 0.0), ("price", "b", 0.0, 1.0)]
     assert found.kinds == {"unchanged": 6}
-    assert "1 selectors give less than before; most of all p.price (price): 100% → 0%." in view["findings"]
+    assert "1 selector gives less than before: p.price (price), 100% → 0%." in view["findings"]
 
 
 def test_the_list_is_bounded_and_says_so_and_values_come_first(tmp_path):

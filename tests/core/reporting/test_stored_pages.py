@@ -11,14 +11,13 @@ import pytest
 
 from llmcrawler.content import read_page
 from llmcrawler.extraction import FieldRule, Selector, TemplateExtractor, Variant, parse_tree
-from llmcrawler.reporting.html.learned_sites import LearnedSites
-from llmcrawler.reporting.html.marked_page import look_at, selector_results
+from llmcrawler.reporting.html.marked_page import Looked, look_at, selector_results
 from llmcrawler.reporting.html.page_details import PageDetails
 from llmcrawler.reporting.html.record_rows import RecordRows, shown_value
 from llmcrawler.reporting.html.render import render
 from llmcrawler.reporting.html.sources import open_source
 from llmcrawler.reporting.html.view import build
-from llmcrawler.storage import SiteState, TemplatesFile
+from llmcrawler.storage import SiteState
 from llmcrawler.templates import TemplateGrouper
 from tests.core.reporting.stored_jobs import (
     PRODUCT,
@@ -172,6 +171,16 @@ def test_what_can_be_looked_at_is_bounded_and_shared_out_among_templates():
     assert sum(map(len, details.pieces)) < 60_000
 
 
+def test_pages_of_many_templates_are_packed_before_they_fill_the_memory():
+    details = PageDetails(html_bytes=100_000)
+    for number in range(40):
+        page = Looked("".join(map(str, range(number, number + 80_000))))
+        if details.wants_html((SITE, f"t{number}")):
+            details.add(number, (SITE, f"t{number}"), product(number), page)
+    assert details.pieces
+    assert details.html_pages < 40
+
+
 def test_the_report_of_a_hostile_job_has_no_markup_of_its_pages(tmp_path):
     bad = "</script><img src=x onerror=alert(1)>"
     line = product(1, title=bad, text=bad, record={bad: bad, "name": bad}, url=f"https://{SITE}/{bad}")
@@ -189,7 +198,7 @@ def test_pages_have_the_template_that_theirs_was_merged_into(tmp_path):
     job = make_stored_job(tmp_path, [(product(1), None), (product(2, template="t7"), None)], SiteState(entries, {}))
     view = view_of(job)
     assert [one["group"].template for one in view["templates"]] == ["t1"]
-    assert view["findings"][1].startswith("1 pages have another template or page type")
+    assert view["findings"][1].startswith("1 page has another template or page type")
 
 
 def test_pages_of_a_feed_follow_the_aliases_of_its_templates(tmp_path):
@@ -237,19 +246,6 @@ def test_pages_of_a_template_that_was_parted_are_judged_again(tmp_path, is_side_
     assert (shown[shop].records, shown[form].records) == (20, 0)
     assert fields_of(view, shop)["name"]["filled"] == 20
     assert fields_of(view, form) == {}
-
-
-def test_a_page_that_found_its_template_by_its_record_stays_there(tmp_path):
-    grouper, _template, labels = parted_shop()
-    state = {"grouping": grouper.to_json(), **learned_state({"t9": PRODUCT})}
-    file = TemplatesFile(tmp_path / "shop.json")
-    file.save({SITE: SiteState([template_entry("t9", "product")], state)})
-    learned = LearnedSites()
-    learned.add(SITE, (), file.load()[SITE])
-    at_home = product(1, template="t9") | {"url": next(iter(labels))}
-    assert learned.now(at_home, lambda: None) == at_home
-    lost = at_home | {"record": {**at_home["record"], "price": None}}
-    assert learned.now(lost, lambda: None)["template"] != "t9"
 
 
 def test_what_is_damaged_of_a_site_is_said_and_its_pages_are_shown_as_they_were(tmp_path):

@@ -107,6 +107,19 @@ def test_the_last_lines_tell_of_the_result() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("stats", "why"),
+    [
+        ({}, "max_pages=10 reached, 30 more urls known"),
+        ({"llmcrawler/max_records": 3, "llmcrawler/goal_records": 3}, "max_records=3 reached, 30 more urls known"),
+        ({"llmcrawler/frontier/queued": 0}, "finished, no url is left"),
+        ({"llmcrawler/map_end": "max_urls=5 listed"}, "max_urls=5 listed"),
+    ],
+)
+def test_the_end_is_told_with_the_limit_that_was_reached(stats: dict[str, object], why: str) -> None:
+    assert f"Ended: {why}" in summary(read_figures({**STATS, **stats}), Tally(), ENDING).splitlines()
+
+
 def block_of(outcomes: list[LearningOutcome], width: int = WIDTH) -> list[str]:
     ending = replace(ENDING, outcomes=outcomes, record_types={"product"})
     text = summary(read_figures(STATS), with_records(), ending, width)
@@ -224,6 +237,12 @@ def test_latency_is_that_of_the_last_pages() -> None:
     for _ in range(50):
         result.add_page(Page("http://x/", latency_seconds=0.5))
     assert result.latency_seconds == 0.5
+
+
+def test_a_crawl_that_ends_before_max_pages_were_there_says_so() -> None:
+    stats = {"llmcrawler/pages": 21, "llmcrawler/errors/fetch/http_404": 20, "llmcrawler/max_pages": 2}
+    lines = summary(read_figures({**stats, "llmcrawler/frontier/queued": 5}), Tally(), ENDING)
+    assert "too many urls failed (20) before max_pages=2 were there, 5 more urls known" in lines
 
 
 def test_what_no_model_told_is_called_a_guess_and_missing_records_have_their_reason() -> None:

@@ -236,6 +236,18 @@ class TestSplit:
         urls = ["http://site.test/?v=0", "http://site.test/?v=1"]
         assert not same.split_by("t1", dict(zip(urls, ["a", "b"], strict=True))).splits
 
+    def test_a_page_that_is_moved_counts_for_its_new_group_in_this_crawl_and_the_next(self) -> None:
+        grouper = self.grouper()
+        one = grouper.match(*self.page(1))
+        (new,) = grouper.split_by(one, self.labels(1, 2, 3, 4, 6)).splits[one]
+        url = self.page(3)[0]
+        grouper.move(url, one)
+        grouper.move("http://site.test/not-seen", one)
+        assert {group.template: group.page_count for group in grouper.groups()} == {one: 21, new: 9}
+        restored = TemplateGrouper.from_json(grouper.to_json(), "http://site.test")
+        assert [restored.template_now(place, one) for place in (url, self.page(6)[0])] == [one, new]
+        assert {group.template: group.page_count for group in restored.learned_groups()} == {one: 21, new: 9}
+
     def test_labels_of_unknown_pages_are_ignored(self) -> None:
         grouper = self.grouper()
         assert not grouper.split_by("t1", {"http://site.test/never": "x", "http://site.test/nor": "y"}).splits

@@ -204,9 +204,9 @@
   function headOf(row, rows) {
     const title = titleOf(row), url = urlOf(row), shown = names.origin.length > 1 ? url : columns.path[row];
     if (!look) return [away(url, element("bdi", {}, title))];
-    const button = element("button", { type: "button", class: "as-link" }, element("bdi", {}, title));
+    const button = element("button", { type: "button", class: "as-link" }, element("bdi", {}, title === url ? shown : title));
     button.addEventListener("click", () => look.open(row, rows()));
-    return [button, element("bdi", { class: "address" }, away(url, shown))];
+    return title === url ? [button] : [button, element("bdi", { class: "address" }, away(url, shown))];
   }
   function addOptions(select, rows, column, label) {
     const counts = new Map();
