@@ -24,8 +24,8 @@ logger = logging.getLogger(__name__)
 
 # A model may fail once by chance.
 _CHECK_TRIES = 3
-# Faults that say that the way to the server is not open.
-_NO_WAY = frozenset({faults.UNREACHED, faults.LOST, faults.AWAY})
+# Faults where no model has answered: the address may be wrong, or the server down.
+_NO_WAY = frozenset({faults.UNREACHED, faults.LOST, faults.AWAY, faults.SERVER_ERROR, faults.TIMEOUT})
 
 T = TypeVar("T")
 

@@ -1,0 +1,106 @@
+"""The first question of a crawl: whether the model can be used, and what to do where it cannot."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+
+from llmcrawler.classification import DEFAULT_PAGE_TYPES, check_question
+from llmcrawler.errors import BudgetSpent, LLMError
+from llmcrawler.llm import BudgetLimits, CallLimits, Clock, LLMClient
+from llmcrawler.llm.budget import Budget
+from llmcrawler.llm.language_model import LanguageModel
+from llmcrawler.llm.providers import ProviderChoice
+from tests.servers.fake_llm import FakeLLM
+
+pytestmark = pytest.mark.server
+
+QUESTION = check_question(DEFAULT_PAGE_TYPES, "http://shop.test/")
+KEY = "sk-live-0123456789abcdef"
+
+
+async def no_wait(_seconds: float) -> None:
+    """Sleep no time."""
+
+
+def client_of(base_url: str, **options: Any) -> LLMClient:
+    return LLMClient(base_url, "tiny", KEY, clock=Clock(sleep=no_wait), **options)
+
+
+async def test_a_model_that_answers_passes_and_its_tokens_count() -> None:
+    async with FakeLLM(check_faults=["cut"]) as server:  # once may be chance
+        client = client_of(server.base_url)
+        await client.check(QUESTION)
+        await client.close()
+    assert (server.checks, server.calls) == (2, 0)
+    assert client.usage.tasks["check"].calls == 2
+    assert 0 < client.usage.total.prompt_tokens < 600
+
+
+@pytest.mark.parametrize(
+    ("refusal", "named"),
+    [
+        ((401, "bad key"), "LLM_API_KEY was refused"),
+        ((404, "model 'tiny' not found"), "LLM_MODEL 'tiny' is not to be had"),
+        ((404, "no such page"), "LLM_BASE_URL leads to no chat completions"),
+    ],
+)
+async def test_a_refusal_names_the_setting_to_look_at(refusal: tuple[int, str], named: str) -> None:
+    async with FakeLLM(refuse=lambda _body: refusal) as server:
+        client = client_of(server.base_url)
+        with pytest.raises(LLMError, match=named):
+            await client.check(QUESTION)
+        await client.close()
+
+
+@pytest.mark.parametrize(
+    ("fault", "named"),
+    [
+        ("prose", r"LLM_MODEL 'tiny' at .* gives no answer that could be used"),
+        ("html", "see whether LLM_BASE_URL is right"),
+    ],
+)
+async def test_garbage_names_the_model_or_its_server(fault: str, named: str) -> None:
+    async with FakeLLM(check_faults=[fault] * 20) as server:
+        client = client_of(server.base_url, limits=CallLimits(max_attempts=1))
+        with pytest.raises(LLMError, match=named):
+            await client.check(QUESTION)
+        await client.close()
+
+
+async def test_a_closed_port_is_tried_a_few_times_only_and_the_address_is_named() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        client = client_of(f"http://127.0.0.1:{unused.getsockname()[1]}/v1")
+        with pytest.raises(LLMError, match="see whether LLM_BASE_URL is right, and whether the server runs"):
+            await client.check(QUESTION)
+    assert client.usage.faults == {"unreached": 4}
+    await client.close()
+
+
+async def test_a_model_has_failed_when_no_question_but_the_check_was_answered() -> None:
+    async with FakeLLM(faults=["400", "", "400"]) as server:
+        choice = ProviderChoice("openai", server.base_url, "tiny", KEY)
+        model = LanguageModel(choice, CallLimits(max_attempts=1), None)
+        await model.check(QUESTION)
+        assert model.failure == ""
+        ask = QUESTION.__class__("classify", "s", {"task": "classify", "pages": []}, {"type": "object"})
+        with pytest.raises(LLMError):
+            await model.ask(ask)
+        assert "400" in model.failure
+        await model.ask(ask)
+        with pytest.raises(LLMError):
+            await model.ask(ask)
+        assert model.failure == ""
+        await model.close()
+
+
+async def test_a_budget_that_is_spent_is_no_failure() -> None:
+    choice = ProviderChoice("openai", "http://127.0.0.1:9/v1", "tiny", KEY)
+    model = LanguageModel(choice, CallLimits(), None, budget=Budget(BudgetLimits(max_tokens=1)))
+    with pytest.raises(BudgetSpent):
+        await model.ask(QUESTION)
+    assert model.failure == ""
+    await model.close()
