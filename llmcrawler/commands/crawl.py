@@ -95,8 +95,8 @@ class Command(WithLog, CrawlCommand):
             raise UsageError(f"no spider {args[0]!r}{meant} there are: {', '.join(sorted(spiders.list()))}")
         spider_class: Any = spiders.load(args[0])
         assert self.settings is not None
-        check_names({*(spider_class.custom_settings or ())} - {*self.settings}, where=f"custom_settings of {args[0]}: ")
         crawler = create_crawler(self, args[0])
+        check_names({*(spider_class.custom_settings or ())} - {*self.settings}, where=f"custom_settings of {args[0]}: ")
         check_values(crawler.settings)
         errors_share(crawler.settings)  # a spider's own settings are among these
         if hasattr(spider_class, "given_options") and not spider_class.changes_arguments():  # one of ours

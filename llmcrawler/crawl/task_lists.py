@@ -165,7 +165,7 @@ def _faulty(entry: Any, fault: str) -> ListedTask:
     """Return the task of an entry that cannot be fetched, with as much of it as a line has room for."""
     key, given = entry if isinstance(entry, tuple) else (None, entry)
     text = given.get("url") if isinstance(given, dict) else given
-    text = without_login(text)[:MAX_URL_LENGTH] if isinstance(text, str) else ""
+    text = without_login(text.strip())[:MAX_URL_LENGTH] if isinstance(text, str) else ""
     return ListedTask(text.encode("utf-8", "replace").decode(), fault=fault, key=key)
 
 

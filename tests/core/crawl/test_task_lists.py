@@ -109,6 +109,7 @@ def test_an_entry_that_cannot_be_fetched_says_why_and_where_it_stands(tmp_path, 
     (faulty,) = (one for one in listed(tmp_path, kind, text) if one.fault)
     assert fault in faulty.fault
     assert len(faulty.url) <= 2083
+    assert faulty.url == faulty.url.strip()
     faulty.url.encode()
     assert "secret" not in faulty.url + faulty.fault
 
