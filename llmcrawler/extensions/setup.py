@@ -19,11 +19,11 @@ class CrawlSetup:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        check_numbers(crawler.settings)
         needed = getattr(crawler.spider, "SCHEDULER_CLASS", None)
         if needed is not None:  # one of this project's spiders
             check_scheduler(crawler.settings, needed)
             _check_late(crawler)
+        check_numbers(crawler.settings)
         build_crawl(crawler, SpiderControl(crawler))
         return cls()
 
