@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from llmcrawler.classification.page_types import PageTypes
-from llmcrawler.classification.question import Question
+from llmcrawler.classification.question import NO_CUE, Question
 from llmcrawler.urls import routed_path
 
 # Words that stand as a segment of the path or a label of the host, or that open a title, in a few languages.
@@ -95,7 +95,6 @@ _MEASURED: Mapping[str, Sequence[tuple[int, int]]] = {
     "product": [(13, 16), (2, 14), (4, 20), (0, 6)],
     "service": [(26, 26), (20, 31), (10, 27), (0, 0)],
 }
-_FALLBACK_CONFIDENCE = 0.1
 
 # og:type, and schema.org's types, of which one is enough -> page types and points.
 _BY_OG_TYPE: dict[str, tuple[tuple[str, int], ...]] = {
@@ -125,7 +124,7 @@ class PageTypeRules:
         """Return the label and the confidence; without any cue the fallback type or None, with little confidence."""
         best = self.best(question)
         if best is None:
-            return self._fallback, _FALLBACK_CONFIDENCE if self._fallback else 0.0
+            return self._fallback, NO_CUE if self._fallback else 0.0
         name, lead = best
         return self._label_of[name], confidence_of(_MEASURED.get(name, _MEASURED[""])[LEADS.index(lead)])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import logging
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -13,8 +14,10 @@ from typing import IO, Any, Self
 from scrapy.crawler import Crawler
 from scrapy.exporters import CsvItemExporter
 
+from llmcrawler.crawl.context import find_crawl
 from llmcrawler.errors import ConfigError
 from llmcrawler.exporters.plain import item_columns, line_of
+from llmcrawler.extraction.record_schema import completed
 from llmcrawler.items import Page
 from llmcrawler.storage.feeds.clean_values import as_json, clean
 from llmcrawler.storage.feeds.tables import RECORD, FlatTable, columns_of, neutral
@@ -24,18 +27,26 @@ logger = logging.getLogger(__name__)
 
 class PagesCsvExporter(CsvItemExporter):
     """Writes rows at the end, from a temporary file, as the last page may have a new record field for the header. They
-    are written at once where the columns are given: by the `fields` of the feed or the file that is added to.
+    are written at once where the columns are given: by the `fields` of the feed or the file that is added to. A record
+    that was `asked` for has all of its columns, filled or not.
     """
 
     lines = 0  # taken, the header aside
 
     def __init__(
-        self, file: Any, *, waiting_folder: str | None = None, neutralises: bool = True, **kwargs: Any
+        self,
+        file: Any,
+        *,
+        waiting_folder: str | None = None,
+        neutralises: bool = True,
+        asked: Mapping[str, Any] | None = None,
+        **kwargs: Any,
     ) -> None:
         columns = columns_there(file) if kwargs.get("fields_to_export") is None else None
         kwargs.setdefault("errors", "replace")  # an encoding of the user's may lack a page's letters
         super().__init__(file, **kwargs)
         self._neutralises = neutralises
+        self._asked = asked
         self._table: FlatTable | None = None
         self._waiting: IO[str] | None = None
         self._missing: set[str] = set()
@@ -48,7 +59,12 @@ class PagesCsvExporter(CsvItemExporter):
     @classmethod
     def from_crawler(cls, crawler: Crawler, file: Any, **kwargs: Any) -> Self:
         neutralises = crawler.settings.getbool("CSV_NEUTRALISE_FORMULAS")
-        return cls(file, waiting_folder=crawler.settings["FEED_TEMPDIR"], neutralises=neutralises, **kwargs)
+        crawl = find_crawl(crawler)
+        wanted = None if crawl is None else crawl.options.wanted
+        asked = None if wanted is None else completed(wanted.fields, {})
+        return cls(
+            file, waiting_folder=crawler.settings["FEED_TEMPDIR"], neutralises=neutralises, asked=asked, **kwargs
+        )
 
     def export_item(self, item: Any) -> None:
         line = line_of(item)
@@ -56,7 +72,7 @@ class PagesCsvExporter(CsvItemExporter):
             return
         self.lines += 1
         if self._table is None:
-            self._table = FlatTable(item_columns(item))
+            self._table = FlatTable(item_columns(item), self._asked)
         row = self._table.row_of(line)
         if self._neutralises:
             row = {name: neutral(cell) for name, cell in row.items()}
@@ -78,7 +94,7 @@ class PagesCsvExporter(CsvItemExporter):
             super().finish_exporting()
 
     def _write_waiting(self, waiting: IO[str]) -> None:
-        columns = (self._table or FlatTable(columns_of(Page))).columns
+        columns = (self._table or FlatTable(columns_of(Page), self._asked)).columns
         waiting.seek(0)
         rows = map(json.loads, waiting)
         self.csv_writer.writerow(columns)

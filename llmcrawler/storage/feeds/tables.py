@@ -85,12 +85,14 @@ def neutral(cell: Any) -> Any:
 
 
 class FlatTable:
-    """A flat table that gets its record columns as pages come. The columns of the item's class stand first, then the
-    fields of records in the order they are met. Pages may make up names without end: fields beyond `max_found`, and
-    those with very long names, go as JSON into one column, `record`.
+    """A flat table that gets its record columns as pages come. The columns of the item's class stand first, then those
+    of a record that was `asked` for, then other fields of records in the order they are met. Pages may make up names
+    without end: fields beyond `max_found`, and those with very long names, go as JSON into one column, `record`.
     """
 
-    def __init__(self, columns: Sequence[Column], *, max_found: int = MAX_FOUND_COLUMNS) -> None:
+    def __init__(
+        self, columns: Sequence[Column], asked: Mapping[str, Any] | None = None, *, max_found: int = MAX_FOUND_COLUMNS
+    ) -> None:
         self._base = {
             name: None
             for column in columns
@@ -98,7 +100,7 @@ class FlatTable:
             for name in ([f"{column.name}.{part.name}" for part in column.parts] or [column.name])
         }
         self._structs = frozenset(column.name for column in columns if column.parts)
-        self._found: dict[str, None] = {}
+        self._found: dict[str, None] = dict.fromkeys(flatten(RECORD, asked) if asked else ())
         self._max_found = max_found
         self._has_rest = False
 

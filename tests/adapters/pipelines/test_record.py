@@ -36,6 +36,7 @@ class NotedRecords:
         ("listing", "rule", 0.6, False, False),
         ("listing", "rule", 0.6, True, True),  # rules that are unsure may be wrong
         ("listing", "rule", 0.9, True, False),
+        ("other", "rule", 0.1, True, False),  # nothing speaks for a record either
         ("listing", "llm", 0.6, True, False),
     ],
 )

@@ -215,6 +215,12 @@ def test_a_name_of_a_record_that_no_header_should_hold_goes_into_the_rest():
     assert (row["record.a"], row["record"]) == (2, json.dumps({"n" * 1000: 1}))
 
 
+def test_the_columns_of_a_record_that_was_asked_for_are_there_without_any_record():
+    table = FlatTable(columns_of(Page), {"price": None, "size": {"width": None}})
+    table.row_of(Page(url="u", record={"size": {"width": 2}, "more": 1}).as_line())
+    assert table.columns[-3:] == ("record.price", "record.size.width", "record.more")
+
+
 def test_a_table_has_the_record_columns_of_all_its_rows_and_loses_none_beyond_its_width():
     table = FlatTable(columns_of(Page), max_found=2)
     assert "record" not in table.columns
