@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final, Self
 
 from scrapy import Request, exceptions
+from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from twisted.internet import error as network
@@ -42,6 +43,7 @@ _KNOWN: Final = (
     exceptions.UnsupportedURLSchemeError,
     network.ConnectError,
     network.ConnectionClosed,
+    TunnelError,
     OSError,
 )
 
