@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -91,7 +92,12 @@ class Understanding:
         """Return what pages wait for just now."""
         learning = [one for one in self.records.all_learners if one.is_learning]
         for_learning = sum(len(one.held) for one in learning)
-        waiting = ModelWait(self.classifier.waiting_count, for_learning, self.records.held_count - for_learning)
+        by_type: Counter[str] = Counter()
+        for one in self.records.all_learners:
+            by_type[one.key.page_type] += len(one.held)
+        waiting = ModelWait(
+            self.classifier.waiting_count, for_learning, by_type.total() - for_learning, by_type=by_type
+        )
         model, annotator = self.model, self.annotator
         if model is None or annotator is None:
             return waiting

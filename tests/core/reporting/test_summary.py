@@ -101,7 +101,7 @@ def test_the_last_lines_tell_of_the_result() -> None:
         "12 pages in 6.0 s, 2.0 pages/s, 2 with errors",
         "Ended: max_pages=10 reached, 30 more urls known",
         "Since the last crawl: 3 new, 0 changed, 1 gone, 8 unchanged",
-        "Goal product: 3 of 100 records, 4 of 12 pages",
+        "Goal product: 3 of 100 records, 4 of 10 pages",
         "Feed: pages.csv, 515 lines (csv)",
         "Feed: s3://shop/pages.jsonl, 12 lines (jsonl), NOT WHOLE: the log says why",
     ]
