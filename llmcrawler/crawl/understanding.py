@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -46,6 +45,7 @@ from llmcrawler.extraction import (
     SingleRecords,
     StructuredDataAnnotator,
     TrainingRules,
+    held_by_type,
 )
 from llmcrawler.frontier import FocusedCrawl
 from llmcrawler.llm import AnswerStore, CallReport
@@ -91,13 +91,8 @@ class Understanding:
     def waiting(self) -> ModelWait:
         """Return what pages wait for just now."""
         learning = [one for one in self.records.all_learners if one.is_learning]
-        for_learning = sum(len(one.held) for one in learning)
-        by_type: Counter[str] = Counter()
-        for one in self.records.all_learners:
-            by_type[one.key.page_type] += len(one.held)
-        waiting = ModelWait(
-            self.classifier.waiting_count, for_learning, by_type.total() - for_learning, by_type=by_type
-        )
+        held, for_learning = held_by_type(self.records.all_learners), held_by_type(learning).total()
+        waiting = ModelWait(self.classifier.waiting_count, for_learning, held.total() - for_learning, by_type=held)
         model, annotator = self.model, self.annotator
         if model is None or annotator is None:
             return waiting
