@@ -101,7 +101,7 @@ def binding_limit(
         return Limit(_MACHINE, f"{_MACHINE}: {rate:.1f} requests/s where {allowed[tightest]:.1f} are allowed")
     used = f"{rate:.1f}/s x {latency:.2f} s = {rate * latency:.1f}"
     if tightest == "gap":
-        return Limit(GAP, f"{GAP}: {rate:.1f} of the {allowed['gap']:.1f} requests/s that it allows")
+        return Limit(GAP, f"{GAP}: {rate:.1f} of {allowed['gap']:.1f} requests/s")
     if tightest == "per host":
         return Limit("requests in flight per host", f"requests in flight per host: {used} of {slots:g}")
     return Limit("requests in flight", f"requests in flight over all hosts: {used} of {flow.concurrency}")

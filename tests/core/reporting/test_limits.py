@@ -17,7 +17,7 @@ def flow(concurrency: float = 5, gap: float = 0.2, waiting: int = 2, hosts: int 
     [
         # 5 in flight at 1.4 s allow 3.6 starts/s, the gap would allow 5.
         (flow(), 3.5, 1.4, "requests in flight per host", "3.5/s x 1.40 s = 4.9 of 5"),
-        (flow(), 4.9, 0.1, "the gap between requests", "4.9 of the 5.0 requests/s that it allows"),
+        (flow(), 4.9, 0.1, "the gap between requests", "4.9 of 5.0 requests/s"),
         # Ten hosts with room for 50 in flight, but 8 over all.
         (flow(gap=0, hosts=10, total=8), 7.9, 1.0, "requests in flight", "7.9/s x 1.00 s = 7.9 of 8"),
         # The slower of the limits would let 50 through.
