@@ -35,6 +35,7 @@ class Site(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answers)
         self.closing = threading.Event()
+        self.hanging = threading.Event()
 
     def url(self, path: str) -> str:
         return f"http://127.0.0.1:{self.server_port}{path}"
@@ -46,6 +47,7 @@ class Answers(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         links = "".join(f'<a href="{link}">{HOSTILE}</a>' for link in LINKS) if self.path == "/" else ""
         if self.path == "/hang":
+            self.server.hanging.set()
             self.server.closing.wait()
             return
         body = PAGE.format(HOSTILE, links).encode()
@@ -183,6 +185,7 @@ def test_ctrl_c_takes_the_panel_away_and_leaves_the_summary_wherever_the_log_goe
 def test_a_second_ctrl_c_gives_the_cursor_back_too(site: Site, tmp_path: Path) -> None:
     with terminal(site.url("/hang"), tmp_path, STOP_SECONDS=3600) as screen:
         screen.read_until("╰")
+        assert site.hanging.wait(60)
         screen.process.send_signal(signal.SIGINT)
         screen.read_until("Stopping: waiting for")
         while b"forcing unclean shutdown" not in screen.raw:  # two at once count as one
