@@ -45,6 +45,7 @@ from llmcrawler.extraction import (
     SingleRecords,
     StructuredDataAnnotator,
     TrainingRules,
+    held_by_type,
 )
 from llmcrawler.frontier import FocusedCrawl
 from llmcrawler.llm import AnswerStore, CallReport
@@ -90,8 +91,8 @@ class Understanding:
     def waiting(self) -> ModelWait:
         """Return what pages wait for just now."""
         learning = [one for one in self.records.all_learners if one.is_learning]
-        for_learning = sum(len(one.held) for one in learning)
-        waiting = ModelWait(self.classifier.waiting_count, for_learning, self.records.held_count - for_learning)
+        held, for_learning = held_by_type(self.records.all_learners), held_by_type(learning).total()
+        waiting = ModelWait(self.classifier.waiting_count, for_learning, held.total() - for_learning, by_type=held)
         model, annotator = self.model, self.annotator
         if model is None or annotator is None:
             return waiting

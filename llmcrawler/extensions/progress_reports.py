@@ -118,6 +118,7 @@ class ProgressExtension:
             outcomes=crawl.understanding.records.outcomes(),
             record_types=crawl.record_types,
             feeds=() if feeds is None else feeds.written,
+            goes_on_later=crawl.stop.goes_on_later,
         )
         width = min(WIDTH, terminal_columns() or WIDTH)
         say(logger, summary(read_figures(self._stats()), self._tally, ending, width))

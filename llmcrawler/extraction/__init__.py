@@ -10,7 +10,7 @@ from llmcrawler.extraction.annotators import (
 from llmcrawler.extraction.blocks import PageBlocks, shown_blocks
 from llmcrawler.extraction.extraction_runs import ExtractionRunner, SelectorResult, compile_extractor
 from llmcrawler.extraction.extractor import Field, FieldRule, Selector, TemplateExtractor
-from llmcrawler.extraction.learner import Learner, LearnerKey
+from llmcrawler.extraction.learner import Learner, LearnerKey, held_by_type
 from llmcrawler.extraction.learning_outcome import LearningOutcome
 from llmcrawler.extraction.queries import PageSource
 from llmcrawler.extraction.record_question import RecordAnswer, RecordQuestion, RecordRules

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, LLMUnavailable, StorageFailed, TooCostly
@@ -228,6 +228,14 @@ class Trainer:
         learner.variants.append(variant)
         learner.lacking.clear()
         self._on_learned(learner)
+
+
+def held_by_type(learners: Iterable[Learner]) -> Counter[str]:
+    """Count the pages that wait for their template, by page type."""
+    counted: Counter[str] = Counter()
+    for one in learners:
+        counted[one.key.page_type] += len(one.held)
+    return counted
 
 
 def heir_of(template: str, aliases: Mapping[str, str]) -> str:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 # A limit binds when the crawl reaches this share of what it allows: jitter and the odd slow page take the rest.
 _BINDS_FROM = 0.8
+
+GAP: Final = "the gap between requests"
+_MACHINE: Final = "the speed of this machine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ class HostThrottle:
         by_gap = used * self.gap_seconds
         by_concurrency = used * latency / self.concurrency if self.concurrency > 0 else 0.0
         if max(by_gap, by_concurrency) < _BINDS_FROM:
-            return "urls or this machine"
+            return "links or this machine"
         return "gap" if by_gap > by_concurrency else "in flight"
 
 
@@ -82,7 +86,7 @@ def binding_limit(
         longest = max(flow.resting, key=lambda host: host.rest_seconds)
         return Limit("hosts that rest", f"hosts that rest: {longest.host} for {longest.rest_seconds:.0f} s more")
     if not queued and not any(host.waiting for host in flow.hosts):
-        return Limit("urls known", "urls known: none is waiting")
+        return Limit("waiting for links to follow", "waiting for links to follow: none is left to fetch")
     if not flow.busy or latency_seconds is None or starts_per_second <= 0:
         return None
     rate, latency = starts_per_second, max(latency_seconds, 0.001)
@@ -94,10 +98,10 @@ def binding_limit(
     }
     tightest = min(allowed, key=lambda name: allowed[name])
     if rate < _BINDS_FROM * allowed[tightest]:
-        return Limit("this machine", f"this machine: {rate:.1f} starts/s where {allowed[tightest]:.1f} are allowed")
+        return Limit(_MACHINE, f"{_MACHINE}: {rate:.1f} requests/s where {allowed[tightest]:.1f} are allowed")
     used = f"{rate:.1f}/s x {latency:.2f} s = {rate * latency:.1f}"
     if tightest == "gap":
-        return Limit("gap between starts", f"gap between starts: {rate:.1f} of {allowed['gap']:.1f} starts/s")
+        return Limit(GAP, f"{GAP}: {rate:.1f} of {allowed['gap']:.1f} requests/s")
     if tightest == "per host":
         return Limit("requests in flight per host", f"requests in flight per host: {used} of {slots:g}")
     return Limit("requests in flight", f"requests in flight over all hosts: {used} of {flow.concurrency}")

@@ -11,8 +11,8 @@ from threading import Lock
 from llmcrawler.reporting.crawl_limits import DownloadFlow, HostThrottle, Limit, binding_limit
 from llmcrawler.reporting.figures import Figures, Stats, read_figures
 from llmcrawler.reporting.model_wait import ModelWait
-from llmcrawler.reporting.record_summary import goal_words
-from llmcrawler.reporting.text import counts, duration, money, percent, plain
+from llmcrawler.reporting.record_summary import goal_progress
+from llmcrawler.reporting.text import counts, duration, many, money, percent, plain
 
 logger = logging.getLogger(__name__)
 
@@ -23,9 +23,13 @@ _SHOWN = 6  # page types, errors, hosts: the most frequent ones
 
 @dataclass(frozen=True, slots=True)
 class ProgressReport:
-    """A crawl at one moment. Rates are pages per second: over the last half minute, and over the whole crawl."""
+    """A crawl at one moment. Rates are fetched pages per second: over the last half minute, and over the whole crawl.
+
+    `fetched` pages are those that are written and those that wait; a url that could not be fetched is none of them.
+    """
 
     figures: Figures
+    fetched: int
     flow: DownloadFlow
     elapsed_seconds: float
     rate_now: float
@@ -37,15 +41,17 @@ class ProgressReport:
     @property
     def pages_left(self) -> int | None:
         """Pages up to the cap, or the urls that are known where those are fewer; None when neither is known."""
-        known = self.figures.queued + self.figures.leased
+        known = max(0, self.figures.queued + self.figures.leased - self.waiting.pages)
         if self.figures.max_pages is None:
-            return known or None
-        return max(0, min(known, self.figures.max_pages - self.figures.counted_pages))
+            return known if known or self.waiting.pages else None
+        return max(0, min(known, self.figures.max_pages - self.fetched))
 
     @property
     def seconds_left(self) -> float | None:
+        """Time to fetch what is left, or for the model's calls where those take longer: both go on side by side."""
         rate = self.rate_now or self.rate_overall
-        return self.pages_left / rate if self.pages_left and rate else None
+        fetching = self.pages_left / rate if self.pages_left and rate else 0.0
+        return max(fetching, self.waiting.seconds_left or 0.0) or None
 
     @property
     def is_capped(self) -> bool:
@@ -53,7 +59,7 @@ class ProgressReport:
         figures = self.figures
         if figures.max_pages is None:
             return False
-        return figures.queued + figures.leased >= figures.max_pages - figures.counted_pages
+        return figures.queued + figures.leased - self.waiting.pages >= figures.max_pages - self.fetched
 
     def as_line(self) -> str:
         """Return the report as one line of printable characters, whatever the pages hold."""
@@ -67,10 +73,10 @@ class ProgressReport:
         rows = [
             ("urls", [f"{figures.sources.total():,}", *_counted(figures.sources)] if figures.sources else []),
             ("pages", self._pages()),
-            ("queue", [f"{figures.queued:,} queued", f"{self.flow.in_flight} in flight"]),
             ("waiting", self.waiting.parts()),
+            ("queue", [f"{figures.queued:,} queued", f"{self.flow.in_flight} in flight"]),
             ("left", self._left()),
-            ("goal", [goal_words(figures)] if figures.goal else []),
+            ("goal", goal_progress(figures, self.waiting.by_type) if figures.goal else []),
             ("records", self._records()),
             ("limit", [self.limit.words] if self.limit else []),
             ("throttle", self._throttle()),
@@ -85,7 +91,12 @@ class ProgressReport:
     def _pages(self) -> list[str]:
         cap = f" (max_pages {self.figures.max_pages:,})" if self.figures.max_pages else ""
         rates = f"{self.rate_now:.1f}/s ({self.rate_overall:.1f}/s overall)"
-        return [f"{self.figures.pages:,} pages{cap} in {duration(self.elapsed_seconds)}", rates]
+        written, failed = self.figures.counted_pages, self.figures.failed_urls
+        fetched = many(self.fetched, "page") if self.fetched == written else f"{self.fetched:,} fetched"
+        parts = [f"{fetched}{cap} in {duration(self.elapsed_seconds)}"]
+        if self.fetched != written:
+            parts.append(f"{written:,} written")
+        return [*parts, *([many(failed, "failed url")] if failed else []), rates]
 
     def _left(self) -> list[str]:
         if self.seconds_left is None:
@@ -96,7 +107,7 @@ class ProgressReport:
     def _records(self) -> list[str]:
         figures = self.figures
         ordered = sorted(figures.page_records.items(), key=lambda pair: (-pair[1], pair[0]))
-        return [f"{name} {count:,} of {figures.page_types[name]:,} pages" for name, count in ordered[:_SHOWN]]
+        return [f"{name} {count:,} of {many(figures.page_types[name], 'page')}" for name, count in ordered[:_SHOWN]]
 
     def _throttle(self) -> list[str]:
         latency = [f"latency {self.latency_seconds:.2f} s"] if self.latency_seconds is not None else []
@@ -110,9 +121,9 @@ class ProgressReport:
         llm = self.figures.llm
         if not llm.calls and not llm.cached_answers:
             return []
-        parts = [f"{llm.calls:,} calls", f"{llm.pages_shown:,} pages", f"{llm.tokens:,} tokens", money(llm.cost_usd)]
+        parts = [many(llm.calls, "call"), many(llm.pages_shown, "page"), many(llm.tokens, "token"), money(llm.cost_usd)]
         if llm.cached_answers:
-            parts.append(f"{llm.cached_answers:,} answers from the cache")
+            parts.append(f"{many(llm.cached_answers, 'answer')} from the cache")
         if llm.faults:
             parts.append(f"faults {counts(llm.faults, _SHOWN)}")
         return parts
@@ -140,6 +151,7 @@ class CrawlProgress:
         self._started = clock()
         self._samples: deque[tuple[float, int, int]] = deque([(self._started, 0, 0)])
         self._last = self._started
+        self._fetched = 0
         self.limit_seconds: dict[str, float] = defaultdict(float)
 
     def sample(
@@ -148,26 +160,30 @@ class CrawlProgress:
         now, figures = self._clock(), read_figures(stats)
         # Scrapy counts a request when the downloader takes it, before it waits for the throttle.
         starts = figures.requests - sum(host.waiting for host in flow.hosts)
-        since, pages, starts_before = self._window(now)
+        since, fetched, starts_before = self._window(now)
         span = now - since
         starts_per_second = (starts - starts_before) / span if span > 0 else 0.0
         limit = binding_limit(flow, starts_per_second, latency_seconds, figures.queued)
         if limit is not None:
             self.limit_seconds[limit.name] += now - self._last
         self._last = now
+        waiting = waiting or ModelWait()
+        # A page that waits no longer is not written at once.
+        self._fetched = max(self._fetched, figures.counted_pages + waiting.pages)
         # A display asks four times a second; a sample a second is enough for the window.
         if now - self._samples[-1][0] >= 1.0:
-            self._samples.append((now, figures.pages, starts))
+            self._samples.append((now, self._fetched, starts))
         elapsed = now - self._started
         return ProgressReport(
             figures=figures,
+            fetched=self._fetched,
             flow=flow,
             elapsed_seconds=elapsed,
-            rate_now=(figures.pages - pages) / span if span > 0 else 0.0,
-            rate_overall=figures.pages / elapsed if elapsed > 0 else 0.0,
+            rate_now=(self._fetched - fetched) / span if span > 0 else 0.0,
+            rate_overall=self._fetched / elapsed if elapsed > 0 else 0.0,
             latency_seconds=latency_seconds,
             limit=limit,
-            waiting=waiting or ModelWait(),
+            waiting=waiting,
         )
 
     def _window(self, now: float) -> tuple[float, int, int]:

@@ -42,8 +42,8 @@ def panel(report: ProgressReport, title: str, columns: int, lines: int) -> tuple
     body = Table.grid(expand=True)
     has_bar = report.pages_left is not None
     if report.pages_left is not None:
-        done = report.figures.counted_pages
-        body.add_row(ProgressBar(total=max(done + report.pages_left, 1), completed=done))
+        total = max(report.fetched + report.pages_left, 1)
+        body.add_row(ProgressBar(total=total, completed=report.fetched))
     body.add_row(grid)
     return Panel(body, title=Text(plain(title, max(1, columns - 8))), title_align="left"), len(rows) + 2 + has_bar
 

@@ -57,6 +57,11 @@ def count_item(count: Callable[[str], None], depth: int, error: PageError | None
             count(_FAILED_START_LINES)
 
 
+def reason_words(reason: str) -> str:
+    """Return what is said after "stopped" of a crawl that Scrapy ended for this reason."""
+    return "by Ctrl-C or SIGTERM" if reason == "shutdown" else f"({reason})"
+
+
 def exit_status_of(
     stats: Mapping[str, Any], max_errors_share: float, reason: str | None = None
 ) -> tuple[ExitStatus, str]:
@@ -74,7 +79,7 @@ def exit_status_of(
     if stats.get("llmcrawler/internal_errors") or stats.get("log_count/ERROR") or stats.get("log_count/CRITICAL"):
         return ExitStatus.ERROR, "there were errors beside those of pages, see the log"
     if reason not in _GOOD_REASONS:
-        return ExitStatus.INTERRUPTED, f"stopped before its end ({reason or 'killed'})"
+        return ExitStatus.INTERRUPTED, f"stopped before its end {reason_words(reason or 'killed')}"
     if starts and stats.get(_FAILED_START_LINES, 0) == starts:
         return ExitStatus.UNREACHABLE, "nothing came from the start urls"
     if stats.get(BUDGET_REACHED) or stats.get(_WITHOUT_LLM):  # in this run, or in an earlier one of the job

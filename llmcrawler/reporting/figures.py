@@ -95,8 +95,12 @@ class Figures:
 
     @property
     def counted_pages(self) -> int:
-        """The pages that count towards max_pages: one that could not be fetched does not."""
-        return self.pages - sum(count for kind, count in self.errors.items() if kind.startswith("fetch/"))
+        """The pages that count towards max_pages: a url that could not be fetched does not."""
+        return self.pages - self.failed_urls
+
+    @property
+    def failed_urls(self) -> int:
+        return sum(count for kind, count in self.errors.items() if kind.startswith("fetch/"))
 
 
 def read_figures(stats: Stats) -> Figures:

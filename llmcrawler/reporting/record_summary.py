@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from llmcrawler.extraction import LearningOutcome
 from llmcrawler.reporting.figures import Figures
 from llmcrawler.reporting.tally import Tally
-from llmcrawler.reporting.text import column, fold, listed, percent, plain
+from llmcrawler.reporting.text import column, fold, listed, many, percent, plain
 
 _TYPES = 10
 _FIELDS = 60
@@ -20,7 +20,22 @@ def goal_words(figures: Figures) -> str:
     """Say how far the crawl is with what was wanted first."""
     of = f" of {figures.max_records:,}" if figures.max_records else ""
     pages = sum(figures.page_types[name] for name in figures.goal.split(","))
-    return f"{figures.goal}: {figures.goal_records:,}{of} records, {pages:,} of {figures.pages:,} pages"
+    records = f"{figures.goal_records:,}{of} records" if of else many(figures.goal_records, "record")
+    return f"{figures.goal}: {records}, {pages:,} of {many(figures.counted_pages, 'page')}"
+
+
+def goal_progress(figures: Figures, by_type: Mapping[str, int]) -> list[str]:
+    """Say the same while the crawl runs: until there is a first record, what the pages of the goal wait for. `by_type`
+    counts the pages that wait for their template.
+    """
+    names = figures.goal.split(",")
+    waiting, pages = sum(by_type.get(name, 0) for name in names), sum(figures.page_types[name] for name in names)
+    if waiting and not figures.goal_records:
+        most = [f"0 of {many(figures.max_records, 'record')}"] if figures.max_records else []
+        return [f"learning {figures.goal}: {many(waiting, 'page')} wait{'s' if waiting == 1 else ''}", *most]
+    if not pages and not figures.goal_records:
+        return [f"{figures.goal}: no page of it yet"]
+    return [goal_words(figures), *([f"{waiting:,} more wait"] if waiting else [])]
 
 
 def record_lines(

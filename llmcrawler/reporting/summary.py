@@ -15,11 +15,12 @@ from rich.cells import cell_len
 from llmcrawler.extraction import LearningOutcome
 from llmcrawler.items import Template
 from llmcrawler.reporting.crawl_limits import HostThrottle
+from llmcrawler.reporting.exit_status import reason_words
 from llmcrawler.reporting.figures import FAILED_PER_PAGE, Figures
 from llmcrawler.reporting.plan_tables import Actual, plan_rows
 from llmcrawler.reporting.record_summary import goal_words, record_lines
 from llmcrawler.reporting.tally import Tally, TemplateTally
-from llmcrawler.reporting.text import column, counts, duration, fold, money, percent, plain
+from llmcrawler.reporting.text import column, counts, duration, fold, many, money, percent, plain
 
 WIDTH = 100
 _ROWS = 20  # page types, kinds of errors
@@ -42,7 +43,8 @@ class WrittenFeed:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """End of a crawl. `reason` is Scrapy's; `limit_seconds` says how long each limit held it back.
+    """End of a crawl. `reason` is Scrapy's; `limit_seconds` says how long each limit held it back; `goes_on_later`:
+    the same command would go on from here.
 
     `hosts` have the throughput of their whole time. `plan` is that of `scrapy plan`, where the job has one; `actual`
     is what came of it. `outcomes` tell what was learned of pages of `record_types`, those that have records.
@@ -57,6 +59,7 @@ class Ending:
     outcomes: Sequence[LearningOutcome] = ()
     record_types: Container[str] = ()
     feeds: Sequence[WrittenFeed] = ()
+    goes_on_later: bool = False
 
 
 def summary(figures: Figures, tally: Tally, ending: Ending, width: int = WIDTH) -> str:
@@ -90,21 +93,23 @@ def _fitted(line: str, width: int) -> list[str]:
 
 
 def _result(figures: Figures, ending: Ending) -> list[str]:
-    rate = figures.pages / ending.elapsed_seconds if ending.elapsed_seconds else 0.0
-    failed = figures.errors.total()
+    pages, failed = figures.counted_pages, figures.failed_urls
+    rate = pages / ending.elapsed_seconds if ending.elapsed_seconds else 0.0
+    what = many(pages, "page") + (f" and {many(failed, 'failed url')}" if failed else "")
+    with_errors = f"{figures.errors.total() - failed:,} with errors"
     lines = [
-        f"{figures.pages:,} pages in {duration(ending.elapsed_seconds)}, {rate:.1f} pages/s, {failed:,} with errors",
+        f"{what} in {duration(ending.elapsed_seconds)}, {rate:.1f} pages/s, {with_errors}",
         f"Ended: {_why_ended(figures, ending)}",
     ]
     if figures.sources:
-        lines.insert(0, f"{figures.sources.total():,} urls ({counts(figures.sources, 5)})")
+        lines.insert(0, f"{many(figures.sources.total(), 'url')} ({counts(figures.sources, 5)})")
     if figures.changes:
         lines.append("Since the last crawl: " + ", ".join(f"{figures.changes[name]:,} {name}" for name in _CHANGES))
     if figures.goal:
         lines.append(f"Goal {goal_words(figures)}")
     for feed in ending.feeds[:_ROWS]:
         lack = "" if feed.is_whole else ", NOT WHOLE: the log says why"
-        lines.append(f"Feed: {feed.uri}, {feed.lines:,} lines ({feed.format}){lack}")
+        lines.append(f"Feed: {feed.uri}, {many(feed.lines, 'line')} ({feed.format}){lack}")
     return lines
 
 
@@ -114,8 +119,8 @@ def _pace(figures: Figures, ending: Ending) -> list[str]:
         lines.append(f"Answers by status: {counts(figures.statuses, 12)}")
     if held := sum(ending.limit_seconds.values()):
         ordered = sorted(ending.limit_seconds.items(), key=lambda pair: -pair[1])
-        shares = ", ".join(f"{name} {percent(seconds / held)}" for name, seconds in ordered if seconds >= held / 100)
-        lines.append(f"Held back by: {shares} of the time")
+        first, *others = [f"{name} {seconds / held:.0%}" for name, seconds in ordered if seconds >= held / 100]
+        lines.append(f"Held back by: {', '.join([f'{first} of the time', *others])}")
     return lines
 
 
@@ -123,15 +128,17 @@ def _why_ended(figures: Figures, ending: Ending) -> str:
     if ending.reason == "finished" and figures.map_end:
         return figures.map_end
     if ending.reason != "finished":
-        return f"{ending.reason}, {figures.queued:,} urls left in the queue"
+        on = "" if ending.goes_on_later else "; with -s JOBDIR=FOLDER the same command would go on from here"
+        return f"stopped {reason_words(ending.reason)}, {many(figures.queued, 'url')} left in the queue{on}"
+    more = many(figures.queued, "more url")
     if figures.max_records and figures.goal_records >= figures.max_records:
-        return f"max_records={figures.max_records} reached, {figures.queued:,} more urls known"
+        return f"max_records={figures.max_records} reached, {more} known"
     if figures.queued:
         cap = f"max_pages={figures.max_pages} reached" if figures.max_pages else ending.reason
-        failed = figures.pages - figures.counted_pages
+        failed = figures.failed_urls
         if figures.max_pages and failed >= FAILED_PER_PAGE * figures.max_pages:
             cap = f"too many urls failed ({failed:,}) before max_pages={figures.max_pages} were there"
-        return f"{cap}, {figures.queued:,} more urls known"
+        return f"{cap}, {more} known"
     return "finished, no url is left"
 
 
@@ -176,7 +183,8 @@ def _without_model(figures: Figures, tally: Tally, width: int) -> list[str]:
     llm, lines = figures.llm, []
     guesses = figures.decided_by["rule"]
     if guesses and not figures.decided_by["llm"]:
-        lines.append(f"{guesses:,} page types are guesses by rules: no model was asked, or it did not answer")
+        what = many(guesses, "page type")
+        lines.append(f"{what} guessed by rules: no model was asked, or it did not answer")
     has_learned = any(template.selectors for template in tally.templates.values())
     if tally.templates and not has_learned and (llm.failure or llm.provider == "none"):
         reason = llm.failure or "without a model they come from structured data, and no template has enough of it"
@@ -223,10 +231,10 @@ def _llm(figures: Figures) -> list[str]:
     if not llm.calls and not llm.cached_answers:
         return []
     tasks = f" ({counts(llm.calls_by_task, 5)})" if llm.calls_by_task else ""
-    cached = f"{llm.cached_answers:,} answers from the cache"
+    cached, tokens = f"{many(llm.cached_answers, 'answer')} from the cache", many(llm.tokens, "token")
     lines = [
-        f"LLM: {llm.calls:,} calls{tasks}, {llm.pages_shown:,} pages shown, {cached}",
-        f"     {llm.tokens:,} tokens ({llm.prompt_tokens:,} in, {llm.completion_tokens:,} out), {money(llm.cost_usd)}",
+        f"LLM: {many(llm.calls, 'call')}{tasks}, {many(llm.pages_shown, 'page')} shown, {cached}",
+        f"     {tokens} ({llm.prompt_tokens:,} in, {llm.completion_tokens:,} out), {money(llm.cost_usd)}",
     ]
     if llm.faults:
         lines.append(f"     faults: {counts(llm.faults, 8)}")
@@ -242,14 +250,14 @@ def _budget(figures: Figures, tally: Tally) -> list[str]:
     if budget.max_cost_usd and budget.cost_usd is not None:
         spent.append(f"${budget.cost_usd:.4f} of ${budget.max_cost_usd:g}")
     learned = sum(template.llm_calls > 0 for template in tally.templates.values())
-    bought = f"{figures.llm.calls:,} calls, {figures.decided_by['llm']:,} pages judged by the model"
+    bought = f"{many(figures.llm.calls, 'call')}, {many(figures.decided_by['llm'], 'page')} judged by the model"
     lines = [
         f"Budget: {', '.join(spent)}{', reached' if budget.is_reached else ''}",
-        f"     bought in this run: {bought}, {learned:,} templates learned",
+        f"     bought in this run: {bought}, {many(learned, 'template')} learned",
     ]
     without = sum(count for kind, count in figures.errors.items() if kind.endswith("/budget"))
     if without:
-        lines.append(f'     {without:,} pages had to do without: their lines have an error of the kind "budget"')
+        lines.append(f'     {many(without, "page")} had to do without: an error of the kind "budget" says so')
     return lines
 
 

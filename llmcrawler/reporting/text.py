@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -74,6 +75,11 @@ def counts(counter: Counter[str], shown: int) -> str:
     return ", ".join(parts)
 
 
+def many(number: int, what: str) -> str:
+    """Return a number of things: "1 page", "2 pages"."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def duration(seconds: float) -> str:
     if seconds < 59.5:  # more would be rounded to 60
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
@@ -93,7 +99,8 @@ def money(cost_usd: float | None) -> str:
 
 
 def percent(share: float) -> str:
-    return f"{share:.0%}"
+    """Return whole percents, rounded down: 100% is all, not nearly all."""
+    return f"{math.floor(100 * share + 1e-9)}%"
 
 
 def count(number: float) -> str:

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from llmcrawler.reporting.crawl_limits import GAP
 from llmcrawler.reporting.text import percent
 from llmcrawler.reporting.timeline import Bucket, Timeline
 from llmcrawler.storage.job_runs import Run
 
 # Advice that would lift a limit, by its name (crawl_limits.py).
 _CURES: Mapping[str, str] = {
-    "gap between starts": (
-        "A shorter DOWNLOAD_DELAY (it was {DOWNLOAD_DELAY} s) would make it faster, at the site's expense."
-    ),
+    GAP: ("A shorter DOWNLOAD_DELAY (it was {DOWNLOAD_DELAY} s) would make it faster, at the site's expense."),
     "requests in flight per host": (
         "More requests in flight would make it faster: CONCURRENT_REQUESTS_PER_DOMAIN was "
         "{CONCURRENT_REQUESTS_PER_DOMAIN}, and the throttle allowed no more than the site took well."
@@ -23,11 +22,13 @@ _CURES: Mapping[str, str] = {
     "hosts that rest": (
         "The site asked to be left alone for a while (429, 503 or failures): a slower crawl may be a quicker one."
     ),
-    "urls known": "It had fetched all that it knew and waited for pages to name more: links come in a chain.",
+    "waiting for links to follow": (
+        "It had fetched all that it knew and waited for pages to name more: links come in a chain."
+    ),
     "pages in process": (
         "Downloads waited for pages to be read and classified: a faster model, or LLM_CONCURRENCY, would help."
     ),
-    "this machine": "The site would have taken more than this machine asked for.",
+    "the speed of this machine": "The site would have taken more than this machine asked for.",
 }
 
 
@@ -74,7 +75,7 @@ def _little(total: Bucket, seconds: float) -> str:
 def _cure(limits: tuple[tuple[str, float, float], ...], settings: Mapping[str, Any]) -> str:
     if not limits:
         return ""
-    if limits[0][0] == "gap between starts" and settings.get("DOWNLOAD_DELAY") in ("0", "0.0"):
+    if limits[0][0] == GAP and settings.get("DOWNLOAD_DELAY") in ("0", "0.0"):
         return "The site set the gap itself: with a Crawl-delay in its robots.txt, or by refusing what came faster."
     return _CURES.get(limits[0][0], "").format_map({**dict.fromkeys(_SETTINGS, "?"), **settings})
 

@@ -115,6 +115,43 @@ def test_what_scrapy_says_of_its_own_parts_is_for_debugging(
     )
 
 
+TEXT = "explore https://shop.example/ | at most 500 pages | no model | output: pages.csv"
+
+
+@pytest.mark.parametrize(
+    ("log_format", "shown"),
+    [
+        (
+            "%(levelname)s: %(message)s",
+            ["INFO: explore https://shop.example/ | at", "most 500 pages | no model | output:", "pages.csv"],
+        ),
+        # The terminal has folded what stands before: 5 of its 45 cells are on the second line.
+        (
+            "%(name)s".ljust(len("%(name)s") + 29, ".") + ": %(message)s",
+            [
+                "llmcrawler.some.............................: explore https://shop.example/ | at",
+                "most 500 pages | no model | output:",
+                "pages.csv",
+            ],
+        ),
+        ('{"message": "%(message)s"}', [f'{{"message": "{TEXT}"}}']),
+    ],
+)
+def test_a_line_on_a_terminal_is_folded_between_words(
+    log_format: str, shown: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setattr("llmcrawler.extensions.terminal_lines.terminal_columns", lambda: 40)
+    handler = logging.StreamHandler(screen)
+    handler.setFormatter(logging.Formatter(log_format))
+    logger = logging.getLogger("llmcrawler.some")
+    monkeypatch.setattr(logging.root, "handlers", [handler])
+    monkeypatch.setattr(logger, "level", logging.INFO)
+    say(logger, TEXT)
+    assert screen.getvalue().splitlines() == shown
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

@@ -19,6 +19,7 @@ from llmcrawler.extraction import (
     Records,
     RecordTypes,
     StructuredDataAnnotator,
+    held_by_type,
     requested_fields,
 )
 from tests.core.extraction.record_pages import TruthAnnotator, new_design, old_design, product, question, review_form
@@ -76,9 +77,11 @@ async def test_pages_wait_until_there_are_enough() -> None:
     await asyncio.sleep(0)
     assert not annotator.asked
     assert not any(one.done() for one in waiting)
+    assert held_by_type(records.all_learners) == {"product": 11}
     answers = await ask(records, [question(11)])
     assert answers[0].record is not None
     assert agreement(await asyncio.gather(*waiting), range(11)) == 1.0
+    assert not held_by_type(records.all_learners).total()
 
 
 async def test_when_no_more_pages_come_fewer_are_enough() -> None:

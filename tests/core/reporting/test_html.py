@@ -161,10 +161,10 @@ def test_pace_names_the_limit_that_held_most():
         bucket.latencies[40] += 4
         bucket.latency_sum += 2.0
         bucket.samples, bucket.in_flight_sum, bucket.allowed_sum = 1, 2.0, 5.0
-        bucket.hold("gap between starts" if second else "urls known", 1.0)
+        bucket.hold("the gap between requests" if second else "waiting for links to follow", 1.0)
     pace = pace_of(timeline, 10.0, run_of({}).figures["settings"])
     assert pace.words == "4.00 answers/s × 0.50 s = 2.0 requests in flight, where 5.0 were allowed on average"
-    assert pace.bound == "90% of the time the limit was: gap between starts"
+    assert pace.bound == "90% of the time the limit was: the gap between requests"
     assert "it was 0.2 s" in pace.cure
     data = chart_data(timeline, 100.0, 10.0, is_whole=True)
     assert data["columns"]["pages"] == [4.0] * 10
@@ -175,7 +175,7 @@ def test_pace_names_the_limit_that_held_most():
 
 def test_a_gap_that_the_site_set_is_not_laid_to_the_settings():
     timeline = Timeline()
-    timeline.at(0).hold("gap between starts", 1.0)
+    timeline.at(0).hold("the gap between requests", 1.0)
     assert "The site set the gap itself" in pace_of(timeline, 1.0, {"DOWNLOAD_DELAY": "0"}).cure
 
 

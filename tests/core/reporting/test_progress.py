@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import logging
+from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from llmcrawler.reporting import (
     DownloadFlow,
     DownloadProgress,
     HostThrottle,
+    ModelWait,
     ProgressReport,
     read_figures,
 )
@@ -55,7 +58,8 @@ def test_the_log_line_tells_it_all() -> None:
     progress = CrawlProgress(clock)
     clock.seconds += 25
     assert progress.sample(STATS, FLOW, 1.1).as_line() == (
-        "100 pages (max_pages 500) in 25 s, 4.0/s (4.0/s overall) | 1,000 queued, 5 in flight | about 1 min 41 s left"
+        "96 pages (max_pages 500) in 25 s, 4 failed urls, 3.8/s (3.8/s overall) | 1,000 queued, 5 in flight"
+        " | about 1 min 45 s left"
         " | limit: requests in flight per host: 4.4/s x 1.10 s = 4.8 of 5"
         " | throttle: latency 1.10 s, shop.example 5 of 5 in flight, gap 0.20 s"
         " | status: 200 96, 404 4 | templates: 7 | types: product 80, listing 16"
@@ -65,7 +69,8 @@ def test_the_log_line_tells_it_all() -> None:
 
 def test_a_crawl_without_figures_yet_has_a_line_too() -> None:
     assert CrawlProgress(Clock()).sample({}, DownloadFlow()).as_line() == (
-        "0 pages in 0.0 s, 0.0/s (0.0/s overall) | 0 queued, 0 in flight | limit: urls known: none is waiting"
+        "0 pages in 0.0 s, 0.0/s (0.0/s overall) | 0 queued, 0 in flight "
+        "| limit: waiting for links to follow: none is left to fetch"
     )
 
 
@@ -91,13 +96,78 @@ def test_many_samples_a_second_keep_the_window_small() -> None:
     assert len(progress._samples) <= 13
 
 
+LEARNING: dict[str, Any] = {
+    "llmcrawler/pages": 29,
+    "llmcrawler/errors/fetch/http_404": 6,
+    "llmcrawler/max_pages": 100,
+    "llmcrawler/frontier/queued": 140,
+    "llmcrawler/goal": "product",
+}
+
+
+def learning(pages: int) -> ModelWait:
+    return ModelWait(1, pages - 3, 2, 1, 3, 2.0, by_type=Counter(product=pages - 1))
+
+
+def test_pages_that_were_fetched_and_wait_for_the_model_count_as_progress() -> None:
+    clock = Clock()
+    progress = CrawlProgress(clock)
+    bars, lefts = [], []
+    for waiting in (11, 31, 51):
+        clock.seconds += 10
+        report = progress.sample({**LEARNING, "llmcrawler/frontier/leased": waiting + 1}, FLOW, 0.1, learning(waiting))
+        bars.append((report.fetched, report.pages_left))
+        lefts.append(report.seconds_left)
+    assert bars == [(34, 66), (54, 46), (74, 26)]
+    assert lefts == sorted(lefts, reverse=True)
+    line = report.as_line()
+    assert "74 fetched (max_pages 100) in 30 s, 23 written, 6 failed urls, 2.5/s (2.5/s overall)" in line
+    assert "waiting: 49 pages wait for the model: 1 of 3 calls, about 4.0 s" in line
+    assert "goal: learning product: 50 pages wait" in line
+    assert "about 11 s left" in line
+    # They wait no longer, and are not written yet: the bar does not go back.
+    assert progress.sample(LEARNING, FLOW).fetched == 74
+
+
+def test_a_crawl_that_has_fetched_all_has_the_time_left_that_the_model_takes() -> None:
+    stats = {**LEARNING, "llmcrawler/max_pages": 74, "llmcrawler/frontier/leased": 51}
+    clock = Clock()
+    progress = CrawlProgress(clock)
+    clock.seconds += 10
+    report = progress.sample(stats, FLOW, 0.1, learning(51))
+    assert (report.fetched, report.pages_left, report.seconds_left) == (74, 0, 4.0)
+    starting = replace(learning(51), is_starting=True)
+    assert progress.sample(stats, FLOW, 0.1, starting).seconds_left is None
+    without_cap = {name: value for name, value in stats.items() if name != "llmcrawler/max_pages"}
+    report = progress.sample({**without_cap, "llmcrawler/frontier/queued": 0}, FLOW, 0.1, learning(51))
+    assert report.pages_left == 0  # the bar stays, and is full
+
+
+@pytest.mark.parametrize(
+    ("stats", "waiting", "words"),
+    [
+        ({}, 0, "product: no page of it yet"),
+        ({}, 1, "learning product: 1 page waits"),
+        ({"llmcrawler/max_records": 9}, 4, "learning product: 4 pages wait, 0 of 9 records"),
+        (
+            {"llmcrawler/goal_records": 1, "llmcrawler/page_types/product": 1},
+            4,
+            "product: 1 record, 1 of 23 pages, 4 more wait",
+        ),
+    ],
+)
+def test_the_goal_says_what_its_pages_wait_for(stats: dict[str, int], waiting: int, words: str) -> None:
+    wait = ModelWait(for_learning=waiting + 1, by_type=Counter(product=waiting, other=1))
+    assert f" | goal: {words}" in CrawlProgress(Clock()).sample({**LEARNING, **stats}, FLOW, None, wait).as_line()
+
+
 def test_a_crawl_that_may_find_more_urls_takes_at_least_so_long() -> None:
     clock = Clock()
     progress = CrawlProgress(clock)
     clock.seconds += 10
     report = progress.sample({**STATS, "llmcrawler/frontier/queued": 40, "llmcrawler/frontier/leased": 10}, FLOW)
     assert report.pages_left == 50
-    assert "at least 5.0 s left" in report.as_line()
+    assert "at least 5.2 s left" in report.as_line()
 
 
 def test_the_time_is_shared_out_among_the_limits_that_held_the_crawl_back() -> None:
@@ -155,7 +225,7 @@ def test_a_panel_fits_its_terminal_with_whole_names(columns: int, lines: int) ->
 
 def test_a_panel_tells_of_the_goal_and_the_records() -> None:
     drawn = drawn_on(busy_report(), 80, 24)
-    assert "goal       product: 46 of 200 records, 80 of 100 pages" in drawn
+    assert "goal       product: 46 of 200 records, 80 of 88 pages" in drawn
     assert "records    product 46 of 80 pages, article 1 of 3 pages" in drawn
 
 
@@ -203,7 +273,7 @@ def test_a_name_from_a_page_cannot_steer_the_terminal() -> None:
     assert "\x1b" not in drawn
     assert "[bold]�[2Jx" in drawn
     assert "crawl [red]" in drawn
-    assert "100 pages" in drawn
+    assert "96 pages" in drawn
 
 
 def test_a_cost_is_shown_where_it_is_known() -> None:

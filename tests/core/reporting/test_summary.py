@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from llmcrawler.extraction import LearningOutcome
 from llmcrawler.items import Page, PageError, Template
 from llmcrawler.reporting import WIDTH, Ending, HostThrottle, Tally, WrittenFeed, read_figures, summary
+from llmcrawler.reporting.text import percent
 
 STATS = {
     "llmcrawler/pages": 12,
@@ -25,7 +26,11 @@ STATS = {
     "llmcrawler/llm/cost_usd": 0.002,
     "llmcrawler/llm/cached_answers": 3,
 }
-ENDING = Ending("finished", 6.0, {"gap between starts": 3.0, "urls known": 1.0, "this machine": 0.0})
+ENDING = Ending(
+    "finished",
+    6.0,
+    {"the gap between requests": 3.0, "waiting for links to follow": 1.0, "the speed of this machine": 0.0},
+)
 
 
 def product(n: int, decided_by: str, confidence: float) -> Page:
@@ -52,7 +57,7 @@ def test_a_summary_tells_pages_types_templates_calls_and_errors() -> None:
     assert summary(read_figures(STATS), tally(), ENDING).splitlines() == [
         "Summary",
         "Answers by status: 200 10",
-        "Held back by: gap between starts 75%, urls known 25% of the time",
+        "Held back by: the gap between requests 75% of the time, waiting for links to follow 25%",
         "",
         "Template  pages  page type  agreement  confidence  url pattern",
         "t1           10  product          90%        0.94  /p/{n}/",
@@ -71,7 +76,7 @@ def test_a_summary_tells_pages_types_templates_calls_and_errors() -> None:
         "",
         "Records: none, as no page is of a type that has any",
         "",
-        "12 pages in 6.0 s, 2.0 pages/s, 2 with errors",
+        "10 pages and 2 failed urls in 6.0 s, 1.7 pages/s, 0 with errors",
         "Ended: max_pages=10 reached, 30 more urls known",
     ]
 
@@ -98,10 +103,10 @@ def test_the_last_lines_tell_of_the_result() -> None:
     feeds = [WrittenFeed("pages.csv", "csv", 515), WrittenFeed("s3://shop/pages.jsonl", "jsonl", 12, is_whole=False)]
     lines = summary(read_figures(stats), Tally(), replace(ENDING, feeds=feeds)).splitlines()
     assert lines[-6:] == [
-        "12 pages in 6.0 s, 2.0 pages/s, 2 with errors",
+        "10 pages and 2 failed urls in 6.0 s, 1.7 pages/s, 0 with errors",
         "Ended: max_pages=10 reached, 30 more urls known",
         "Since the last crawl: 3 new, 0 changed, 1 gone, 8 unchanged",
-        "Goal product: 3 of 100 records, 4 of 12 pages",
+        "Goal product: 3 of 100 records, 4 of 10 pages",
         "Feed: pages.csv, 515 lines (csv)",
         "Feed: s3://shop/pages.jsonl, 12 lines (jsonl), NOT WHOLE: the log says why",
     ]
@@ -145,6 +150,25 @@ def test_records_tell_how_full_their_fields_are_and_why_others_were_not_learned(
     ]
 
 
+def test_a_share_is_rounded_down_since_a_hundred_percent_is_all() -> None:
+    assert [percent(share) for share in (202 / 203, 1.0, 0.29, 1 / 3, 0.0)] == ["99%", "100%", "29%", "33%", "0%"]
+
+
+def test_one_of_a_thing_is_no_plural() -> None:
+    stats = {"llmcrawler/pages": 2, "llmcrawler/errors/fetch/http_404": 1, "llmcrawler/goal": "product"}
+    stats |= {"llmcrawler/llm/calls": 1, "llmcrawler/llm/pages_shown": 1, "llmcrawler/goal_records": 1}
+    stats |= {"llmcrawler/llm/cached_answers": 1, "llmcrawler/max_pages": 1, "llmcrawler/frontier/queued": 1}
+    text = summary(read_figures(stats), Tally(), replace(ENDING, feeds=[WrittenFeed("a.csv", "csv", 1)]))
+    for words in (
+        "1 call, 1 page shown, 1 answer from",
+        "1 page and 1 failed url in",
+        "1 more url known",
+        "1 record, ",
+    ):
+        assert words in text
+    assert "a.csv, 1 line (csv)" in text
+
+
 def test_a_page_type_that_should_have_records_and_has_none_says_so() -> None:
     result = Tally()
     result.add_page(product(1, "llm", 0.9))
@@ -185,8 +209,8 @@ def test_a_budget_says_what_it_bought() -> None:
     lines = summary(read_figures(stats), pages, ENDING).splitlines()
     at = lines.index("Budget: 2,450 of 2,500 tokens, $0.0021 of $0.01, reached")
     assert lines[at + 1 : at + 3] == [
-        "     bought in this run: 2 calls, 3 pages judged by the model, 1 templates learned",
-        '     4 pages had to do without: their lines have an error of the kind "budget"',
+        "     bought in this run: 2 calls, 3 pages judged by the model, 1 template learned",
+        '     4 pages had to do without: an error of the kind "budget" says so',
     ]
 
 
@@ -195,8 +219,11 @@ def test_a_crawl_of_nothing_has_a_summary() -> None:
     assert text.splitlines() == [
         "Summary",
         "0 pages in 0.0 s, 0.0 pages/s, 0 with errors",
-        "Ended: shutdown, 0 urls left in the queue",
+        "Ended: stopped by Ctrl-C or SIGTERM, 0 urls left in the queue; with -s JOBDIR=FOLDER the same",
+        "    command would go on from here",
     ]
+    text = summary(read_figures({}), Tally(), Ending("shutdown", 0.0, {}, goes_on_later=True))
+    assert text.endswith("Ended: stopped by Ctrl-C or SIGTERM, 0 urls left in the queue")
 
 
 def test_templates_of_a_crawl_that_was_cut_short_are_told_from_its_pages() -> None:
@@ -251,10 +278,10 @@ def test_what_no_model_told_is_called_a_guess_and_missing_records_have_their_rea
     guessed.add_template(Template("t1", page_type="product", page_count=1))
     stats = {"llmcrawler/decided_by/rule": 1, "llmcrawler/llm/failure": "no network " * 12}
     lines = summary(read_figures(stats), guessed, ENDING).splitlines()
-    assert "1 page types are guesses by rules: no model was asked, or it did not answer" in lines
+    assert "1 page type guessed by rules: no model was asked, or it did not answer" in lines
     at = next(number for number, line in enumerate(lines) if line.startswith("No records were learned: no network"))
     assert " ".join(" ".join(lines[at : at + 2]).split()).count("no network") == 12  # whole, however long
     assert max(map(cell_len, lines)) <= WIDTH
     guessed.add_template(Template("t1", page_type="product", page_count=1, selectors=[{"field": "price"}]))
     assert "No records" not in summary(read_figures(stats), guessed, ENDING)
-    assert "guesses" not in summary(read_figures(STATS), tally(), ENDING)
+    assert "guessed by rules" not in summary(read_figures(STATS), tally(), ENDING)
