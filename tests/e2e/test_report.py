@@ -76,7 +76,8 @@ def test_records_are_searched_and_sorted_and_show_where_on_the_page_a_value_stan
     job, report = make_stored_job(tmp_path / "job", lines), tmp_path / "report.html"
     report.write_bytes(make_report(job, 100, "1.0", 0.0)[0])
     with looking_at(report) as (page, complaints):
-        names = page.locator("#records tbody tr td:nth-child(2)")
+        names = page.locator("#records tbody tr td:nth-child(1) button")
+        assert page.locator("#records thead th").all_inner_texts() == ["name", "price", "stock", "template"]
         page.click("#records [data-sort='1']")  # the price
         assert names.all_inner_texts() == ["Lamp 1", "Lamp 2", "Lamp 10"]
         page.click("#records [data-sort='1']")

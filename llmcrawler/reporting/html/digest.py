@@ -122,7 +122,7 @@ class Digest:
             self._add_time(item)
         row = self.rows.add(item, (origin, site, page_type, group, kind))
         if isinstance(item.get("record"), dict):
-            self.records.add(row, page_type, item["record"])
+            self.records.add(row, page_type, item["record"], str(item.get("title") or ""))
         return row
 
     def _add_path(self, site: str, folders: Folders, page_type: str) -> None:
