@@ -93,7 +93,11 @@ def money(cost_usd: float | None) -> str:
 
 
 def percent(share: float) -> str:
-    return f"{share:.0%}"
+    """Return whole percents; 100% is all and 0% is nothing, whatever is nearest."""
+    whole = round(100 * share)
+    if whole >= 100 and share < 1:
+        return "99%"
+    return "<1%" if whole <= 0 < share else f"{whole}%"
 
 
 def count(number: float) -> str:

@@ -34,7 +34,7 @@ def test_a_report_opens_and_filters_and_the_text_of_pages_stays_text(job):
     report = job / "report.html"
     done = scrapy("report", job / "job", "-o", report)
     assert done.returncode == 0, done.stderr
-    assert f"{report}: 9 pages" in done.stdout
+    assert f"{report}: 8 pages and 1 failed url" in done.stdout
     with looking_at(report) as (page, complaints):
         for chart in ("structure", "depth", "pace"):
             assert page.locator(f"#chart-{chart} svg path").count() > 2
@@ -42,7 +42,7 @@ def test_a_report_opens_and_filters_and_the_text_of_pages_stays_text(job):
         assert page.locator("#changes tbody tr").count() == 1
 
         rows, found = page.locator("#pages tbody tr"), page.locator("#pages .found")
-        assert (rows.count(), found.inner_text()) == (9, "9 pages")
+        assert (rows.count(), found.inner_text()) == (9, "9 pages and failed urls")
         page.fill("#pages [name=text]", "onerror")
         assert rows.count() == 1
         assert rows.locator("button").inner_text() == HOSTILE
@@ -55,11 +55,11 @@ def test_a_report_opens_and_filters_and_the_text_of_pages_stays_text(job):
         assert shown.locator("script, [onerror], [src], meta[http-equiv=refresh]").count() == 0
         page.keyboard.press("Escape")
         page.click("#pages [type=reset]")
-        page.locator("#pages .found", has_text="9 pages").wait_for()
+        page.locator("#pages .found", has_text="9 pages and").wait_for()
         page.select_option("#pages [name=error]", "!any")
         assert "fetch/http_404" in rows.inner_text()
         page.click("#errors button[data-filter=error]")
-        assert found.inner_text() == "1 of 9 pages fit"
+        assert found.inner_text() == "1 of 9 pages and failed urls fit"
 
         page.click("#pages [data-sort=depth]")
         assert page.get_attribute("#pages th[aria-sort]", "aria-sort") == "ascending"

@@ -11,8 +11,8 @@ from llmcrawler.storage.job_runs import Run
 
 _PREFIX = "llmcrawler/llm/"
 TASKS: Mapping[str, str] = {
-    "classify": "What kind of page is this?",
-    "induce": "Where on the page are its fields?",
+    "classify": "to tell page types",
+    "induce": "to learn records",
 }
 
 

@@ -16,7 +16,7 @@
   const isDark = () => dark.matches && !printing;
   const colourOf = (type) => {
     const place = data.types.indexOf(type);
-    if (type === data.unknown || place < 0) return isDark() ? "#8794a3" : "#67727f";
+    if (type.startsWith("(") || place < 0) return isDark() ? "#8794a3" : "#67727f";
     const palette = isDark() ? DARK : LIGHT;
     return palette[place % palette.length];
   };
@@ -123,14 +123,14 @@
   function panels() {
     const { columns } = data.timeline, line = { type: "line", showSymbol: false, symbol: "none" };
     const all = [
-      [data.noun === "urls" ? "Urls a second" : "Pages a second", [{ ...line, name: `${data.noun}/s`, data: columns.pages, step: "middle", areaStyle: { opacity: 0.25 }, colour: "--l0" }]],
+      ["Urls a second", [{ ...line, name: "urls/s", data: columns.pages, step: "middle", areaStyle: { opacity: 0.25 }, colour: "--l0" }]],
       columns.in_flight && ["Requests in flight", [
         { ...line, name: "allowed", data: columns.allowed, connectNulls: true, step: "middle", lineStyle: { type: "dashed", width: 1.5 }, colour: "--l6" },
         { ...line, name: "in flight", data: columns.in_flight, connectNulls: true, step: "middle", areaStyle: { opacity: 0.2 }, colour: "--l2" }]],
       ["Latency, s", [
-        { ...line, name: "p95", data: columns.p95, connectNulls: true, lineStyle: { width: 1 }, colour: "--l3" },
-        { ...line, name: "p50", data: columns.p50, connectNulls: true, colour: "--l4" }]],
-      [columns.refused ? "Refusals and errors" : "Pages with an error", [
+        { ...line, name: "95% below", data: columns.p95, connectNulls: true, lineStyle: { width: 1 }, colour: "--l3" },
+        { ...line, name: "median", data: columns.p50, connectNulls: true, colour: "--l4" }]],
+      [columns.refused ? "Refusals and errors" : "Failed urls", [
         columns.refused && { type: "bar", stack: "bad", name: "429, 503", data: columns.refused, colour: "--l1", barCategoryGap: "10%" },
         { type: "bar", stack: "bad", name: "errors", data: columns.errors, colour: "--bad", barCategoryGap: "10%" }].filter(Boolean)],
       columns.queued && ["Urls in the queue", [{ ...line, name: "queued", data: columns.queued, connectNulls: true, areaStyle: { opacity: 0.15 }, colour: "--l5" }]],
@@ -227,7 +227,7 @@
   }
 
   const pages = new Listing("pages", {
-    noun: data.noun, rows: () => everything, text: (row) => texts[row],
+    noun: data.listed, rows: () => everything, text: (row) => texts[row],
     value: (column, row) => names[column] ? nameOf(column, row) : columns[column][row],
     tests: (form) => [...["type", "template", "error", "change"].map((name) => fits(name, form.elements[name].value)), site && fits("site", `=${site}`)],
     rowOf(row) {
