@@ -11,6 +11,7 @@ from llmcrawler.storage.job_runs import Run
 
 _PREFIX = "llmcrawler/llm/"
 TASKS: Mapping[str, str] = {
+    "check": "to see beforehand that it answers",
     "classify": "to tell page types",
     "induce": "to learn records",
 }

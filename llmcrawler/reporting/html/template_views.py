@@ -36,11 +36,13 @@ def template_views(
         if group.template == UNKNOWN:
             continue
         entry = known.get(key, {})
+        pattern = plain(entry.get("url_pattern") or "")
         parts = {"classify": group.asked / asked, "induce": _calls(entry) / calls}
         views.append(
             {
                 "group": group,
-                "name": group.name(plain(entry.get("url_pattern") or ""), with_site=len(digest.sites) > 1),
+                "pattern": pattern or group.shape,
+                "name": group.name(pattern, with_site=len(digest.sites) > 1),
                 "fields": _fields(entry.get("selectors") or (), group, counts.get(key) or SelectorCounts()),
                 "looked_at": counts[key].pages if key in counts else 0,
                 "schema": _schema(entry.get("schema")),

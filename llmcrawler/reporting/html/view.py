@@ -181,12 +181,12 @@ def _what(digest: Digest, templates: int) -> str:
 def _of_no_type(digest: Digest, templates: Sequence[Mapping[str, Any]]) -> str:
     """Name the templates that most pages of the fallback type have: one of them may be worth a type of its own."""
     pages = digest.types[FALLBACK_TYPE]
-    groups = sorted((one["group"] for one in templates), key=lambda group: -group.types[FALLBACK_TYPE])
-    large = [group for group in groups[:2] if group.types[FALLBACK_TYPE] >= max(_MANY_PAGES, pages / 10)]
+    found = [(one["group"].types[FALLBACK_TYPE], one["pattern"], one["group"].template) for one in templates]
+    large = [one for one in sorted(found, reverse=True)[:2] if one[0] >= max(_MANY_PAGES, pages / 10)]
     if not large:
         return ""
-    parts = [f"{one.types[FALLBACK_TYPE]:,} are {one.shape} (template {one.template})" for one in large]
-    return f"{pages:,} pages are {FALLBACK_TYPE}, of no type that was asked for; of them {', '.join(parts)}."
+    parts = [f"{count:,} are {pattern} (template {template})" for count, pattern, template in large]
+    return f"{pages:,} pages fit no page type but {FALLBACK_TYPE!r}; of them {', '.join(parts)}."
 
 
 def _errors_in_words(digest: Digest) -> str:

@@ -167,13 +167,13 @@ def test_the_findings_name_pages_and_failed_urls_so_that_they_add_up(tmp_path):
 def test_the_findings_name_the_largest_templates_of_pages_that_are_of_no_type(tmp_path):
     reviews = [page(f"/p/{n}/reviews/add/", "other", template="t9") for n in range(40)]
     others = [page(f"/help/{n}/", "other", template="t3") for n in range(6)] + [page("/a/", "other", template="t4")]
-    (named,) = [one for one in report_of_feed(feed(tmp_path, reviews + others))[0]["findings"] if "no type" in one]
+    (named,) = [one for one in report_of_feed(feed(tmp_path, reviews + others))[0]["findings"] if "fit no" in one]
     assert named == (
-        "47 pages are other, of no type that was asked for; of them "
+        "47 pages fit no page type but 'other'; of them "
         "40 are /p/{n}/reviews/add/ (template t9), 6 are /help/{n}/ (template t3)."
     )
     few = report_of_feed(feed(tmp_path, others[-1:]))[0]["findings"]
-    assert not [one for one in few if "no type" in one]
+    assert not [one for one in few if "fit no" in one]
 
 
 def test_costs_are_summed_over_runs_and_an_unknown_price_is_not_nothing():
