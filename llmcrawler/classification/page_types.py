@@ -16,7 +16,7 @@ from llmcrawler.errors import ConfigError
 # Characters that model providers allow in an enum, and that a file name and a stat's name can hold.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
 _MAX_DESCRIPTION_CHARS = 500
-_FALLBACK = "other"
+FALLBACK_TYPE = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class PageTypes(tuple[PageType, ...]):
     @property
     def fallback(self) -> str | None:
         """The type of a page that is none of the others: "other" where the set has it."""
-        return _FALLBACK if _FALLBACK in self.names else None
+        return FALLBACK_TYPE if FALLBACK_TYPE in self.names else None
 
 
 def _check_names(names: Sequence[str]) -> None:

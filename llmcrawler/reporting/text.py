@@ -99,8 +99,9 @@ def money(cost_usd: float | None) -> str:
 
 
 def percent(share: float) -> str:
-    """Return whole percents, rounded down: 100% is all, not nearly all."""
-    return f"{math.floor(100 * share + 1e-9)}%"
+    """Return whole percents, rounded down: 100% is all, not nearly all, and 0% is nothing."""
+    whole = math.floor(100 * share + 1e-9)
+    return "<1%" if whole <= 0 < share else f"{whole}%"
 
 
 def count(number: float) -> str:

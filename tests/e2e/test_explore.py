@@ -404,9 +404,9 @@ def test_lying_headers_are_lines_and_no_errors_of_ours(tmp_path):
     assert "Traceback" not in outcome.log
 
 
-def test_a_feed_that_cannot_be_written_is_told_by_the_exit_status(tmp_path, site):
+def test_a_feed_that_cannot_be_written_is_wrong_usage(tmp_path, site):
     no_folder = tmp_path / "file"
     no_folder.write_text("")
     crawl = command({"url": site.url("/about/"), "depth": 0}, {}, no_folder / "feed.jsonl")
     done = subprocess.run(crawl, cwd=ROOT, env=environment(), capture_output=True, timeout=TIMEOUT_SECONDS, check=False)
-    assert done.returncode == 1
+    assert done.returncode == ExitStatus.USAGE

@@ -76,7 +76,7 @@ def test_all_forms_hold_the_pages_of_a_crawl_wherever_they_go(tmp_path, site):
     }
     assert {row["url"] for row in products + articles} == set(records)
     assert all(float(row["offers_price"]) > 5 for row in products)
-    assert f"Stored records feed ({len(products)} items) in: {tmp_path}/product.csv" in done.log
+    assert f"Stored records feed ({len(products)} lines) in: {tmp_path}/product.csv" in done.log
     assert {file.name for file in tmp_path.glob("*.csv")} == {"pages.csv", "product.csv", "article.csv", "job.csv"}
     assert (tmp_path / "job.csv").read_text() == "url,page_type\n"
     assert Counter(pq.read_table(both)["page_type"].to_pylist()) == Counter(

@@ -34,7 +34,7 @@ def test_a_report_opens_and_filters_and_the_text_of_pages_stays_text(job):
     report = job / "report.html"
     done = scrapy("report", job / "job", "-o", report)
     assert done.returncode == 0, done.stderr
-    assert f"{report}: 9 pages" in done.stdout
+    assert f"{report}: 8 pages and 1 failed url" in done.stdout
     with looking_at(report) as (page, complaints):
         for chart in ("structure", "depth", "pace"):
             assert page.locator(f"#chart-{chart} svg path").count() > 2
@@ -42,7 +42,7 @@ def test_a_report_opens_and_filters_and_the_text_of_pages_stays_text(job):
         assert page.locator("#changes tbody tr").count() == 1
 
         rows, found = page.locator("#pages tbody tr"), page.locator("#pages .found")
-        assert (rows.count(), found.inner_text()) == (9, "9 pages")
+        assert (rows.count(), found.inner_text()) == (9, "9 pages and failed urls")
         page.fill("#pages [name=text]", "onerror")
         assert rows.count() == 1
         assert rows.locator("button").inner_text() == HOSTILE
@@ -55,11 +55,11 @@ def test_a_report_opens_and_filters_and_the_text_of_pages_stays_text(job):
         assert shown.locator("script, [onerror], [src], meta[http-equiv=refresh]").count() == 0
         page.keyboard.press("Escape")
         page.click("#pages [type=reset]")
-        page.locator("#pages .found", has_text="9 pages").wait_for()
+        page.locator("#pages .found", has_text="9 pages and").wait_for()
         page.select_option("#pages [name=error]", "!any")
         assert "fetch/http_404" in rows.inner_text()
         page.click("#errors button[data-filter=error]")
-        assert found.inner_text() == "1 of 9 pages fit"
+        assert found.inner_text() == "1 of 9 pages and failed urls fit"
 
         page.click("#pages [data-sort=depth]")
         assert page.get_attribute("#pages th[aria-sort]", "aria-sort") == "ascending"
@@ -76,7 +76,8 @@ def test_records_are_searched_and_sorted_and_show_where_on_the_page_a_value_stan
     job, report = make_stored_job(tmp_path / "job", lines), tmp_path / "report.html"
     report.write_bytes(make_report(job, 100, "1.0", 0.0)[0])
     with looking_at(report) as (page, complaints):
-        names = page.locator("#records tbody tr td:nth-child(2)")
+        names = page.locator("#records tbody tr td:nth-child(1) button")
+        assert page.locator("#records thead th").all_inner_texts() == ["name", "price", "stock", "template"]
         page.click("#records [data-sort='1']")  # the price
         assert names.all_inner_texts() == ["Lamp 1", "Lamp 2", "Lamp 10"]
         page.click("#records [data-sort='1']")

@@ -17,8 +17,7 @@ def make_report(path: Path, max_listed: int, version: str, now: float) -> tuple[
     """
     with open_source(path, now) as source:
         view = build(source, max_listed)
-    digest = view["digest"]
-    return render(view, version, now), f"{digest.pages:,} {digest.noun}"
+    return render(view, version, now), view["digest"].in_words
 
 
 def make_comparison(before: Path, after: Path, max_listed: int, version: str, now: float) -> tuple[bytes, str]:

@@ -11,8 +11,9 @@ from llmcrawler.storage.job_runs import Run
 
 _PREFIX = "llmcrawler/llm/"
 TASKS: Mapping[str, str] = {
-    "classify": "What kind of page is this?",
-    "induce": "Where on the page are its fields?",
+    "check": "to see beforehand that it answers",
+    "classify": "to tell page types",
+    "induce": "to learn records",
 }
 
 

@@ -16,6 +16,7 @@ from llmcrawler.reporting.text import plain
 from llmcrawler.urls import origin_of, site_name, url_pattern
 
 UNKNOWN = "(none)"  # the page type, or the template, of a page that has none
+FAILED = "(failed)"  # in place of the page type, where there is none for an error
 
 _EXAMPLES = 3
 _SHAPED = 20
@@ -53,10 +54,14 @@ class TemplatePages:
     def page_type(self) -> str:
         return max(self.types, key=lambda name: (self.types[name], name)) if self.types else UNKNOWN
 
+    @property
+    def shape(self) -> str:
+        """Return the pattern of most of its urls."""
+        return max(self.shapes, key=lambda one: (self.shapes[one], one), default="")
+
     def name(self, pattern: str, *, with_site: bool) -> str:
         """Return a name for people: `pattern` where the template's is known, else the shape of most of its urls."""
-        shape = max(self.shapes, key=lambda one: (self.shapes[one], one), default="")
-        name = "no template" if self.template == UNKNOWN else pattern or f"{self.template} {shape}"
+        name = "no template" if self.template == UNKNOWN else pattern or f"{self.template} {self.shape}"
         return f"{name} · {self.site}" if with_site else name
 
 
@@ -67,8 +72,9 @@ class ErrorKind:
 
 
 class Digest:
-    """Counts of pages. `timed` has (Unix time, latency in seconds, is an error) of each, if `with_times`: a feed has no
-    other timeline.
+    """Counts of pages, failed ones among them; `types` counts the others.
+
+    `timed` has (Unix time, latency in seconds, is an error) of each, if `with_times`: a feed has no other timeline.
     """
 
     def __init__(self, max_listed: int, *, with_times: bool = False) -> None:
@@ -78,6 +84,7 @@ class Digest:
         self.mapped = 0  # items of a map among them: urls, most of which nobody has fetched
         self.failed = 0
         self.groups: dict[tuple[str, str], TemplatePages] = {}
+        self.types: Counter[str] = Counter()
         self.depths: Counter[tuple[int, str]] = Counter()
         self.ways: Counter[tuple[str, str]] = Counter()  # page type, decided by
         self.paths: Counter[tuple[str, Folders, str]] = Counter()  # site, folders, page type
@@ -97,6 +104,16 @@ class Digest:
         """Name what the items are."""
         return "urls" if self.is_map else "pages"
 
+    @property
+    def good(self) -> int:
+        """Count those that did not fail."""
+        return self.pages - self.failed
+
+    @property
+    def in_words(self) -> str:
+        words = f"{self.good:,} {self.noun[:-1] if self.good == 1 else self.noun}"
+        return words + (f" and {self.failed:,} failed url{'' if self.failed == 1 else 's'}" if self.failed else "")
+
     def add_all(self, items: Iterable[FeedItem]) -> None:
         for item in items:
             self.add(item)
@@ -105,11 +122,12 @@ class Digest:
         """Count a page; return its row in the list, None where the list is full."""
         url, error = str(item.get("url")), item.get("error")
         origin, site, path = _split(url)
-        page_type = _text(item.get("page_type")) or UNKNOWN
+        page_type = _text(item.get("page_type")) or (UNKNOWN if error is None else FAILED)
         depth = item.get("depth")
         self.pages += 1
         self.mapped += item.get("kind") == "url"
         self.failed += error is not None
+        self.types[self._room(self.types, page_type, UNKNOWN)] += error is None
         self.sites[self._room(self.sites, site, "…")] += 1
         self.depths[depth if isinstance(depth, int) else 0, page_type] += 1
         if item.get("decided_by"):
@@ -122,7 +140,7 @@ class Digest:
             self._add_time(item)
         row = self.rows.add(item, (origin, site, page_type, group, kind))
         if isinstance(item.get("record"), dict):
-            self.records.add(row, page_type, item["record"])
+            self.records.add(row, page_type, item["record"], str(item.get("title") or ""))
         return row
 
     def _add_path(self, site: str, folders: Folders, page_type: str) -> None:

@@ -32,6 +32,18 @@ _CURES: Mapping[str, str] = {
 }
 
 
+# What the limits are, in words that go on after "held back by".
+LIMITS: Mapping[str, str] = {
+    "the gap between requests": "the pause between two requests to a host",
+    "requests in flight per host": "the number of requests allowed at once to a host",
+    "requests in flight": "the number of requests allowed at once to all hosts together",
+    "hosts that rest": "hosts that asked for a rest or kept failing",
+    "waiting for links to follow": "a lack of urls: all that were known had been asked for",
+    "pages in process": "pages that had to be read and classified first",
+    "the speed of this machine": "this machine, which asked for less than was allowed",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Pace:
     """The pace of one run. `limits` are (name, seconds, share of the time), the longest first; `words` is Little's law
@@ -46,10 +58,13 @@ class Pace:
 
     @property
     def bound(self) -> str:
-        return f"{percent(self.limits[0][2])} of the time the limit was: {self.limits[0][0]}" if self.limits else ""
+        if not self.limits:
+            return ""
+        name, _seconds, share = self.limits[0]
+        return f"{percent(share)} of the time it was held back by {LIMITS.get(name, name)}"
 
     @property
-    def pages_per_second(self) -> float:
+    def urls_per_second(self) -> float:
         return self.total.pages / self.seconds if self.seconds else 0.0
 
 
@@ -68,8 +83,8 @@ def _little(total: Bucket, seconds: float) -> str:
     if latency is None or not seconds:
         return ""
     rate = answers / seconds
-    words = f"{rate:.2f} answers/s × {latency:.2f} s = {rate * latency:.1f} requests in flight"
-    return f"{words}, where {total.allowed:.1f} were allowed on average" if total.allowed else words
+    words = f"{rate:.2f} answers/s × {latency:.2f} s on average = {rate * latency:.1f} requests in flight"
+    return f"{words}; {total.allowed:.1f} were allowed" if total.allowed else words
 
 
 def _cure(limits: tuple[tuple[str, float, float], ...], settings: Mapping[str, Any]) -> str:

@@ -36,11 +36,13 @@ def template_views(
         if group.template == UNKNOWN:
             continue
         entry = known.get(key, {})
+        pattern = plain(entry.get("url_pattern") or "")
         parts = {"classify": group.asked / asked, "induce": _calls(entry) / calls}
         views.append(
             {
                 "group": group,
-                "name": group.name(plain(entry.get("url_pattern") or ""), with_site=len(digest.sites) > 1),
+                "pattern": pattern or group.shape,
+                "name": group.name(pattern, with_site=len(digest.sites) > 1),
                 "fields": _fields(entry.get("selectors") or (), group, counts.get(key) or SelectorCounts()),
                 "looked_at": counts[key].pages if key in counts else 0,
                 "schema": _schema(entry.get("schema")),
@@ -66,19 +68,35 @@ def _fields(
     by_name: dict[str, list[Mapping[str, Any]]] = {}
     for one in selectors:
         by_name.setdefault(str(one.get("field")), []).append(one)
+    firsts = _first_fields(selectors)
     tops = {name.split(".")[0] for name in by_name}
     by_name |= {name: [] for name in group.filled if name not in tops}
     return [
         {
             "name": plain(name),
             "type": plain(some[0].get("type") or "") if some else "",
-            "selectors": [_selector(name, one, counts) for one in some],
+            "selectors": [
+                {**_selector(name, one, counts), "same_as": first if (first := firsts[_place(one)]) != name else ""}
+                for one in some
+            ],
             "filled": group.filled[name] if name in group.filled or "." not in name else None,
             "others": counts.others[name],
             "example": group.values.get(name, ""),
         }
         for name, some in by_name.items()
     ]
+
+
+def _place(selector: Mapping[str, Any]) -> tuple[object, ...]:
+    return (selector.get("variant"), *selector_text(selector))
+
+
+def _first_fields(selectors: Sequence[Mapping[str, Any]]) -> dict[tuple[object, ...], str]:
+    """Return the first of the fields that a place on the page is for."""
+    firsts: dict[tuple[object, ...], str] = {}
+    for one in selectors:
+        firsts.setdefault(_place(one), str(one.get("field")))
+    return firsts
 
 
 def _selector(name: str, one: Mapping[str, Any], counts: SelectorCounts) -> dict[str, Any]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from llmcrawler.classification.page_types import FALLBACK_TYPE
 from llmcrawler.reporting.crawl_limits import HostThrottle
 from llmcrawler.reporting.figures import read_figures
 from llmcrawler.reporting.html.costs import TASKS, Costs, costs_of
 from llmcrawler.reporting.html.digest import UNKNOWN, Digest, ErrorKind
-from llmcrawler.reporting.html.pace import Pace, chart_data, chart_rows, last_busy, pace_of
+from llmcrawler.reporting.html.pace import LIMITS, Pace, chart_data, chart_rows, last_busy, pace_of
 from llmcrawler.reporting.html.page_details import PageDetails
 from llmcrawler.reporting.html.sources import ReportSource
 from llmcrawler.reporting.html.stored_pages import StoredPages
@@ -24,6 +24,7 @@ from llmcrawler.storage.job_runs import Run
 
 _MAX_TEMPLATES = 150
 _MAX_RUNS = 12
+_MANY_PAGES = 5
 _CHANGES = ("new", "changed", "gone", "unchanged")
 
 
@@ -54,6 +55,7 @@ def build(source: ReportSource, max_listed: int) -> dict[str, Any]:
         "template_count": len(templates),
         "costs": costs,
         "tasks": TASKS,
+        "limits": LIMITS,
         "pace": pace,
         "chart_rows": chart_rows(chart),
         "has_whole_timeline": source.is_job and bool(source.runs),
@@ -64,13 +66,12 @@ def build(source: ReportSource, max_listed: int) -> dict[str, Any]:
         "runs": _runs(source.runs),
         "hosts": _hosts(source),
         "planned": [] if source.status is None else job_plan_rows(source.status, costs.calls, costs.tokens),
-        "findings": _findings(source, digest, len(templates), pace, costs),
+        "findings": _findings(source, digest, templates, pace, costs),
         "details": details,
         "no_html": _no_html(source, stored),
-        "unknown": UNKNOWN,
         "data": {
-            "unknown": UNKNOWN,
             "noun": digest.noun,
+            "listed": f"{digest.noun} and failed urls" if digest.failed else digest.noun,
             "types": types,
             "patterns": {one["group"].template: one["name"] for one in templates} if len(digest.sites) == 1 else {},
             "by_type": by_type(digest, patterns),
@@ -134,18 +135,23 @@ def _runs(runs: Sequence[Run]) -> list[dict[str, Any]]:
         stats = run.figures.get("stats", {})
         figures = read_figures(stats)
         changes = {name: int(stats.get(f"llmcrawler/crawl/changes/{name}", 0)) for name in _CHANGES}
-        delta = figures.pages - views[-1]["figures"].pages if views else None
-        views.append({"run": run, "figures": figures, "changes": changes, "delta_pages": delta})
+        failed = figures.errors.total()
+        pages = figures.pages - failed
+        view = {"run": run, "figures": figures, "changes": changes, "pages": pages, "failed": failed}
+        views.append({**view, "delta_pages": pages - views[-1]["pages"] if views else None})
     return views[::-1][:_MAX_RUNS]
 
 
-def _findings(source: ReportSource, digest: Digest, templates: int, pace: Pace, costs: Costs) -> list[str]:
+def _findings(
+    source: ReportSource, digest: Digest, templates: Sequence[Mapping[str, Any]], pace: Pace, costs: Costs
+) -> list[str]:
     """Return the report in a few sentences, what matters most first."""
     queued = source.status.urls.get("queued") if source.status is not None else 0
     candidates = [
-        _what(digest, templates),
+        _what(digest, len(templates)),
+        _of_no_type(digest, templates),
         _errors_in_words(digest),
-        _pace_in_words(pace, digest.noun),
+        _pace_in_words(pace),
         _model(digest, costs),
         f"{queued:,} more urls are known and wait in the queue." if queued else "",
         _judged_again(source.learned.judged_again),
@@ -161,13 +167,26 @@ def _judged_again(count: int) -> str:
 
 
 def _what(digest: Digest, templates: int) -> str:
-    types = Counter({name: count for name, count in page_types(digest) if name != UNKNOWN})
-    words = f"{digest.pages:,} {digest.noun}"
+    types = +digest.types
+    without = types.pop(UNKNOWN, 0)
+    words = [digest.in_words]
     if templates:
-        words += f" from {templates:,} templates"
+        words.append(f"{templates:,} template{'' if templates == 1 else 's'}")
     if types:
-        words += f", of {len(types)} page types: {counts(types, 4)}"
-    return f"{words}."
+        rest = f", without a type {without:,}" if without else ""
+        words.append(f"{len(types)} page type{'' if len(types) == 1 else 's'}: {counts(types, 4)}{rest}")
+    return f"{'; '.join(words)}."
+
+
+def _of_no_type(digest: Digest, templates: Sequence[Mapping[str, Any]]) -> str:
+    """Name the templates that most pages of the fallback type have: one of them may be worth a type of its own."""
+    pages = digest.types[FALLBACK_TYPE]
+    found = [(one["group"].types[FALLBACK_TYPE], one["pattern"], one["group"].template) for one in templates]
+    large = [one for one in sorted(found, reverse=True)[:2] if one[0] >= max(_MANY_PAGES, pages / 10)]
+    if not large:
+        return ""
+    parts = [f"{count:,} are {pattern} (template {template})" for count, pattern, template in large]
+    return f"{pages:,} pages fit no page type but {FALLBACK_TYPE!r}; of them {', '.join(parts)}."
 
 
 def _errors_in_words(digest: Digest) -> str:
@@ -175,18 +194,18 @@ def _errors_in_words(digest: Digest) -> str:
         return ""
     (stage, kind), worst = max(digest.errors.items(), key=lambda pair: pair[1].pages)
     share = percent(digest.failed / digest.pages)
-    return f"{digest.failed:,} of them have an error ({share}); most often {stage}/{kind}, {worst.pages:,} times."
+    return f"{share} of the urls failed, most often with {stage}/{kind}: {worst.pages:,} of {digest.failed:,}."
 
 
-def _pace_in_words(pace: Pace, noun: str) -> str:
+def _pace_in_words(pace: Pace) -> str:
     if not pace.seconds or not pace.total.pages:
         return ""
-    rate = f"{pace.total.pages:,} {noun} in {duration(pace.seconds)}, {pace.pages_per_second:.1f} a second"
+    rate = f"It took {duration(pace.seconds)}, {pace.urls_per_second:.1f} urls a second"
     return f"{rate}; {pace.bound}." if pace.bound else f"{rate}."
 
 
 def _model(digest: Digest, costs: Costs) -> str:
     if not costs.calls:
         return ""
-    pages = digest.pages / costs.calls
+    pages = digest.good / costs.calls
     return f"The model was asked {costs.calls:,} times: one call for {pages:.0f} pages, {costs.tokens:,} tokens in all."

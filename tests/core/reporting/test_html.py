@@ -15,7 +15,7 @@ import pytest
 from llmcrawler.errors import ConfigError
 from llmcrawler.reporting.figures import lasting_stats
 from llmcrawler.reporting.html.costs import costs_of
-from llmcrawler.reporting.html.digest import UNKNOWN, Digest
+from llmcrawler.reporting.html.digest import FAILED, UNKNOWN, Digest
 from llmcrawler.reporting.html.pace import chart_data, chart_rows, pace_of
 from llmcrawler.reporting.html.render import embedded_json, render, web_link
 from llmcrawler.reporting.html.sources import feed_source, job_source
@@ -101,10 +101,10 @@ def report_of_feed(path, max_listed=100):
 
 def test_pages_are_counted_by_type_template_depth_and_folder():
     found = digest(*LINES)
-    assert (found.pages, found.failed) == (4, 1)
-    assert depth_table(found, ["product", "listing", UNKNOWN]) == [(0, [0, 1, 0], 1), (1, [2, 0, 1], 3)]
+    assert found.in_words == "3 pages and 1 failed url"
+    assert depth_table(found, ["product", "listing", FAILED]) == [(0, [0, 1, 0], 1), (1, [2, 0, 1], 3)]
     boxes = by_type(found, {("a.example", "t1"): "/p/*/"})
-    assert [(box["name"], box["value"]) for box in boxes] == [("product", 2), (UNKNOWN, 1), ("listing", 1)]
+    assert [(box["name"], box["value"]) for box in boxes] == [("product", 2), (FAILED, 1), ("listing", 1)]
     assert boxes[0]["children"][0] == {
         "name": "/p/*/", "value": 2, "type": "product", "template": "t1", "site": "a.example",
     }  # fmt: skip
@@ -143,6 +143,39 @@ def test_fields_have_what_was_learned_beside_what_the_pages_gave():
     assert view["tokens"] == 6000  # the one page that was judged, and both calls for learning
 
 
+def test_a_place_that_an_earlier_field_has_is_marked():
+    places = [("excl", "p.price"), ("incl", "p.price"), ("stock", "p.stock")]
+    selectors = [{"field": name, "css": css} for name, css in places]
+    selectors.append({"field": "left", "css": "p.stock", "pattern": "(.+) left"})
+    learned = [{**TEMPLATE, "site": "a.example", "selectors": selectors}]
+    (view, _list) = template_views(digest(*LINES), learned, costs_of([]), {})
+    marks = [(one["name"], one["selectors"][0]["same_as"]) for one in view["fields"] if one["selectors"]]
+    assert marks == [("excl", ""), ("incl", "excl"), ("stock", ""), ("left", "")]
+
+
+def test_the_findings_name_pages_and_failed_urls_so_that_they_add_up(tmp_path):
+    untyped = page("/x/", None)
+    view, html = report_of_feed(feed(tmp_path, [*LINES, untyped]))
+    assert view["findings"][:2] == [
+        "4 pages and 1 failed url; 2 templates; 2 page types: product 2, listing 1, without a type 1.",
+        "20% of the urls failed, most often with fetch/http_404: 1 of 1.",
+    ]
+    assert "<dt>pages</dt><dd>4</dd>" in html
+    assert view["types"][-2:] == [(FAILED, 1), (UNKNOWN, 1)]
+
+
+def test_the_findings_name_the_largest_templates_of_pages_that_are_of_no_type(tmp_path):
+    reviews = [page(f"/p/{n}/reviews/add/", "other", template="t9") for n in range(40)]
+    others = [page(f"/help/{n}/", "other", template="t3") for n in range(6)] + [page("/a/", "other", template="t4")]
+    (named,) = [one for one in report_of_feed(feed(tmp_path, reviews + others))[0]["findings"] if "fit no" in one]
+    assert named == (
+        "47 pages fit no page type but 'other'; of them "
+        "40 are /p/{n}/reviews/add/ (template t9), 6 are /help/{n}/ (template t3)."
+    )
+    few = report_of_feed(feed(tmp_path, others[-1:]))[0]["findings"]
+    assert not [one for one in few if "fit no" in one]
+
+
 def test_costs_are_summed_over_runs_and_an_unknown_price_is_not_nothing():
     known = costs_of([run_of(STATS), run_of(STATS, 2), run_of({}, 3)])
     assert (known.calls, known.tokens) == (6, 12_000)
@@ -163,14 +196,14 @@ def test_pace_names_the_limit_that_held_most():
         bucket.samples, bucket.in_flight_sum, bucket.allowed_sum = 1, 2.0, 5.0
         bucket.hold("the gap between requests" if second else "waiting for links to follow", 1.0)
     pace = pace_of(timeline, 10.0, run_of({}).figures["settings"])
-    assert pace.words == "4.00 answers/s × 0.50 s = 2.0 requests in flight, where 5.0 were allowed on average"
-    assert pace.bound == "90% of the time the limit was: the gap between requests"
+    assert pace.words == "4.00 answers/s × 0.50 s on average = 2.0 requests in flight; 5.0 were allowed"
+    assert pace.bound == "90% of the time it was held back by the pause between two requests to a host"
     assert "it was 0.2 s" in pace.cure
     data = chart_data(timeline, 100.0, 10.0, is_whole=True)
     assert data["columns"]["pages"] == [4.0] * 10
     assert [row["at"] for row in chart_rows(data, most=4)] == [0, 3, 6, 9]
     empty = pace_of(Timeline(), 0.0, {})
-    assert (empty.words, empty.bound, empty.cure, empty.pages_per_second) == ("", "", "", 0.0)
+    assert (empty.words, empty.bound, empty.cure, empty.urls_per_second) == ("", "", "", 0.0)
 
 
 def test_a_gap_that_the_site_set_is_not_laid_to_the_settings():

@@ -60,10 +60,31 @@ def test_records_stand_by_page_type_with_the_fields_of_all():
     assert rows.as_json() == {
         "product": {
             "fields": ["name", "price", "tags"],
-            "rows": [[0, "Lamp", 10.5], [1, "Desk", None, "wood, old"]],
+            "rows": [[0, "Lamp", 10.5, None], [1, "Desk", None, "wood, old"]],
+            "head": None,
         },
-        "article": {"fields": ["title"], "rows": [[2, "News"]]},
+        "article": {"fields": ["title"], "rows": [[2, "News"]], "head": None},
     }
+
+
+def test_short_fields_that_most_records_have_come_before_rare_ones_and_long_texts():
+    rows = RecordRows()
+    for number in range(4):
+        record = {"text": "a long text " * 9, "size": "L" if number == 3 else None, "name": "Lamp", "price": number}
+        rows.add(number, "product", record)
+    (found,) = rows.as_json().values()
+    assert found["fields"] == ["name", "price", "size", "text"]
+    assert found["rows"][3] == [3, "Lamp", 3, "L", "a long text " * 9]
+
+
+@pytest.mark.parametrize(
+    ("titles", "head"), [(["Lamp 0 | Shop", "lamp  1", "Lamp 2"], 1), (["Shop", "Shop", "Lamp 2"], None)]
+)
+def test_a_field_that_the_titles_of_the_pages_repeat_is_the_head_of_its_row(titles, head):
+    rows = RecordRows()
+    for number, title in enumerate(titles):
+        rows.add(number, "product", {"upc": str(number), "name": f"Lamp {number}"}, title)
+    assert rows.as_json()["product"]["head"] == head
 
 
 def test_records_beyond_a_bound_are_left_out_and_counted():

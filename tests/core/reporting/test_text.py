@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from llmcrawler.reporting.text import column, plain
+from llmcrawler.reporting.text import column, percent, plain
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,14 @@ def test_text_keeps_to_its_width_in_cells(text: str, width: int) -> None:
     assert cell_len(plain(text, width)) <= width
     assert cell_len(column(text, width)) == width
     assert cell_len(column(text, width, right=True)) == width
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [(0, "0%"), (0.001, "<1%"), (0.296, "29%"), (202 / 203, "99%"), (1, "100%")],
+)
+def test_percents_say_all_and_nothing_only_of_all_and_nothing(share: float, words: str) -> None:
+    assert percent(share) == words
 
 
 def test_cut_text_says_so() -> None:

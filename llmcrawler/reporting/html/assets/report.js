@@ -16,7 +16,7 @@
   const isDark = () => dark.matches && !printing;
   const colourOf = (type) => {
     const place = data.types.indexOf(type);
-    if (type === data.unknown || place < 0) return isDark() ? "#8794a3" : "#67727f";
+    if (type.startsWith("(") || place < 0) return isDark() ? "#8794a3" : "#67727f";
     const palette = isDark() ? DARK : LIGHT;
     return palette[place % palette.length];
   };
@@ -123,14 +123,14 @@
   function panels() {
     const { columns } = data.timeline, line = { type: "line", showSymbol: false, symbol: "none" };
     const all = [
-      [data.noun === "urls" ? "Urls a second" : "Pages a second", [{ ...line, name: `${data.noun}/s`, data: columns.pages, step: "middle", areaStyle: { opacity: 0.25 }, colour: "--l0" }]],
+      ["Urls a second", [{ ...line, name: "urls/s", data: columns.pages, step: "middle", areaStyle: { opacity: 0.25 }, colour: "--l0" }]],
       columns.in_flight && ["Requests in flight", [
         { ...line, name: "allowed", data: columns.allowed, connectNulls: true, step: "middle", lineStyle: { type: "dashed", width: 1.5 }, colour: "--l6" },
         { ...line, name: "in flight", data: columns.in_flight, connectNulls: true, step: "middle", areaStyle: { opacity: 0.2 }, colour: "--l2" }]],
       ["Latency, s", [
-        { ...line, name: "p95", data: columns.p95, connectNulls: true, lineStyle: { width: 1 }, colour: "--l3" },
-        { ...line, name: "p50", data: columns.p50, connectNulls: true, colour: "--l4" }]],
-      [columns.refused ? "Refusals and errors" : "Pages with an error", [
+        { ...line, name: "95% below", data: columns.p95, connectNulls: true, lineStyle: { width: 1 }, colour: "--l3" },
+        { ...line, name: "median", data: columns.p50, connectNulls: true, colour: "--l4" }]],
+      [columns.refused ? "Refusals and errors" : "Failed urls", [
         columns.refused && { type: "bar", stack: "bad", name: "429, 503", data: columns.refused, colour: "--l1", barCategoryGap: "10%" },
         { type: "bar", stack: "bad", name: "errors", data: columns.errors, colour: "--bad", barCategoryGap: "10%" }].filter(Boolean)],
       columns.queued && ["Urls in the queue", [{ ...line, name: "queued", data: columns.queued, connectNulls: true, areaStyle: { opacity: 0.15 }, colour: "--l5" }]],
@@ -201,8 +201,8 @@
     return dot;
   };
   /* The title of a page, to look at it; below it its address, which leads to the site. */
-  function headOf(row, rows) {
-    const title = titleOf(row), url = urlOf(row), shown = names.origin.length > 1 ? url : columns.path[row];
+  function headOf(row, rows, title = titleOf(row)) {
+    const url = urlOf(row), shown = names.origin.length > 1 ? url : columns.path[row];
     if (!look) return [away(url, element("bdi", {}, title))];
     const button = element("button", { type: "button", class: "as-link" }, element("bdi", {}, title === url ? shown : title));
     button.addEventListener("click", () => look.open(row, rows()));
@@ -227,7 +227,7 @@
   }
 
   const pages = new Listing("pages", {
-    noun: data.noun, rows: () => everything, text: (row) => texts[row],
+    noun: data.listed, rows: () => everything, text: (row) => texts[row],
     value: (column, row) => names[column] ? nameOf(column, row) : columns[column][row],
     tests: (form) => [...["type", "template", "error", "change"].map((name) => fits(name, form.elements[name].value)), site && fits("site", `=${site}`)],
     rowOf(row) {
@@ -251,17 +251,20 @@
   function listRecords() {
     const types = Object.keys(data.records);
     if (!types.length || !$("records")) return null;
-    let shownType = null, fields = [], values = new Map();
+    let shownType = null, fields = [], head = null, values = new Map();
+    // The page's title, or the field that says the same.
+    const titled = (row) => (head != null && values.get(row)[head]) || titleOf(row);
     const records = new Listing("records", {
       noun: "records", rows: () => [...values.keys()],
       text: (row) => `${texts[row]} ${values.get(row).join(" ").toLowerCase()}`,
-      value: (column, row) => column === "page" ? titleOf(row) : column === "template" ? nameOf("template", row) : values.get(row)[Number(column)],
+      value: (column, row) => column === "page" ? titled(row) : column === "template" ? nameOf("template", row) : values.get(row)[Number(column)],
       tests: (form) => { choose(form.elements.type.value); return [fits("template", form.elements.template.value)]; },
       rowOf: (row) => element("tr", {},
-        element("td", {}, ...headOf(row, () => records.fitting)),
+        element("td", {}, ...headOf(row, () => records.fitting, titled(row))),
         ...fields.map((name, place) => {
+          if (place === head) return null;
           const value = values.get(row)[place], text = String(value);
-          return element("td", { "data-label": name, class: typeof value === "number" ? "n" : text.length > 40 ? "long" : null },
+          return element("td", { "data-label": name, class: typeof value === "number" ? "n" : text.length > 30 ? "long" : null },
             value == null ? element("span", { class: "none" }, "–") : element("bdi", { title: text.length > 60 ? text : null }, text));
         }),
         element("td", { "data-label": "template" }, nameOf("template", row))),
@@ -271,12 +274,12 @@
     function choose(name) {
       if (name === shownType) return;
       shownType = name;
-      fields = data.records[name].fields;
+      ({ fields, head } = data.records[name]);
       values = new Map(data.records[name].rows.map(([row, ...some]) => [row, some]));
       records.order = null;
       template.replaceChildren(element("option", { value: "" }, "all"));
       addOptions(template, values.keys(), "template", nameOfTemplate);
-      records.table.tHead.rows[0].replaceChildren(...[["page", "page"], ...fields.map((field, place) => [field, String(place)]), ["template", "template"]].map(
+      records.table.tHead.rows[0].replaceChildren(...[[head == null ? "page" : fields[head], "page"], ...fields.map((field, place) => [field, String(place)]).filter((_, place) => place !== head), ["template", "template"]].map(
         ([label, column]) => element("th", { scope: "col" }, element("button", { type: "button", "data-sort": column }, label))));
     }
     return records;
