@@ -7,6 +7,7 @@ import asyncio
 import gc
 import logging
 import os
+import sqlite3
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -165,8 +166,8 @@ def _failed_start(crawling: object, crawler: Crawler) -> ExitStatus:
         error = _wrong_path(crawler.settings) or error
     if isinstance(error, ConfigError):
         logger.critical("%s", error)
-        is_of_model = isinstance(error.__cause__, LLMError)  # it does not answer: nothing was wrong with the usage
-        return ExitStatus.ERROR if is_of_model else ExitStatus.USAGE
+        # Nothing is wrong with the usage where the model does not answer, or where the disk is full.
+        return ExitStatus.ERROR if isinstance(error.__cause__, (LLMError, sqlite3.Error)) else ExitStatus.USAGE
     if error is not None:  # asyncio says it only of an exception that nobody has looked at
         logger.critical("The crawl could not be started", exc_info=error)
     return ExitStatus.ERROR
