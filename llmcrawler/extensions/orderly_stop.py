@@ -13,6 +13,7 @@ from scrapy.crawler import Crawler
 from llmcrawler.crawl.context import CrawlContext, crawl_of
 from llmcrawler.engine.compat import on_stop
 from llmcrawler.engine.downloader import PoliteDownloader
+from llmcrawler.engine.own_schedulers import has_scheduler, running_scheduler
 from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.extensions.connecting import connect_handlers
 
@@ -48,10 +49,10 @@ class OrderlyStop:
         if self.crawl.stop.has_begun:
             return
         self.crawl.stop.has_begun = True
-        model, scheduler = self.crawl.understanding.model, self._engine.scheduler
+        model = self.crawl.understanding.model
         calls = 0 if model is None else model.give_up()
-        if isinstance(scheduler, FrontierScheduler):
-            scheduler.stop()
+        if has_scheduler(self.crawler.settings, FrontierScheduler):
+            running_scheduler(self.crawler, FrontierScheduler).stop()
         requests = self._take_back(unsent_only=True)
         later = "put back for the next run" if self.crawl.stop.goes_on_later else "left out"
         given_up = f"{_count(requests, 'waiting request')} {later}, {_count(calls, 'question')} to the model given up"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import signal
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tests.e2e.strangers_project import SPIDER, StrangersProject
 from tests.e2e.test_records import served
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.limited_site import limited_site
+from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import TRIES, MockSite, html
 from tests.servers.proxy_server import ProxyServer, answer
 from tests.servers.record_sites import Site, make_site
@@ -61,6 +63,18 @@ def test_the_limit_of_a_host_holds_at_the_server_and_its_robots_txt_from_the_fir
     allowed = {f"/page/{number}" for number in range(60) if not str(number).startswith("5")}
     assert {path for path in paths(outcome) if path.startswith("/page/")} == allowed
     assert not [path for path in site.measures.hits if path.startswith("/page/5")]
+
+
+def test_a_crawl_with_scrapys_own_scheduler_stops_when_it_is_told_to(project):
+    project.set("Politeness")
+    pages = ManyPages(400)
+    with MockSite(pages.routes()).in_thread() as site:
+        status = project.run_until(
+            pages, 5, "crawl", "pages", "-a", f"url={site.url()}", "-O", "items.jsonl", number=signal.SIGTERM
+        )
+    assert status == 0  # that of Scrapy's own command
+    assert "Stopping: waiting for " in project.log
+    assert "Traceback" not in project.log, project.log
 
 
 @pytest.mark.parametrize("status", [429, 503])
