@@ -84,7 +84,7 @@ def test_a_pause_that_a_host_asks_for_is_kept_and_costs_no_try(project, status):
             return web.Response(status=status, headers={"Retry-After": "2"})
         return html("<title>Page 3</title>")
 
-    project.set("Politeness", RETRY_TIMES=0)
+    project.set("Politeness", RETRY_TIMES=0, AUTOTHROTTLE_DEBUG=True)  # each decision has its line
     pages = dict.fromkeys((f"/page/{number}" for number in range(12)), "<title>Page</title>")
     with MockSite({"/": LINKS, **pages, "/page/3": busy_once}).in_thread() as site:
         outcome = crawled(project, site.url())
