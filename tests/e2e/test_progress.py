@@ -173,8 +173,9 @@ def test_escape_sequences_of_a_site_do_not_reach_the_terminal(site: Site, tmp_pa
 
 
 def test_ctrl_c_takes_the_panel_away_and_leaves_the_summary_wherever_the_log_goes(site: Site, tmp_path: Path) -> None:
-    with terminal(site.url("/"), tmp_path, DOWNLOAD_DELAY=2, LOG_FILE=tmp_path / "log.txt") as screen:
+    with terminal(site.url("/hang"), tmp_path, STOP_SECONDS=1, LOG_FILE=tmp_path / "log.txt") as screen:
         screen.read_until("╰")
+        assert site.hanging.wait(60)
         screen.process.send_signal(signal.SIGINT)
         screen.read_all()
     assert any(line.startswith("Ended: stopped by Ctrl-C or SIGTERM") for line in screen.lines())
