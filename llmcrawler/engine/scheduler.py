@@ -234,9 +234,10 @@ class FrontierScheduler(LeaseKeeper):
             self.budget.spend(lease)
 
     async def _set_priorities(self) -> None:
-        if self.focused_crawl is not None:
+        ranking = self.admission.views if self.focused_crawl is None else self.focused_crawl.scorer
+        if changed := ranking.changed_priorities():
             with suppress(StorageFailed):
-                await self.frontier.set_priorities(self.focused_crawl.scorer.changed_priorities())
+                await self.frontier.set_priorities(changed)
 
     def _leasable(self) -> int:
         """Return how many more leases may be had, those of earlier runs' pages included."""

@@ -1,0 +1,114 @@
+"""Tells views of a site's things (archives, facets, sort orders, pages of lists) from the things, which come first.
+
+What a page is, its families' urls do not say: /tag/winter may list posts or be one. Pages that were read tell it. A
+thing has words of its own. A view has links to things, the beginnings of their texts, and what other pages say too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from llmcrawler.items import TextBlock
+from llmcrawler.urls import family_of
+
+VIEWS_LAST: Final = 1  # the priority of groups of views; that of all others is 0
+
+_OWN: Final = 0.25  # a page with a smaller share of words of its own is a view
+_JUDGED_BY: Final = 2  # so many pages decide on their family, later ones too
+_WORDS_A_LINK: Final = 10  # a block with more links than one in so many words is a list of links
+_SITE_WIDE: Final = 0.5  # of the pages of a host: what stands on as many of them is its frame
+_MAX_FAMILIES: Final = 400
+_MAX_BLOCKS: Final = 2000  # of one page
+_REMEMBERED: Final = 100_000  # blocks of all pages
+_TARGET: Final = re.compile(r"\]\(([^()\s]+)\)")
+
+
+@dataclass(slots=True)
+class _Family:
+    read: int = 0
+    views: int = 0
+
+    @property
+    def priority(self) -> int:
+        return VIEWS_LAST if self.read >= _JUDGED_BY and 2 * self.views > self.read else 0
+
+
+class SiteViews:
+    """Puts urls into groups by their families, and tells the groups' priorities after what was read.
+
+    Past some hundred families all others are the group without a name, which comes with the things.
+    """
+
+    def __init__(self) -> None:
+        self._families: dict[str, _Family] = {}
+        self._changed: dict[str, int] = {}
+        self._pages: dict[str, int] = {}  # that were read, by host
+        self._blocks: dict[int, int] = {}  # on how many pages each block stood, by the hash of host and block
+
+    def group_of(self, _link: str, url: str) -> str:
+        """Return the frontier's group for a normalised url."""
+        family = family_of(url)
+        if family not in self._families:
+            if len(self._families) >= _MAX_FAMILIES:
+                return ""
+            self._families[family] = _Family()
+        return family
+
+    def note_page(self, url: str, blocks: Sequence[TextBlock]) -> None:
+        """Learn from a page that was read what the pages of its family are."""
+        blocks = blocks[:_MAX_BLOCKS]
+        host, family = urlsplit(url).netloc, family_of(url)
+        share = self._own_share(host, url, blocks)
+        self._remember(host, blocks)
+        known = self._families.get(family)
+        if known is None or share is None:
+            return
+        before = known.priority
+        known.read += 1
+        known.views += share < _OWN
+        if known.priority != before:
+            self._changed[family] = known.priority
+
+    def changed_priorities(self) -> dict[str, int]:
+        """Return the priorities of the groups that have others than at the last call."""
+        changed, self._changed = self._changed, {}
+        return changed
+
+    def _own_share(self, host: str, url: str, blocks: Iterable[TextBlock]) -> float | None:
+        """Return the share of a page's words that are its own; None of a page without words but those of all pages."""
+        pages, own, others = self._pages.get(host, 0), 0, 0
+        is_teaser = False
+        for block in blocks:
+            targets = [target.partition("#")[0] for target in _TARGET.findall(block.markdown)]
+            if block.markdown.startswith("#"):  # a heading that leads elsewhere is above a teaser
+                is_teaser = bool(targets) and targets[0] != url
+            seen = self._blocks.get(hash((host, block.key)), 0)
+            if seen and seen >= _SITE_WIDE * pages:
+                continue
+            is_list = len(targets) * _WORDS_A_LINK > block.word_count
+            if is_list and not self._leads_elsewhere(url, targets):
+                continue
+            if is_list or is_teaser or seen:
+                others += block.word_count
+            else:
+                own += block.word_count
+        return own / (own + others) if own + others else None
+
+    def _leads_elsewhere(self, url: str, targets: Sequence[str]) -> bool:
+        """Tell whether links lead to other kinds of pages: a product names products that are like it."""
+        family = family_of(url)
+        return 2 * sum(family_of(target) == family for target in targets) < len(targets)
+
+    def _remember(self, host: str, blocks: Iterable[TextBlock]) -> None:
+        counts = self._blocks
+        for key in {hash((host, block.key)) for block in blocks}:
+            counts[key] = counts.pop(key, 0) + 1  # at the end: the first key is the one not met for longest
+        while len(counts) > _REMEMBERED:
+            del counts[next(iter(counts))]
+        self._pages[host] = self._pages.pop(host, 0) + 1
+        if len(self._pages) > _MAX_FAMILIES:
+            del self._pages[next(iter(self._pages))]
