@@ -15,10 +15,13 @@ from urllib.parse import urlsplit
 from llmcrawler.items import TextBlock
 from llmcrawler.urls import family_of
 
-VIEWS_LAST: Final = 1  # the priority of groups of views; that of all others is 0
+# Priorities of groups. Of a family that is not known yet some pages go out as things do, and the others wait for them.
+_THINGS: Final = 0
+_UNKNOWN: Final = 1
+_VIEWS: Final = 2
 
 _OWN: Final = 0.25  # a page with a smaller share of words of its own is a view
-_JUDGED_BY: Final = 2  # so many pages decide on their family, later ones too
+_JUDGED_BY: Final = 2  # so many pages decide on their family; later ones may change that
 _WORDS_A_LINK: Final = 10  # a block with more links than one in so many words is a list of links
 _SITE_WIDE: Final = 0.5  # of the pages of a host: what stands on as many of them is its frame
 _MAX_FAMILIES: Final = 400
@@ -29,12 +32,15 @@ _TARGET: Final = re.compile(r"\]\(([^()\s]+)\)")
 
 @dataclass(slots=True)
 class _Family:
+    found: int = 0
     read: int = 0
     views: int = 0
 
     @property
     def priority(self) -> int:
-        return VIEWS_LAST if self.read >= _JUDGED_BY and 2 * self.views > self.read else 0
+        if self.read < _JUDGED_BY:
+            return _UNKNOWN
+        return _VIEWS if 2 * self.views > self.read else _THINGS
 
 
 class SiteViews:
@@ -52,10 +58,16 @@ class SiteViews:
     def group_of(self, _link: str, url: str) -> str:
         """Return the frontier's group for a normalised url."""
         family = family_of(url)
-        if family not in self._families:
+        known = self._families.get(family)
+        if known is None:
             if len(self._families) >= _MAX_FAMILIES:
                 return ""
-            self._families[family] = _Family()
+            known = self._families[family] = _Family()
+        known.found += 1
+        if known.found <= _JUDGED_BY:
+            return ""
+        if known.found == _JUDGED_BY + 1:
+            self._changed[family] = known.priority
         return family
 
     def note_page(self, url: str, blocks: Sequence[TextBlock]) -> None:
