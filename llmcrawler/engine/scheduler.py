@@ -31,6 +31,7 @@ from llmcrawler.engine.request_context import update_context
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.frontier.link_history import restore_link_scorer
+from llmcrawler.frontier.site_views import THINGS
 from llmcrawler.storage import REQUEUED_PRIORITY, JobConnection
 
 # Pages may come in faster than they can be read: so many of them wait as bodies.
@@ -220,11 +221,21 @@ class FrontierScheduler(LeaseKeeper):
         limit = min(limit - len(leases), self._new_leases_left())
         if limit > 0:
             held = self._held() + Counter(lease.task.host for lease in leases)
-            worst = None if self.focused_crawl is None else self.focused_crawl.reach()
-            leases += await self.frontier.lease(limit, held, self._per_host(), worst)
+            leases += await self._lease_new(limit, held)
         if self.focused_crawl is not None:
             for lease in leases:
                 self.focused_crawl.note_lease(lease.task)
+        return leases
+
+    async def _lease_new(self, limit: int, held: Counter[str]) -> list[Lease]:
+        if self.focused_crawl is not None:
+            return await self.frontier.lease(limit, held, self._per_host(), self.focused_crawl.reach())
+        if not self.admission.views.ranks:
+            return await self.frontier.lease(limit, held, self._per_host())
+        leases = await self.frontier.lease(limit, held, self._per_host(), THINGS)
+        if len(leases) < limit:  # pages on their way may lead to more things: of views, only what keeps a host busy
+            held = held + Counter(lease.task.host for lease in leases)
+            leases += await self.frontier.lease(limit - len(leases), held, self._downloader.domain_concurrency)
         return leases
 
     def _take(self, leases: Iterable[Lease]) -> None:

@@ -16,11 +16,11 @@ from llmcrawler.items import TextBlock
 from llmcrawler.urls import family_of
 
 # Priorities of groups. Of a family that is not known yet some pages go out as things do, and the others wait for them.
-_THINGS: Final = 0
+THINGS: Final = 0
 _UNKNOWN: Final = 1
 _VIEWS: Final = 2
 
-_OWN: Final = 0.25  # a page with a smaller share of words of its own is a view
+_OWN: Final = 1 / 3  # a page with a smaller share of words of its own is a view
 _JUDGED_BY: Final = 2  # so many pages decide on their family; later ones may change that
 _WORDS_A_LINK: Final = 10  # a block with more links than one in so many words is a list of links
 _SITE_WIDE: Final = 0.5  # of the pages of a host: what stands on as many of them is its frame
@@ -32,15 +32,22 @@ _TARGET: Final = re.compile(r"\]\(([^()\s]+)\)")
 
 @dataclass(slots=True)
 class _Family:
+    """Counts of urls and of pages. `base` is what the pages are without their query: a search of a list is a list
+    sooner than a thing, so that counts as one page.
+    """
+
+    base: _Family | None = None
     found: int = 0
     read: int = 0
     views: int = 0
 
     @property
     def priority(self) -> int:
-        if self.read < _JUDGED_BY:
+        of_base = self.base is not None and 2 * self.base.views > self.base.read
+        read, views = self.read + of_base, self.views + of_base
+        if read < _JUDGED_BY:
             return _UNKNOWN
-        return _VIEWS if 2 * self.views > self.read else _THINGS
+        return _VIEWS if 2 * views > read else THINGS
 
 
 class SiteViews:
@@ -50,6 +57,7 @@ class SiteViews:
     """
 
     def __init__(self) -> None:
+        self.ranks = False  # whether any group was told apart from the others
         self._families: dict[str, _Family] = {}
         self._changed: dict[str, int] = {}
         self._pages: dict[str, int] = {}  # that were read, by host
@@ -58,15 +66,14 @@ class SiteViews:
     def group_of(self, _link: str, url: str) -> str:
         """Return the frontier's group for a normalised url."""
         family = family_of(url)
-        known = self._families.get(family)
+        known = self._known(family, url)
         if known is None:
-            if len(self._families) >= _MAX_FAMILIES:
-                return ""
-            known = self._families[family] = _Family()
+            return ""
         known.found += 1
         if known.found <= _JUDGED_BY:
             return ""
         if known.found == _JUDGED_BY + 1:
+            self.ranks = True
             self._changed[family] = known.priority
         return family
 
@@ -76,7 +83,7 @@ class SiteViews:
         host, family = urlsplit(url).netloc, family_of(url)
         share = self._own_share(host, url, blocks)
         self._remember(host, blocks)
-        known = self._families.get(family)
+        known = self._known(family, url)
         if known is None or share is None:
             return
         before = known.priority
@@ -89,6 +96,14 @@ class SiteViews:
         """Return the priorities of the groups that have others than at the last call."""
         changed, self._changed = self._changed, {}
         return changed
+
+    def _known(self, family: str, url: str) -> _Family | None:
+        known = self._families.get(family)
+        if known is None and len(self._families) < _MAX_FAMILIES:
+            address, mark, _ = url.partition("?")
+            base = self._families.get(family_of(address)) if mark else None
+            known = self._families[family] = _Family(base)
+        return known
 
     def _own_share(self, host: str, url: str, blocks: Iterable[TextBlock]) -> float | None:
         """Return the share of a page's words that are its own; None of a page without words but those of all pages."""

@@ -27,7 +27,7 @@ def family_of(url: str) -> str:
     if above:
         stem, dot, extension = last.rpartition(".")
         word, extension = (stem, dot + extension) if dot else (last, "")
-        if word == "{slug}" or "{" not in word:
+        if "{slug}" in word or "{" not in word:
             path = f"{above}/*{extension}{'/' if path.endswith('/') else ''}"
     return f"{url[:start] if start > 0 else url}{path}{'?' if search else ''}{search}"
 
