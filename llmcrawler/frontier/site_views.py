@@ -18,9 +18,10 @@ from llmcrawler.urls import family_of
 # Priorities of groups. Of a family that is not known yet some pages go out as things do, and the others wait for them.
 THINGS: Final = 0
 _UNKNOWN: Final = 1
-_VIEWS: Final = 2
+_VIEWS: Final = 2  # and up to two more where they bring few urls of things
 
 _OWN: Final = 1 / 3  # a page with a smaller share of words of its own is a view
+_MANY: Final = 4  # new things on each page of a good list
 _JUDGED_BY: Final = 2  # so many pages decide on their family; later ones may change that
 _WORDS_A_LINK: Final = 10  # a block with more links than one in so many words is a list of links
 _SITE_WIDE: Final = 0.5  # of the pages of a host: what stands on as many of them is its frame
@@ -40,6 +41,11 @@ class _Family:
     found: int = 0
     read: int = 0
     views: int = 0
+    brought: int = 0  # urls of no view that were new
+
+    @property
+    def is_view(self) -> bool:
+        return self.priority >= _VIEWS
 
     @property
     def priority(self) -> int:
@@ -47,7 +53,9 @@ class _Family:
         read, views = self.read + of_base, self.views + of_base
         if read < _JUDGED_BY:
             return _UNKNOWN
-        return _VIEWS if 2 * views > read else THINGS
+        if 2 * views <= read:
+            return THINGS
+        return _VIEWS + (self.brought < _MANY * self.read) + (self.brought < self.read)
 
 
 class SiteViews:
@@ -89,13 +97,27 @@ class SiteViews:
         before = known.priority
         known.read += 1
         known.views += share < _OWN
-        if known.priority != before:
-            self._changed[family] = known.priority
+        self._note_change(family, known, before)
+
+    def note_links(self, url: str, groups: Iterable[str]) -> None:
+        """Note the groups of the urls that were new on a page: a list that brings things comes before one that repeats
+        them.
+        """
+        family = family_of(url)
+        known = self._families.get(family)
+        if known is not None:
+            before = known.priority
+            known.brought += sum(group not in self._families or not self._families[group].is_view for group in groups)
+            self._note_change(family, known, before)
 
     def changed_priorities(self) -> dict[str, int]:
         """Return the priorities of the groups that have others than at the last call."""
         changed, self._changed = self._changed, {}
         return changed
+
+    def _note_change(self, name: str, family: _Family, before: int) -> None:
+        if family.priority != before:
+            self._changed[name] = family.priority
 
     def _known(self, family: str, url: str) -> _Family | None:
         known = self._families.get(family)

@@ -117,16 +117,18 @@ class ExploreSpider(FrontierSpider):
 
     async def _follow(self, links: Iterable[Link], depth: int, referer: str, of: str | None = None) -> None:
         """Queue links. `of` is the leased url whose page has them."""
-        focused = self.crawl.focused_crawl
+        focused, views = self.crawl.focused_crawl, self.crawl.admission.views
         found = []
         for turn, part in enumerate(in_turns(links, lambda link: len(link.url))):
             if turn:
                 await asyncio.sleep(0)
             some = {link.url: link for link in part}
-            group_of = self.crawl.admission.views.group_of if focused is None else focused.scorer.grouping(some)
+            group_of = views.group_of if focused is None else focused.scorer.grouping(some)
             tasks = self.crawl.admission.admit(some, depth, referer, group_of)
             if focused is not None:
                 found += tasks
+            elif of is not None:
+                views.note_links(of, [task.group for task in tasks])
             await self._scheduler().add(tasks)
         if focused is not None and of is not None:
             focused.note_links(of, found)
