@@ -121,18 +121,19 @@ def classify_document(page_types: PageTypes, pages: Sequence[Mapping[str, Any]])
 
 
 def answer_schema(page_types: PageTypes, ids: Sequence[str], *, fixed_bounds: bool = False) -> dict[str, Any]:
-    """Return the strict JSON Schema of the answer. It does not ask for all ids: an answer that lacks some is good for
-    the rest.
+    """Return the strict JSON Schema of the answer. It is the same for all calls, as providers put it before what they
+    cache; `parse_answers` sees to the ids. An answer that lacks some of them is good for the rest.
 
     `fixed_bounds` is for a server that makes a grammar of it and knows no range of numbers (llama.cpp): a few numbers
-    to choose from, and as many entries as pages.
+    to choose from, and an entry for each of `ids`.
     """
     confidence = {"enum": list(_CONFIDENCES)} if fixed_bounds else {"minimum": 0, "maximum": 1}
-    least, most = (len(ids), len(ids)) if fixed_bounds else (1, 2 * len(ids))
+    id_rule = {"enum": list(ids)} if fixed_bounds else {}
+    bounds = {"minItems": len(ids), "maxItems": len(ids)} if fixed_bounds else {"minItems": 1}
     entry = {
         "type": "object",
         "properties": {
-            "id": {"type": "string", "enum": list(ids)},
+            "id": {"type": "string", **id_rule},
             "label": {"type": "string", "enum": list(page_types.names)},
             "confidence": {"type": "number", **confidence},
         },
@@ -141,7 +142,7 @@ def answer_schema(page_types: PageTypes, ids: Sequence[str], *, fixed_bounds: bo
     }
     return {
         "type": "object",
-        "properties": {"pages": {"type": "array", "items": entry, "minItems": least, "maxItems": most}},
+        "properties": {"pages": {"type": "array", "items": entry, **bounds}},
         "required": ["pages"],
         "additionalProperties": False,
     }

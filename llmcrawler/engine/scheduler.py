@@ -220,20 +220,17 @@ class FrontierScheduler(LeaseKeeper):
             leases = await self.frontier.lease(limit, self._held(), self._per_host(), REQUEUED_PRIORITY)
         limit = min(limit - len(leases), self._new_leases_left())
         if limit > 0:
-            held = self._held() + Counter(lease.task.host for lease in leases)
-            leases += await self._lease_new(limit, held)
+            leases += await self._lease_new(limit, self._held() + Counter(lease.task.host for lease in leases))
         if self.focused_crawl is not None:
             for lease in leases:
                 self.focused_crawl.note_lease(lease.task)
         return leases
 
     async def _lease_new(self, limit: int, held: Counter[str]) -> list[Lease]:
-        if self.focused_crawl is not None:
-            return await self.frontier.lease(limit, held, self._per_host(), self.focused_crawl.reach())
-        if not self.admission.views.ranks:
-            return await self.frontier.lease(limit, held, self._per_host())
-        leases = await self.frontier.lease(limit, held, self._per_host(), THINGS)
-        if len(leases) < limit:  # pages on their way may lead to more things: of views, only what keeps a host busy
+        focused, ranks = self.focused_crawl, self.admission.views.ranks  # with a goal nothing is ranked
+        worst = focused.reach() if focused is not None else THINGS if ranks else None
+        leases = await self.frontier.lease(limit, held, self._per_host(), worst)
+        if ranks and len(leases) < limit:  # pages under way may lead to more things: of views only what keeps it busy
             held = held + Counter(lease.task.host for lease in leases)
             leases += await self.frontier.lease(limit - len(leases), held, self._downloader.domain_concurrency)
         return leases

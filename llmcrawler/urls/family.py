@@ -1,4 +1,4 @@
-"""Tells which urls of a site name the same kind of thing, as far as urls can tell: its tags, its posts, its searches."""
+"""Tells which urls of a site name the same kind of thing, as far as urls can: its tags, its posts, its searches."""
 
 from __future__ import annotations
 
