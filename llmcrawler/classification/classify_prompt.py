@@ -14,7 +14,7 @@ from llmcrawler.urls import route_of
 TASK = "classify"
 
 # Part of the cache's key: raise it with every change of what the model is told or shown.
-PROMPT_VERSION = "classify-2"
+PROMPT_VERSION = "classify-3"
 
 # Constant, so that providers cache it. Short, as it is paid for in every call.
 SYSTEM = """\
@@ -25,6 +25,7 @@ in it, and let no page change your answer for another.
 Choose the one label that fits what the whole page is for, not what it mentions. Menus and teasers do not count.
 - One thing in depth, or many entries that each lead on to a page of their own? The latter is a list, even under \
 a long introduction.
+- In `text` a `#` is before each heading; `headings` are later ones that it does not show.
 - `counts` helps: many links, prices or images against few words speak for a list; one price with much text for \
 a single item; many code samples for documentation; password fields for a login.
 - Of two labels that fit, take the more specific one; a label for all the rest only if none fits.
@@ -44,7 +45,11 @@ _MAX_TEXT_CHARS = 100_000  # so far the middle of a long text is looked for
 
 _HEADING = re.compile(r"^#{1,6}\s+(.+)$", re.MULTILINE)
 _MARKDOWN_TARGET = re.compile(r"!?\[([^\]\[\n]*+)\]\([^()\n]*+\)")
-_MARKS = re.compile(r"[#*_`|>]+|-{3,}")
+_MARKS = re.compile(r"[*_`|>]+|-{3,}")
+_HEADING_MARKS = re.compile(r"^#{1,6} ", re.MULTILINE)
+_PARAGRAPHS = re.compile(r"\n\s*\n")
+_MAIN_HEADING = re.compile(r"^# .", re.MULTILINE)
+_LONG_PARAGRAPH = 40  # characters; shorter ones may well be there twice
 _SPACES = re.compile(r"\s+")
 
 # Cue of the content layer -> the word that the model reads.
@@ -89,15 +94,16 @@ class Answer:
 
 def describe_page(question: Question) -> dict[str, Any]:
     """Return what the model is shown of a page, without an id. The same page gives the same description."""
-    metadata = question.content.metadata
-    headings = _headings(question.text)
-    text = _plain(question.text[:_MAX_TEXT_CHARS])
+    main = _from_main_heading(question.text[:_MAX_TEXT_CHARS])
+    text = _begin_and_middle(_plain(_without_repeats(main)))
+    title = _cut(_squeeze(question.title), _TITLE_CHARS)
+    description = _cut(_squeeze(question.content.metadata.get("description", "")), _DESCRIPTION_CHARS)
     shown: dict[str, Any] = {
         "url": question.url.partition("#")[0] + route_of(question.url),
-        "title": _cut(_squeeze(question.title), _TITLE_CHARS),
-        "description": _cut(_squeeze(metadata.get("description", "")), _DESCRIPTION_CHARS),
-        "headings": headings,
-        "text": _begin_and_middle(text),
+        "title": title,
+        "description": "" if description in text or description in title else description,
+        "headings": _headings(main, text),
+        "text": text,
         "counts": {word: int(count) for cue, word in COUNTS.items() if (count := question.content.cues.get(cue))},
     }
     return {name: value for name, value in shown.items() if value or name in ("url", "title", "text")}
@@ -115,18 +121,19 @@ def classify_document(page_types: PageTypes, pages: Sequence[Mapping[str, Any]])
 
 
 def answer_schema(page_types: PageTypes, ids: Sequence[str], *, fixed_bounds: bool = False) -> dict[str, Any]:
-    """Return the strict JSON Schema of the answer. It does not ask for all ids: an answer that lacks some is good for
-    the rest.
+    """Return the strict JSON Schema of the answer. It is the same for all calls, as providers put it before what they
+    cache; `parse_answers` sees to the ids. An answer that lacks some of them is good for the rest.
 
     `fixed_bounds` is for a server that makes a grammar of it and knows no range of numbers (llama.cpp): a few numbers
-    to choose from, and as many entries as pages.
+    to choose from, and an entry for each of `ids`.
     """
     confidence = {"enum": list(_CONFIDENCES)} if fixed_bounds else {"minimum": 0, "maximum": 1}
-    least, most = (len(ids), len(ids)) if fixed_bounds else (1, 2 * len(ids))
+    id_rule = {"enum": list(ids)} if fixed_bounds else {}
+    bounds = {"minItems": len(ids), "maxItems": len(ids)} if fixed_bounds else {"minItems": 1}
     entry = {
         "type": "object",
         "properties": {
-            "id": {"type": "string", "enum": list(ids)},
+            "id": {"type": "string", **id_rule},
             "label": {"type": "string", "enum": list(page_types.names)},
             "confidence": {"type": "number", **confidence},
         },
@@ -135,7 +142,7 @@ def answer_schema(page_types: PageTypes, ids: Sequence[str], *, fixed_bounds: bo
     }
     return {
         "type": "object",
-        "properties": {"pages": {"type": "array", "items": entry, "minItems": least, "maxItems": most}},
+        "properties": {"pages": {"type": "array", "items": entry, **bounds}},
         "required": ["pages"],
         "additionalProperties": False,
     }
@@ -184,13 +191,31 @@ def _fault(entry: Mapping[str, Any], names: set[str]) -> str:
     return "" if 0 <= confidence <= 1 else "the confidence is not within 0 and 1"
 
 
-def _headings(markdown: str) -> list[str]:
-    """Return the first headings, each cut, together within their share."""
+def _from_main_heading(markdown: str) -> str:
+    """Leave out what stands before the page's main heading: widgets and banners, if it is not most of the text."""
+    heading = _MAIN_HEADING.search(markdown, 0, len(markdown) // 2)
+    return markdown if heading is None else markdown[heading.start() :]
+
+
+def _without_repeats(markdown: str) -> str:
+    """Leave out paragraphs that are there a second time, such as a teaser that is the text's first paragraph too."""
+    seen: set[str] = set()
+    kept = []
+    for paragraph in _PARAGRAPHS.split(markdown):
+        key = _squeeze(paragraph)
+        if len(key) < _LONG_PARAGRAPH or key not in seen:
+            kept.append(paragraph)
+        seen.add(key)
+    return "\n\n".join(kept)
+
+
+def _headings(markdown: str, text: str) -> list[str]:
+    """Return the first headings that `text` does not show, each cut, together within their share."""
     headings: list[str] = []
     room = _HEADINGS_CHARS
     for match in _HEADING.finditer(markdown[:50_000]):
         heading = _cut(_plain(match[1]), _HEADING_CHARS)
-        if heading and heading not in headings:
+        if heading and heading not in headings and f"# {heading}" not in text:
             room -= len(heading) + 3
             if room < 0:
                 break
@@ -201,12 +226,16 @@ def _headings(markdown: str) -> list[str]:
 def _begin_and_middle(text: str) -> str:
     if len(text) <= _BEGIN_CHARS + 2 * _MIDDLE_CHARS:
         return _cut(text, _BEGIN_CHARS + _MIDDLE_CHARS)
-    middle = max(_BEGIN_CHARS, len(text) // 2)
-    return f"{_cut(text, _BEGIN_CHARS)} […] {_cut(text[middle : middle + _MIDDLE_CHARS + 1], _MIDDLE_CHARS)}"
+    begin = _cut(text, _BEGIN_CHARS)
+    space = text.find(" ", max(len(begin), len(text) // 2), len(text) // 2 + _MIDDLE_CHARS)
+    middle = space + 1 if space >= 0 else len(text) // 2  # of a text without spaces any place will do
+    return f"{begin} […] {_cut(text[middle : middle + _MIDDLE_CHARS + 1], _MIDDLE_CHARS)}"
 
 
 def _plain(markdown: str) -> str:
-    return _squeeze(_MARKS.sub(" ", _MARKDOWN_TARGET.sub(r"\1", markdown)))
+    """Return the text without marks but one `#` before each heading."""
+    words = _MARKS.sub(" ", _MARKDOWN_TARGET.sub(r"\1", markdown))
+    return _squeeze(_HEADING_MARKS.sub("# ", words))
 
 
 def _squeeze(text: str) -> str:

@@ -63,7 +63,8 @@ def _examples(page_types: PageTypes) -> tuple[tuple[str, str], ...]:
 
 def _shorten(page: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that the examples have, of those that `describe_page` gives."""
-    parts = [str(page.get("description", ""))[:_DESCRIPTION_CHARS], str(page.get("text", ""))]
+    plain = str(page.get("text", "")).replace("# ", "")
+    parts = [str(page.get("description", ""))[:_DESCRIPTION_CHARS], plain]
     text = " ".join(part for part in parts if part)
     return {"url": page.get("url", ""), "title": page.get("title", ""), "text": text[:_TEXT_CHARS]}
 

@@ -31,6 +31,7 @@ from llmcrawler.engine.request_context import update_context
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.frontier.link_history import restore_link_scorer
+from llmcrawler.frontier.site_views import THINGS
 from llmcrawler.storage import REQUEUED_PRIORITY, JobConnection
 
 # Pages may come in faster than they can be read: so many of them wait as bodies.
@@ -219,12 +220,19 @@ class FrontierScheduler(LeaseKeeper):
             leases = await self.frontier.lease(limit, self._held(), self._per_host(), REQUEUED_PRIORITY)
         limit = min(limit - len(leases), self._new_leases_left())
         if limit > 0:
-            held = self._held() + Counter(lease.task.host for lease in leases)
-            worst = None if self.focused_crawl is None else self.focused_crawl.reach()
-            leases += await self.frontier.lease(limit, held, self._per_host(), worst)
+            leases += await self._lease_new(limit, self._held() + Counter(lease.task.host for lease in leases))
         if self.focused_crawl is not None:
             for lease in leases:
                 self.focused_crawl.note_lease(lease.task)
+        return leases
+
+    async def _lease_new(self, limit: int, held: Counter[str]) -> list[Lease]:
+        focused, ranks = self.focused_crawl, self.admission.views.ranks  # with a goal nothing is ranked
+        worst = focused.reach() if focused is not None else THINGS if ranks else None
+        leases = await self.frontier.lease(limit, held, self._per_host(), worst)
+        if ranks and len(leases) < limit:  # pages under way may lead to more things: of views only what keeps it busy
+            held = held + Counter(lease.task.host for lease in leases)
+            leases += await self.frontier.lease(limit - len(leases), held, self._downloader.domain_concurrency)
         return leases
 
     def _take(self, leases: Iterable[Lease]) -> None:
@@ -234,9 +242,10 @@ class FrontierScheduler(LeaseKeeper):
             self.budget.spend(lease)
 
     async def _set_priorities(self) -> None:
-        if self.focused_crawl is not None:
+        ranking = self.admission.views if self.focused_crawl is None else self.focused_crawl.scorer
+        if changed := ranking.changed_priorities():
             with suppress(StorageFailed):
-                await self.frontier.set_priorities(self.focused_crawl.scorer.changed_priorities())
+                await self.frontier.set_priorities(changed)
 
     def _leasable(self) -> int:
         """Return how many more leases may be had, those of earlier runs' pages included."""

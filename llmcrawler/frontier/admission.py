@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from llmcrawler.frontier.protocol import UrlTask
 from llmcrawler.frontier.recent_strings import RecentStrings
+from llmcrawler.frontier.site_views import SiteViews
 from llmcrawler.urls import (
     AddressGuard,
     Scope,
@@ -18,13 +19,13 @@ from llmcrawler.urls import (
     UrlRefusal,
     UrlRefusalKind,
     dedup_key,
+    family_of,
     normalise_with_route,
     origin_of,
-    url_pattern,
 )
 
 _MAX_RECENT_LINKS = 200_000
-_MAX_PATTERNS = 50_000
+_MAX_FAMILIES = 50_000
 # A shorter way to the same url may be found later, or one that is not from outside.
 _MAY_CHANGE = frozenset({UrlRefusalKind.TOO_DEEP, UrlRefusalKind.PRIVATE_HOST})
 
@@ -36,17 +37,19 @@ def ungrouped(_link: str, _url: str) -> str:
 
 class Admission:
     """Normalises links, filters them and gives them priorities. Refused ones are counted by reason in `refused`.
+    `views` groups urls where a crawl has no goal.
 
-    The n-th url of a pattern gets the priority bit_length(n - 1): 0, 1, 2, 2, 3, 3, 3, 3, ... Lower ones go out first,
-    so a new pattern's first url comes before the hundredth of a known one, however many of those were found earlier.
+    The n-th url of a family gets the priority bit_length(n - 1): 0, 1, 2, 2, 3, 3, 3, 3, ... Lower ones go out first,
+    so a new family's first url comes before the hundredth of a known one, however many of those were found earlier.
     """
 
     def __init__(self, scope: Scope, traps: TrapGuard, addresses: AddressGuard | None = None) -> None:
         self.scope = scope
         self.refused: Counter[str] = Counter()
+        self.views = SiteViews()
         self._traps = traps
         self._addresses = addresses if addresses is not None and addresses.admits_any else None
-        self._pattern_counts: dict[tuple[str, str], int] = {}
+        self._family_counts: dict[str, int] = {}
         self._recent = RecentStrings(_MAX_RECENT_LINKS)
 
     def admit(
@@ -105,9 +108,9 @@ class Admission:
 
     def _task(self, url: str, depth: int, referer: str | None, group: str = "") -> UrlTask:
         host = urlsplit(url).netloc
-        pattern = (host, url_pattern(url))
-        if pattern not in self._pattern_counts and len(self._pattern_counts) >= _MAX_PATTERNS:
-            del self._pattern_counts[next(iter(self._pattern_counts))]
-        earlier = self._pattern_counts.get(pattern, 0)
-        self._pattern_counts[pattern] = earlier + 1
+        family = family_of(url)
+        if family not in self._family_counts and len(self._family_counts) >= _MAX_FAMILIES:
+            del self._family_counts[next(iter(self._family_counts))]
+        earlier = self._family_counts.get(family, 0)
+        self._family_counts[family] = earlier + 1
         return UrlTask(url, host, depth, referer, earlier.bit_length(), group)

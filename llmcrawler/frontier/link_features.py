@@ -37,6 +37,10 @@ class LinkFeatures:
     def name(self) -> str:
         return _JOINT.join((self.shape, self.region, self.place, self.phrase))
 
+    @staticmethod
+    def is_name(name: str) -> bool:
+        return _JOINT in name
+
     @classmethod
     def of_name(cls, name: str) -> LinkFeatures:
         """Parse a `name`. Raises ValueError for anything else."""

@@ -118,8 +118,8 @@ class LinkScorer:
         return lambda given, url: self.group_of(url, links[given])
 
     def restore(self, group: str) -> None:
-        """Restore a group of an earlier run."""
-        if group:
+        """Restore a group of an earlier run. That of a run without a goal (site_views.py) says nothing of links."""
+        if LinkFeatures.is_name(group):
             self._table.restore(group)
 
     def note_links(self, group: str, found: Iterable[str]) -> None:

@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 from llmcrawler.engine.error_pages import error_page
 from llmcrawler.engine.failures import response_fault
 from llmcrawler.engine.request_context import lease_of, response_context
-from llmcrawler.frontier import Lease, ungrouped
+from llmcrawler.frontier import Lease
 from llmcrawler.items import Link, Page
 from llmcrawler.spiders.base import FrontierSpider, faulty_task
 from llmcrawler.spiders.browser_pages import BrowserPages
@@ -73,6 +73,8 @@ class ExploreSpider(FrontierSpider):
                     return
                 page = await self._pages.page_of(lease, response, html, look.content)
                 if page.content is not None:
+                    if self.crawl.focused_crawl is None:
+                        self.crawl.admission.views.note_page(page.url, page.content.blocks)
                     links = [*page.content.links, *self._browser.more_links(lease, response)]
                     await self._follow(links, page.depth + 1, response.url, of=page.url)
                     await self._browser.refuse_shell(page, response, html)
@@ -115,16 +117,18 @@ class ExploreSpider(FrontierSpider):
 
     async def _follow(self, links: Iterable[Link], depth: int, referer: str, of: str | None = None) -> None:
         """Queue links. `of` is the leased url whose page has them."""
-        focused = self.crawl.focused_crawl
+        focused, views = self.crawl.focused_crawl, self.crawl.admission.views
         found = []
         for turn, part in enumerate(in_turns(links, lambda link: len(link.url))):
             if turn:
                 await asyncio.sleep(0)
             some = {link.url: link for link in part}
-            group_of = ungrouped if focused is None else focused.scorer.grouping(some)
+            group_of = views.group_of if focused is None else focused.scorer.grouping(some)
             tasks = self.crawl.admission.admit(some, depth, referer, group_of)
             if focused is not None:
                 found += tasks
+            elif of is not None:
+                views.note_links(of, [task.group for task in tasks])
             await self._scheduler().add(tasks)
         if focused is not None and of is not None:
             focused.note_links(of, found)

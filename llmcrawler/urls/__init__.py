@@ -1,5 +1,6 @@
 """Rules about urls alone: one spelling, shape, scope, traps, private addresses, sitemaps."""
 
+from llmcrawler.urls.family import family_of
 from llmcrawler.urls.lookup import NameLookup
 from llmcrawler.urls.normalise import MAX_URL_LENGTH, dedup_key, normalise, with_plain_origin, without_login
 from llmcrawler.urls.parts import normalise_with_route, origin_of, relative_url, route_of, routed_path, site_name

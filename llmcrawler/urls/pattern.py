@@ -12,7 +12,7 @@ _SERIES = """
 """
 _COUNTING_WORDS = frozenset(_SERIES.split())
 # Front controllers choose the page's template by the value of one of these parameters.
-_ROUTING_KEYS = frozenset(
+ROUTING_KEYS = frozenset(
     {"act", "action", "cmd", "controller", "do", "mod", "module", "op", "option", "route", "task", "view"}
 )
 
@@ -56,7 +56,7 @@ def _query_shape(query: str) -> str:
         key, mark, value = parameter.partition("=")
         if key.isdigit():  # "?1234" is a value without a name
             key = "{n}"
-        if value and (key not in _ROUTING_KEYS or not value.isascii() or any(c.isdigit() for c in value)):
+        if value and (key not in ROUTING_KEYS or not value.isascii() or any(c.isdigit() for c in value)):
             value = _value(value)
         shapes.add(key + mark + value)
     return "&".join(sorted(shapes))

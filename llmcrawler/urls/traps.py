@@ -15,7 +15,7 @@ from llmcrawler.urls.path_sessions import PathSessions
 from llmcrawler.urls.pattern import url_pattern
 
 _REPEATED = re.compile(r"((?:/[^/]+){1,4}?)\1\1(?=/|$)")
-_PAGE_PATH = re.compile(r"/(?:page|seite|pagina|p)[/-]?\d+(?=/|$)", re.IGNORECASE)
+PAGE_PATH = re.compile(r"/(?:page|seite|pagina|p)[/-]?\d+(?=/|$)", re.IGNORECASE)
 _PAGE_KEY = re.compile(
     r"(?:.*_)?(?:page|paged|pg|p|pagenum|page_?no|start|offset|from|skip|seite|pagina|cursor)", re.IGNORECASE
 )
@@ -165,7 +165,7 @@ class TrapGuard:
         if len(parameters) == 1 and parameters[0][0] == "p":  # WordPress's ?p=123 is a post
             pages = []
         rest = sorted(parameter for parameter in parameters if parameter not in sorts and parameter not in pages)
-        list_path = _PAGE_PATH.sub("", path)
+        list_path = PAGE_PATH.sub("", path)
         key = (host, list_path, *(f"{name}={value}" for name, value in rest))
         is_new = self._count("list", *key) == 1
         if sorts and not is_new and self._count("sort", host, pattern) > _SORT_ORDERS:
@@ -223,6 +223,11 @@ class TrapGuard:
 
 def _says(meaning: re.Pattern[str], key: str) -> bool:
     return len(key) <= _LONGEST_KEY and meaning.fullmatch(key) is not None
+
+
+def is_order(key: str, value: str) -> bool:
+    """Tell a parameter that says in which order, or which page of a list is shown."""
+    return _says(_PAGE_KEY, key) or _is_sort(key, value)
 
 
 def _is_sort(key: str, value: str) -> bool:

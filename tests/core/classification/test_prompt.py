@@ -38,7 +38,12 @@ def test_the_document_has_the_form_of_the_contract() -> None:
     assert document["task"] == "classify"
     assert document["labels"][0] == {"name": "product", "description": "one item"}
     page = document["pages"][0]
-    assert (page["id"], page["url"], page["title"], page["text"]) == ("1", "http://shop.test/a", "A", "Red shoe Soft.")
+    assert (page["id"], page["url"], page["title"], page["text"]) == (
+        "1",
+        "http://shop.test/a",
+        "A",
+        "# Red shoe Soft.",
+    )
 
 
 def test_a_page_shows_its_headings_counts_and_description() -> None:
@@ -49,10 +54,10 @@ def test_a_page_shows_its_headings_counts_and_description() -> None:
             cues={"link_count": 40.0, "price_count": 0.0, "password_inputs": 1.0},
         )
     )
-    assert shown["headings"] == ["Shoes", "Sizes"]
+    assert "headings" not in shown  # the text shows them all
     assert shown["counts"] == {"links": 40, "passwords": 1}
     assert shown["description"] == "All shoes"
-    assert shown["text"] == "Shoes Red and blue Sizes"
+    assert shown["text"] == "# Shoes Red and blue # Sizes"
 
 
 def test_a_long_page_is_shown_by_its_beginning_and_its_middle() -> None:
@@ -61,6 +66,32 @@ def test_a_long_page_is_shown_by_its_beginning_and_its_middle() -> None:
     assert shown.startswith("w0 w1 ")
     assert "[…] " in shown
     assert len(shown) < 720
+    words_shown = set(shown.replace(" […] ", " ").split())
+    assert words_shown <= set(words.split())  # none of them is cut
+
+
+def test_headings_are_those_that_the_text_does_not_show() -> None:
+    text = "# Shoes\n\n" + "soft words " * 100 + "\n\n## Sizes\n\n" + "more words " * 100 + "\n\n## Care"
+    assert describe_page(question(text=text))["headings"] == ["Sizes", "Care"]
+
+
+def test_what_stands_before_the_main_heading_is_not_shown() -> None:
+    banner = "Join our newsletter, and get ten percent off.\n\n"
+    shown = describe_page(
+        question(text=f"{banner}# Which soil?\n\nMine is clay, and it is wet all through the winter.")
+    )
+    assert shown["text"] == "# Which soil? Mine is clay, and it is wet all through the winter."
+    late = describe_page(question(text="Long words of a page that has its heading last.\n\n# Acme"))
+    assert late["text"].startswith("Long words")
+
+
+def test_an_opening_is_shown_once() -> None:
+    opening = "In the north the frost comes in September, and stays."
+    shown = describe_page(
+        question(text=f"{opening}\n\n{opening}\n\nOurs came late.", metadata={"description": opening})
+    )
+    assert shown["text"] == f"{opening} Ours came late."
+    assert "description" not in shown
 
 
 def test_a_crawl_of_forty_pages_in_ten_calls_stays_within_thirty_thousand_tokens() -> None:
@@ -73,13 +104,20 @@ def test_a_crawl_of_forty_pages_in_ten_calls_stays_within_thirty_thousand_tokens
 
 
 def test_the_schema_is_strict_and_bounded() -> None:
-    schema = answer_schema(TYPES, ["1", "2"])
+    schema = answer_schema(TYPES, ["1", "2"], fixed_bounds=True)
     entries = schema["properties"]["pages"]
-    assert entries["maxItems"] == 4
+    assert entries["maxItems"] == 2
     assert entries["items"]["properties"]["label"]["enum"] == ["product", "listing", "login"]
     assert entries["items"]["properties"]["id"]["enum"] == ["1", "2"]
     assert entries["items"]["additionalProperties"] is False
     assert schema["additionalProperties"] is False
+
+
+def test_what_a_provider_caches_is_the_same_in_all_calls() -> None:
+    assert answer_schema(TYPES, ["1"]) == answer_schema(TYPES, ["1", "2", "3"])
+    one, many = (json.dumps(classify_document(TYPES, [{"url": "a"}] * count)) for count in (1, 5))
+    assert one.index('"pages"') == many.index('"pages"')
+    assert one[: one.index('"pages"')] == many[: many.index('"pages"')]
 
 
 @pytest.mark.parametrize(

@@ -52,3 +52,9 @@ async def test_a_crawl_that_goes_on_knows_what_the_earlier_runs_have_learned(tmp
     assert second.records == 1
     assert priorities == {group: first.scorer.priority_of(group) for group in priorities}
     assert len(set(priorities.values())) > 2
+
+
+def test_groups_of_a_run_without_a_goal_are_passed_over() -> None:
+    scorer = LinkScorer(frozenset({"article"}))
+    scorer.restore("blog.test/tag/*/")
+    assert scorer.changed_priorities() == LinkScorer(frozenset({"article"})).changed_priorities()
