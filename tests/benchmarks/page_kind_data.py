@@ -10,7 +10,6 @@ import hashlib
 import pickle
 import re
 import time
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -25,9 +24,7 @@ from tests.benchmarks.content_data import pages
 
 KINDS: Final = ("article", "collection", "documentation", "forum", "listing", "product", "service")
 FORMS: Final = ("raw", "stripped")
-_REMOVED: Final = re.compile(
-    r"<(script|style|svg|noscript)\b.*?</\1\s*>|<!--.*?-->", re.IGNORECASE | re.DOTALL
-)
+_REMOVED: Final = re.compile(r"<(script|style|svg|noscript)\b.*?</\1\s*>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
 _ATTRIBUTES: Final = re.compile(r"""\s(?:data-[\w:.-]+|on[a-z]+)(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s>]+))?(?=[\s/>])""")
 _TAG: Final = re.compile(r"<[a-zA-Z][^<>]*>")
 

@@ -43,7 +43,10 @@ def best_factor(logs: Table, kinds: NDArray[np.int64]) -> float:
 def report(name: str, probabilities: Table, kinds: NDArray[np.int64]) -> None:
     found, sure = probabilities.argmax(1), probabilities.max(1)
     right = found == kinds
-    f1 = [2 * (right & (kinds == one)).sum() / max(1, (kinds == one).sum() + (found == one).sum()) for one in range(len(KINDS))]
+    f1 = [
+        2 * (right & (kinds == one)).sum() / max(1, (kinds == one).sum() + (found == one).sum())
+        for one in range(len(KINDS))
+    ]
     bins = (sure * 10).astype(int)
     error = sum(abs((sure - right)[bins == one].sum()) for one in range(11)) / len(kinds)
     is_sure = sure >= SURE
@@ -95,7 +98,8 @@ def write(data: list[KindExample], seeds: int, factor: float, path: Path) -> Non
     names = best_names(data)
     trees = tree_arrays([fit_trees(data, names, seed) for seed in range(1, seeds + 1)])
     tokens = fit_linear(data, vocabulary(data))
-    np.savez_compressed(path, **pack_model(KINDS, names, trees, tokens, LINEAR_SHARE, factor))
+    of_both = {"kinds": KINDS, "names": names, "linear share": LINEAR_SHARE, "factor": factor}
+    np.savez_compressed(path, allow_pickle=False, **pack_model(of_both, trees, tokens))
     print(f"{path}: {path.stat().st_size / 1000:.0f} KB, {len(trees['feature'])} nodes, {len(tokens['keys'])} tokens")
 
 

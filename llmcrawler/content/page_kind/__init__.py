@@ -1,1 +1,1 @@
-"""What kind of page it is (article, product, forum thread, ...), by a small trained model over one parse of the page."""
+"""What kind of page it is (article, product, ...): a small trained model that reads one parse of the page."""

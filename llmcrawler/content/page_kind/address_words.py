@@ -34,3 +34,8 @@ HOST_PARTS: Final[dict[str, tuple[str, ...]]] = {
     "blog": ("blog", "news", "times", "post", "magazine", "journal"),
     "shop": ("shop", "store", "outlet"),
 }
+# The kinds that a word of an address stands for.
+KINDS_OF_WORD: Final[dict[str, tuple[str, ...]]] = {
+    word: tuple(kind for kind, words in ADDRESS_WORDS.items() if word in words)
+    for word in frozenset().union(*ADDRESS_WORDS.values())
+}

@@ -60,15 +60,14 @@ class KindModel:
 
 
 def pack_model(
-    kinds: tuple[str, ...], names: list[str], trees: Mapping[str, NDArray[Any]], tokens: Mapping[str, NDArray[Any]],
-    linear_share: float, factor: float,
-) -> dict[str, NDArray[Any]]:  # fmt: skip
-    """Return the arrays that a `KindModel` is made of."""
+    of_both: Mapping[str, Any], trees: Mapping[str, NDArray[Any]], tokens: Mapping[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """Return the arrays that a `KindModel` is made of; `of_both` has kinds, names, "linear share" and factor."""
     return {
-        "kinds": np.array(kinds), "names": np.array(names), "linear share": np.array(linear_share),
-        "factor": np.array(factor), **{_TREES + name: value for name, value in trees.items()},
+        **{name: np.array(value) for name, value in of_both.items()},
+        **{_TREES + name: value for name, value in trees.items()},
         **{_TOKENS + name: value for name, value in tokens.items()},
-    }  # fmt: skip
+    }
 
 
 def _part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:

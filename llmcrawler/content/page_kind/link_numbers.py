@@ -11,7 +11,7 @@ from typing import Final
 from llmcrawler.items import Link
 
 from .address_numbers import read_address
-from .address_words import ADDRESS_WORDS
+from .address_words import ADDRESS_WORDS, KINDS_OF_WORD
 from .kind_evidence import BlockNumbers
 
 _USER: Final = re.compile(r"/(?:u|users?|members?|profile|author)/|profile|member")
@@ -35,10 +35,9 @@ def link_numbers(url: str, links: Sequence[Link], blocks: BlockNumbers) -> dict[
         site, _, rest = link.url[start:].partition("/")
         target, asked, _ = f"/{rest}".lower().partition("?")
         queries += bool(asked)
-        names = target.split("/")
-        for kind, words in ADDRESS_WORDS.items():
-            if not words.isdisjoint(names):
-                by_kind[kind] += 1
+        known = {name for name in target.split("/") if name in KINDS_OF_WORD}
+        for kind in {kind for name in known for kind in KINDS_OF_WORD[name]}:
+            by_kind[kind] += 1
         users += _USER.search(target) is not None
         if site.removeprefix("www.") != host:
             external += 1

@@ -39,7 +39,7 @@ def _lookup() -> tuple[dict[str, list[int]], dict[str, dict[str, _Endings]]]:
 
 
 def _split(text: str) -> list[str]:
-    return ["0" if token[0].isdigit() else token for token in _TOKEN.findall(text.lower())]
+    return ["0" if "0" <= token < ":" else token for token in _TOKEN.findall(text.lower())]
 
 
 _cached_split: Final = lru_cache(maxsize=16384)(_split)
@@ -57,9 +57,8 @@ def count_phrases(tokens: list[str]) -> list[int]:
     for token, times in Counter(tokens).items():
         for group in single.get(token, ()):
             counts[group] += times
-    for index, (token, following) in enumerate(zip(tokens, tokens[1:], strict=False)):
-        if token in longer:
-            for rest, group in longer[token].get(following, ()):
-                if not rest or tokens[index + 2 : index + 2 + len(rest)] == rest:
-                    counts[group] += 1
+    for index in [index for index, token in enumerate(tokens[:-1]) if token in longer]:
+        for rest, group in longer[tokens[index]].get(tokens[index + 1], ()):
+            if not rest or tokens[index + 2 : index + 2 + len(rest)] == rest:
+                counts[group] += 1
     return counts

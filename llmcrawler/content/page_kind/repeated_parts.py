@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from math import log1p, sqrt
 from typing import Final
@@ -51,45 +50,50 @@ def priced_blocks(texts: list[str]) -> Floats:
     return np.array([bool(currencies) and holds_price(text, currencies) for text in texts], np.float64)
 
 
-def _subtree_sums(page: Segments, blocks: BlockNumbers, prices: Floats) -> list[list[float]]:
-    """Return, per container, words, linked words, blocks, words of prose, headings and prices below it."""
+def _subtree_sums(page: Segments, blocks: BlockNumbers, prices: Floats) -> Floats:
+    """Return a row per container: words, linked words, blocks, words of prose, headings and prices in it and below."""
     size = len(page.parents)
-    columns = (
-        blocks.words, blocks.link_words, np.ones(len(blocks.words)), blocks.words * blocks.prose, blocks.headings, prices,
-    )  # fmt: skip
-    rows = np.stack([np.bincount(blocks.containers, column, size) for column in columns], 1).tolist()
+    behind = list(range(1, size + 1))  # the first container after all that are below one
     for index in range(size - 1, 0, -1):
-        row = rows[index]
-        if row[2]:
-            above = rows[page.parents[index]]
-            above[0] += row[0]
-            above[1] += row[1]
-            above[2] += row[2]
-            above[3] += row[3]
-            above[4] += row[4]
-            above[5] += row[5]
-    return rows
+        above = page.parents[index]
+        behind[above] = max(behind[above], behind[index])
+    columns = (
+        blocks.words, blocks.link_words, np.ones(len(blocks.words)), blocks.words * blocks.prose, blocks.headings,
+        prices,
+    )  # fmt: skip
+    own = np.stack([np.bincount(blocks.containers, column, size) for column in columns], 1)
+    until = np.concatenate([np.zeros((1, len(columns))), np.cumsum(own, 0)])
+    return np.asarray(until[behind] - until[:-1])
 
 
 def find_repeats(page: Segments, blocks: BlockNumbers, hints: list[int], prices: Floats) -> list[Repeat]:
     """Return the groups that have words; `hints` are those of each container with all above it."""
-    rows = _subtree_sums(page, blocks, prices)
-    groups: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
-    for index in range(1, len(page.parents)):
-        if rows[index][2]:
-            groups[page.parents[index], page.signatures[index]].append(index)
+    sums = _subtree_sums(page, blocks, prices)
+    with_text = (np.flatnonzero(sums[1:, 2]) + 1).tolist()
+    numbers: dict[tuple[int, str], int] = {}
+    first: list[int] = []
+    groups = []
+    for index in with_text:
+        key = page.parents[index], page.signatures[index]
+        group = numbers.get(key)
+        if group is None:
+            group = numbers[key] = len(first)
+            first.append(index)
+        groups.append(group)
+    counts = np.bincount(groups, minlength=1)
+    kept = np.flatnonzero(counts >= _LEAST_SIBLINGS)
+    members = sums[with_text]
+    columns = [*members.T, members[:, 0] ** 2]
+    totals = np.stack([np.bincount(groups, column, len(counts))[kept] for column in columns], 1).tolist()
     found = []
-    for members in groups.values():
-        count = len(members)
-        if count < _LEAST_SIBLINGS:
-            continue
-        words, linked, of_blocks, prose, headings, priced = map(sum, zip(*[rows[one] for one in members], strict=True))
+    for group, count, row in zip(kept.tolist(), counts[kept].tolist(), totals, strict=True):
+        words, linked, of_blocks, prose, headings, priced, squares = row
         mean = words / count
-        deviation = sqrt(max(0.0, sum(rows[one][0] ** 2 for one in members) / count - mean * mean))
+        deviation = sqrt(max(0.0, squares / count - mean * mean))
         found.append(
             Repeat(
                 count, mean, deviation / max(1.0, mean), linked / words, prose / words, headings / count,
-                priced / count, of_blocks / count, words, page.tags[members[0]], hints[members[0]],
+                priced / count, of_blocks / count, words, page.tags[first[group]], hints[first[group]],
             )
         )  # fmt: skip
     return found
