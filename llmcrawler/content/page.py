@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
@@ -16,6 +17,7 @@ from .fingerprint import fingerprint
 from .markup import json_ld_scripts, parse, tokens
 from .metadata import base_reference, language, metadata, metas
 from .page_kind.kind_evidence import KindEvidence, block_numbers
+from .page_kind.kind_model import kind_probabilities
 from .page_links import Resolver, resolve_links
 from .scoring import score_blocks
 from .segmenter import segment
@@ -65,12 +67,12 @@ def read_page(html: str, url: str) -> PageContent:
 
 def read_tree(tree: LexborHTMLParser, html: str, url: str) -> PageContent:
     """Read a page that is parsed already, as `read_page` does. Removes scripts, styles and frames from the tree."""
-    content, _ = read_with_evidence(tree, html, url)
-    return content
+    content, evidence = read_with_evidence(tree, html, url)
+    return replace(content, kinds=kind_probabilities(evidence))
 
 
 def read_with_evidence(tree: LexborHTMLParser, html: str, url: str) -> tuple[PageContent, KindEvidence]:
-    """Read a page as `read_tree` does; return also what tells its kind."""
+    """Read a page as `read_tree` does; return also what tells its kind, which the content has not yet."""
     items = microdata(tree) if "itemscope" in html else []
     objects = json_ld(json_ld_scripts(tree)) if "ld+json" in html else []
     page_tokens = tokens(tree)
