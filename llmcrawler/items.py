@@ -56,7 +56,10 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True)
 class PageContent:
-    """Everything that one parse of a page yields. It can be pickled: costly pages are read in another process."""
+    """Everything that one parse of a page yields. It can be pickled: costly pages are read in another process.
+
+    `kinds` has the probability of each kind that the trained model knows (article, product, ...), by name.
+    """
 
     title: str = ""
     lang: str = ""
@@ -66,6 +69,7 @@ class PageContent:
     structured_data: tuple[dict[str, Any], ...] = ()
     features: frozenset[str] = frozenset()
     cues: dict[str, float] = field(default_factory=dict)
+    kinds: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass

@@ -15,5 +15,15 @@ from llmcrawler.classification.classify_calls import (
 from llmcrawler.classification.classify_prompt import Answer, describe_page
 from llmcrawler.classification.page_type_rules import PageTypeRules
 from llmcrawler.classification.page_types import DEFAULT_PAGE_TYPES, PageType, PageTypes, load_page_types
-from llmcrawler.classification.question import LLM, NO_CUE, RULE, STRUCTURED_DATA, TEMPLATE, UNSURE, Question, Verdict
+from llmcrawler.classification.question import (
+    CLASSIFIER,
+    LLM,
+    NO_CUE,
+    RULE,
+    STRUCTURED_DATA,
+    TEMPLATE,
+    UNSURE,
+    Question,
+    Verdict,
+)
 from llmcrawler.classification.site_verdicts import SiteVerdicts

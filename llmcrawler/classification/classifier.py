@@ -1,4 +1,4 @@
-"""Tells what a page is, by the first that knows: structured data, the template's verdict, the model, rules."""
+"""Tells what a page is, by the first that knows: structured data, the template's verdict, the model, a guess."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from llmcrawler.classification.classify_calls import PageAsker
 from llmcrawler.classification.classify_prompt import Answer, describe_page
 from llmcrawler.classification.evidence import StructuredEvidence
-from llmcrawler.classification.page_type_rules import PageTypeRules
+from llmcrawler.classification.page_guess import PageGuesser
 from llmcrawler.classification.page_types import PageTypes
-from llmcrawler.classification.question import LLM, RULE, STRUCTURED_DATA, TEMPLATE, Question, Verdict
+from llmcrawler.classification.question import LLM, STRUCTURED_DATA, TEMPLATE, Question, Verdict
 from llmcrawler.classification.site_verdicts import SiteVerdicts, TemplateGroup
 from llmcrawler.classification.template_samples import SampleStep
 from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, LLMUnavailable
@@ -47,7 +47,7 @@ class Classifier:
     ) -> None:
         self._page_types = page_types
         self._structured = StructuredEvidence(page_types)
-        self._rules = PageTypeRules(page_types)
+        self._guesser = PageGuesser(page_types)
         self._asker = asker
         self._split = split
         self._on_verdict = on_verdict
@@ -127,13 +127,13 @@ class Classifier:
         known = self.template_verdict(question.site, question.template) if question.settled else None
         return Verdict(*known, TEMPLATE) if known else None
 
-    def _by_rules(self, question: Question, error: PageError | None = None) -> Verdict:
-        page_type, confidence = self._rules.decide(question)
-        return Verdict(page_type, confidence, RULE, error)
+    def _by_guess(self, question: Question, error: PageError | None = None) -> Verdict:
+        page_type, confidence, decided_by = self._guesser.decide(question)
+        return Verdict(page_type, confidence, decided_by, error)
 
     async def _by_samples(self, question: Question) -> Verdict:
         if self._asker is None:
-            return self._by_template(question) or self._by_rules(question)
+            return self._by_template(question) or self._by_guess(question)
         site = self._site(question.site)
         site.enter(question.url, question.template)
         self.waiting_count += 1
@@ -170,7 +170,7 @@ class Classifier:
                 return Verdict(group.samples.majority, group.samples.confidence, TEMPLATE, short)
             else:
                 reason = error or self._unavailable or group.last_error
-                return self._by_rules(question, _page_error(reason))
+                return self._by_guess(question, _page_error(reason))
 
     async def _ask(self, asker: PageAsker, site: SiteVerdicts, question: Question, *, patient: bool) -> Verdict:
         url = question.url

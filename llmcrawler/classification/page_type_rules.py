@@ -128,6 +128,10 @@ class PageTypeRules:
         name, lead = best
         return self._label_of[name], confidence_of(_MEASURED.get(name, _MEASURED[""])[LEADS.index(lead)])
 
+    def label_of(self, name: str) -> str:
+        """Return the label of the set for a default name that `best` gives."""
+        return self._label_of[name]
+
     def best(self, question: Question) -> tuple[str, int] | None:
         """Return the default name of the type with most points, and how far it is ahead, as one of LEADS; None without
         any cue."""

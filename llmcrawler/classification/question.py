@@ -10,6 +10,7 @@ STRUCTURED_DATA = "structured-data"
 TEMPLATE = "template"
 LLM = "llm"
 RULE = "rule"
+CLASSIFIER = "classifier"
 UNSURE = 0.75  # rules below this confidence may as well be wrong
 NO_CUE = 0.1  # the confidence of rules that found nothing to go by
 

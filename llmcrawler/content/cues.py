@@ -21,6 +21,7 @@ _PRICE: Final = re.compile(
 # Without one of these there is no price: a plain search is far cheaper than the pattern.
 _CURRENCIES: Final = ("$", "€", "£", "¥", "₹", "₽", "USD", "EUR", "GBP", "CHF", "zł", "kr", "Kč")
 _MAX_PRICE_CHARS: Final = 2000
+_MAX_FIRST_CHARS: Final = 300
 _CART: Final = re.compile(r'(?:action|name|class|id|data-action)="[^"]*(?:cart|basket)')
 _COMMENT_BIT: Final = 1 << next(index for index, hint in enumerate(HINTS) if hint.startswith("comment"))
 _COUNTED: Final = (
@@ -30,9 +31,21 @@ _COUNTED: Final = (
 )  # fmt: skip
 
 
-def _prices(texts: list[str]) -> int:
+def present_currencies(texts: list[str]) -> list[str]:
+    """Return the signs of currencies that stand in any of the texts."""
     everything = "\n".join(texts)
-    present = [currency for currency in _CURRENCIES if currency in everything]
+    return [currency for currency in _CURRENCIES if currency in everything]
+
+
+def holds_price(text: str, currencies: list[str]) -> bool:
+    """Tell whether a price stands near the beginning of a text; `currencies` are those that the page has."""
+    if not any(currency in text for currency in currencies):
+        return False
+    return any(before or behind for before, behind in _PRICE.findall(text[:_MAX_FIRST_CHARS]))
+
+
+def _prices(texts: list[str]) -> int:
+    present = present_currencies(texts)
     if not present:
         return 0
     priced = [text for text in texts if any(currency in text for currency in present)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
@@ -15,6 +16,8 @@ from .cues import page_cues
 from .fingerprint import fingerprint
 from .markup import json_ld_scripts, parse, tokens
 from .metadata import base_reference, language, metadata, metas
+from .page_kind.kind_evidence import KindEvidence, block_numbers
+from .page_kind.kind_model import kind_probabilities
 from .page_links import Resolver, resolve_links
 from .scoring import score_blocks
 from .segmenter import segment
@@ -35,13 +38,13 @@ def _hash(text: str) -> int:
 _cached_hash: Final = lru_cache(maxsize=16384)(_hash)
 
 
-def _text_blocks(page: Segments, resolve: Resolver) -> tuple[TextBlock, ...]:
+def _text_blocks(page: Segments, scores: list[float], resolve: Resolver) -> tuple[TextBlock, ...]:
     def absolute(match: re.Match[str]) -> str:
         return f"]({resolve(match[1]) or match[1]})"
 
     found = []
     left = _MAX_TEXT_CHARS
-    for block, score in zip(page.blocks, score_blocks(page), strict=True):
+    for block, score in zip(page.blocks, scores, strict=True):
         markdown = _LINK_TARGET.sub(absolute, block.markdown) if "](" in block.markdown else block.markdown
         # A heading and the menu's link to it share their words, not their key.
         text = f"{block.tag} {block.text}"
@@ -64,6 +67,12 @@ def read_page(html: str, url: str) -> PageContent:
 
 def read_tree(tree: LexborHTMLParser, html: str, url: str) -> PageContent:
     """Read a page that is parsed already, as `read_page` does. Removes scripts, styles and frames from the tree."""
+    content, evidence = read_with_evidence(tree, html, url)
+    return replace(content, kinds=kind_probabilities(evidence))
+
+
+def read_with_evidence(tree: LexborHTMLParser, html: str, url: str) -> tuple[PageContent, KindEvidence]:
+    """Read a page as `read_tree` does; return also what tells its kind, which the content has not yet."""
     items = microdata(tree) if "itemscope" in html else []
     objects = json_ld(json_ld_scripts(tree)) if "ld+json" in html else []
     page_tokens = tokens(tree)
@@ -74,13 +83,26 @@ def read_tree(tree: LexborHTMLParser, html: str, url: str) -> PageContent:
     heading = next((block.text for block in page.blocks if block.markdown.startswith("# ")), "")
     if not any(str(item.get("@type")).endswith("Product") for item in objects + items):
         items += open_graph_product(known)
-    return PageContent(
+    scores = score_blocks(page)
+    content = PageContent(
         title=(page.title or known.get("og:title", "") or heading)[:_MAX_TITLE_CHARS],
         lang=language(page, known),
         links=links,
-        blocks=_text_blocks(page, resolve),
+        blocks=_text_blocks(page, scores, resolve),
         metadata=metadata(page, known, resolve),
         structured_data=(*objects, *items),
         features=fingerprint(page_tokens),
         cues=page_cues(page, len(links)),
     )
+    evidence = KindEvidence(
+        url=url,
+        page=page,
+        title=content.title,
+        links=links,
+        metas=known,
+        metadata=content.metadata,
+        structured_data=content.structured_data,
+        cues=content.cues,
+        blocks=block_numbers(page, scores),
+    )
+    return content, evidence

@@ -31,12 +31,12 @@ _STOPS: Final = frozenset(
 )
 _HEAD_CHARS: Final = 600
 # A bit for each of these tags says whether it stands anywhere above the block.
-_ABOVE: Final = tuple("nav header footer aside main article form li table dl figure blockquote section".split())
+ABOVE: Final = tuple("nav header footer aside main article form li table dl figure blockquote section".split())
 
 
-def _inherited(page: Segments) -> tuple[list[int], list[int], list[int]]:
-    """Return, per container, the hint bits of it and of all above it, the bits of _ABOVE, and its depth."""
-    above_bit = {TAG_IDS[tag]: 1 << index for index, tag in enumerate(_ABOVE)}
+def inherited(page: Segments) -> tuple[list[int], list[int], list[int]]:
+    """Return, per container, the hint bits of it and of all above it, the bits of ABOVE, and its depth."""
+    above_bit = {TAG_IDS[tag]: 1 << index for index, tag in enumerate(ABOVE)}
     hints, above, depth = [0], [0], [0]
     for index in range(1, len(page.parents)):
         parent = page.parents[index]
@@ -169,7 +169,7 @@ def block_features(page: Segments) -> Matrix:
     density = texts[:, 1]
     own = np.array([block.container for block in page.blocks], np.int64)
     prose = np.where((words >= 10) & (density < 0.34), words - links, 0).astype(np.float32)
-    hints, above, depth = _inherited(page)
+    hints, above, depth = inherited(page)
 
     parents = np.array(page.parents, np.int64)
     per = np.zeros((len(parents), 5))
@@ -215,7 +215,7 @@ def block_features(page: Segments) -> Matrix:
             texts, np.stack(place, 1), of_levels, np.stack(chain, 1), *near,
             np.broadcast_to(np.array(whole, np.float32), (count, len(whole))),
             _bits(np.array(hints, np.int64)[own], len(HINTS)), _bits(near_hints, len(HINTS)),
-            _bits(np.array(above, np.int64)[own], len(_ABOVE)),
+            _bits(np.array(above, np.int64)[own], len(ABOVE)),
         ],
         1,
         dtype=np.float32,

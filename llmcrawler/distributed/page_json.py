@@ -7,7 +7,7 @@ from typing import Any
 from llmcrawler.items import Page, PageContent
 
 _TEXT_CHARS = 20_000  # models are shown no more
-_CONTENT = ("title", "lang", "metadata", "cues")
+_CONTENT = ("title", "lang", "metadata", "cues", "kinds")
 
 
 def page_to_json(page: Page, *, with_html: bool) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from tests import benchmarks
 pytestmark = pytest.mark.slow
 
 # In tests/benchmarks/requirements.txt alone.
-COMPARED_WITH = {"lightgbm", "trafilatura"}
+COMPARED_WITH = {"lightgbm", "scipy", "trafilatura"}
 
 
 @pytest.mark.parametrize("name", [module.name for module in pkgutil.iter_modules(benchmarks.__path__)])

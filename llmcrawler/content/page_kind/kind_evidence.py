@@ -1,0 +1,86 @@
+"""Holds what one parse has found of a page, as arrays with a value per block, for the numbers that tell its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llmcrawler.content.segments import RawBlock, Segments
+from llmcrawler.items import Link
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_SENTENCE_END: Final = (".", "!", "?", '"', "”", "…", "。")
+_PROSE_WORDS: Final = 10
+_PROSE_DENSITY: Final = 0.34
+_NO_BLOCK: Final = RawBlock("", "", 0, 0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockNumbers:
+    """Arrays with a value per block; what tells yes or no is 1 or 0. A page without text has one empty block."""
+
+    texts: list[str]
+    words: Floats
+    link_words: Floats
+    tags: Integers
+    containers: Integers
+    ends: Floats  # ends like a sentence
+    emphasis: Floats
+    prose: Floats  # many words, few of them in links
+    linked: Floats  # all words are in links
+    headings: Floats
+    scores: Floats  # how probably it is main content
+    main: Floats
+
+    @property
+    def total_words(self) -> float:
+        return max(1.0, float(self.words.sum()))
+
+
+@dataclass(frozen=True, slots=True)
+class KindEvidence:
+    """A page as it was read: `metas` has contents of meta elements by name, `metadata` what was chosen of them."""
+
+    url: str
+    page: Segments
+    title: str
+    links: Sequence[Link]
+    metas: dict[str, str]
+    metadata: dict[str, str]
+    structured_data: Sequence[dict[str, Any]]
+    cues: dict[str, float]
+    blocks: BlockNumbers
+
+
+def block_numbers(page: Segments, scores: Sequence[float]) -> BlockNumbers:
+    """Return the arrays for the blocks of a page and the scores of these."""
+    blocks = page.blocks or [_NO_BLOCK]
+    texts = [block.text for block in blocks]
+    words, link_words, emphasis, ends, tags, containers = np.array(
+        [
+            (block.words, block.link_words, block.emphasis, text.endswith(_SENTENCE_END), block.tag, block.container)
+            for block, text in zip(blocks, texts, strict=True)
+        ],
+        np.float64,
+    ).T
+    score = np.array(scores or [0.0], np.float64)
+    return BlockNumbers(
+        texts=texts,
+        words=words,
+        link_words=link_words,
+        tags=tags.astype(np.int64),
+        containers=containers.astype(np.int64),
+        ends=ends,
+        emphasis=emphasis,
+        prose=((words >= _PROSE_WORDS) & (link_words < _PROSE_DENSITY * words)).astype(np.float64),
+        linked=(link_words >= words).astype(np.float64),
+        headings=((tags >= 3) & (tags <= 8)).astype(np.float64),
+        scores=score,
+        main=(score >= 0.5).astype(np.float64),
+    )

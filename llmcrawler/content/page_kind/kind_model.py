@@ -1,0 +1,85 @@
+"""Tells with what probability a page is of each kind: boosted trees over numbers and a linear model over words.
+
+`page_kinds.npz` is made by tests/benchmarks/page_kind_train.py of the development pages of WCXB, a web content
+extraction benchmark (CC-BY-4.0, its authors); docs/page-kinds.md says how good it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.resources import files
+from io import BytesIO
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .kind_evidence import Floats, KindEvidence
+from .kind_numbers import kind_numbers
+from .kind_tokens import kind_tokens
+from .token_weights import TokenModel
+from .tree_ensemble import TreeEnsemble
+
+_LEAST: Final = 1e-4  # of a probability, before its logarithm is taken
+_TREES: Final = "trees "
+_TOKENS: Final = "tokens "
+
+
+def softmax(logs: Floats) -> Floats:
+    """Return probabilities for logarithms of them, which may lack any constant; over the last axis."""
+    powers = np.exp(logs - logs.max(-1, keepdims=True))
+    return np.asarray(powers / powers.sum(-1, keepdims=True))
+
+
+def blend(trees: Floats, linear: Floats, linear_share: float, factor: float) -> Floats:
+    """Return the probabilities that two models together give; `factor` says how far they may be relied on."""
+    logs = np.log(np.maximum(trees, _LEAST)) + linear_share * np.log(np.maximum(linear, _LEAST))
+    return softmax(factor * logs)
+
+
+class KindModel:
+    """Both models, from arrays by name; those of the trees and of the linear one have "trees " and "tokens " before
+    their names.
+    """
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.kinds = tuple(arrays["kinds"].tolist())
+        self._names = arrays["names"].tolist()
+        self._trees = TreeEnsemble(_part(arrays, _TREES), len(self.kinds))
+        self._tokens = TokenModel(_part(arrays, _TOKENS))
+        self._linear_share, self._factor = float(arrays["linear share"]), float(arrays["factor"])
+
+    def probabilities(self, evidence: KindEvidence) -> dict[str, float]:
+        """Return the probability of each kind, in sum 1."""
+        numbers = kind_numbers(evidence)
+        trees = self._trees.log_odds(np.array([numbers[name] for name in self._names], np.float32))
+        linear = self._tokens.log_odds(kind_tokens(evidence))
+        found = blend(softmax(trees), softmax(linear), self._linear_share, self._factor)
+        return {kind: round(value, 4) for kind, value in zip(self.kinds, found.tolist(), strict=True)}
+
+
+def pack_model(
+    of_both: Mapping[str, Any], trees: Mapping[str, NDArray[Any]], tokens: Mapping[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """Return the arrays that a `KindModel` is made of; `of_both` has kinds, names, "linear share" and factor."""
+    return {
+        **{name: np.array(value) for name, value in of_both.items()},
+        **{_TREES + name: value for name, value in trees.items()},
+        **{_TOKENS + name: value for name, value in tokens.items()},
+    }
+
+
+def _part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
+
+
+@lru_cache(maxsize=1)
+def _model() -> KindModel:
+    with np.load(BytesIO(files(__package__).joinpath("page_kinds.npz").read_bytes())) as arrays:
+        return KindModel({name: arrays[name] for name in arrays})
+
+
+def kind_probabilities(evidence: KindEvidence) -> dict[str, float]:
+    """Return the probability of each kind that the package's model knows."""
+    return _model().probabilities(evidence)

@@ -1,0 +1,72 @@
+"""Numbers from the links of a page: where they lead, beside it, below it or away from it, and how they are named."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from math import log1p
+from typing import Final
+
+from llmcrawler.items import Link
+
+from .address_numbers import read_address
+from .address_words import ADDRESS_WORDS, KINDS_OF_WORD
+from .kind_evidence import BlockNumbers
+
+_USER: Final = re.compile(r"/(?:u|users?|members?|profile|author)/|profile|member")
+_LONG_TEXT_SPACES: Final = 4
+_MAX_LINKS: Final = 1500
+
+
+def link_numbers(url: str, links: Sequence[Link], blocks: BlockNumbers) -> dict[str, float]:
+    """Return shares and counts of the links of each sort; of very many links the first ones are looked at."""
+    links = links[:_MAX_LINKS]
+    address = read_address(url)
+    host, path = address.host.removeprefix("www."), address.path.rstrip("/")
+    parent = path.rpartition("/")[0]
+    external = below = beside = users = queries = unnamed = long_texts = 0
+    folders: Counter[str] = Counter()
+    by_kind = dict.fromkeys(ADDRESS_WORDS, 0)
+    for link in links:
+        unnamed += not link.text
+        long_texts += link.text.count(" ") >= _LONG_TEXT_SPACES
+        start = link.url.find("//") + 2
+        site, _, rest = link.url[start:].partition("/")
+        target, asked, _ = f"/{rest}".lower().partition("?")
+        queries += bool(asked)
+        known = {name for name in target.split("/") if name in KINDS_OF_WORD}
+        for kind in {kind for name in known for kind in KINDS_OF_WORD[name]}:
+            by_kind[kind] += 1
+        users += _USER.search(target) is not None
+        if site.removeprefix("www.") != host:
+            external += 1
+            continue
+        target = target.rstrip("/")
+        folder = target.rpartition("/")[0]
+        below += bool(path) and target.startswith(f"{path}/")
+        beside += bool(parent) and folder == parent
+        folders[folder] += 1
+    count = max(1, len(links))
+    most = max(folders.values(), default=0)
+    found: dict[str, float] = {
+        "links": log1p(len(links)),
+        "links a word": len(links) / blocks.total_words,
+        "links a block": len(links) / len(blocks.words),
+        "links away": external / count,
+        "links below": log1p(below),
+        "links below share": below / count,
+        "links beside": log1p(beside),
+        "links beside share": beside / count,
+        "links of a folder": log1p(most),
+        "links of a folder share": most / count,
+        "links folders": log1p(len(folders)),
+        "links unnamed": unnamed / count,
+        "links with long text": log1p(long_texts),
+        "links with long text share": long_texts / count,
+        "links with query": queries / count,
+        "links to users": users / count,
+    }
+    for kind, number in by_kind.items():
+        found[f"links to {kind}"] = number / count
+    return found

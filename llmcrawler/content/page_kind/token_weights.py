@@ -1,0 +1,62 @@
+"""Weighs the words of a page: rare ones more, each group of words by itself; a linear model adds them up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .kind_evidence import Floats, Integers
+
+
+def token_key(group: str, token: str) -> int:
+    """Return the number that a token of a group is known by; that two of them share one is rare, and harmless."""
+    return crc32(f"{group} {token}".encode())
+
+
+def weigh_tokens(
+    tokens: Mapping[str, Sequence[str]], keys: NDArray[np.uint32], rarity: NDArray[np.float32]
+) -> tuple[Integers, Floats]:
+    """Return the rows of the known tokens in `keys`, which is sorted, and their weights: (1 + log count) * rarity,
+    of length 1 over each group (sublinear tf-idf).
+    """
+    rows: list[Integers] = []
+    weights: list[Floats] = []
+    for group, found in tokens.items():
+        counted = Counter(found)
+        wanted = np.fromiter((token_key(group, token) for token in counted), np.uint32, len(counted))
+        at = np.searchsorted(keys, wanted)
+        known = keys.take(at, mode="clip") == wanted
+        counts = np.fromiter(counted.values(), np.float64, len(counted))[known]
+        row = at[known]
+        weight = (1 + np.log(counts)) * rarity[row]
+        length = float(np.sqrt(weight @ weight))
+        if length:
+            rows.append(row)
+            weights.append(weight / length)
+    if not rows:
+        return np.zeros(0, np.int64), np.zeros(0)
+    return np.concatenate(rows), np.concatenate(weights)
+
+
+class TokenModel:
+    """A linear model from arrays by name: sorted `keys`, their `rarity`, `weights` (a row per key, a column per kind,
+    whole numbers), `scale` of these and `intercept` per kind.
+    """
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._keys = arrays["keys"].astype(np.uint32)
+        self._rarity = arrays["rarity"].astype(np.float32)
+        self._weights = arrays["weights"].astype(np.int8)
+        self._scale = arrays["scale"].astype(np.float64)
+        self._intercept = arrays["intercept"].astype(np.float64)
+
+    def log_odds(self, tokens: Mapping[str, Sequence[str]]) -> Floats:
+        """Return a sum per kind."""
+        rows, weights = weigh_tokens(tokens, self._keys, self._rarity)
+        total: Floats = weights @ self._weights[rows] * self._scale + self._intercept
+        return total

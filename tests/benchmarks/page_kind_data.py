@@ -1,0 +1,89 @@
+"""Reads pages of known kinds for the model of page kinds, each as it is and stripped.
+
+A third of WCXB's pages have lost scripts, JSON-LD, styles, drawings, comments, data attributes and handlers, unevenly
+by kind. A model of these pages as they are learns who cleaned the file, so each page is taken in both forms.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from llmcrawler.content.markup import parse
+from llmcrawler.content.page import read_with_evidence
+from llmcrawler.content.page_kind.kind_numbers import kind_numbers
+from llmcrawler.content.page_kind.kind_tokens import kind_tokens
+from tests.benchmarks.content_data import pages
+
+KINDS: Final = ("article", "collection", "documentation", "forum", "listing", "product", "service")
+FORMS: Final = ("raw", "stripped")
+_REMOVED: Final = re.compile(r"<(script|style|svg|noscript)\b.*?</\1\s*>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
+_ATTRIBUTES: Final = re.compile(r"""\s(?:data-[\w:.-]+|on[a-z]+)(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s>]+))?(?=[\s/>])""")
+_TAG: Final = re.compile(r"<[a-zA-Z][^<>]*>")
+
+
+@dataclass(frozen=True, slots=True)
+class KindExample:
+    """One form of a page. `fold` is that of its host."""
+
+    site: str
+    kind: int
+    form: str
+    fold: int
+    numbers: dict[str, float]
+    tokens: dict[str, list[str]]
+
+
+def stripped(html: str) -> str:
+    """Return the page as a cleaner leaves it."""
+    return _TAG.sub(lambda tag: _ATTRIBUTES.sub("", tag[0]), _REMOVED.sub("", html))
+
+
+def fold_of(site: str, folds: int) -> int:
+    return int(hashlib.md5(site.encode()).hexdigest(), 16) % folds
+
+
+def examples(folder: Path, folds: int) -> list[KindExample]:
+    """Return two examples a page, raw and stripped; prints what the numbers and tokens cost."""
+    found = []
+    seconds = {"numbers": 0.0, "tokens": 0.0}
+    for row, html in pages(folder):
+        for form, text in zip(FORMS, (html, stripped(html)), strict=True):
+            _, evidence = read_with_evidence(parse(text), text, row["url"])
+            start = time.process_time()
+            numbers = kind_numbers(evidence)
+            middle = time.process_time()
+            tokens = kind_tokens(evidence)
+            seconds["numbers"] += middle - start
+            seconds["tokens"] += time.process_time() - middle
+            found.append(
+                KindExample(
+                    row["site"], KINDS.index(row["page_type"]), form, fold_of(row["site"], folds), numbers, tokens
+                )
+            )
+    for name, total in seconds.items():
+        print(f"{name}: {1000 * total / len(found):.2f} ms a page")
+    return found
+
+
+def cached_examples(folder: Path, folds: int, cache: Path | None) -> list[KindExample]:
+    """Return `examples`, from the file `cache` where it is there; it is written where it is not."""
+    if cache and cache.exists():
+        loaded: list[KindExample] = pickle.loads(cache.read_bytes())
+        return loaded
+    found = examples(folder, folds)
+    if cache:
+        cache.write_bytes(pickle.dumps(found))
+    return found
+
+
+def matrix_of(data: list[KindExample], names: list[str]) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    """Return a row per example and a column per name."""
+    return np.array([[one.numbers[name] for name in names] for one in data], np.float32)

@@ -1,0 +1,121 @@
+"""Fits the two models of page kinds, trees and a linear one over words, and gives them as arrays for the package."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Final
+
+import lightgbm
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
+
+from llmcrawler.content.page_kind.token_weights import token_key, weigh_tokens
+from tests.benchmarks.page_kind_data import KINDS, KindExample, matrix_of
+
+ROUNDS: Final = 250
+BEST_NUMBERS: Final = 250
+PARAMETERS: Final = {
+    "objective": "multiclass", "num_class": len(KINDS), "extra_trees": True, "learning_rate": 0.06, "num_leaves": 12,
+    "max_bin": 31, "feature_fraction": 0.25, "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 3,
+    "min_data_in_leaf": 16, "verbose": -1, "num_threads": 2, "deterministic": True, "force_row_wise": True,
+}  # fmt: skip
+_LEAST_EXAMPLES: Final = 12  # a page is two examples
+_MOST_TOKENS: Final = 25_000
+_STRENGTH: Final = 20.0  # of the data against the penalty of the linear model
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def _kinds(data: list[KindExample]) -> NDArray[np.int64]:
+    return np.array([one.kind for one in data])
+
+
+def best_names(data: list[KindExample]) -> list[str]:
+    """Return the names of the numbers that trees over all of them gain most by."""
+    names = sorted(data[0].numbers)
+    gains = fit_trees(data, names, 1, ROUNDS // 5).feature_importance("gain")
+    return [names[index] for index in np.argsort(-gains)[:BEST_NUMBERS]]
+
+
+def fit_trees(data: list[KindExample], names: list[str], seed: int, rounds: int = ROUNDS) -> lightgbm.Booster:
+    kinds = _kinds(data)
+    weights = np.bincount(kinds, minlength=len(KINDS))[kinds] ** -0.5
+    weights *= 0.5 * len(data) / weights.sum()  # each form of a page has half its weight
+    table = lightgbm.Dataset(matrix_of(data, names), kinds, weight=weights)
+    return lightgbm.train({**PARAMETERS, "seed": seed}, table, rounds)
+
+
+def tree_arrays(models: list[lightgbm.Booster]) -> Arrays:
+    """Return the arrays for `TreeEnsemble`; the values are those of the mean of the models."""
+    rows: list[tuple[float, ...]] = []
+
+    def add(node: dict[str, Any]) -> int:
+        at = len(rows)
+        rows.append((0, 0, 0, 0, node.get("leaf_value", 0) / len(models)))
+        if "split_feature" in node:
+            left, right = add(node["left_child"]) - at, add(node["right_child"]) - at
+            rows[at] = (node["split_feature"], node["threshold"], left, right, 0)
+        return at
+
+    roots = [add(tree["tree_structure"]) for model in models for tree in model.dump_model()["tree_info"]]
+    feature, threshold, left, right, value = (np.array(column) for column in zip(*rows, strict=True))
+    single = threshold.astype("<f4")
+    # What is not above the threshold must not be above it when that is rounded.
+    single = np.where(single > threshold, np.nextafter(single, np.float32(-np.inf)), single)
+    return {
+        "roots": np.array(roots, "<i4"), "feature": feature.astype("<i2"), "threshold": single.astype("<f4"),
+        "left": left.astype("<i2"), "right": right.astype("<i2"), "value": value.astype("<f4"),
+    }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Sorted keys of tokens, and how rare each is."""
+
+    keys: NDArray[np.uint32]
+    rarity: NDArray[np.float32]
+
+    def matrix(self, data: list[KindExample]) -> csr_matrix:
+        found = [weigh_tokens(one.tokens, self.keys, self.rarity) for one in data]
+        starts = np.cumsum([0, *(len(rows) for rows, _ in found)])
+        rows = np.concatenate([rows for rows, _ in found])
+        weights = np.concatenate([weights for _, weights in found])
+        return csr_matrix((weights, rows, starts), (len(data), len(self.keys)))
+
+
+def vocabulary(data: list[KindExample]) -> Vocabulary:
+    seen: Counter[int] = Counter()
+    for one in data:
+        seen.update({token_key(group, token) for group, tokens in one.tokens.items() for token in tokens})
+    kept = sorted(key for key, count in seen.most_common(_MOST_TOKENS) if count >= _LEAST_EXAMPLES)
+    rarity = [np.log((1 + len(data)) / (1 + seen[key])) + 1 for key in kept]
+    return Vocabulary(np.array(kept, np.uint32), np.array(rarity, np.float16).astype(np.float32))
+
+
+def fit_linear(data: list[KindExample], words: Vocabulary) -> Arrays:
+    """Return the arrays for `TokenModel`: a logistic regression in which all kinds weigh the same."""
+    features, kinds = words.matrix(data), _kinds(data)
+    count, size = len(KINDS), len(words.keys)
+    weights = 0.5 * len(data) / (count * np.bincount(kinds, minlength=count)[kinds])
+    wanted = np.eye(count)[kinds]
+
+    def loss(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        table = flat.reshape(size + 1, count)
+        logs = features @ table[:-1] + table[-1]
+        logs -= logs.max(1, keepdims=True)
+        logs -= np.log(np.exp(logs).sum(1, keepdims=True))
+        wrong = (np.exp(logs) - wanted) * weights[:, None] * _STRENGTH
+        gradient = np.vstack([features.T @ wrong + table[:-1], wrong.sum(0)])
+        value = 0.5 * (table[:-1] ** 2).sum() - _STRENGTH * (weights * logs[np.arange(len(kinds)), kinds]).sum()
+        return float(value), gradient.ravel()
+
+    found = minimize(loss, np.zeros((size + 1) * count), jac=True, method="L-BFGS-B", options={"maxiter": 150})
+    table = found.x.reshape(size + 1, count)
+    scale = np.abs(table[:-1]).max(0) / 127
+    return {
+        "keys": words.keys, "rarity": words.rarity.astype("<f2"), "weights": np.rint(table[:-1] / scale).astype("i1"),
+        "scale": scale, "intercept": table[-1],
+    }  # fmt: skip

@@ -1,0 +1,76 @@
+"""The models of page kinds give at run time what the training library gave."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from llmcrawler.content.page_kind.kind_model import blend, softmax
+from llmcrawler.content.page_kind.token_weights import TokenModel, token_key, weigh_tokens
+from llmcrawler.content.page_kind.tree_ensemble import TreeEnsemble
+
+
+def test_a_tree_is_followed_to_its_leaf() -> None:
+    # Two kinds. The first tree asks for number 1, then for number 0; the second is a leaf.
+    arrays = {
+        "roots": np.array([0, 5]),
+        "feature": np.array([1, 0, 0, 0, 0, 0]),
+        "threshold": np.array([0.5, 2.0, 0, 0, 0, 0]),
+        "left": np.array([1, 1, 0, 0, 0, 0]),
+        "right": np.array([4, 2, 0, 0, 0, 0]),
+        "value": np.array([0, 0, 1.0, 2.0, 3.0, 7.0]),
+    }
+    trees = TreeEnsemble(arrays, 2)
+    for numbers, value in (([2.0, 0.5], 1.0), ([2.1, 0.5], 2.0), ([0.0, 0.6], 3.0)):
+        assert trees.log_odds(np.array(numbers, np.float32)).tolist() == [value, 7.0]
+
+
+def test_trees_give_what_lightgbm_gives() -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    from tests.benchmarks.page_kind_fit import tree_arrays  # noqa: PLC0415 - needs lightgbm
+
+    random = np.random.default_rng(1)
+    table = random.normal(size=(600, 20)).astype(np.float32)
+    kinds = (table[:, 0] > 0).astype(int) + (table[:, 1] * table[:, 2] > 0.3)
+    parameters = {"objective": "multiclass", "num_class": 3, "num_leaves": 12, "verbose": -1, "num_threads": 1}
+    models = [
+        lightgbm.train({**parameters, "seed": seed, "extra_trees": True}, lightgbm.Dataset(table, kinds), 30)
+        for seed in (1, 2)
+    ]
+    trees = TreeEnsemble(tree_arrays(models), 3)
+    wanted = np.mean([model.predict(table, raw_score=True) for model in models], 0)
+    found = np.array([trees.log_odds(row) for row in table])
+    np.testing.assert_allclose(found, wanted, atol=1e-4)
+
+
+def test_words_weigh_by_count_and_rarity_and_each_group_by_itself() -> None:
+    keys = np.sort(np.array([token_key("a", "x"), token_key("a", "y"), token_key("b", "x")], np.uint32))
+    rarity = np.ones(3, np.float32)
+    rarity[np.searchsorted(keys, token_key("a", "y"))] = 2
+    rows, weights = weigh_tokens({"a": ["x", "x", "y", "unknown"], "b": ["x"], "c": ["x"]}, keys, rarity)
+    found = dict(zip(keys[rows].tolist(), weights.tolist(), strict=True))
+    x, y = 1 + np.log(2), 2
+    length = np.hypot(x, y)
+    assert found == pytest.approx(
+        {token_key("a", "x"): x / length, token_key("a", "y"): y / length, token_key("b", "x"): 1}
+    )
+
+
+def test_a_page_without_known_words_has_the_intercept() -> None:
+    model = TokenModel(
+        {
+            "keys": np.array([token_key("a", "x")]), "rarity": np.ones(1), "weights": np.array([[10, -10]]),
+            "scale": np.array([0.5, 0.5]), "intercept": np.array([1.0, 2.0]),
+        }
+    )  # fmt: skip
+    assert model.log_odds({"a": ["other"], "b": []}).tolist() == [1, 2]
+    assert model.log_odds({"a": ["x"]}).tolist() == [6, -3]
+
+
+def test_a_blend_follows_the_surer_model_and_is_softened_by_its_factor() -> None:
+    trees, linear = np.array([0.9, 0.1]), np.array([0.2, 0.8])
+    sharp, soft = blend(trees, linear, 0.5, 1.0), blend(trees, linear, 0.5, 0.5)
+    assert sharp.sum() == pytest.approx(1)
+    assert sharp[0] > soft[0] > 0.5
+    assert softmax(np.array([1000.0, 1000.0])).tolist() == [0.5, 0.5]
+    assert blend(np.array([1.0, 0.0]), np.array([0.0, 1.0]), 1.0, 1.0).tolist() == pytest.approx([0.5, 0.5])
