@@ -8,15 +8,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from llmcrawler.classification.classify_prompt import (
-    COUNTS,
-    TASK,
-    Answer,
-    ClassifyPrompt,
-    answer_schema,
-    classify_document,
-    parse_answers,
-)
+from llmcrawler.classification.classify_answers import answer_schema, parse_answers
+from llmcrawler.classification.classify_prompt import COUNTS, TASK, Answer, ClassifyPrompt, classify_document
 from llmcrawler.classification.classify_small_model import prompt_for
 from llmcrawler.classification.page_type_rules import PageTypeRules
 from llmcrawler.classification.page_types import PageTypes

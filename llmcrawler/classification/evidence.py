@@ -79,7 +79,7 @@ class StructuredEvidence:
 
 def main_kind(content: PageContent, title: str, url: str) -> str | None:
     """Return the schema.org type (a key of `_NAMES`) of what the page as a whole is, or None in any doubt."""
-    objects = [(kind, one) for one in content.structured_data for kind in _kinds(one.get("@type"))]
+    objects = [(kind, one) for one in content.structured_data for kind in schema_types(one.get("@type"))]
     pages = {kind for kind, _ in objects if kind in _PAGES}
     if pages == {"CollectionPage"} and any(kind in _ENTITIES - {"Product"} for kind, _ in objects):
         return None
@@ -100,7 +100,7 @@ def main_kind(content: PageContent, title: str, url: str) -> str | None:
 
 def _kinds_of_list(content: PageContent) -> list[str]:
     """Return what a CollectionPage may be. Most shops do not say of which kind its items are, but show their prices."""
-    if any("Product" in _kinds(one.get("@type")) for one in content.structured_data):
+    if any("Product" in schema_types(one.get("@type")) for one in content.structured_data):
         return [_SHELF]
     return [_LIST, _SHELF] if content.cues.get("price_count", 0) >= _SOME_PRICES else [_LIST]
 
@@ -109,7 +109,7 @@ def _is_sold(objects: Iterable[tuple[str, Mapping[str, Any]]]) -> bool:
     return any(kind in ("Offer", "AggregateOffer") or not _SOLD.isdisjoint(one) for kind, one in objects)
 
 
-def _kinds(declared: Any) -> Iterable[str]:
+def schema_types(declared: Any) -> Iterable[str]:
     for name in declared if isinstance(declared, list) else [declared]:
         if isinstance(name, str):
             kind = name.rstrip("/").rpartition("/")[2].rpartition(":")[2]
