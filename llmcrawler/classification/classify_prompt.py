@@ -55,12 +55,14 @@ _MAX_TEXT_CHARS = 100_000  # so far the middle of a long text is looked for
 
 _HEADING = re.compile(r"^#{1,6}\s+(.+)$", re.MULTILINE)
 _MARKDOWN_TARGET = re.compile(r"!?\[([^\]\[\n]*+)\]\([^()\n]*+\)")
+_SIGN_LINKS = re.compile(r"(?<!!)\[[^\w\]\[]{0,4}\]\([^()\n]*+\)")
 _MARKS = re.compile(r"(?<!\w)[*_`]+|[*_`]+(?!\w)|(?<!\S)[|>]+(?!\S)|-{3,}")  # not those of code
 _ANCHORS = re.compile(r"(?:[¶§🔗]|\N{ZERO WIDTH SPACE})+$", re.MULTILINE)  # links of headings to themselves
 _LONG_NAMES = re.compile(r"\b(?=[A-Za-z_-]*\d)[\w+/=-]{32,}", re.ASCII)  # keys, ids and data: no words
 _TAGS = re.compile(r"<[^<>]*(?:>|$)")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _HEADING_MARKS = re.compile(r"^#{1,6} ", re.MULTILINE)
+_CODE = re.compile(r"^```.*?(?:^```|\Z)", re.MULTILINE | re.DOTALL)
 _PARAGRAPHS = re.compile(r"\n\s*\n")
 _MAIN_HEADING = re.compile(r"^# .", re.MULTILINE)
 _LONG_PARAGRAPH = 40  # characters; shorter ones may well be there twice
@@ -97,7 +99,9 @@ _TELLING = frozenset(
     """.split()
 )
 _GENERATOR_CHARS = 24
-_VERSION = re.compile(r"[-\s]*\d|[;,(]")  # and what follows: it tells nothing, and changes
+_VERSION = re.compile(
+    r"[-\s]*(?:\bv(?:er(?:sion)?)?[.:\s]*)?\d|[;,(]"
+)  # and what follows: it tells nothing, and changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,7 @@ class Answer:
 
 def describe_page(question: Question) -> dict[str, Any]:
     """Return what the model is shown of a page, without an id. The same page gives the same description."""
-    main = _from_main_heading(question.text[:_MAX_TEXT_CHARS])
+    main = _from_main_heading(_CODE.sub(_without_comments, question.text[:_MAX_TEXT_CHARS]))
     text = _begin_and_middle(_plain(_without_repeats(main)))
     title = _cut(_squeeze(question.title), _TITLE_CHARS)
     metadata = question.content.metadata
@@ -175,6 +179,11 @@ def _from_main_heading(markdown: str) -> str:
     """Leave out what stands before the page's main heading: widgets and banners, if it is not most of the text."""
     heading = _MAIN_HEADING.search(markdown, 0, len(markdown) // 2)
     return markdown if heading is None else markdown[heading.start() :]
+
+
+def _without_comments(code: re.Match[str]) -> str:
+    """Leave out the signs of comments and prompts, which look like headings."""
+    return code[0].replace("\n#", "\n")
 
 
 def _without_repeats(markdown: str) -> str:
@@ -231,7 +240,7 @@ def _begin_and_middle(text: str) -> str:
 
 def _plain(markdown: str) -> str:
     """Return the text without marks but one `#` before each heading."""
-    words = _MARKS.sub(" ", _MARKDOWN_TARGET.sub(r"\1", _ANCHORS.sub("", markdown)))
+    words = _MARKS.sub(" ", _ANCHORS.sub("", _MARKDOWN_TARGET.sub(r"\1", _SIGN_LINKS.sub("", markdown))))
     return _squeeze(_LONG_NAMES.sub("…", _HEADING_MARKS.sub("# ", words)))
 
 

@@ -71,9 +71,14 @@ def test_headings_are_those_that_the_text_does_not_show() -> None:
 
 
 def test_headings_have_no_sign_of_their_link_and_code_keeps_its_marks() -> None:
-    text = "# Using C#¶\n\nCall **my_app.load_page()** or `a->b`, _then_ wait.\n\n## Next§"
+    text = "# Using C#[#](http://a.test/#c)\n\nCall **my_app.load_page()** or `a->b`, _then_ wait.\n\n## Next[¶](#next)"
     shown = describe_page(question(text=text))["text"]
     assert shown == "# Using C# Call my_app.load_page() or a->b , then wait. # Next"
+
+
+def test_a_comment_in_code_is_no_heading() -> None:
+    text = "Sudo delegates authority.\n\n```\n# visudo\n#x\n```\n\n# Usage\n\nCall it."
+    assert describe_page(question(text=text))["text"] == "Sudo delegates authority. visudo x # Usage Call it."
 
 
 def test_keys_and_ids_are_no_words_to_show() -> None:
@@ -86,13 +91,13 @@ def test_what_a_page_says_of_itself_is_shown_without_what_changes_or_tells_nothi
         question(
             metadata={
                 "published": "2025-09-26T13:38:00+00:00",
-                "generator": "Discourse 2026.3.0-latest - https://github.com/discourse",
+                "generator": "Docusaurus v2026.3.0-latest - https://docusaurus.io",
                 "description": "<p>Rain <a href='x'>again</a>",
             },
             structured_data=({"@type": "WebPage"}, {"@type": "Product"}, {"@type": ["Product"]}, {"@type": "QAPage"}),
         )
     )
-    assert (shown["published"], shown["generator"]) == ("2025-09-26", "Discourse")
+    assert (shown["published"], shown["generator"]) == ("2025-09-26", "Docusaurus")
     assert shown["marked"] == ["Product 2", "QAPage"]
     assert shown["description"] == "Rain again"
     assert "published" not in describe_page(question(metadata={"published": "last week"}))
