@@ -56,9 +56,9 @@ _MAX_TEXT_CHARS = 100_000  # so far the middle of a long text is looked for
 _HEADING = re.compile(r"^#{1,6}\s+(.+)$", re.MULTILINE)
 _MARKDOWN_TARGET = re.compile(r"!?\[([^\]\[\n]*+)\]\([^()\n]*+\)")
 _SIGN_LINKS = re.compile(r"(?<!!)\[[^\w\]\[]{0,4}\]\([^()\n]*+\)")
-_MARKS = re.compile(r"(?<!\w)[*_`]+|[*_`]+(?!\w)|(?<!\S)[|>]+(?!\S)|-{3,}")  # not those of code
-_ANCHORS = re.compile(r"(?:[¶§🔗]|\N{ZERO WIDTH SPACE})+$", re.MULTILINE)  # links of headings to themselves
-_LONG_NAMES = re.compile(r"\b(?=[A-Za-z_-]*\d)[\w+/=-]{32,}", re.ASCII)  # keys, ids and data: no words
+_MARKS = re.compile(r"(?<!\w)[*_`]+|(?<![*_`])[*_`]++(?!\w)|(?<!\S)[|>]+(?!\S)|-{3,}")  # not those of code
+_ANCHORS = re.compile(r"(?<![¶§🔗\u200b])[¶§🔗\u200b]++$", re.MULTILINE)  # links of headings to themselves
+_LONG_NAMES = re.compile(r"\b(?=[A-Za-z_-]{0,40}\d)[\w+/=-]{32,}", re.ASCII)  # keys, ids and data: no words
 _TAGS = re.compile(r"<[^<>]*(?:>|$)")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _HEADING_MARKS = re.compile(r"^#{1,6} ", re.MULTILINE)
@@ -142,7 +142,7 @@ def describe_page(question: Question) -> dict[str, Any]:
         "headings": _headings(main, text),
         "text": text,
         "published": published[0] if published else "",
-        "generator": _cut(_VERSION.split(metadata.get("generator", ""), maxsplit=1)[0].strip(), _GENERATOR_CHARS),
+        "generator": _generator(metadata.get("generator", "")),
         "marked": _telling_types(question.content),
         "likely": _sure_kind(question.content.kinds),
         "counts": _counts(question.content),
@@ -203,6 +203,10 @@ def _sure_kind(kinds: Mapping[str, float]) -> dict[str, float]:
     return {kind: round(share, 2)} if share >= _SURE else {}
 
 
+def _generator(text: str) -> str:
+    return _VERSION.split(text[: 2 * _GENERATOR_CHARS], maxsplit=1)[0].strip()[:_GENERATOR_CHARS]
+
+
 def _counts(content: PageContent) -> dict[str, int]:
     is_short = content.cues.get("word_count", 0) < _FEW_WORDS
     shown = (cue for cue in COUNTS if content.cues.get(cue) and (is_short or cue not in _ON_EVERY_PAGE))
@@ -212,7 +216,7 @@ def _counts(content: PageContent) -> dict[str, int]:
 def _telling_types(content: PageContent) -> list[str]:
     """Return the types of structured data that tell something, each once, with their number if there are several."""
     found = Counter(kind for one in content.structured_data for kind in schema_types(one.get("@type")))
-    return [f"{kind} {count}" if count > 1 else kind for kind, count in found.items() if kind in _TELLING]
+    return [f"{kind} {count}" if count > 1 else kind for kind, count in found.items() if kind in _TELLING][:4]
 
 
 def _headings(markdown: str, text: str) -> list[str]:

@@ -81,6 +81,14 @@ def test_a_comment_in_code_is_no_heading() -> None:
     assert describe_page(question(text=text))["text"] == "Sudo delegates authority. visudo x # Usage Call it."
 
 
+@pytest.mark.parametrize("piece", ["_", "a-", "*", "¶", "`", "[](", "[¶](", "<", "# ", "```", "a|", "- ", "1"])
+def test_what_a_page_repeats_without_end_is_read_in_linear_time(piece: str) -> None:
+    """A pattern that looks again from each place would need hours."""
+    text = f"a{piece * 100_000}b"
+    metadata = {"description": text[:20_000], "generator": text[:20_000]}
+    assert len(describe_page(question(text=text, metadata=metadata))["text"]) <= 700
+
+
 def test_keys_and_ids_are_no_words_to_show() -> None:
     text = "Similar 9303097ac-d3e5-41e1-baf5-303640756ebf items of the north-south-east-west-line-of-london"
     assert describe_page(question(text=text))["text"] == "Similar … items of the north-south-east-west-line-of-london"
