@@ -116,7 +116,7 @@ def test_forms_are_counted_where_a_page_has_little_else() -> None:
     assert describe_page(question(cues={**cues, "word_count": 900.0}))["counts"] == {
         "words": 900,
         "dates": 9,
-        "cart_buttons": 2,
+        "carts": 2,
     }
     assert describe_page(question(cues={**cues, "word_count": 90.0}))["counts"]["forms"] == 2
 
