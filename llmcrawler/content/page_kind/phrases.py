@@ -7,9 +7,11 @@ import re
 from collections import Counter
 from functools import lru_cache
 from importlib.resources import files
+from itertools import pairwise
 from typing import Final
 
-_TOKEN: Final = re.compile(r"[a-z]+|[0-9]+|[$%#:]")
+_TOKEN: Final = re.compile(r"[a-z]+|0(?!0)|[$%#:]")
+_ONE_DIGIT: Final = str.maketrans("123456789", "0" * 9)
 _SHORT_CHARS: Final = 200
 
 # The words behind the first two of a phrase, and the numbers of the groups that it counts for.
@@ -39,7 +41,7 @@ def _lookup() -> tuple[dict[str, list[int]], dict[str, dict[str, _Endings]]]:
 
 
 def _split(text: str) -> list[str]:
-    return ["0" if "0" <= token < ":" else token for token in _TOKEN.findall(text.lower())]
+    return _TOKEN.findall(text.lower().translate(_ONE_DIGIT))
 
 
 _cached_split: Final = lru_cache(maxsize=16384)(_split)
@@ -54,11 +56,14 @@ def count_phrases(tokens: list[str]) -> list[int]:
     """Return how often phrases of each group stand in the tokens, in the order of `phrase_groups`."""
     single, longer = _lookup()
     counts = [0] * len(phrase_groups())
-    for token, times in Counter(tokens).items():
-        for group in single.get(token, ()):
-            counts[group] += times
-    for index in [index for index, token in enumerate(tokens[:-1]) if token in longer]:
-        for rest, group in longer[tokens[index]].get(tokens[index + 1], ()):
-            if not rest or tokens[index + 2 : index + 2 + len(rest)] == rest:
-                counts[group] += 1
+    counted = Counter(tokens)
+    for token in single.keys() & counted.keys():
+        for group in single[token]:
+            counts[group] += counted[token]
+    if longer.keys() & counted.keys():
+        for index, (token, following) in enumerate(pairwise(tokens)):
+            if token in longer and following in longer[token]:
+                for rest, group in longer[token][following]:
+                    if not rest or tokens[index + 2 : index + 2 + len(rest)] == rest:
+                        counts[group] += 1
     return counts
