@@ -29,6 +29,9 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "SearchResultsPage": ("search", "search_results"),
     "CollectionPage": ("listing", "category", "collection"),
 }
+# A set with a name of both: schema.org's CollectionPage tells not which of them a page is.
+_SHOP_LISTS = frozenset({"collection", "category", "catalog", "product_list", "product_listing"})
+_OTHER_LISTS = frozenset({"listing", "index", "archive", "list"})
 _EVENTS = re.compile(r"[A-Z][a-z]+Event\Z")
 
 # Things that a page may also only mention: they count where the page is named after the only one it has.
@@ -60,6 +63,8 @@ class StructuredEvidence:
             if (known := [name for name in names if name in by_name])
             and not any(name.endswith(f"_{known[0]}") for name in by_name)
         }
+        if not by_name.keys().isdisjoint(_SHOP_LISTS) and not by_name.keys().isdisjoint(_OTHER_LISTS):
+            self._label_of.pop("CollectionPage", None)
 
     def decide(self, question: Question) -> tuple[str, float] | None:
         """Return the label and the confidence, or None."""

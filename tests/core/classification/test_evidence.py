@@ -32,7 +32,6 @@ def types(*names: str) -> PageTypes:
         ("Shoes | Shop", [{**SHOE, "name": f"Shoe {n} of many"} for n in range(20)], None),
         ("All our winter wear", [SHOE], None),
         ("Red shoe | Shop", [{"@type": "Product", "name": "Red shoe", "aggregateRating": {}}], None),
-        ("Shoes | Shop", [SHOE, {"@type": "CollectionPage"}], "listing"),
         ("Rain again", [{"@type": "NewsArticle", "headline": "Rain again"}], "article"),
         ("Blog", [{"@type": "BlogPosting", "headline": f"Day {n}"} for n in range(9)], None),
         ("Soup", [{"@type": "Recipe", "name": "Soup"}, {"@type": "Article", "headline": "Soup"}], None),
@@ -62,6 +61,12 @@ def test_a_set_that_splits_a_kind_further_does_not_get_this_evidence() -> None:
     page = question("Shoes", structured_data=({"@type": "CollectionPage"},))
     assert StructuredEvidence(types("listing", "product")).decide(page) == ("listing", 0.96)
     assert StructuredEvidence(types("listing", "product_listing")).decide(page) is None
+    assert StructuredEvidence(types("listing", "collection")).decide(page) is None
+
+
+def test_a_list_of_products_is_a_list() -> None:
+    page = question("Shoes | Shop", structured_data=(SHOE, {"@type": "CollectionPage"}))
+    assert StructuredEvidence(types("listing", "product")).decide(page) == ("listing", 0.96)
 
 
 @pytest.mark.parametrize(
