@@ -23,8 +23,6 @@ from tests.benchmarks.content_data import pages
 from tests.benchmarks.page_kind_sites import BuiltPage, built_pages
 
 KINDS: Final = ("article", "collection", "documentation", "forum", "listing", "product", "service")
-# Kinds that WCXB has not; the pages of these are built.
-OTHER_KINDS: Final = tuple("login signup search contact about legal faq pricing job event profile error recipe".split())
 FORMS: Final = ("raw", "stripped")
 BUILT: Final = "built"
 _REMOVED: Final = re.compile(r"<(script|style|svg|noscript)\b.*?</\1\s*>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
@@ -34,9 +32,7 @@ _TAG: Final = re.compile(r"<[a-zA-Z][^<>]*>")
 
 @dataclass(frozen=True, slots=True)
 class KindExample:
-    """One form of a page, or a built page. `kind` counts KINDS and then OTHER_KINDS; `fold` is that of its host, or of
-    its family.
-    """
+    """One form of a page, or a built page. `fold` is that of its host, or of its family."""
 
     site: str
     kind: int
@@ -70,7 +66,7 @@ def examples(folder: Path, folds: int) -> list[KindExample]:
 
 def _example(page: BuiltPage, form: str, fold: int) -> KindExample:
     _, evidence = read_with_evidence(parse(page.html), page.html, page.url)
-    kind = (*KINDS, *OTHER_KINDS).index(page.kind)
+    kind = KINDS.index(page.kind)
     return KindExample(page.site, kind, form, fold, kind_numbers(evidence), kind_tokens(evidence))
 
 

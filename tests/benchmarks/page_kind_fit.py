@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
 from llmcrawler.content.page_kind.token_weights import token_key, weigh_tokens
-from tests.benchmarks.page_kind_data import BUILT, KINDS, OTHER_KINDS, KindExample, matrix_of
+from tests.benchmarks.page_kind_data import BUILT, KINDS, KindExample, matrix_of
 
 ROUNDS: Final = 250
 BEST_NUMBERS: Final = 250
@@ -25,7 +25,7 @@ PARAMETERS: Final = {
 _LEAST_EXAMPLES: Final = 12  # a page is two examples
 _MOST_TOKENS: Final = 25_000
 _STRENGTH: Final = 20.0  # of the data against the penalty of the linear model
-_BUILT_WEIGHT: Final = 0.15  # of a built page beside a page of WCXB
+_BUILT_WEIGHT: Final = 0.05  # of a built page beside a page of WCXB
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -37,25 +37,23 @@ def _kinds(data: list[KindExample]) -> NDArray[np.int64]:
 def best_names(data: list[KindExample]) -> list[str]:
     """Return the names of the numbers that trees over all of them gain most by."""
     names = sorted(data[0].numbers)
-    gains = fit_trees(of_wcxb_kinds(data), names, 1, ROUNDS // 5).feature_importance("gain")
+    gains = fit_trees(data, names, 1, ROUNDS // 5).feature_importance("gain")
     return [names[index] for index in np.argsort(-gains)[:BEST_NUMBERS]]
 
 
-def page_weights(data: list[KindExample]) -> NDArray[np.float64]:
-    """Return a weight per example: both forms of a page have 1 together."""
-    return np.array([_BUILT_WEIGHT if one.form == BUILT else 0.5 for one in data])
-
-
-def of_wcxb_kinds(data: list[KindExample]) -> list[KindExample]:
-    return [one for one in data if one.kind < len(KINDS)]
+def _weights(data: list[KindExample], balance: float) -> NDArray[np.float64]:
+    """Return a weight per example: both forms of a page have 1 together. With a `balance` of 1 all kinds weigh alike,
+    with 0 all pages.
+    """
+    kinds = _kinds(data)
+    weights = np.array([_BUILT_WEIGHT if one.form == BUILT else 0.5 for one in data])
+    total = weights.sum()
+    weights *= np.bincount(kinds, weights, len(KINDS))[kinds] ** -balance
+    return np.asarray(weights * total / weights.sum())
 
 
 def fit_trees(data: list[KindExample], names: list[str], seed: int, rounds: int = ROUNDS) -> lightgbm.Booster:
-    """Fit trees to tell KINDS apart, on examples of these."""
-    kinds = _kinds(data)
-    weights = page_weights(data)
-    weights *= np.bincount(kinds, weights, len(KINDS))[kinds] ** -0.5
-    weights *= 0.5 * len(data) / weights.sum()
+    kinds, weights = _kinds(data), _weights(data, 0.5)
     table = lightgbm.Dataset(matrix_of(data, names), kinds, weight=weights)
     return lightgbm.train({**PARAMETERS, "seed": seed}, table, rounds)
 
@@ -108,32 +106,10 @@ def vocabulary(data: list[KindExample]) -> Vocabulary:
 
 
 def fit_linear(data: list[KindExample], words: Vocabulary) -> Arrays:
-    """Return the arrays for `TokenModel`. Its first columns tell KINDS apart, its others tell OTHER_KINDS from each
-    other and, by the last column, from KINDS: two logistic regressions.
-    """
-    known = of_wcxb_kinds(data)
-    first = _regression(words.matrix(known), _kinds(known), page_weights(known), len(KINDS), 1.0)
-    others = (_kinds(data) - len(KINDS)) % (len(OTHER_KINDS) + 1)
-    others[_kinds(data) < len(KINDS)] = len(OTHER_KINDS)
-    second = _regression(words.matrix(data), others, page_weights(data), len(OTHER_KINDS) + 1, 0.5)
-    table = np.hstack([first, second])
-    scale = np.abs(table[:-1]).max(0) / 127
-    return {
-        "keys": words.keys, "rarity": words.rarity.astype("<f2"), "weights": np.rint(table[:-1] / scale).astype("i1"),
-        "scale": scale, "intercept": table[-1],
-    }  # fmt: skip
-
-
-def _regression(
-    features: csr_matrix, kinds: NDArray[np.int64], weights: NDArray[np.float64], count: int, balance: float
-) -> NDArray[np.float64]:
-    """Return a row per token and one for the intercept, a column per kind. With a `balance` of 1 all kinds weigh the
-    same, with 0 all pages.
-    """
-    size = features.shape[1]
-    page_count = weights.sum()
-    weights = weights / np.bincount(kinds, weights, count)[kinds] ** balance
-    weights *= _STRENGTH * page_count / weights.sum()
+    """Return the arrays for `TokenModel`: a logistic regression in which all kinds weigh the same."""
+    features, kinds = words.matrix(data), _kinds(data)
+    count, size = len(KINDS), len(words.keys)
+    weights = _weights(data, 1.0)
     wanted = np.eye(count)[kinds]
 
     def loss(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
@@ -141,10 +117,15 @@ def _regression(
         logs = features @ table[:-1] + table[-1]
         logs -= logs.max(1, keepdims=True)
         logs -= np.log(np.exp(logs).sum(1, keepdims=True))
-        wrong = (np.exp(logs) - wanted) * weights[:, None]
+        wrong = (np.exp(logs) - wanted) * weights[:, None] * _STRENGTH
         gradient = np.vstack([features.T @ wrong + table[:-1], wrong.sum(0)])
-        value = 0.5 * (table[:-1] ** 2).sum() - (weights * logs[np.arange(len(kinds)), kinds]).sum()
+        value = 0.5 * (table[:-1] ** 2).sum() - _STRENGTH * (weights * logs[np.arange(len(kinds)), kinds]).sum()
         return float(value), gradient.ravel()
 
     found = minimize(loss, np.zeros((size + 1) * count), jac=True, method="L-BFGS-B", options={"maxiter": 150})
-    return np.asarray(found.x.reshape(size + 1, count))
+    table = found.x.reshape(size + 1, count)
+    scale = np.abs(table[:-1]).max(0) / 127
+    return {
+        "keys": words.keys, "rarity": words.rarity.astype("<f2"), "weights": np.rint(table[:-1] / scale).astype("i1"),
+        "scale": scale, "intercept": table[-1],
+    }  # fmt: skip

@@ -1,8 +1,7 @@
 """Tells with what probability a page is of each kind: boosted trees over numbers and a linear model over words.
 
 `page_kinds.npz` is made by tests/benchmarks/page_kind_train.py of the development pages of WCXB, a web content
-extraction benchmark (CC-BY-4.0, its authors), and of built pages; docs/page-kinds.md says how good it is. What WCXB has
-no label for (logins, contact pages, ...) the words alone tell, in columns of their own.
+extraction benchmark (CC-BY-4.0, its authors); docs/page-kinds.md says how good it is.
 """
 
 from __future__ import annotations
@@ -45,28 +44,25 @@ class KindModel:
     """
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self.kinds, self.other_kinds = tuple(arrays["kinds"].tolist()), tuple(arrays["other kinds"].tolist())
+        self.kinds = tuple(arrays["kinds"].tolist())
         self._names = arrays["names"].tolist()
         self._trees = TreeEnsemble(_part(arrays, _TREES), len(self.kinds))
         self._tokens = TokenModel(_part(arrays, _TOKENS))
         self._linear_share, self._factor = float(arrays["linear share"]), float(arrays["factor"])
-        self._other_factor = float(arrays["other factor"])
 
     def probabilities(self, evidence: KindEvidence) -> dict[str, float]:
-        """Return the probability of each kind that may be, in sum 1."""
+        """Return the probability of each kind, in sum 1."""
         numbers = kind_numbers(evidence)
         trees = self._trees.log_odds(np.array([numbers[name] for name in self._names], np.float32))
         linear = self._tokens.log_odds(kind_tokens(evidence))
-        found = blend(softmax(trees), softmax(linear[: len(self.kinds)]), self._linear_share, self._factor)
-        *others, none = softmax(self._other_factor * linear[len(self.kinds) :]).tolist()
-        named = zip((*self.kinds, *self.other_kinds), (*(none * found).tolist(), *others), strict=True)
-        return {kind: share for kind, value in named if (share := round(value, 4))}
+        found = blend(softmax(trees), softmax(linear), self._linear_share, self._factor)
+        return {kind: round(value, 4) for kind, value in zip(self.kinds, found.tolist(), strict=True)}
 
 
 def pack_model(
     of_both: Mapping[str, Any], trees: Mapping[str, NDArray[Any]], tokens: Mapping[str, NDArray[Any]]
 ) -> dict[str, NDArray[Any]]:
-    """Return the arrays that a `KindModel` is made of; `of_both` has what `KindModel` reads of it."""
+    """Return the arrays that a `KindModel` is made of; `of_both` has kinds, names, "linear share" and factor."""
     return {
         **{name: np.array(value) for name, value in of_both.items()},
         **{_TREES + name: value for name, value in trees.items()},

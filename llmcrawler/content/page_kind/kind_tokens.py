@@ -13,7 +13,6 @@ from .kind_evidence import KindEvidence
 
 _WORD: Final = re.compile(r"[^\W_]{1,24}")
 _NUMBER: Final = re.compile(r"\d+")
-_FIELD: Final = re.compile(r' (?:type|name)="([\w-]{1,20})')
 _H1: Final = 3
 _SHORT_WORDS: Final = 5
 _MAX_SHORT_CHARS: Final = 100
@@ -75,13 +74,6 @@ def _meta_tokens(evidence: KindEvidence) -> list[str]:
     for tag, attributes in evidence.page.metas[:_MAX_METAS]:
         if tag == "link":
             found.append(f"rel={attributes.get('rel', '')[:20].lower()}")
-    fields = [
-        field
-        for tag, source in evidence.page.controls[:_MAX_METAS]
-        if tag == "input"
-        for field in _FIELD.findall(source)
-    ]
-    found += [f"field={field}" for field in fields]
     names = f"{evidence.page.html_attributes.get('id', '')} {evidence.page.html_attributes.get('class', '')}"
     found += [f"html={name[:20].lower()}" for name in names.split()[:_MAX_NAMES]]
     for name in _DESCRIBED:
