@@ -10,8 +10,7 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Final
 
-_TOKEN: Final = re.compile(r"[a-z]+|0(?!0)|[$%#:]")
-_ONE_DIGIT: Final = str.maketrans("123456789", "0" * 9)
+_TOKEN: Final = re.compile(r"[a-z]+|[0-9](?![0-9])|[$%#:]")
 _SHORT_CHARS: Final = 200
 
 # The words behind the first two of a phrase, and the numbers of the groups that it counts for.
@@ -41,7 +40,7 @@ def _lookup(groups: tuple[str, ...]) -> tuple[dict[str, list[int]], dict[str, di
 
 
 def _split(text: str) -> list[str]:
-    return _TOKEN.findall(text.lower().translate(_ONE_DIGIT))
+    return ["0" if "0" <= token < ":" else token for token in _TOKEN.findall(text.lower())]
 
 
 _cached_split: Final = lru_cache(maxsize=16384)(_split)
