@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmcrawler.classification.evidence import schema_types
-from llmcrawler.classification.page_guess import KIND_NAMES, labels_of_kinds
+from llmcrawler.classification.known_types import KNOWN_NAMES, labels_of_known
 from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.question import Question
 from llmcrawler.items import PageContent
@@ -36,8 +36,7 @@ comments for a discussion. `marked`: schema.org types, also of what is only ment
 """
 # Only where the set has no name for a kind of the classifier; for the others it has decided what it is sure of.
 _HINT = """\
-- `likely`: the guess of a small classifier that knows article, collection, documentation, forum, listing, product and \
-service alone; wrong for one page in ten.
+- `likely`: the guess of a small classifier that knows only some kinds of page; wrong for one in ten.
 """
 _FORM = """
 `confidence` is the probability that the label is right, from 0 to 1: about 0.5 if two labels fit equally.
@@ -154,8 +153,8 @@ def prompt_of(page_types: PageTypes) -> ClassifyPrompt:
     """Return how a model is asked that can follow rules. What the classifier takes a page for is shown where the set
     has no name for it.
     """
-    known = labels_of_kinds(page_types)
-    has_unknown = len(known) < len(KIND_NAMES)
+    known = labels_of_known(page_types)
+    has_unknown = bool(KNOWN_NAMES.keys() - known.keys())
 
     def shorten(page: Mapping[str, Any]) -> Mapping[str, Any]:
         is_known = not known.keys().isdisjoint(page.get("likely", ()))

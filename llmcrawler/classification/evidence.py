@@ -31,7 +31,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "ProfilePage": ("profile",),
     "SearchResultsPage": ("search", "search_results"),
     _LIST: ("listing", "index", "archive", "category", "collection"),
-    _SHELF: ("collection", "category", "listing"),
+    _SHELF: ("collection", "category", "product_listing", "product_list", "listing"),
 }
 _EVENTS = re.compile(r"[A-Z][a-z]+Event\Z")
 
@@ -42,15 +42,12 @@ _ENTITIES = frozenset(
 # Types of the page itself, which win over the things on it.
 _PAGES = frozenset({"QAPage", "ProfilePage", "SearchResultsPage", "CollectionPage", "DiscussionForumPosting"})
 
-# Share of pages with this evidence that had the type: 359 of 373 on the 1,310 pages of WCXB's dev split, 65 of 68 for
+# Share of pages with this evidence that had the type: 356 of 370 on the 1,310 pages of WCXB's dev split, 65 of 68 for
 # products, 248 of 258 for articles (tests/benchmarks/rules_on_pages.py).
 _CONFIDENCE = 0.96
 
 # Service pages carry a Product for its review stars alone; what is sold has one of these.
 _SOLD = frozenset({"offers", "sku", "mpn", "gtin", "gtin8", "gtin12", "gtin13", "gtin14", "hasVariant"})
-
-# So many prices may stand on a list of posts that happens to tell of money, and on one of products.
-_SOME_PRICES = 3
 
 _WORD = re.compile(r"\w{2,}")
 
@@ -99,10 +96,9 @@ def main_kind(content: PageContent, title: str, url: str) -> str | None:
 
 
 def _kinds_of_list(content: PageContent) -> list[str]:
-    """Return what a CollectionPage may be. Most shops do not say of which kind its items are, but show their prices."""
-    if any("Product" in schema_types(one.get("@type")) for one in content.structured_data):
-        return [_SHELF]
-    return [_LIST, _SHELF] if content.cues.get("price_count", 0) >= _SOME_PRICES else [_LIST]
+    """Return what a CollectionPage may be: most shops do not say there of which kind its items are."""
+    has_products = any("Product" in schema_types(one.get("@type")) for one in content.structured_data)
+    return [_SHELF] if has_products else [_LIST, _SHELF]
 
 
 def _is_sold(objects: Iterable[tuple[str, Mapping[str, Any]]]) -> bool:

@@ -1,64 +1,52 @@
-"""Guesses the page type of a page by itself: a trained model knows seven kinds of page, rules of thumb the others."""
+"""Guesses the page type of a page by itself: a trained model knows some kinds of page, rules of thumb the others."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from llmcrawler.classification.known_types import labels_of_known
 from llmcrawler.classification.page_type_rules import PageTypeRules
 from llmcrawler.classification.page_types import PageTypes
-from llmcrawler.classification.question import CLASSIFIER, RULE, Question
+from llmcrawler.classification.question import CLASSIFIER, NO_CUE, RULE, Question
 
-# Kinds of the model -> the names that a set of page types may have for them, the most fitting first.
-KIND_NAMES: Final[dict[str, tuple[str, ...]]] = {
-    "article": ("article", "blog_post", "news_article", "post", "news", "story"),
-    "collection": ("collection", "category", "product_listing", "product_list", "listing"),
-    "documentation": ("documentation", "docs", "guide", "manual", "help"),
-    "forum": ("forum_thread", "thread", "discussion", "forum", "question"),
-    "listing": ("listing", "index", "archive", "list", "collection", "category"),
-    "product": ("product", "item"),
-    "service": ("service", "landing_page", "services"),
-}
 # Rules that are so many points ahead may name a type which the model does not know; see LEADS of page_type_rules. With
 # a lead of 2, they were right on 8 of 71 pages of WCXB's dev split, on most of which the model was.
 _LEAD: Final = 4
 
 
-def labels_of_kinds(page_types: PageTypes) -> dict[str, str]:
-    """Return, for each kind of the model that the set has a name for, that name."""
-    by_name = {name.casefold().replace("-", "_").replace(" ", "_"): name for name in page_types.names}
-    return {
-        kind: by_name[known[0]]
-        for kind, names in KIND_NAMES.items()
-        if (known := [name for name in names if name in by_name])
-    }
-
-
 class PageGuesser:
-    """Decides among the labels of the given set whose names it knows."""
+    """Decides among the labels of the given set that are known types, by name or by description."""
 
     def __init__(self, page_types: PageTypes) -> None:
-        self._label_of = labels_of_kinds(page_types)
+        self._label_of = labels_of_known(page_types)
+        self._fallback = page_types.fallback
         self._rules = PageTypeRules(page_types)
 
     def decide(self, question: Question) -> tuple[str | None, float, str]:
-        """Return the label, the confidence and who decided; without any cue the fallback type or None, with little
-        confidence.
+        """Return the label, the confidence and who decided. A page that is of a known kind which the set has no type
+        for gets the fallback type, with little confidence; so does one without any cue, or None without a fallback.
         """
         likely = self.likely(question)
         if likely is None or self._is_of_other_type(question):
             return (*self._rules.decide(question), RULE)
+        if self._fallback and likely[1] < 1 - sum(self._shares(question).values()):
+            return self._fallback, NO_CUE, CLASSIFIER
         return (*likely, CLASSIFIER)
 
     def likely(self, question: Question) -> tuple[str, float] | None:
         """Return the label that the model finds most probable, and the probability; None where it knows none."""
+        return max(self._shares(question).items(), key=lambda pair: pair[1], default=None)
+
+    def _shares(self, question: Question) -> dict[str, float]:
         shares: dict[str, float] = {}
         for kind, probability in question.content.kinds.items():
             if label := self._label_of.get(kind):
                 shares[label] = shares.get(label, 0.0) + probability
-        return max(shares.items(), key=lambda pair: pair[1], default=None)
+        return shares
 
     def _is_of_other_type(self, question: Question) -> bool:
         best = self._rules.best(question)
         if best is None or best[1] < _LEAD:
             return False
-        return self._rules.label_of(best[0]) not in self._label_of.values()
+        label = self._rules.label_of(best[0])
+        return all(self._label_of.get(kind) != label for kind in question.content.kinds)

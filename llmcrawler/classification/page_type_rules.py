@@ -12,6 +12,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from llmcrawler.classification.known_types import labels_of_known
 from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.question import NO_CUE, Question
 from llmcrawler.items import PageContent
@@ -123,9 +124,7 @@ class PageTypeRules:
     """Decides among the labels of the given set whose names it knows."""
 
     def __init__(self, page_types: PageTypes) -> None:
-        self._label_of = {name.casefold().replace("-", "_"): name for name in page_types.names}
-        lists = {name: self._label_of[name] for name in LISTS if name in self._label_of}
-        self._label_of.update(dict.fromkeys(LISTS, *lists.values()) if len(lists) == 1 else {})
+        self._label_of = labels_of_known(page_types)
         self._fallback = page_types.fallback
 
     def decide(self, question: Question) -> tuple[str | None, float]:

@@ -21,7 +21,6 @@ _PRICE: Final = re.compile(
 # Without one of these there is no price: a plain search is far cheaper than the pattern.
 _CURRENCIES: Final = ("$", "€", "£", "¥", "₹", "₽", "USD", "EUR", "GBP", "CHF", "zł", "kr", "Kč")
 _MAX_PRICE_CHARS: Final = 2000
-_MAX_FIRST_CHARS: Final = 300
 _CART: Final = re.compile(r'(?:action|name|class|id|data-action)="[^"]*(?:cart|basket)')
 _COMMENT_BIT: Final = 1 << next(index for index, hint in enumerate(HINTS) if hint.startswith("comment"))
 _COUNTED: Final = (
@@ -31,32 +30,26 @@ _COUNTED: Final = (
 )  # fmt: skip
 
 
-def present_currencies(texts: list[str]) -> list[str]:
-    """Return the signs of currencies that stand in any of the texts."""
+def price_counts(page: Segments) -> list[int]:
+    """Return for each block how many prices stand near its beginning."""
+    texts = [block.text[:_MAX_PRICE_CHARS] for block in page.blocks]
     everything = "\n".join(texts)
-    return [currency for currency in _CURRENCIES if currency in everything]
-
-
-def holds_price(text: str, currencies: list[str]) -> bool:
-    """Tell whether a price stands near the beginning of a text; `currencies` are those that the page has."""
-    if not any(currency in text for currency in currencies):
-        return False
-    return any(before or behind for before, behind in _PRICE.findall(text[:_MAX_FIRST_CHARS]))
-
-
-def _prices(texts: list[str]) -> int:
-    present = present_currencies(texts)
+    present = [currency for currency in _CURRENCIES if currency in everything]
     if not present:
-        return 0
-    priced = [text for text in texts if any(currency in text for currency in present)]
-    return sum(bool(before or behind) for text in priced for before, behind in _PRICE.findall(text))
+        return [0] * len(texts)
+    return [
+        sum(bool(before or behind) for before, behind in _PRICE.findall(text))
+        if any(currency in text for currency in present)
+        else 0
+        for text in texts
+    ]
 
 
 def _names_cart(source: str) -> bool:
     return ("cart" in source or "basket" in source) and _CART.search(source) is not None
 
 
-def page_cues(page: Segments, link_count: int) -> dict[str, float]:
+def page_cues(page: Segments, link_count: int, price_count: int) -> dict[str, float]:
     """Return the numbers that the module's docstring lists, by name."""
     words = sum(block.words for block in page.blocks)
     linked = sum(block.link_words for block in page.blocks)
@@ -67,7 +60,7 @@ def page_cues(page: Segments, link_count: int) -> dict[str, float]:
         "link_density": linked / words if words else 0.0,
         "password_inputs": float(sum('type="password"' in source for source in inputs)),
         "search_inputs": float(sum('type="search"' in source or 'name="q"' in source for source in inputs)),
-        "price_count": float(_prices([block.text[:_MAX_PRICE_CHARS] for block in page.blocks])),
+        "price_count": float(price_count),
         "add_to_cart": float(sum(map(_names_cart, [source.lower() for _, source in page.controls]))),
         "comment_blocks": float(sum(bool(page.hints[block.container] & _COMMENT_BIT) for block in page.blocks)),
     }

@@ -12,8 +12,9 @@ from selectolax.lexbor import LexborHTMLParser
 
 from llmcrawler.items import PageContent, TextBlock
 
-from .cues import page_cues
+from .cues import page_cues, price_counts
 from .fingerprint import fingerprint
+from .layout import layout_of
 from .markup import json_ld_scripts, parse, tokens
 from .metadata import base_reference, language, metadata, metas
 from .page_kind.kind_evidence import KindEvidence, block_numbers
@@ -83,7 +84,9 @@ def read_with_evidence(tree: LexborHTMLParser, html: str, url: str) -> tuple[Pag
     heading = next((block.text for block in page.blocks if block.markdown.startswith("# ")), "")
     if not any(str(item.get("@type")).endswith("Product") for item in objects + items):
         items += open_graph_product(known)
-    scores = score_blocks(page)
+    layout = layout_of(page)
+    scores = score_blocks(page, layout)
+    prices = price_counts(page)
     content = PageContent(
         title=(page.title or known.get("og:title", "") or heading)[:_MAX_TITLE_CHARS],
         lang=language(page, known),
@@ -92,17 +95,18 @@ def read_with_evidence(tree: LexborHTMLParser, html: str, url: str) -> tuple[Pag
         metadata=metadata(page, known, resolve),
         structured_data=(*objects, *items),
         features=fingerprint(page_tokens),
-        cues=page_cues(page, len(links)),
+        cues=page_cues(page, len(links), sum(prices)),
     )
     evidence = KindEvidence(
         url=url,
         page=page,
+        layout=layout,
         title=content.title,
         links=links,
         metas=known,
         metadata=content.metadata,
         structured_data=content.structured_data,
         cues=content.cues,
-        blocks=block_numbers(page, scores),
+        blocks=block_numbers(page, layout, scores, prices),
     )
     return content, evidence

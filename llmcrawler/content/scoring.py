@@ -16,11 +16,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from .elements import TAG_IDS
 from .hints import HINTS
+from .layout import Layout, Matrix, bit_columns
 from .segments import Segments
-
-Matrix = NDArray[np.float32]
 
 # So many containers above a block have columns of their own; so many are searched for the top one.
 _LEVELS: Final = 6
@@ -30,42 +28,6 @@ _STOPS: Final = frozenset(
     "the a of to and in is that for it you was with on as are this be we i de la und der die".split()
 )
 _HEAD_CHARS: Final = 600
-# A bit for each of these tags says whether it stands anywhere above the block.
-ABOVE: Final = tuple("nav header footer aside main article form li table dl figure blockquote section".split())
-
-
-def inherited(page: Segments) -> tuple[list[int], list[int], list[int]]:
-    """Return, per container, the hint bits of it and of all above it, the bits of ABOVE, and its depth."""
-    above_bit = {TAG_IDS[tag]: 1 << index for index, tag in enumerate(ABOVE)}
-    hints, above, depth = [0], [0], [0]
-    for index in range(1, len(page.parents)):
-        parent = page.parents[index]
-        hints.append(hints[parent] | page.hints[index])
-        above.append(above[parent] | above_bit.get(page.tags[index], 0))
-        depth.append(depth[parent] + 1)
-    return hints, above, depth
-
-
-def _repeats(page: Segments) -> NDArray[np.float32]:
-    """Count, per container, the siblings that look the same (tag and class), itself included."""
-    keys = list(zip(page.parents, page.signatures, strict=True))
-    counted = Counter(keys)
-    return np.fromiter((counted[key] for key in keys), np.float32, len(keys))
-
-
-def _sums(parents: list[int], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum over subtrees; `values` has a row per container and a column per quantity. Children follow their parents."""
-    rows = values.tolist()
-    for index in range(len(parents) - 1, 0, -1):
-        above, row = rows[parents[index]], rows[index]
-        for column, value in enumerate(row):
-            if value:
-                above[column] += value
-    return np.array(rows)
-
-
-def _bits(values: NDArray[np.int64], count: int) -> Matrix:
-    return ((values[:, None] >> np.arange(count)) & 1).astype(np.float32)
 
 
 @lru_cache(maxsize=16384)
@@ -161,29 +123,26 @@ def _neighbours(near: Matrix, sums: Matrix) -> list[Matrix]:
     return found
 
 
-def block_features(page: Segments) -> Matrix:
+def block_features(page: Segments, layout: Layout) -> Matrix:
     """Return a row per block of the page, which has at least one; the model was trained on this order of columns."""
     count, counts = len(page.blocks), page.counts
     texts, numbers = _text_columns(page)
     words, links, ends, tags, in_title = numbers.T
     density = texts[:, 1]
-    own = np.array([block.container for block in page.blocks], np.int64)
+    own, parents = layout.containers, layout.parents
     prose = np.where((words >= 10) & (density < 0.34), words - links, 0).astype(np.float32)
-    hints, above, depth = inherited(page)
-
-    parents = np.array(page.parents, np.int64)
     per = np.zeros((len(parents), 5))
     np.add.at(per, own, np.stack([words, links, np.ones(count), prose, ends], 1))
     top = _top(parents, per[:, 3])
-    sums = _sums(page.parents, per)
+    sums = layout.sums_below(per)
     total, total_prose = max(1.0, float(words.sum())), max(1.0, float(prose.sum()))
     index = np.arange(count, dtype=np.float32)
     place: list[NDArray[Any]] = [
         index / count, index, np.cumsum(words) / total, np.cumsum(prose) / total_prose,
-        np.array(depth, np.float32)[own],
+        layout.depth[own],
     ]  # fmt: skip
 
-    repeats = _repeats(page)
+    repeats = layout.group_sizes[layout.groups].astype(np.float32)
     size = np.maximum(sums[:, 0], 1)
     of_container = np.stack(
         [
@@ -214,8 +173,7 @@ def block_features(page: Segments) -> Matrix:
         [
             texts, np.stack(place, 1), of_levels, np.stack(chain, 1), *near,
             np.broadcast_to(np.array(whole, np.float32), (count, len(whole))),
-            _bits(np.array(hints, np.int64)[own], len(HINTS)), _bits(near_hints, len(HINTS)),
-            _bits(np.array(above, np.int64)[own], len(ABOVE)),
+            layout.block_hints, bit_columns(near_hints, len(HINTS)), layout.block_above,
         ],
         1,
         dtype=np.float32,
@@ -253,10 +211,10 @@ def _sum_of_trees(matrix: Matrix) -> NDArray[np.float32]:
     return np.asarray(value.take(at, mode=_MODE).sum(1), np.float32)
 
 
-def score_blocks(page: Segments) -> list[float]:
+def score_blocks(page: Segments, layout: Layout) -> list[float]:
     """Return a probability per block, in document order."""
     if not page.blocks:
         return []
-    matrix = block_features(page)
+    matrix = block_features(page, layout)
     raw = np.concatenate([_sum_of_trees(matrix[start : start + _PART]) for start in range(0, len(matrix), _PART)])
     return [round(value, 4) for value in (1 / (1 + np.exp(-raw))).tolist()]

@@ -15,6 +15,7 @@ from typing import Any
 import lightgbm
 import numpy as np
 
+from llmcrawler.content.layout import layout_of
 from llmcrawler.content.markup import parse, tokens
 from llmcrawler.content.scoring import block_features
 from llmcrawler.content.segmenter import segment
@@ -57,7 +58,8 @@ def read(folder: Path) -> list[dict[str, Any]]:
         count = np.array([len(block) for block in blocks], float)
         data.append({
             "fold": int(hashlib.md5(row["site"].encode()).hexdigest(), 16) % 5, "type": row["page_type"], "gold": gold,
-            "blocks": blocks, "x": block_features(page) if blocks else None, "y": np.array(labels(blocks, gold)),
+            "blocks": blocks, "x": block_features(page, layout_of(page)) if blocks else None,
+            "y": np.array(labels(blocks, gold)),
             "words": count, "weight": (count + 0.5) / max(100, len(gold), 0.5 * count.sum()),
         })  # fmt: skip
     return data

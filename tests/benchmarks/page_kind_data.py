@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import pickle
 import re
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -21,9 +20,11 @@ from llmcrawler.content.page import read_with_evidence
 from llmcrawler.content.page_kind.kind_numbers import kind_numbers
 from llmcrawler.content.page_kind.kind_tokens import kind_tokens
 from tests.benchmarks.content_data import pages
+from tests.benchmarks.page_kind_sites import BuiltPage, built_pages
 
 KINDS: Final = ("article", "collection", "documentation", "forum", "listing", "product", "service")
 FORMS: Final = ("raw", "stripped")
+BUILT: Final = "built"
 _REMOVED: Final = re.compile(r"<(script|style|svg|noscript)\b.*?</\1\s*>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
 _ATTRIBUTES: Final = re.compile(r"""\s(?:data-[\w:.-]+|on[a-z]+)(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s>]+))?(?=[\s/>])""")
 _TAG: Final = re.compile(r"<[a-zA-Z][^<>]*>")
@@ -31,7 +32,7 @@ _TAG: Final = re.compile(r"<[a-zA-Z][^<>]*>")
 
 @dataclass(frozen=True, slots=True)
 class KindExample:
-    """One form of a page. `fold` is that of its host."""
+    """One form of a page, or a built page. `fold` is that of its host, or of its family."""
 
     site: str
     kind: int
@@ -51,26 +52,22 @@ def fold_of(site: str, folds: int) -> int:
 
 
 def examples(folder: Path, folds: int) -> list[KindExample]:
-    """Return two examples a page, raw and stripped; prints what the numbers and tokens cost."""
+    """Return two examples a page, raw and stripped, and one of each built page."""
     found = []
-    seconds = {"numbers": 0.0, "tokens": 0.0}
     for row, html in pages(folder):
         for form, text in zip(FORMS, (html, stripped(html)), strict=True):
-            _, evidence = read_with_evidence(parse(text), text, row["url"])
-            start = time.process_time()
-            numbers = kind_numbers(evidence)
-            middle = time.process_time()
-            tokens = kind_tokens(evidence)
-            seconds["numbers"] += middle - start
-            seconds["tokens"] += time.process_time() - middle
-            found.append(
-                KindExample(
-                    row["site"], KINDS.index(row["page_type"]), form, fold_of(row["site"], folds), numbers, tokens
-                )
-            )
-    for name, total in seconds.items():
-        print(f"{name}: {1000 * total / len(found):.2f} ms a page")
+            fold = fold_of(row["site"], folds)
+            found.append(_example(BuiltPage(row["site"], "", row["url"], row["page_type"], text), form, fold))
+    for page in built_pages():
+        fold = fold_of(page.family, folds)
+        found.append(_example(page, BUILT, fold))
     return found
+
+
+def _example(page: BuiltPage, form: str, fold: int) -> KindExample:
+    _, evidence = read_with_evidence(parse(page.html), page.html, page.url)
+    kind = KINDS.index(page.kind)
+    return KindExample(page.site, kind, form, fold, kind_numbers(evidence), kind_tokens(evidence))
 
 
 def cached_examples(folder: Path, folds: int, cache: Path | None) -> list[KindExample]:

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
 from llmcrawler.content.page_kind.token_weights import token_key, weigh_tokens
-from tests.benchmarks.page_kind_data import KINDS, KindExample, matrix_of
+from tests.benchmarks.page_kind_data import BUILT, KINDS, KindExample, matrix_of
 
 ROUNDS: Final = 250
 BEST_NUMBERS: Final = 250
@@ -25,6 +25,7 @@ PARAMETERS: Final = {
 _LEAST_EXAMPLES: Final = 12  # a page is two examples
 _MOST_TOKENS: Final = 25_000
 _STRENGTH: Final = 20.0  # of the data against the penalty of the linear model
+_BUILT_WEIGHT: Final = 0.05  # of a built page beside a page of WCXB
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -40,10 +41,19 @@ def best_names(data: list[KindExample]) -> list[str]:
     return [names[index] for index in np.argsort(-gains)[:BEST_NUMBERS]]
 
 
-def fit_trees(data: list[KindExample], names: list[str], seed: int, rounds: int = ROUNDS) -> lightgbm.Booster:
+def _weights(data: list[KindExample], balance: float) -> NDArray[np.float64]:
+    """Return a weight per example: both forms of a page have 1 together. With a `balance` of 1 all kinds weigh alike,
+    with 0 all pages.
+    """
     kinds = _kinds(data)
-    weights = np.bincount(kinds, minlength=len(KINDS))[kinds] ** -0.5
-    weights *= 0.5 * len(data) / weights.sum()  # each form of a page has half its weight
+    weights = np.array([_BUILT_WEIGHT if one.form == BUILT else 0.5 for one in data])
+    total = weights.sum()
+    weights *= np.bincount(kinds, weights, len(KINDS))[kinds] ** -balance
+    return np.asarray(weights * total / weights.sum())
+
+
+def fit_trees(data: list[KindExample], names: list[str], seed: int, rounds: int = ROUNDS) -> lightgbm.Booster:
+    kinds, weights = _kinds(data), _weights(data, 0.5)
     table = lightgbm.Dataset(matrix_of(data, names), kinds, weight=weights)
     return lightgbm.train({**PARAMETERS, "seed": seed}, table, rounds)
 
@@ -99,7 +109,7 @@ def fit_linear(data: list[KindExample], words: Vocabulary) -> Arrays:
     """Return the arrays for `TokenModel`: a logistic regression in which all kinds weigh the same."""
     features, kinds = words.matrix(data), _kinds(data)
     count, size = len(KINDS), len(words.keys)
-    weights = 0.5 * len(data) / (count * np.bincount(kinds, minlength=count)[kinds])
+    weights = _weights(data, 1.0)
     wanted = np.eye(count)[kinds]
 
     def loss(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:

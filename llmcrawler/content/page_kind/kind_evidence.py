@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from llmcrawler.content.layout import Layout
 from llmcrawler.content.segments import RawBlock, Segments
 from llmcrawler.items import Link
 
@@ -37,6 +38,7 @@ class BlockNumbers:
     headings: Floats
     scores: Floats  # how probably it is main content
     main: Floats
+    prices: Floats  # a price stands in it
 
     @property
     def total_words(self) -> float:
@@ -49,6 +51,7 @@ class KindEvidence:
 
     url: str
     page: Segments
+    layout: Layout
     title: str
     links: Sequence[Link]
     metas: dict[str, str]
@@ -58,13 +61,13 @@ class KindEvidence:
     blocks: BlockNumbers
 
 
-def block_numbers(page: Segments, scores: Sequence[float]) -> BlockNumbers:
-    """Return the arrays for the blocks of a page and the scores of these."""
+def block_numbers(page: Segments, layout: Layout, scores: Sequence[float], prices: Sequence[int]) -> BlockNumbers:
+    """Return the arrays for the blocks of a page, with their scores and counts of prices."""
     blocks = page.blocks or [_NO_BLOCK]
     texts = [block.text for block in blocks]
-    words, link_words, emphasis, ends, tags, containers = np.array(
+    words, link_words, emphasis, ends, tags = np.array(
         [
-            (block.words, block.link_words, block.emphasis, text.endswith(_SENTENCE_END), block.tag, block.container)
+            (block.words, block.link_words, block.emphasis, text.endswith(_SENTENCE_END), block.tag)
             for block, text in zip(blocks, texts, strict=True)
         ],
         np.float64,
@@ -75,12 +78,13 @@ def block_numbers(page: Segments, scores: Sequence[float]) -> BlockNumbers:
         words=words,
         link_words=link_words,
         tags=tags.astype(np.int64),
-        containers=containers.astype(np.int64),
+        containers=layout.containers,
         ends=ends,
         emphasis=emphasis,
         prose=((words >= _PROSE_WORDS) & (link_words < _PROSE_DENSITY * words)).astype(np.float64),
         linked=(link_words >= words).astype(np.float64),
         headings=((tags >= 3) & (tags <= 8)).astype(np.float64),
         scores=score,
+        prices=(np.array(prices or [0]) > 0).astype(np.float64),
         main=(score >= 0.5).astype(np.float64),
     )

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from llmcrawler.content.scoring import inherited
-
 from .address_numbers import address_numbers
 from .container_numbers import container_numbers
 from .head_numbers import metadata_numbers, schema_numbers, tag_numbers, title_numbers
 from .kind_evidence import KindEvidence
 from .link_numbers import link_numbers
 from .phrase_numbers import phrase_numbers
-from .repeated_parts import find_repeats, priced_blocks, repeat_numbers
+from .repeated_parts import find_repeats, repeat_numbers
 from .text_numbers import block_totals, heading_numbers, main_numbers
 
 
 def kind_numbers(evidence: KindEvidence) -> dict[str, float]:
     """Return the numbers by name; the same names for every page."""
     page, blocks = evidence.page, evidence.blocks
-    hints, above, depth = inherited(page)
-    prices = priced_blocks(blocks.texts)
-    repeats = find_repeats(page, blocks, hints, prices)
+    layout = evidence.layout
+    repeats = find_repeats(page, layout, blocks)
     return {
         **address_numbers(evidence.url, evidence.title),
         **title_numbers(evidence),
@@ -29,8 +26,8 @@ def kind_numbers(evidence: KindEvidence) -> dict[str, float]:
         **block_totals(blocks),
         **main_numbers(blocks),
         **heading_numbers(blocks, evidence.title),
-        **container_numbers(page, blocks, hints, above, depth),
-        **repeat_numbers(repeats, blocks, prices),
+        **container_numbers(page, layout, blocks),
+        **repeat_numbers(repeats, blocks),
         **link_numbers(evidence.url, evidence.links, blocks),
         **phrase_numbers(blocks),
     }

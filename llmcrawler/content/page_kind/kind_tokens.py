@@ -19,6 +19,7 @@ _MAX_SHORT_CHARS: Final = 100
 _MAX_SHORT_BLOCKS: Final = 1500
 _MAX_DESCRIPTION_CHARS: Final = 400
 _MAX_METAS: Final = 200
+_MAX_NAMES: Final = 12
 _DESCRIBED: Final = ("description", "og:title", "keywords", "article:section", "generator", "og:type")
 
 
@@ -73,6 +74,8 @@ def _meta_tokens(evidence: KindEvidence) -> list[str]:
     for tag, attributes in evidence.page.metas[:_MAX_METAS]:
         if tag == "link":
             found.append(f"rel={attributes.get('rel', '')[:20].lower()}")
+    names = f"{evidence.page.html_attributes.get('id', '')} {evidence.page.html_attributes.get('class', '')}"
+    found += [f"html={name[:20].lower()}" for name in names.split()[:_MAX_NAMES]]
     for name in _DESCRIBED:
         found += [f"{name}={word}" for word in _split(metas.get(name, "")[:_MAX_DESCRIPTION_CHARS])]
     return found + [f"schema={name[:40]}" for name, _ in schema_types(evidence.structured_data)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from math import log1p
@@ -14,7 +13,7 @@ from .address_numbers import read_address
 from .address_words import ADDRESS_WORDS, KINDS_OF_WORD
 from .kind_evidence import BlockNumbers
 
-_USER: Final = re.compile(r"/(?:u|users?|members?|profile|author)/|profile|member")
+_USERS: Final = frozenset({"u", "user", "users", "author"})
 _LONG_TEXT_SPACES: Final = 4
 _MAX_LINKS: Final = 1500
 
@@ -35,10 +34,11 @@ def link_numbers(url: str, links: Sequence[Link], blocks: BlockNumbers) -> dict[
         site, _, rest = link.url[start:].partition("/")
         target, asked, _ = f"/{rest}".lower().partition("?")
         queries += bool(asked)
-        known = {name for name in target.split("/") if name in KINDS_OF_WORD}
-        for kind in {kind for name in known for kind in KINDS_OF_WORD[name]}:
-            by_kind[kind] += 1
-        users += _USER.search(target) is not None
+        parts = target.split("/")
+        if known := [name for name in parts if name in KINDS_OF_WORD]:
+            for kind in {kind for name in known for kind in KINDS_OF_WORD[name]}:
+                by_kind[kind] += 1
+        users += "profile" in target or "member" in target or not _USERS.isdisjoint(parts[:-1])
         if site.removeprefix("www.") != host:
             external += 1
             continue

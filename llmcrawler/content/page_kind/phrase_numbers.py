@@ -13,6 +13,11 @@ _BLOCK_CHARS: Final = 200
 _PAGE_CHARS: Final = 6000
 _MAIN_BLOCK_CHARS: Final = 600
 _MAIN_CHARS: Final = 2500
+# Groups of which it tells something that they stand in the main content.
+_IN_MAIN: Final = (
+    "byline", "quantity", "our_firm", "we_offer", "get_started", "references_of_firm", "your_business", "setup",
+    "code_words", "first_person", "we", "you", "third_person", "thanks", "function_words", "imperative",
+)  # fmt: skip
 _CODE_SIGNS: Final = "{}=;_"
 
 
@@ -24,10 +29,12 @@ def phrase_numbers(blocks: BlockNumbers) -> dict[str, float]:
     main = [token for text in _heads(main_texts, _MAIN_BLOCK_CHARS, _MAIN_CHARS) for token in phrase_tokens(text)]
     count, main_count = max(1, len(tokens)), max(1, len(main))
     found: dict[str, float] = {}
-    for name, number, in_main in zip(phrase_groups(), count_phrases(tokens), count_phrases(main), strict=True):
+    groups = tuple(phrase_groups())
+    for name, number in zip(groups, count_phrases(tokens, groups), strict=True):
         found[f"phrases {name}"] = log1p(number)
         found[f"phrases {name} rate"] = 100 * number / count
-        found[f"phrases {name} in main"] = 100 * in_main / main_count
+    for name, number in zip(_IN_MAIN, count_phrases(main, _IN_MAIN), strict=True):
+        found[f"phrases {name} in main"] = 100 * number / main_count
     text = "\n".join(starts)
     found["words distinct in main"] = len(set(main)) / main_count**0.7
     found["signs question"] = text.count("?") / len(blocks.texts)

@@ -7,9 +7,10 @@ import re
 from collections import Counter
 from functools import lru_cache
 from importlib.resources import files
+from itertools import pairwise
 from typing import Final
 
-_TOKEN: Final = re.compile(r"[a-z]+|[0-9]+|[$%#:]")
+_TOKEN: Final = re.compile(r"[a-z]+|[0-9](?![0-9])|[$%#:]")
 _SHORT_CHARS: Final = 200
 
 # The words behind the first two of a phrase, and the numbers of the groups that it counts for.
@@ -23,18 +24,18 @@ def phrase_groups() -> dict[str, list[str]]:
     return {name: phrases.split("|") for name, phrases in json.loads(text).items()}
 
 
-@lru_cache(maxsize=1)
-def _lookup() -> tuple[dict[str, list[int]], dict[str, dict[str, _Endings]]]:
+@lru_cache(maxsize=4)
+def _lookup(groups: tuple[str, ...]) -> tuple[dict[str, list[int]], dict[str, dict[str, _Endings]]]:
     """Return the groups of single words, and phrases by their first and second word."""
     single: dict[str, list[int]] = {}
     longer: dict[str, dict[str, _Endings]] = {}
-    for group, phrases in enumerate(phrase_groups().values()):
-        for phrase in phrases:
+    for number, group in enumerate(groups):
+        for phrase in phrase_groups()[group]:
             first, *others = phrase.split()
             if others:
-                longer.setdefault(first, {}).setdefault(others[0], []).append((others[1:], group))
+                longer.setdefault(first, {}).setdefault(others[0], []).append((others[1:], number))
             else:
-                single.setdefault(first, []).append(group)
+                single.setdefault(first, []).append(number)
     return single, longer
 
 
@@ -50,15 +51,18 @@ def phrase_tokens(text: str) -> list[str]:
     return _cached_split(text) if len(text) <= _SHORT_CHARS else _split(text)
 
 
-def count_phrases(tokens: list[str]) -> list[int]:
-    """Return how often phrases of each group stand in the tokens, in the order of `phrase_groups`."""
-    single, longer = _lookup()
-    counts = [0] * len(phrase_groups())
-    for token, times in Counter(tokens).items():
-        for group in single.get(token, ()):
-            counts[group] += times
-    for index in [index for index, token in enumerate(tokens[:-1]) if token in longer]:
-        for rest, group in longer[tokens[index]].get(tokens[index + 1], ()):
-            if not rest or tokens[index + 2 : index + 2 + len(rest)] == rest:
-                counts[group] += 1
+def count_phrases(tokens: list[str], groups: tuple[str, ...]) -> list[int]:
+    """Return for each of the groups how often its phrases stand in the tokens."""
+    single, longer = _lookup(groups)
+    counts = [0] * len(groups)
+    counted = Counter(tokens)
+    for token in single.keys() & counted.keys():
+        for group in single[token]:
+            counts[group] += counted[token]
+    if longer.keys() & counted.keys():
+        for index, (token, following) in enumerate(pairwise(tokens)):
+            if token in longer and following in longer[token]:
+                for rest, group in longer[token][following]:
+                    if not rest or tokens[index + 2 : index + 2 + len(rest)] == rest:
+                        counts[group] += 1
     return counts

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from llmcrawler.content.cues import holds_price, present_currencies
+from llmcrawler.content.layout import Layout
 from llmcrawler.content.segments import Segments
 
 from .kind_evidence import BlockNumbers, Floats
@@ -44,64 +44,41 @@ class Repeat:
         return self.prose > 0.5 and self.words >= 20
 
 
-def priced_blocks(texts: list[str]) -> Floats:
-    """Return for each text 1 where a price stands near its beginning, else 0."""
-    currencies = present_currencies(texts)
-    return np.array([bool(currencies) and holds_price(text, currencies) for text in texts], np.float64)
-
-
-def _subtree_sums(page: Segments, blocks: BlockNumbers, prices: Floats) -> Floats:
-    """Return a row per container: words, linked words, blocks, words of prose, headings and prices in it and below."""
+def find_repeats(page: Segments, layout: Layout, blocks: BlockNumbers) -> list[Repeat]:
+    """Return the groups that have words."""
     size = len(page.parents)
-    behind = list(range(1, size + 1))  # the first container after all that are below one
-    for index in range(size - 1, 0, -1):
-        above = page.parents[index]
-        behind[above] = max(behind[above], behind[index])
     columns = (
         blocks.words, blocks.link_words, np.ones(len(blocks.words)), blocks.words * blocks.prose, blocks.headings,
-        prices,
+        blocks.prices,
     )  # fmt: skip
-    own = np.stack([np.bincount(blocks.containers, column, size) for column in columns], 1)
-    until = np.concatenate([np.zeros((1, len(columns))), np.cumsum(own, 0)])
-    return np.asarray(until[behind] - until[:-1])
-
-
-def find_repeats(page: Segments, blocks: BlockNumbers, hints: list[int], prices: Floats) -> list[Repeat]:
-    """Return the groups that have words; `hints` are those of each container with all above it."""
-    sums = _subtree_sums(page, blocks, prices)
-    with_text = (np.flatnonzero(sums[1:, 2]) + 1).tolist()
-    numbers: dict[tuple[int, str], int] = {}
-    first: list[int] = []
-    groups = []
-    for index in with_text:
-        key = page.parents[index], page.signatures[index]
-        group = numbers.get(key)
-        if group is None:
-            group = numbers[key] = len(first)
-            first.append(index)
-        groups.append(group)
-    counts = np.bincount(groups, minlength=1)
-    kept = np.flatnonzero(counts >= _LEAST_SIBLINGS)
-    members = sums[with_text]
-    columns = [*members.T, members[:, 0] ** 2]
-    totals = np.stack([np.bincount(groups, column, len(counts))[kept] for column in columns], 1).tolist()
+    own: Floats = np.stack([np.bincount(blocks.containers, column, size) for column in columns], 1)
+    sums = layout.sums_below(own)
+    many = layout.group_sizes >= _LEAST_SIBLINGS
+    members = np.flatnonzero(many[layout.groups] & (sums[:, 2] > 0))
+    groups, first, numbers, counts = np.unique(
+        layout.groups[members], return_index=True, return_inverse=True, return_counts=True
+    )
+    rows = sums[members]
+    totals = np.stack([np.bincount(numbers, column, len(groups)) for column in (*rows.T, rows[:, 0] ** 2)], 1)
     found = []
-    for group, count, row in zip(kept.tolist(), counts[kept].tolist(), totals, strict=True):
+    for index, count, row in zip(members[first].tolist(), counts.tolist(), totals.tolist(), strict=True):
+        if count < _LEAST_SIBLINGS:
+            continue
         words, linked, of_blocks, prose, headings, priced, squares = row
         mean = words / count
         deviation = sqrt(max(0.0, squares / count - mean * mean))
         found.append(
             Repeat(
                 count, mean, deviation / max(1.0, mean), linked / words, prose / words, headings / count,
-                priced / count, of_blocks / count, words, page.tags[first[group]], hints[first[group]],
+                priced / count, of_blocks / count, words, page.tags[index], layout.hints[index],
             )
         )  # fmt: skip
     return found
 
 
-def repeat_numbers(repeats: list[Repeat], blocks: BlockNumbers, prices: Floats) -> dict[str, float]:
+def repeat_numbers(repeats: list[Repeat], blocks: BlockNumbers) -> dict[str, float]:
     """Return counts of cards, posts and prices, and the numbers of the largest group and of the likeliest list."""
-    total = blocks.total_words
+    total, prices = blocks.total_words, blocks.prices
     cards = [one for one in repeats if one.is_card]
     posts = [one for one in repeats if one.is_post]
     priced = [one.count for one in repeats if one.prices >= 0.5]

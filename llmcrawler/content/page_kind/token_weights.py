@@ -15,7 +15,11 @@ from .kind_evidence import Floats, Integers
 
 def token_key(group: str, token: str) -> int:
     """Return the number that a token of a group is known by; that two of them share one is rare, and harmless."""
-    return crc32(f"{group} {token}".encode())
+    return crc32(_bytes(token), crc32(_bytes(f"{group} ")))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "replace")  # what stands in JSON may be no character
 
 
 def weigh_tokens(
@@ -24,23 +28,22 @@ def weigh_tokens(
     """Return the rows of the known tokens in `keys`, which is sorted, and their weights: (1 + log count) * rarity,
     of length 1 over each group (sublinear tf-idf).
     """
-    rows: list[Integers] = []
-    weights: list[Floats] = []
-    for group, found in tokens.items():
-        counted = Counter(found)
-        wanted = np.fromiter((token_key(group, token) for token in counted), np.uint32, len(counted))
-        at = np.searchsorted(keys, wanted)
-        known = keys.take(at, mode="clip") == wanted
-        counts = np.fromiter(counted.values(), np.float64, len(counted))[known]
-        row = at[known]
-        weight = (1 + np.log(counts)) * rarity[row]
-        length = float(np.sqrt(weight @ weight))
-        if length:
-            rows.append(row)
-            weights.append(weight / length)
-    if not rows:
-        return np.zeros(0, np.int64), np.zeros(0)
-    return np.concatenate(rows), np.concatenate(weights)
+    found: list[int] = []
+    counts: list[int] = []
+    sizes = []
+    for group, members in tokens.items():
+        counted = Counter(members)
+        start = crc32(_bytes(f"{group} "))
+        found += [crc32(token.encode("utf-8", "replace"), start) for token in counted]
+        counts += counted.values()
+        sizes.append(len(counted))
+    wanted = np.array(found, np.uint32)
+    at = np.searchsorted(keys, wanted)
+    known = keys.take(at, mode="clip") == wanted
+    rows, groups = at[known], np.repeat(np.arange(len(sizes)), sizes)[known]
+    weights = (1 + np.log(np.array(counts, np.float64)[known])) * rarity[rows]
+    lengths = np.sqrt(np.bincount(groups, weights * weights, len(sizes)))
+    return rows, weights / lengths[groups]
 
 
 class TokenModel:

@@ -33,7 +33,7 @@ def types(*names: str) -> PageTypes:
         ("All our winter wear", [SHOE], None),
         ("Red shoe | Shop", [{"@type": "Product", "name": "Red shoe", "aggregateRating": {}}], None),
         ("Shoes | Shop", [SHOE, {"@type": "CollectionPage"}], "collection"),
-        ("Winter | Blog", [{"@type": "CollectionPage"}], "listing"),
+        ("Winter | Blog", [{"@type": "CollectionPage"}], None),
         ("Rain again", [{"@type": "NewsArticle", "headline": "Rain again"}], "article"),
         ("Blog", [{"@type": "BlogPosting", "headline": f"Day {n}"} for n in range(9)], None),
         ("Soup", [{"@type": "Recipe", "name": "Soup"}, {"@type": "Article", "headline": "Soup"}], None),
@@ -63,12 +63,12 @@ def test_a_set_that_splits_a_kind_further_does_not_get_this_evidence() -> None:
     page = question("Shoes", structured_data=({"@type": "CollectionPage"},))
     assert StructuredEvidence(types("listing", "product")).decide(page) == ("listing", 0.96)
     assert StructuredEvidence(types("listing", "product_listing")).decide(page) is None
+    assert StructuredEvidence(types("listing", "collection")).decide(page) is None
 
 
-def test_a_collection_page_with_prices_is_a_list_of_either_kind() -> None:
-    page = question("Shoes", structured_data=({"@type": "CollectionPage"},), cues={"price_count": 13.0})
-    assert StructuredEvidence(DEFAULT_PAGE_TYPES).decide(page) is None
-    assert StructuredEvidence(types("category", "product")).decide(page) == ("category", 0.96)
+def test_a_list_of_products_is_a_list() -> None:
+    page = question("Shoes | Shop", structured_data=(SHOE, {"@type": "CollectionPage"}))
+    assert StructuredEvidence(types("listing", "product")).decide(page) == ("listing", 0.96)
 
 
 @pytest.mark.parametrize(("names", "label"), [(("listing", "a"), "listing"), (("Collection", "a"), "Collection")])

@@ -62,3 +62,40 @@ def test_a_set_without_known_names_has_no_guess() -> None:
     asked = question({"article": 0.9})
     assert guesser("castle", "moat").likely(asked) is None
     assert guesser("castle", "moat").decide(asked) == (None, 0.0, RULE)
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "kind"),
+    [
+        ("PDP", "", "product"),
+        ("product-page", "", "product"),
+        ("Shop category", "", "collection"),
+        ("blog_post", "", "article"),
+        ("forum", "", "forum"),
+        ("thing", "one product of the shop, with its price; not a list of products", "product"),
+        ("shelf", "a list of products", "collection"),
+        ("overview_of_news", "many news articles, each with a link", "listing"),
+        ("chat", "a discussion between several people", "forum"),
+        ("castle", "a page about one castle", None),
+        ("lemma", "an entry of a dictionary, not an article", None),
+    ],
+)
+def test_a_users_own_type_is_known_by_its_name_or_description(name: str, description: str, kind: str | None) -> None:
+    own = PageGuesser(PageTypes([PageType(name.replace(" ", "_"), description), PageType("other", "anything else")]))
+    kinds = {"article": 0.1, "product": 0.1, "collection": 0.1, "forum": 0.1, "listing": 0.1} | (
+        {kind: 0.5} if kind else {}
+    )
+    assert own.decide(question(kinds))[0] == (name.replace(" ", "_") if kind else "other")
+
+
+def test_a_page_of_a_kind_that_the_set_lacks_is_of_the_fallback_type_and_unsure() -> None:
+    asked = question({"forum": 0.9, "article": 0.06, "product": 0.04})
+    assert guesser("article", "product", "other").decide(asked) == ("other", 0.1, CLASSIFIER)
+    assert guesser("article", "product").decide(asked) == ("article", 0.06, CLASSIFIER)
+
+
+@pytest.mark.parametrize("with_collections", [True, False])
+def test_shop_categories_have_a_type_of_their_own_where_the_set_has_one(with_collections: bool) -> None:
+    names = [name for name in DEFAULT_PAGE_TYPES.names if name != "collection"] + ["collection"] * with_collections
+    asked = question({"collection": 0.9, "listing": 0.1})
+    assert guesser(*names).decide(asked)[0] == ("collection" if with_collections else "listing")

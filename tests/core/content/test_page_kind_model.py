@@ -67,6 +67,11 @@ def test_a_page_without_known_words_has_the_intercept() -> None:
     assert model.log_odds({"a": ["x"]}).tolist() == [6, -3]
 
 
+def test_a_token_that_is_no_text_is_unknown() -> None:
+    rows, weights = weigh_tokens({"a": ["\ud800"]}, np.array([1], np.uint32), np.ones(1, np.float32))
+    assert (rows.tolist(), weights.tolist()) == ([], [])
+
+
 def test_a_blend_follows_the_surer_model_and_is_softened_by_its_factor() -> None:
     trees, linear = np.array([0.9, 0.1]), np.array([0.2, 0.8])
     sharp, soft = blend(trees, linear, 0.5, 1.0), blend(trees, linear, 0.5, 0.5)
