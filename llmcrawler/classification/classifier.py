@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from llmcrawler.classification.classify_calls import PageAsker
 from llmcrawler.classification.classify_prompt import Answer, describe_page
 from llmcrawler.classification.evidence import StructuredEvidence
+from llmcrawler.classification.guess_votes import SURE_GUESS, Guess, PageHint
 from llmcrawler.classification.page_guess import PageGuesser
 from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.question import LLM, STRUCTURED_DATA, TEMPLATE, Question, Verdict
@@ -25,6 +27,11 @@ logger = logging.getLogger(__name__)
 # The model's own number, but never more: models say 1.0 of nearly everything, and none is right that often.
 _MAX_LLM_CONFIDENCE = 0.95
 
+
+# So many pages of a template have to look like one type, and this share of all votes, before it serves those of them
+# that look like no type for sure.
+_MIN_VOTES = 4
+_MIN_VOTE_SHARE = 0.6
 
 # Separates the members of a template (of a site) whose samples (url -> label) disagree; None where nothing does.
 Splitter = Callable[[str, str, Mapping[str, str]], "Changes | None"]
@@ -68,10 +75,13 @@ class Classifier:
         self._site(site).regroup(changes.aliases, changes.moved)
 
     def template_verdict(self, site: str, template: str) -> tuple[str, float] | None:
-        """Return the page type and confidence that a page of this template would get now."""
+        """Return the template's page type and confidence: what the model said of its samples, else what its pages look
+        like."""
         samples = self._site(site).group(template).samples
-        majority = samples.majority
-        return None if majority is None else (majority, samples.confidence)
+        if samples.majority is not None:
+            return samples.majority, samples.confidence
+        votes = samples.votes
+        return None if votes.winner is None else (votes.winner, votes.sums[votes.winner] / votes.page_count)
 
     def restore_verdict(self, question: Question, page_type: str, confidence: float, decided_by: str) -> None:
         """Note a verdict of an earlier run of the same crawl; what the model said speaks for its template."""
@@ -124,26 +134,30 @@ class Classifier:
 
     def _by_template(self, question: Question) -> Verdict | None:
         """Return the verdict that the template has, without asking or waiting for more."""
-        known = self.template_verdict(question.site, question.template) if question.settled else None
-        return Verdict(*known, TEMPLATE) if known else None
-
-    def _by_guess(self, question: Question, error: PageError | None = None) -> Verdict:
-        page_type, confidence, decided_by = self._guesser.decide(question)
-        return Verdict(page_type, confidence, decided_by, error)
+        samples = self._site(question.site).group(question.template).samples
+        if samples.majority is None or samples.is_mixed or not question.settled:
+            return None
+        return Verdict(samples.majority, samples.confidence, TEMPLATE)
 
     async def _by_samples(self, question: Question) -> Verdict:
+        site, guess = self._site(question.site), Verdict(*self._guesser.decide(question))
+        label = Guess(guess.page_type, guess.confidence) if guess.page_type is not None else None
+        hint = PageHint(label, question.words)
+        if question.settled:
+            site.group(question.template).samples.note_page(hint)
         if self._asker is None:
-            return self._by_template(question) or self._by_guess(question)
-        site = self._site(question.site)
-        site.enter(question.url, question.template)
+            return self._by_template(question) or _by_votes(site.group(question.template), question, guess) or guess
+        site.enter(question.url, question.template, hint)
         self.waiting_count += 1
         try:
-            return await self._step_by_step(self._asker, site, question)
+            return await self._step_by_step(self._asker, site, question, guess, label)
         finally:
             self.waiting_count -= 1
             site.leave(question.url)
 
-    async def _step_by_step(self, asker: PageAsker, site: SiteVerdicts, question: Question) -> Verdict:
+    async def _step_by_step(
+        self, asker: PageAsker, site: SiteVerdicts, question: Question, guess: Verdict, label: Guess | None
+    ) -> Verdict:
         """Ask or wait until there is a verdict: what a page has to do changes while it waits, and so may its group."""
         error: LLMError | None = None
         is_own = False
@@ -154,7 +168,9 @@ class Classifier:
             step = group.samples.step(question.url, question.member, may_ask=may_ask)
             rivalled = step is SampleStep.TAKE and not site.speaks_for(question.url, question.rivals)
             if may_ask and (rivalled or not question.settled):
-                step, is_own = SampleStep.ASK, True
+                step, is_own = SampleStep.GUESS if site.trusts(label) else SampleStep.ASK, True
+            if step is SampleStep.GUESS:
+                return guess
             if step in (SampleStep.ASK, SampleStep.ASK_PATIENTLY):
                 try:
                     return await self._ask(asker, site, question, patient=step is SampleStep.ASK_PATIENTLY)
@@ -170,7 +186,8 @@ class Classifier:
                 return Verdict(group.samples.majority, group.samples.confidence, TEMPLATE, short)
             else:
                 reason = error or self._unavailable or group.last_error
-                return self._by_guess(question, _page_error(reason))
+                verdict = _by_votes(group, question, guess) or guess
+                return replace(verdict, error=_page_error(reason))
 
     async def _ask(self, asker: PageAsker, site: SiteVerdicts, question: Question, *, patient: bool) -> Verdict:
         url = question.url
@@ -205,7 +222,7 @@ class Classifier:
             group.template,
             name,
             ", ".join(sorted(set(labels.values()))),
-            "split" if changes else "nothing separates them, the majority decides",
+            "split" if changes else "nothing separates them yet, its pages are judged one by one",
         )
         if changes:
             site.regroup(changes.aliases, changes.moved)
@@ -218,6 +235,18 @@ class Classifier:
             logger.log(
                 level, "The model cannot be had any more; rules and what is known decide from here on: %s", error
             )
+
+
+def _by_votes(group: TemplateGroup, question: Question, guess: Verdict) -> Verdict | None:
+    """Return what most pages of the template look like, for one of them that looks like nothing for sure."""
+    votes = group.samples.votes
+    winner = votes.winner
+    if winner is None or not question.settled or group.samples.is_mixed or guess.confidence >= SURE_GUESS:
+        return None
+    if votes.page_count < _MIN_VOTES or (votes.share_of(winner) or 0.0) < _MIN_VOTE_SHARE:
+        return None
+    confidence = max(votes.sums[winner] / votes.page_count, guess.confidence if winner == guess.page_type else 0.0)
+    return Verdict(winner, confidence, TEMPLATE)
 
 
 def _llm_verdict(answer: Answer) -> Verdict:

@@ -1,0 +1,86 @@
+"""What pages look like, each by itself, and how far that can be trusted where a model judges some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, Self
+
+# Guesses that are at least so sure are right on nineteen pages of twenty, on sites that they were not trained on.
+SURE_GUESS: Final = 0.8
+
+# Less sure guesses are no votes on what a template's pages are.
+_MIN_CONFIDENCE: Final = 0.5
+
+# Guesses of one label have proved right: so many were, and nine in ten of all.
+_MIN_RIGHT: Final = 2
+_RIGHT_PER_WRONG: Final = 9
+
+
+class Guess(NamedTuple):
+    """The label that a page seems to have, by itself, and the probability in 0..1 that it has it."""
+
+    label: str
+    confidence: float
+
+
+class PageHint(NamedTuple):
+    """What is known of a page without a model. `words` are tokens of its address, title and headings that other pages
+    of its kind may share."""
+
+    guess: Guess | None = None
+    words: frozenset[str] = frozenset()
+
+
+NO_HINT: Final = PageHint()
+
+
+@dataclass(slots=True)
+class GuessVotes:
+    """The guesses of a template's pages, added up: label -> sum of the confidences."""
+
+    page_count: int = 0
+    sums: dict[str, float] = field(default_factory=dict)
+
+    def note(self, guess: Guess | None) -> None:
+        self.page_count += 1
+        if guess is not None and guess.confidence >= _MIN_CONFIDENCE:
+            self.sums[guess.label] = self.sums.get(guess.label, 0.0) + guess.confidence
+
+    def add(self, other: GuessVotes) -> None:
+        """Take over the votes of a template that was merged into this one."""
+        self.page_count += other.page_count
+        for label, value in other.sums.items():
+            self.sums[label] = self.sums.get(label, 0.0) + value
+
+    @property
+    def winner(self) -> str | None:
+        """The label with most votes; None without any."""
+        return max(sorted(self.sums), key=self.sums.__getitem__, default=None)
+
+    def share_of(self, label: str) -> float | None:
+        """Return the label's share of the votes, in 0..1; None where no page has voted."""
+        total = sum(self.sums.values())
+        return self.sums.get(label, 0.0) / total if total else None
+
+    def to_json(self) -> list[Any]:
+        return [self.page_count, {label: round(value, 3) for label, value in sorted(self.sums.items())}]
+
+    @classmethod
+    def from_json(cls, value: Any) -> Self:
+        """Read what `to_json` gave. Raises ValueError or TypeError for anything else."""
+        page_count, sums = value
+        if not isinstance(sums, Mapping):
+            raise TypeError("votes are no object")
+        return cls(int(page_count), {str(label): float(number) for label, number in sums.items()})
+
+
+def is_reliable(right: int, wrong: int) -> bool:
+    """Tell whether sure guesses of one label may stand for the model's answers, by how many were right and wrong."""
+    return right >= _MIN_RIGHT and right >= _RIGHT_PER_WRONG * wrong
+
+
+def resemblance(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return the Jaccard similarity of two sets, in 0..1; 0 for two empty ones."""
+    union = len(one | other)
+    return len(one & other) / union if union else 0.0
