@@ -144,7 +144,7 @@ class Classifier:
         label = Guess(guess.page_type, guess.confidence) if guess.page_type is not None else None
         hint = PageHint(label, question.words)
         if question.settled:
-            site.group(question.template).samples.note_page(hint)
+            site.group(question.template).samples.votes.note(label)
         if self._asker is None:
             return self._by_template(question) or _by_votes(site.group(question.template), question, guess) or guess
         site.enter(question.url, question.template, hint)

@@ -37,12 +37,6 @@ _CLEAR_MAJORITY = 0.75
 # A second label that two samples have, and this share of all: the template holds several kinds of page.
 _MIXED_SHARE = 0.15
 
-# Words that so many pages have, and this share of all, but no sample, call for a sample; so many times at most.
-_COMMON_PAGES = 3
-_COMMON_SHARE = 0.1
-MAX_UNLIKE_SAMPLES = 6
-_MAX_WORDS = 3_000
-
 # So many pages with the same guess may show that it is wrong here; from then on it makes nobody ask.
 _FALSE_ALARMS = 2
 
@@ -80,14 +74,6 @@ class TemplateSamples:
     _failures: int = 0
     _retry_at: int = 0
     _taken: int = 0
-    _words: Counter[str] = field(default_factory=Counter)
-    _unlike_asked: int = 0
-
-    def note_page(self, hint: PageHint) -> None:
-        """Count a page of the template, once."""
-        self.votes.note(hint.guess)
-        if len(self._words) < _MAX_WORDS:
-            self._words.update(hint.words)
 
     def step(self, url: str, member: int, *, may_ask: bool = True) -> SampleStep:  # noqa: C901, PLR0911 - a list of rules
         """Return the next step of a page. `may_ask` is False for one that was asked about in vain."""
@@ -111,7 +97,7 @@ class TemplateSamples:
             return SampleStep.ASK
         if may_ask and (step := self._step_of_contradicted(url)):
             return step
-        if may_ask and (_round_of(self.page_count) > self._round or self._is_unlike_samples(url)):
+        if may_ask and _round_of(self.page_count) > self._round:
             return SampleStep.ASK_PATIENTLY
         return SampleStep.TAKE
 
@@ -136,14 +122,6 @@ class TemplateSamples:
         if wrong + out < _FALSE_ALARMS or right > wrong:
             return SampleStep.ASK
         return SampleStep.WAIT if out and self._urgent_count else None
-
-    def _is_unlike_samples(self, url: str) -> bool:
-        """Tell whether a page has words that many of the template have, and no sample."""
-        if self._unlike_asked >= MAX_UNLIKE_SAMPLES:
-            return False
-        enough = max(_COMMON_PAGES, _COMMON_SHARE * self.votes.page_count)
-        common = {word for word in self._hint(url).words if self._words[word] >= enough}
-        return bool(common) and not any(common <= self._hint(one).words for one in (*self.labels, *self.asked))
 
     def _is_guess_reliable(self, url: str) -> bool:
         guess = self._hint(url).guess
@@ -173,8 +151,6 @@ class TemplateSamples:
 
     def note_asked(self, url: str, *, patient: bool) -> None:
         self.asked[url] = patient
-        if patient and self.labels and _round_of(self.page_count) <= self._round:
-            self._unlike_asked += 1
         self._round = max(self._round, _round_of(self.page_count))
         self.waiting.pop(url, None)
         if url in self._chosen:
@@ -259,8 +235,6 @@ class TemplateSamples:
             _round=max(_round_of(len(labels) + len(asked)), self._round if kept else -1),
             _failures=self._failures,
             _retry_at=self._retry_at if kept else 0,
-            _words=self._words if kept else Counter(),
-            _unlike_asked=self._unlike_asked if kept else 0,
         )
 
     def to_json(self) -> list[Any]:
