@@ -17,7 +17,7 @@ from llmcrawler.extraction import Records, described_schema, described_selectors
 from llmcrawler.items import Page, PageError, Template
 from llmcrawler.pipelines.site_stage import SiteStage
 from llmcrawler.pipelines.stage import StageRules
-from llmcrawler.templates import Assignment, tokens_of
+from llmcrawler.templates import Assignment, words_of
 
 
 async def _do_nothing() -> None:
@@ -84,7 +84,7 @@ class ClassifyPipeline(SiteStage):
         """Put a page into a group of its site, and write down what the classifier is to know of it."""
         assert page.content is not None
         site = self.sites.of(page.url)
-        words = tokens_of(page.id, page.content)
+        words = words_of(page.id, page.content)
         assigned = site.grouper.assign(page.id, page.content.features, words)
         await self.sites.recluster(site)
         self.rules.stats.set_value("llmcrawler/templates", sum(one.grouper.group_count for one in self.sites))
@@ -115,7 +115,8 @@ def judge_again(page: Page, site: Site, classifier: Classifier, *, was_regrouped
     assert page.template is not None
     page.template = site.grouper.resolve(page.template)
     if was_regrouped:
-        page.template = site.grouper.match(page.id, page.content.features, tokens_of(page.id, page.content)) or page.template
+        words = words_of(page.id, page.content)
+        page.template = site.grouper.match(page.id, page.content.features, words) or page.template
         known = classifier.template_verdict(site.name, page.template)
         if known and page.decided_by == TEMPLATE:
             page.page_type, page.confidence = known[0], round(known[1], 3)

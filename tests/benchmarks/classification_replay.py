@@ -29,7 +29,7 @@ from llmcrawler.items import PageContent
 from llmcrawler.llm import Batcher, BatchRules, ModelRequest
 from llmcrawler.templates.clustering import recluster
 from llmcrawler.templates.grouping import TemplateGrouper
-from llmcrawler.templates.page_tokens import tokens_of as words_of
+from llmcrawler.templates.page_tokens import words_of
 from tests.virtual_time import VirtualTimeLoop
 
 _RECLUSTER_SECONDS = 0.03
