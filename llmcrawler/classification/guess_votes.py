@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Self
 
@@ -75,9 +75,24 @@ class GuessVotes:
         return cls(int(page_count), {str(label): float(number) for label, number in sums.items()})
 
 
-def is_reliable(right: int, wrong: int) -> bool:
-    """Tell whether sure guesses of one label may stand for the model's answers, by how many were right and wrong."""
-    return right >= _MIN_RIGHT and right >= _RIGHT_PER_WRONG * wrong
+def is_reliable(guess: Guess | None, record: tuple[int, int]) -> bool:
+    """Tell whether a guess may stand for the model's answer: it is sure, and guesses of its label were (right, wrong)
+    so often."""
+    right, wrong = record
+    is_sure = guess is not None and guess.confidence >= SURE_GUESS
+    return is_sure and right >= _MIN_RIGHT and right >= _RIGHT_PER_WRONG * wrong
+
+
+def record_of(label: str, answers: Iterable[tuple[str, str]], hints: Mapping[str, PageHint]) -> tuple[int, int]:
+    """Return how many of the pages with an answer (url, label) that surely looked like `label` are so, and how many
+    are not."""
+    found = [
+        answer
+        for url, answer in answers
+        if (guess := hints.get(url, NO_HINT).guess) and guess.label == label and guess.confidence >= SURE_GUESS
+    ]
+    right = found.count(label)
+    return right, len(found) - right
 
 
 def resemblance(one: frozenset[str], other: frozenset[str]) -> float:

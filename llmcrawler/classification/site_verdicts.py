@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from llmcrawler.classification.classify_prompt import Answer
-from llmcrawler.classification.guess_votes import NO_HINT, SURE_GUESS, Guess, PageHint, is_reliable
+from llmcrawler.classification.guess_votes import NO_HINT, Guess, PageHint, is_reliable, record_of
 from llmcrawler.classification.template_samples import TemplateSamples
 from llmcrawler.errors import LLMError
 from llmcrawler.urls import relative_url
@@ -100,17 +100,8 @@ class SiteVerdicts:
 
     def trusts(self, guess: Guess | None) -> bool:
         """Tell whether a sure guess may stand for an answer: such guesses have been right on this site."""
-        if guess is None or guess.confidence < SURE_GUESS:
-            return False
-        answers = [
-            answer.label
-            for url, answer in self._answers.items()
-            if (told := self._hints.get(url, NO_HINT).guess)
-            and told.label == guess.label
-            and told.confidence >= SURE_GUESS
-        ]
-        right = answers.count(guess.label)
-        return is_reliable(right, len(answers) - right)
+        answers = ((url, answer.label) for url, answer in self._answers.items())
+        return guess is not None and is_reliable(guess, record_of(guess.label, answers, self._hints))
 
     def note_answer(self, url: str, answer: Answer, *, fits: bool) -> None:
         self._answers[url] = answer

@@ -14,6 +14,7 @@ from llmcrawler.classification.guess_votes import (
     GuessVotes,
     PageHint,
     is_reliable,
+    record_of,
     resemblance,
 )
 
@@ -103,7 +104,8 @@ class TemplateSamples:
 
     def _step_of_mixed(self, url: str, may_ask: bool) -> SampleStep:
         """Return the step of a page that nobody can speak for; not too many are asked before there are answers."""
-        if self._is_guess_reliable(url):
+        guess = self._hint(url).guess
+        if guess is not None and is_reliable(guess, self._record_of(guess.label)):
             return SampleStep.GUESS
         if not may_ask:
             return SampleStep.FAIL
@@ -115,29 +117,16 @@ class TemplateSamples:
         guess = self._hint(url).guess
         if guess is None or guess.confidence < SURE_GUESS or guess.label == self.majority:
             return None
-        right, wrong = self._record_of(guess.label)
-        if right and is_reliable(right, wrong):
+        right, wrong = record = self._record_of(guess.label)
+        if is_reliable(guess, record):
             return SampleStep.GUESS
         out = sum(1 for one in self.asked if (told := self._hint(one).guess) and told.label == guess.label)
         if wrong + out < _FALSE_ALARMS or right > wrong:
             return SampleStep.ASK
         return SampleStep.WAIT if out and self._urgent_count else None
 
-    def _is_guess_reliable(self, url: str) -> bool:
-        guess = self._hint(url).guess
-        if guess is None or guess.confidence < SURE_GUESS:
-            return False
-        return is_reliable(*self._record_of(guess.label))
-
     def _record_of(self, label: str) -> tuple[int, int]:
-        """Return how many of the samples that looked like `label` for sure are so, and how many are not."""
-        answers = [
-            answer
-            for url, answer in self.labels.items()
-            if (guess := self._hint(url).guess) and guess.label == label and guess.confidence >= SURE_GUESS
-        ]
-        right = answers.count(label)
-        return right, len(answers) - right
+        return record_of(label, self.labels.items(), self.hints)
 
     def _hint(self, url: str) -> PageHint:
         return self.hints.get(url, NO_HINT)

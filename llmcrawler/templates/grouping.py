@@ -173,8 +173,7 @@ class TemplateGrouper:
         template = self.resolve(template)
         members = [self._reservoir.pages[url] for url in self._reservoir.members(template)]
         known = of_common_labels([(m, labelled[m.url]) for m in members if m.url in labelled])
-        shares = discriminators(known)
-        if not shares or not holds_for_others(known):
+        if not (shares := discriminators(known)) or not holds_for_others(known):
             return Changes()
         shown = {member.url for member in members if member.url in labelled}
         self._groups.counts[template].sampled += len(shown - self._reservoir.sampled)

@@ -1,5 +1,5 @@
-"""Turns what a page says of itself (name of its file, title, headings, breadcrumb) into words that pages of one kind may
-share.
+"""Turns what a page says of itself (name of its file, title, headings, breadcrumb) into words that pages of one kind
+may share.
 
 Nothing is chosen here. Most tokens belong to one page; those that tell kinds apart on a site ("class reference" at the
 end of titles, `struct` at the beginning of file names, a heading "Comments") are found by who has them.
