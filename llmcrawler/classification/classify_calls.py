@@ -8,15 +8,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from llmcrawler.classification.classify_prompt import (
-    COUNTS,
-    TASK,
-    Answer,
-    ClassifyPrompt,
-    answer_schema,
-    classify_document,
-    parse_answers,
-)
+from llmcrawler.classification.classify_answers import answer_schema, parse_answers
+from llmcrawler.classification.classify_prompt import COUNTS, TASK, Answer, ClassifyPrompt, classify_document
 from llmcrawler.classification.classify_small_model import prompt_for
 from llmcrawler.classification.page_type_rules import PageTypeRules
 from llmcrawler.classification.page_types import PageTypes
@@ -161,7 +154,11 @@ def doubted_answers(rules: PageTypeRules, pages: Sequence[PageView], answers: Ma
     label, count = Counter(answer.label for answer in answers.values()).most_common(1)[0]
     judged = {place: rules.decide(_question(pages[place])) for place in answers}
     sure = {place: found for place, (found, confidence) in judged.items() if found is not None and confidence >= _SURE}
-    against = [place for place, found in sure.items() if answers[place].label == label != found]
+    against = [
+        place
+        for place, found in sure.items()
+        if answers[place].label == label != found and not rules.may_both_be(label, found)
+    ]
     enough = 1 if count == len(answers) else 2
     return against if len(against) >= enough and 2 * len(against) > len(sure) else []
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-from llmcrawler.classification.classify_prompt import PROMPT_VERSION, SYSTEM, TASK, ClassifyPrompt
+from llmcrawler.classification.classify_prompt import PROMPT_VERSION, TASK, ClassifyPrompt, prompt_of
 from llmcrawler.classification.page_types import PageTypes
 
 # Raise it with every change here; changes in classify_prompt.py that this form shares are in its own version.
@@ -35,7 +35,7 @@ _LEAST_EXAMPLES = 3
 
 def prompt_for(page_types: PageTypes, *, small_model: bool) -> ClassifyPrompt:
     if not small_model:
-        return ClassifyPrompt(PROMPT_VERSION, SYSTEM)
+        return prompt_of(page_types)
     return ClassifyPrompt(
         version=f"{PROMPT_VERSION}/{_VERSION}",
         system=_SYSTEM,

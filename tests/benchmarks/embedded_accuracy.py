@@ -41,7 +41,7 @@ TYPES = {
 
 # What counts as right with the default types.
 SAME = {
-    "collection": {"listing", "search"},
+    "collection": {"collection", "search"},
     "listing": {"listing", "search"},
     "forum": {"forum_thread", "question"},
     "service": {"service", "homepage", "about", "pricing"},
