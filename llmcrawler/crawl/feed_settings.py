@@ -14,6 +14,7 @@ from scrapy.settings import BaseSettings
 
 from llmcrawler.crawl.arguments import ExploreOptions, MapOptions
 from llmcrawler.crawl.configuration import check_page_types
+from llmcrawler.crawl.default_feed import has_own_pipeline
 from llmcrawler.crawl.setting_checks import near_name
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import Page, Template, Url
@@ -95,12 +96,11 @@ def _check_fields(settings: BaseSettings, chosen: Collection[str], format_: str,
     known = _names(Url if isinstance(options, MapOptions) else Page)
     if format_ in _ALL_LINES:
         known += [name for name in _names(Template) if name not in known]
-    has_own_items = any(not str(path).startswith("llmcrawler.") for path in settings.getdict("ITEM_PIPELINES"))
     for name in chosen:
         if name in known or (format_ in _FLAT and _is_part(name, options)):
             continue
         near = near_name(name, known)
-        if near or not has_own_items:
+        if near or not has_own_pipeline(settings):
             meant = f"did you mean {near}? " if near else ""
             raise ConfigError(f"FEED_EXPORT_FIELDS: no line has a field {name!r}: {meant}there are {', '.join(known)}")
 
