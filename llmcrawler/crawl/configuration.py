@@ -6,7 +6,7 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +120,14 @@ def foreign_options(settings: BaseSettings) -> ExploreOptions:
 
 def page_types_of(options: ExploreOptions) -> PageTypes:
     return DEFAULT_PAGE_TYPES if options.page_types is None else load_page_types(options.page_types)
+
+
+def check_page_types(given: str, names: Sequence[str], options: ExploreOptions) -> None:
+    """Refuse a page type that no page will ever have."""
+    known = page_types_of(options).names
+    unknown = next((name for name in names if name not in known), None)
+    if unknown:
+        raise ConfigError(f"{given}={','.join(names)}: no page type {unknown!r}; there are: {', '.join(known)}")
 
 
 def focused_crawl_of(options: ExploreOptions, record_types: RecordTypes) -> FocusedCrawl | None:

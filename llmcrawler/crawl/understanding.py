@@ -186,7 +186,7 @@ def build_understanding(
 
     def pressure(held: int) -> str | None:
         """Say why pages must not be held any longer. The model gets ready as soon as there is something to learn."""
-        if model is not None and any(len(one.held) >= min_pages for one in records.all_learners):
+        if model is not None and model.is_cold and any(len(one.held) >= min_pages for one in records.all_learners):
             model.warm_up()
         return watch.reason_to_flush(held)
 

@@ -96,9 +96,14 @@ class LanguageModel:
         if not self.is_embedded:
             await (await self._ready_client()).check(ask)
 
+    @property
+    def is_cold(self) -> bool:
+        """Whether `warm_up` would do anything."""
+        return self.is_embedded and self._client is None and self._warming is None
+
     def warm_up(self) -> None:
         """Begin to fetch and start the embedded model, as it will be asked soon. Errors are told to who asks then."""
-        if self.is_embedded and self._client is None and self._warming is None:
+        if self.is_cold:
             self._warming = asyncio.ensure_future(self._warm_up())
 
     async def _warm_up(self) -> None:
