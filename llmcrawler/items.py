@@ -186,12 +186,15 @@ def feed_item_of(line: dict[str, Any]) -> FeedItem:
 @dataclass
 class Template:
     """A template line of the feed: a group of pages that one template of the site made. `aliases` are ids that were
-    merged into this one after page lines with them had been written.
+    merged into this one after page lines with them had been written. `confidence` is that of the page type, `purity`
+    the share of its pages that look like that type by themselves; both are in 0..1.
     """
 
     template: str
     kind: str = "template"
     page_type: str | None = None
+    confidence: float | None = None
+    purity: float | None = None
     url_pattern: str | None = None
     page_count: int = 0
     examples: list[str] = field(default_factory=list)

@@ -83,6 +83,12 @@ class Classifier:
         votes = samples.votes
         return None if votes.winner is None else (votes.winner, votes.sums[votes.winner] / votes.page_count)
 
+    def purity(self, site: str, template: str) -> float | None:
+        """Return the share of the template's pages that look like its page type, in 0..1; None where none of them looks
+        like anything."""
+        verdict = self.template_verdict(site, template)
+        return None if verdict is None else self._site(site).group(template).samples.votes.share_of(verdict[0])
+
     def restore_verdict(self, question: Question, page_type: str, confidence: float, decided_by: str) -> None:
         """Note a verdict of an earlier run of the same crawl; what the model said speaks for its template."""
         if decided_by == LLM and self._site(question.site).earlier(question.url) is None:

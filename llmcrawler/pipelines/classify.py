@@ -128,9 +128,12 @@ def learned_templates(sites: SiteRegistry, classifier: Classifier, records: Reco
     for site in sites.own():
         for group in site.grouper.groups():
             verdict = classifier.template_verdict(site.name, group.template)
+            purity = classifier.purity(site.name, group.template)
             template = Template(
                 template=group.template,
                 page_type=verdict[0] if verdict else None,
+                confidence=round(verdict[1], 3) if verdict else None,
+                purity=None if purity is None else round(purity, 3),
                 url_pattern=group.url_pattern,
                 page_count=group.page_count,
                 examples=list(group.examples),

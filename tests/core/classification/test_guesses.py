@@ -105,6 +105,7 @@ async def test_without_a_model_the_template_has_the_type_that_its_pages_look_lik
     verdict = classifier.template_verdict("site.test", "t")
     assert verdict is not None
     assert verdict[0] == "article"
+    assert classifier.purity("site.test", "t") == pytest.approx(7 * 0.95 / (7 * 0.95 + 0.9))
     again = Classifier(TYPES, None)
     again.restore("site.test", classifier.to_json("site.test"), "http://site.test")
     assert again.template_verdict("site.test", "t") == pytest.approx(verdict)
