@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
 
@@ -58,7 +59,8 @@ class TextBlock:
 class PageContent:
     """Everything that one parse of a page yields. It can be pickled: costly pages are read in another process.
 
-    `kinds` has the probability of each kind that the trained model knows (article, product, ...), by name.
+    `kinds` has the probability of each kind that the trained model knows (article, product, ...), by name; it may be
+    worked out only when it is looked at.
     """
 
     title: str = ""
@@ -69,7 +71,7 @@ class PageContent:
     structured_data: tuple[dict[str, Any], ...] = ()
     features: frozenset[str] = frozenset()
     cues: dict[str, float] = field(default_factory=dict)
-    kinds: dict[str, float] = field(default_factory=dict)
+    kinds: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass

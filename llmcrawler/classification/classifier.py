@@ -32,6 +32,8 @@ _MAX_LLM_CONFIDENCE = 0.95
 # that look like no type for sure.
 _MIN_VOTES = 4
 _MIN_VOTE_SHARE = 0.6
+# Of the pages of a template that surely look alike, one in so many is looked at.
+_LOOKED_AT = 8
 
 # Separates the members of a template (of a site) whose samples (url -> label) disagree; None where nothing does.
 Splitter = Callable[[str, str, Mapping[str, str]], "Changes | None"]
@@ -146,23 +148,27 @@ class Classifier:
         return Verdict(samples.majority, samples.confidence, TEMPLATE)
 
     async def _by_samples(self, question: Question) -> Verdict:
-        site, guess = self._site(question.site), Verdict(*self._guesser.decide(question))
-        label = Guess(guess.page_type, guess.confidence) if guess.page_type is not None else None
-        hint = PageHint(label, question.words)
-        if question.settled:
-            site.group(question.template).samples.votes.note(label)
+        site = self._site(question.site)
+        group = site.group(question.template)
+        guess = None if _is_told_by_votes(group, question) else self._guess(question)
+        label = Guess(guess.page_type, guess.confidence) if guess and guess.page_type is not None else None
+        if question.settled and guess is not None:
+            group.samples.votes.note(label)
         if self._asker is None:
-            return self._by_template(question) or _by_votes(site.group(question.template), question, guess) or guess
-        site.enter(question.url, question.template, hint)
+            return self._by_template(question) or _by_votes(group, question, guess) or guess or self._guess(question)
+        site.enter(question.url, question.template, PageHint(label, question.words))
         self.waiting_count += 1
         try:
-            return await self._step_by_step(self._asker, site, question, guess, label)
+            return await self._step_by_step(self._asker, site, question, guess)
         finally:
             self.waiting_count -= 1
             site.leave(question.url)
 
+    def _guess(self, question: Question) -> Verdict:
+        return Verdict(*self._guesser.decide(question))
+
     async def _step_by_step(
-        self, asker: PageAsker, site: SiteVerdicts, question: Question, guess: Verdict, label: Guess | None
+        self, asker: PageAsker, site: SiteVerdicts, question: Question, guess: Verdict | None
     ) -> Verdict:
         """Ask or wait until there is a verdict: what a page has to do changes while it waits, and so may its group."""
         error: LLMError | None = None
@@ -174,8 +180,8 @@ class Classifier:
             step = group.samples.step(question.url, question.member, may_ask=may_ask)
             rivalled = step is SampleStep.TAKE and not site.speaks_for(question.url, question.rivals)
             if may_ask and (rivalled or not question.settled):
-                step, is_own = SampleStep.GUESS if site.trusts(label) else SampleStep.ASK, True
-            if step is SampleStep.GUESS:
+                step, is_own = SampleStep.GUESS if site.trusts_looks_of(question.url) else SampleStep.ASK, True
+            if step is SampleStep.GUESS and guess is not None:
                 return guess
             if step in (SampleStep.ASK, SampleStep.ASK_PATIENTLY):
                 try:
@@ -192,7 +198,7 @@ class Classifier:
                 return Verdict(group.samples.majority, group.samples.confidence, TEMPLATE, short)
             else:
                 reason = error or self._unavailable or group.last_error
-                verdict = _by_votes(group, question, guess) or guess
+                verdict = _by_votes(group, question, guess) or guess or self._guess(question)
                 return replace(verdict, error=_page_error(reason))
 
     async def _ask(self, asker: PageAsker, site: SiteVerdicts, question: Question, *, patient: bool) -> Verdict:
@@ -243,16 +249,24 @@ class Classifier:
             )
 
 
-def _by_votes(group: TemplateGroup, question: Question, guess: Verdict) -> Verdict | None:
+def _is_told_by_votes(group: TemplateGroup, question: Question) -> bool:
+    """Tell whether a page need not be looked at, as so many of its template look alike; some are all the same."""
+    samples = group.samples
+    is_one_of_many = question.settled and not question.rivals and question.member % _LOOKED_AT
+    return bool(is_one_of_many) and samples.votes.are_clear and not samples.is_mixed
+
+
+def _by_votes(group: TemplateGroup, question: Question, guess: Verdict | None) -> Verdict | None:
     """Return what most pages of the template look like, for one of them that looks like nothing for sure."""
     votes = group.samples.votes
     winner = votes.winner
-    if winner is None or not question.settled or group.samples.is_mixed or guess.confidence >= SURE_GUESS:
+    own = 0.0 if guess is None else guess.confidence
+    if winner is None or not question.settled or group.samples.is_mixed or own >= SURE_GUESS:
         return None
     if votes.page_count < _MIN_VOTES or (votes.share_of(winner) or 0.0) < _MIN_VOTE_SHARE:
         return None
-    confidence = max(votes.sums[winner] / votes.page_count, guess.confidence if winner == guess.page_type else 0.0)
-    return Verdict(winner, confidence, TEMPLATE)
+    agrees = guess is not None and guess.page_type == winner
+    return Verdict(winner, max(votes.sums[winner] / votes.page_count, own if agrees else 0.0), TEMPLATE)
 
 
 def _llm_verdict(answer: Answer) -> Verdict:

@@ -12,6 +12,10 @@ SURE_GUESS: Final = 0.8
 # Less sure guesses are no votes on what a template's pages are.
 _MIN_CONFIDENCE: Final = 0.5
 
+# From so many pages on, of which so large a share looks like one type, only some of the others are looked at.
+_CLEAR_PAGES: Final = 24
+_CLEAR_SHARE: Final = 0.95
+
 # Guesses of one label have proved right: so many were, and nine in ten of all.
 _MIN_RIGHT: Final = 2
 _RIGHT_PER_WRONG: Final = 9
@@ -62,6 +66,13 @@ class GuessVotes:
         """Return the label's share of the votes, in 0..1; None where no page has voted."""
         total = sum(self.sums.values())
         return self.sums.get(label, 0.0) / total if total else None
+
+    @property
+    def are_clear(self) -> bool:
+        """True where so many pages look alike that the next one hardly tells more."""
+        winner = self.winner
+        share = None if winner is None else self.share_of(winner)
+        return share is not None and share >= _CLEAR_SHARE and self.page_count >= _CLEAR_PAGES
 
     def to_json(self) -> list[Any]:
         return [self.page_count, {label: round(value, 3) for label, value in sorted(self.sums.items())}]

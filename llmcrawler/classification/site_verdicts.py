@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from llmcrawler.classification.classify_prompt import Answer
-from llmcrawler.classification.guess_votes import NO_HINT, Guess, PageHint, is_reliable, record_of
+from llmcrawler.classification.guess_votes import NO_HINT, PageHint, is_reliable, record_of
 from llmcrawler.classification.template_samples import TemplateSamples
 from llmcrawler.errors import LLMError
 from llmcrawler.urls import relative_url
@@ -98,8 +98,9 @@ class SiteVerdicts:
         verdicts = {self.group(template).samples.majority for template in rivals}
         return not verdicts - {None, self.group_of(url).samples.majority}
 
-    def trusts(self, guess: Guess | None) -> bool:
-        """Tell whether a sure guess may stand for an answer: such guesses have been right on this site."""
+    def trusts_looks_of(self, url: str) -> bool:
+        """Tell whether a page's guess may stand for an answer: it is sure, and such have been right on this site."""
+        guess = self._hints.get(url, NO_HINT).guess
         answers = ((url, answer.label) for url, answer in self._answers.items())
         return guess is not None and is_reliable(guess, record_of(guess.label, answers, self._hints))
 

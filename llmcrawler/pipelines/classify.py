@@ -9,6 +9,7 @@ from typing import Self
 from scrapy.crawler import Crawler
 
 from llmcrawler.classification import TEMPLATE, Classifier, Question
+from llmcrawler.content import forget_kinds
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.site_registry import Site, SiteRegistry
 from llmcrawler.engine.compat import let_unopened_close
@@ -70,13 +71,16 @@ class ClassifyPipeline(SiteStage):
         page.page_type, page.decided_by = verdict.page_type, verdict.decided_by
         page.confidence = round(verdict.confidence, 3)
         page.template = assigned.template
+        forget_kinds(page.content)
         judge_again(page, site, self.classifier, was_regrouped=site.regroupings != regroupings)
         return verdict.error
 
     async def restore(self, page: Page) -> None:
         """Keep the verdict of an earlier run, and find the template, which may have another id in this run."""
+        assert page.content is not None
         question, assigned = await self._place(page)
         page.template = self.sites.of(page.url).grouper.resolve(assigned.template)
+        forget_kinds(page.content)
         if page.page_type is not None and page.decided_by is not None:
             self.classifier.restore_verdict(question, page.page_type, page.confidence or 0.0, page.decided_by)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -109,6 +110,29 @@ async def test_without_a_model_the_template_has_the_type_that_its_pages_look_lik
     again = Classifier(TYPES, None)
     again.restore("site.test", classifier.to_json("site.test"), "http://site.test")
     assert again.template_verdict("site.test", "t") == pytest.approx(verdict)
+
+
+class CountedLooks(dict[str, float]):
+    """Kinds of a page that count how often somebody asks for them."""
+
+    looks = 0
+
+    def items(self) -> Any:
+        CountedLooks.looks += 1
+        return super().items()
+
+
+@pytest.mark.parametrize("asker", [None, opened(lambda _: "article")])
+async def test_pages_of_a_template_that_surely_look_alike_are_hardly_looked_at(
+    asker: Oracle | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CountedLooks, "looks", 0)
+    pages = [page(number) for number in range(1, 201)]
+    pages = [replace(one, content=PageContent(kinds=CountedLooks(article=0.95))) for one in pages]
+    verdicts = await one_by_one(Classifier(TYPES, asker), pages)
+    assert {verdict.page_type for verdict in verdicts} == {"article"}
+    assert min(verdict.confidence for verdict in verdicts) >= 0.66
+    assert 24 <= CountedLooks.looks < 120  # a page that is looked at may be asked more than once
 
 
 def samples_of(looks: Callable[[int], str], count: int) -> TemplateSamples:
