@@ -8,15 +8,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from llmcrawler.classification.classify_answers import answer_schema, parse_answers
 from llmcrawler.classification.classify_prompt import (
     COUNTS,
     PROMPT_VERSION,
-    SYSTEM,
     TASK,
     Answer,
-    answer_schema,
     classify_document,
-    parse_answers,
+    prompt_of,
 )
 from llmcrawler.classification.page_type_rules import PageTypeRules
 from llmcrawler.classification.page_types import PageTypes
@@ -68,6 +67,7 @@ class ClassifyWorker:
     ) -> None:
         self._ask = ask
         self._page_types = page_types
+        self._prompt = prompt_of(page_types)
         self._on_shown = on_shown
         self._rules = PageTypeRules(page_types)
         # Labels that rules exclude and the model gives all the same, by site: once a site is enough.
@@ -120,13 +120,12 @@ class ClassifyWorker:
             return BadAnswer(_NOT_CONFIRMED)
 
     async def _answers(self, pages: Sequence[PageView]) -> Mapping[int, Answer | Exception]:
-        document = classify_document(self._page_types, pages)
+        prompt, schema = self._prompt, answer_schema(self._page_types)
+        document = classify_document(self._page_types, [prompt.shorten(page) for page in pages])
         bound = _ANSWER_TOKENS_AROUND + _ANSWER_TOKENS_PER_PAGE * len(pages)
-        schema = answer_schema(self._page_types)
+        request = ModelRequest(TASK, prompt.system, document, schema, salvage=True, max_answer_tokens=bound)
         try:
-            answer = await self._ask(
-                ModelRequest(TASK, SYSTEM, document, schema, salvage=True, max_answer_tokens=bound)
-            )
+            answer = await self._ask(request)
         except BudgetSpent:
             raise  # nothing was shown
         except LLMError:
@@ -153,7 +152,11 @@ def doubted_answers(rules: PageTypeRules, pages: Sequence[PageView], answers: Ma
     label, count = Counter(answer.label for answer in answers.values()).most_common(1)[0]
     judged = {place: rules.decide(_question(pages[place])) for place in answers}
     sure = {place: found for place, (found, confidence) in judged.items() if found is not None and confidence >= _SURE}
-    against = [place for place, found in sure.items() if answers[place].label == label != found]
+    against = [
+        place
+        for place, found in sure.items()
+        if answers[place].label == label != found and not rules.may_both_be(label, found)
+    ]
     enough = 1 if count == len(answers) else 2
     return against if len(against) >= enough and 2 * len(against) > len(sure) else []
 
@@ -180,7 +183,7 @@ def check_question(page_types: PageTypes, url: str) -> ModelRequest:
 def call_tokens(page_types: PageTypes) -> int:
     """Return the tokens of a call beside its pages: what the model is told, the labels, and the form of the answer."""
     fixed = map(json.dumps, (classify_document(page_types, ()), answer_schema(page_types)))
-    return estimate_tokens(SYSTEM) + sum(map(estimate_tokens, fixed))
+    return estimate_tokens(prompt_of(page_types).system) + sum(map(estimate_tokens, fixed))
 
 
 def tokens_of(page: PageView) -> int:
@@ -199,8 +202,9 @@ def page_key(model: str, page_types: PageTypes) -> Callable[[PageView], str]:
 
     The url is among what is shown, so an answer serves its own site only.
     """
+    prompt = prompt_of(page_types)
     labels = [[one.name, one.description] for one in page_types]
-    return lambda page: cache_key(model, PROMPT_VERSION, labels, dict(page))
+    return lambda page: cache_key(model, PROMPT_VERSION, labels, dict(prompt.shorten(page)))
 
 
 def answer_to_json(answer: Answer) -> Any:

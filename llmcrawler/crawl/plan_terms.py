@@ -49,7 +49,7 @@ def plan_terms(settings: BaseSettings, options: ExploreOptions, model: str = "")
         induce_tokens=annotation_tokens(options.wanted, small_model=small),
         thought_tokens=THOUGHT_TOKENS.get(choice.reasoning_effort or "", 0),
         price=_read_price(model, price) if price else _price(settings, choice),
-        weak_types={"listing", page_types.fallback or ""},
+        weak_types={"listing", "collection", page_types.fallback or ""},
         record_types=record_types_of(settings, options),
         min_pages=settings.getint("RECORD_MIN_PAGES"),
         samples=settings.getint("RECORD_SAMPLES"),

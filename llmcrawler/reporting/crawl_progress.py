@@ -82,7 +82,7 @@ class ProgressReport:
             ("throttle", self._throttle()),
             ("status", _counted(figures.statuses)),
             ("templates", [f"{figures.templates:,}"] if figures.templates else []),
-            ("types", _counted(figures.page_types)),
+            ("types", self._types()),
             ("llm", self._llm()),
             ("errors", _counted(figures.errors)),
         ]
@@ -97,6 +97,10 @@ class ProgressReport:
         if self.fetched != written:
             parts.append(f"{written:,} written")
         return [*parts, *([many(failed, "failed url")] if failed else []), rates]
+
+    def _types(self) -> list[str]:
+        guessed = sum(self.figures.guessed_types.values())
+        return _counted(self.figures.page_types) + ([f"{guessed:,} of them guessed"] if guessed else [])
 
     def _left(self) -> list[str]:
         if self.seconds_left is None:

@@ -178,10 +178,10 @@ def _page_types(tally: Tally, width: int) -> list[str]:
 def _without_model(figures: Figures, tally: Tally, width: int) -> list[str]:
     """Say what has less worth, or is missing, as no model told it."""
     llm, lines = figures.llm, []
-    guesses = figures.decided_by["rule"]
-    if guesses and not figures.decided_by["llm"]:
-        what = many(guesses, "page type")
-        lines.append(f"{what} guessed by rules: no model was asked, or it did not answer")
+    if guessed := figures.guessed_types:
+        by_whom = ", ".join(f"{count:,} by {who}" for who, count in guessed.items())
+        why = "" if figures.decided_by["llm"] else "; no model was asked, or it did not answer"
+        lines.append(f"{many(sum(guessed.values()), 'page type')} guessed: {by_whom}{why}")
     has_learned = any(template.selectors for template in tally.templates.values())
     if tally.templates and not has_learned and (llm.failure or llm.provider == "none"):
         reason = llm.failure or "without a model they come from structured data, and no template has enough of it"

@@ -8,20 +8,15 @@ from typing import Any
 import pytest
 
 from llmcrawler.classification import DEFAULT_PAGE_TYPES, ClassifyWorker, PageType, PageTypes, Question, tokens_of
+from llmcrawler.classification.classify_answers import answer_schema, parse_answers
 from llmcrawler.classification.classify_calls import answer_from_json, answer_to_json, page_key
-from llmcrawler.classification.classify_prompt import (
-    SYSTEM,
-    Answer,
-    answer_schema,
-    classify_document,
-    describe_page,
-    parse_answers,
-)
+from llmcrawler.classification.classify_prompt import Answer, classify_document, describe_page, prompt_of
 from llmcrawler.errors import BadAnswer
 from llmcrawler.items import PageContent
 from llmcrawler.llm import ModelRequest, estimate_tokens
 
 TYPES = PageTypes([PageType("product", "one item"), PageType("listing", "many items"), PageType("login", "a form")])
+SYSTEM = prompt_of(TYPES).system
 
 
 def question(url: str = "http://shop.test/a", text: str = "", title: str = "A", **content: Any) -> Question:
@@ -74,6 +69,78 @@ def test_headings_are_those_that_the_text_does_not_show() -> None:
     assert describe_page(question(text=text))["headings"] == ["Sizes", "Care"]
 
 
+def test_headings_have_no_sign_of_their_link_and_code_keeps_its_marks() -> None:
+    text = "# Using C#[#](http://a.test/#c)\n\nCall **my_app.load_page()** or `a->b`, _then_ wait.\n\n## Next[¶](#next)"
+    shown = describe_page(question(text=text))["text"]
+    assert shown == "# Using C# Call my_app.load_page() or a->b , then wait. # Next"
+
+
+def test_a_comment_in_code_is_no_heading() -> None:
+    text = "Sudo delegates authority.\n\n```\n# visudo\n#x\n```\n\n# Usage\n\nCall it."
+    assert describe_page(question(text=text))["text"] == "Sudo delegates authority. visudo x # Usage Call it."
+
+
+@pytest.mark.parametrize("piece", ["_", "a-", "*", "¶", "`", "[](", "[¶](", "<", "# ", "```", "a|", "- ", "1"])
+def test_what_a_page_repeats_without_end_is_read_in_linear_time(piece: str) -> None:
+    """A pattern that looks again from each place would need hours."""
+    text = f"a{piece * 100_000}b"
+    metadata = {"description": text[:20_000], "generator": text[:20_000]}
+    assert len(describe_page(question(text=text, metadata=metadata))["text"]) <= 700
+
+
+def test_keys_and_ids_are_no_words_to_show() -> None:
+    text = "Similar 9303097ac-d3e5-41e1-baf5-303640756ebf items of the north-south-east-west-line-of-london"
+    assert describe_page(question(text=text))["text"] == "Similar … items of the north-south-east-west-line-of-london"
+
+
+def test_what_a_page_says_of_itself_is_shown_without_what_changes_or_tells_nothing() -> None:
+    shown = describe_page(
+        question(
+            metadata={
+                "published": "2025-09-26T13:38:00+00:00",
+                "generator": "Docusaurus v2026.3.0-latest - https://docusaurus.io",
+                "description": "<p>Rain <a href='x'>again</a>",
+            },
+            structured_data=({"@type": "WebPage"}, {"@type": "Product"}, {"@type": ["Product"]}, {"@type": "QAPage"}),
+        )
+    )
+    assert (shown["published"], shown["generator"]) == ("2025-09-26", "Docusaurus")
+    assert shown["marked"] == ["Product 2", "QAPage"]
+    assert shown["description"] == "Rain again"
+    assert "published" not in describe_page(question(metadata={"published": "last week"}))
+
+
+def test_forms_are_counted_where_a_page_has_little_else() -> None:
+    cues = {"form_count": 2.0, "search_inputs": 1.0, "time_tags": 9.0, "add_to_cart": 2.0}
+    assert describe_page(question(cues={**cues, "word_count": 900.0}))["counts"] == {
+        "words": 900,
+        "dates": 9,
+        "cart_buttons": 2,
+    }
+    assert describe_page(question(cues={**cues, "word_count": 90.0}))["counts"]["forms"] == 2
+
+
+async def test_the_classifiers_guess_is_a_hint_where_the_set_has_no_name_for_it() -> None:
+    async def shown(page_types: PageTypes, kinds: dict[str, float]) -> tuple[str, Any]:
+        asked: list[ModelRequest] = []
+
+        async def ask(ask: ModelRequest) -> Any:
+            asked.append(ask)
+            return {"pages": []}
+
+        await ClassifyWorker(ask, page_types)([describe_page(question(kinds=kinds))])
+        return asked[0].system, asked[0].document["pages"][0].get("likely")
+
+    sure, unsure = {"article": 0.913, "forum": 0.087}, {"article": 0.7, "forum": 0.3}
+    castles = PageTypes([PageType("castle", ""), PageType("product", "")])
+    assert (await shown(castles, sure))[1] == {"article": 0.91}
+    assert (await shown(castles, unsure))[1] is None
+    assert (await shown(castles, {"product": 0.95, "article": 0.05}))[1] is None
+    assert (await shown(DEFAULT_PAGE_TYPES, sure))[1] is None
+    assert "`likely`" in (await shown(castles, unsure))[0]
+    assert "`likely`" not in (await shown(DEFAULT_PAGE_TYPES, sure))[0]
+
+
 def test_what_stands_before_the_main_heading_is_not_shown() -> None:
     banner = "Join our newsletter, and get ten percent off.\n\n"
     shown = describe_page(
@@ -98,7 +165,8 @@ def test_a_crawl_of_forty_pages_in_ten_calls_stays_within_thirty_thousand_tokens
     one = question("http://shop.test/" + "c" * 60, text, "t" * 300, metadata={"description": "d" * 900})
     page = describe_page(one)
     assert tokens_of(page) <= 420
-    per_call = estimate_tokens(SYSTEM) + estimate_tokens(json.dumps(classify_document(DEFAULT_PAGE_TYPES, [])))
+    system, labels = prompt_of(DEFAULT_PAGE_TYPES).system, json.dumps(classify_document(DEFAULT_PAGE_TYPES, []))
+    per_call = estimate_tokens(system) + estimate_tokens(labels)
     assert 10 * per_call + 40 * (tokens_of(page) + 15) <= 30_000
 
 
