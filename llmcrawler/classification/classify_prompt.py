@@ -56,9 +56,9 @@ _MAX_TEXT_CHARS = 100_000  # so far the middle of a long text is looked for
 _HEADING = re.compile(r"^#{1,6}\s+(.+)$", re.MULTILINE)
 _MARKDOWN_TARGET = re.compile(r"!?\[([^\]\[\n]*+)\]\([^()\n]*+\)")
 _SIGN_LINKS = re.compile(r"(?<!!)\[[^\w\]\[]{0,4}\]\([^()\n]*+\)")
-_MARKS = re.compile(r"(?<!\w)[*_`]+|[*_`]+(?!\w)|(?<!\S)[|>]+(?!\S)|-{3,}")  # not those of code
-_ANCHORS = re.compile(r"(?:[¶§🔗]|\N{ZERO WIDTH SPACE})+$", re.MULTILINE)  # links of headings to themselves
-_LONG_NAMES = re.compile(r"\b(?=[A-Za-z_-]*\d)[\w+/=-]{32,}", re.ASCII)  # keys, ids and data: no words
+_MARKS = re.compile(r"(?<!\w)[*_`]+|(?<![*_`])[*_`]++(?!\w)|(?<!\S)[|>]+(?!\S)|-{3,}")  # not those of code
+_ANCHORS = re.compile(r"(?<![¶§🔗\u200b])[¶§🔗\u200b]++$", re.MULTILINE)  # links of headings to themselves
+_LONG_NAMES = re.compile(r"\b(?=[A-Za-z_-]{0,40}\d)[\w+/=-]{32,}", re.ASCII)  # keys, ids and data: no words
 _TAGS = re.compile(r"<[^<>]*(?:>|$)")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _HEADING_MARKS = re.compile(r"^#{1,6} ", re.MULTILINE)
@@ -106,17 +106,10 @@ _VERSION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ClassifyPrompt:
-    """A way to ask a model. `shorten` gives what is shown of a page; `confidence` takes the place of the model's own.
+    """How a model is asked with one set of page types. `shorten` gives what is shown of a page."""
 
-    `examples` are earlier user messages and their answers.
-    """
-
-    version: str
     system: str
-    examples: tuple[tuple[str, str], ...] = ()
-    shorten: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda page: page
-    fixed_bounds: bool = False
-    confidence: float | None = None
+    shorten: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +135,7 @@ def describe_page(question: Question) -> dict[str, Any]:
         "headings": _headings(main, text),
         "text": text,
         "published": published[0] if published else "",
-        "generator": _cut(_VERSION.split(metadata.get("generator", ""), maxsplit=1)[0].strip(), _GENERATOR_CHARS),
+        "generator": _generator(metadata.get("generator", "")),
         "marked": _telling_types(question.content),
         "likely": _sure_kind(question.content.kinds),
         "counts": _counts(question.content),
@@ -151,9 +144,7 @@ def describe_page(question: Question) -> dict[str, Any]:
 
 
 def prompt_of(page_types: PageTypes) -> ClassifyPrompt:
-    """Return how a model is asked that can follow rules. What the classifier takes a page for is shown where the set
-    has no name for it.
-    """
+    """Return how a model is asked. What the classifier takes a page for is shown where the set has no name for it."""
     known = labels_of_kinds(page_types)
     has_unknown = len(known) < len(KIND_NAMES)
 
@@ -161,7 +152,7 @@ def prompt_of(page_types: PageTypes) -> ClassifyPrompt:
         is_known = not known.keys().isdisjoint(page.get("likely", ()))
         return {name: value for name, value in page.items() if name != "likely"} if is_known else page
 
-    return ClassifyPrompt(PROMPT_VERSION, _RULES + _HINT * has_unknown + _FORM, shorten=shorten)
+    return ClassifyPrompt(_RULES + _HINT * has_unknown + _FORM, shorten)
 
 
 def classify_document(page_types: PageTypes, pages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -203,6 +194,10 @@ def _sure_kind(kinds: Mapping[str, float]) -> dict[str, float]:
     return {kind: round(share, 2)} if share >= _SURE else {}
 
 
+def _generator(text: str) -> str:
+    return _VERSION.split(text[: 2 * _GENERATOR_CHARS], maxsplit=1)[0].strip()[:_GENERATOR_CHARS]
+
+
 def _counts(content: PageContent) -> dict[str, int]:
     is_short = content.cues.get("word_count", 0) < _FEW_WORDS
     shown = (cue for cue in COUNTS if content.cues.get(cue) and (is_short or cue not in _ON_EVERY_PAGE))
@@ -212,7 +207,7 @@ def _counts(content: PageContent) -> dict[str, int]:
 def _telling_types(content: PageContent) -> list[str]:
     """Return the types of structured data that tell something, each once, with their number if there are several."""
     found = Counter(kind for one in content.structured_data for kind in schema_types(one.get("@type")))
-    return [f"{kind} {count}" if count > 1 else kind for kind, count in found.items() if kind in _TELLING]
+    return [f"{kind} {count}" if count > 1 else kind for kind, count in found.items() if kind in _TELLING][:4]
 
 
 def _headings(markdown: str, text: str) -> list[str]:

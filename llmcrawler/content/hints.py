@@ -46,7 +46,7 @@ def part_names(attribute_source: str) -> str:
 
 def asks_for_consent(attribute_source: str) -> bool:
     """Tell whether an element's names are those of a banner or dialog that asks for consent to cookies."""
-    names = part_names(attribute_source).lower().split()
+    names = part_names(attribute_source)[:_KEPT_CHARS].lower().split()
     return any(len(name) <= _MAX_NAME_CHARS and _CONSENT.match(name) for name in names)
 
 

@@ -154,9 +154,9 @@ def build_understanding(
     stats.set_value("llmcrawler/llm/provider", "none" if model is None else model.provider)
     page_types = page_types_of(options)
     asker = None
-    if model is not None and not model.is_only_for_records:
+    if model is not None and not model.is_embedded:
         patience = 1 if session is None else _SHARED_PATIENCE
-        rules = batch_rules(settings, embedded=model.is_embedded, patience=patience)
+        rules = batch_rules(settings, patience)
         count = partial(_count_usage, stats, model)
         asker = BatchingAsker(model, page_types, answers, rules, stats, watch.reason_to_flush, count)
 

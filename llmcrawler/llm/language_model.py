@@ -49,7 +49,7 @@ class LanguageModel:
         self._rate = rate
         self._choice = choice
         self._limits = limits
-        self.is_optional = is_optional or choice.only_for_records
+        self.is_optional = is_optional or not choice.is_chosen
         self._embedded_file = embedded_file
         self._on_progress = on_progress
         self._server: embedded.EmbeddedServer | None = None
@@ -68,12 +68,8 @@ class LanguageModel:
 
     @property
     def is_embedded(self) -> bool:
+        """Whether it is the small one, which learns records and is not asked for page types."""
         return self.provider == "embedded"
-
-    @property
-    def is_only_for_records(self) -> bool:
-        """Whether pages are classified without this model."""
-        return self._choice.only_for_records
 
     async def ask(self, ask: ModelRequest) -> Any:
         """Do what LLMClient.ask does. Raises LLMStopped once nobody waits for the model any more."""
@@ -185,8 +181,8 @@ class LanguageModel:
         )  # fmt: skip
 
     async def _start_embedded(self) -> LLMClient:
-        why = "no key and no LLM_BASE_URL: records are learned with it" if self.is_only_for_records else "LLM_PROVIDER"
-        logger.info("Starting the embedded model (%s; the first time its weights are fetched)", why)
+        why = "LLM_PROVIDER" if self._choice.is_chosen else "no key and no LLM_BASE_URL"
+        logger.info("Starting the embedded model (%s) to learn records; the first time its weights are fetched", why)
         try:
             server = self._server = await embedded.launch(self._embedded_file, on_progress=self._note_progress)
         except LLMUnavailable as error:
