@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from llmcrawler.classification.classify_prompt import Answer
 from llmcrawler.classification.page_types import PageTypes
 
-_CONFIDENCES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 
-
-def answer_schema(page_types: PageTypes, ids: Sequence[str], *, fixed_bounds: bool = False) -> dict[str, Any]:
+def answer_schema(page_types: PageTypes) -> dict[str, Any]:
     """Return the strict JSON Schema of the answer. It is the same for all calls, as providers put it before what they
     cache; `parse_answers` sees to the ids. An answer that lacks some of them is good for the rest.
-
-    `fixed_bounds` is for a server that makes a grammar of it and knows no range of numbers (llama.cpp): a few numbers
-    to choose from, and an entry for each of `ids`.
     """
-    confidence = {"enum": list(_CONFIDENCES)} if fixed_bounds else {"minimum": 0, "maximum": 1}
-    id_rule = {"enum": list(ids)} if fixed_bounds else {}
-    bounds = {"minItems": len(ids), "maxItems": len(ids)} if fixed_bounds else {"minItems": 1}
     entry = {
         "type": "object",
         "properties": {
-            "id": {"type": "string", **id_rule},
+            "id": {"type": "string"},
             "label": {"type": "string", "enum": list(page_types.names)},
-            "confidence": {"type": "number", **confidence},
+            "confidence": {"type": "number", "minimum": 0, "maximum": 1},
         },
         "required": ["id", "label", "confidence"],
         "additionalProperties": False,
     }
     return {
         "type": "object",
-        "properties": {"pages": {"type": "array", "items": entry, **bounds}},
+        "properties": {"pages": {"type": "array", "items": entry, "minItems": 1}},
         "required": ["pages"],
         "additionalProperties": False,
     }

@@ -105,17 +105,10 @@ _VERSION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ClassifyPrompt:
-    """A way to ask a model. `shorten` gives what is shown of a page; `confidence` takes the place of the model's own.
+    """How a model is asked with one set of page types. `shorten` gives what is shown of a page."""
 
-    `examples` are earlier user messages and their answers.
-    """
-
-    version: str
     system: str
-    examples: tuple[tuple[str, str], ...] = ()
-    shorten: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda page: page
-    fixed_bounds: bool = False
-    confidence: float | None = None
+    shorten: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +143,7 @@ def describe_page(question: Question) -> dict[str, Any]:
 
 
 def prompt_of(page_types: PageTypes) -> ClassifyPrompt:
-    """Return how a model is asked that can follow rules. What the classifier takes a page for is shown where the set
-    has no name for it.
-    """
+    """Return how a model is asked. What the classifier takes a page for is shown where the set has no name for it."""
     known = labels_of_known(page_types)
     has_unknown = bool(KNOWN_NAMES.keys() - known.keys())
 
@@ -160,7 +151,7 @@ def prompt_of(page_types: PageTypes) -> ClassifyPrompt:
         is_known = not known.keys().isdisjoint(page.get("likely", ()))
         return {name: value for name, value in page.items() if name != "likely"} if is_known else page
 
-    return ClassifyPrompt(PROMPT_VERSION, _RULES + _HINT * has_unknown + _FORM, shorten=shorten)
+    return ClassifyPrompt(_RULES + _HINT * has_unknown + _FORM, shorten)
 
 
 def classify_document(page_types: PageTypes, pages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

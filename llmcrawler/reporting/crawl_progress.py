@@ -12,7 +12,7 @@ from llmcrawler.reporting.crawl_limits import DownloadFlow, HostThrottle, Limit,
 from llmcrawler.reporting.figures import Figures, Stats, read_figures
 from llmcrawler.reporting.model_wait import ModelWait
 from llmcrawler.reporting.record_summary import goal_progress
-from llmcrawler.reporting.text import counts, duration, many, money, percent, plain
+from llmcrawler.reporting.text import counts, duration, many, money, percent, plain, ranked
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class ProgressReport:
 
     def _records(self) -> list[str]:
         figures = self.figures
-        ordered = sorted(figures.page_records.items(), key=lambda pair: (-pair[1], pair[0]))
+        ordered = ranked(figures.page_records)
         return [f"{name} {count:,} of {many(figures.page_types[name], 'page')}" for name, count in ordered[:_SHOWN]]
 
     def _throttle(self) -> list[str]:

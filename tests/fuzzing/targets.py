@@ -183,7 +183,7 @@ def _robots(body: bytes) -> bool:
     return len(body) <= _ROBOTS_INLINE_BYTES
 
 
-_SCHEMA = answer_schema(DEFAULT_PAGE_TYPES, ["1", "2"])
+_SCHEMA = answer_schema(DEFAULT_PAGE_TYPES)
 _DOCUMENT = {"labels": [{"name": one.name} for one in DEFAULT_PAGE_TYPES], "pages": [{"id": "1"}, {"id": "2"}]}
 
 

@@ -11,7 +11,6 @@ from llmcrawler.classification import DEFAULT_PAGE_TYPES, ClassifyWorker, PageTy
 from llmcrawler.classification.classify_answers import answer_schema, parse_answers
 from llmcrawler.classification.classify_calls import answer_from_json, answer_to_json, page_key
 from llmcrawler.classification.classify_prompt import Answer, classify_document, describe_page, prompt_of
-from llmcrawler.classification.classify_small_model import prompt_for
 from llmcrawler.errors import BadAnswer
 from llmcrawler.items import PageContent
 from llmcrawler.llm import ModelRequest, estimate_tokens
@@ -171,18 +170,15 @@ def test_a_crawl_of_forty_pages_in_ten_calls_stays_within_thirty_thousand_tokens
     assert 10 * per_call + 40 * (tokens_of(page) + 15) <= 30_000
 
 
-def test_the_schema_is_strict_and_bounded() -> None:
-    schema = answer_schema(TYPES, ["1", "2"], fixed_bounds=True)
+def test_the_schema_is_strict() -> None:
+    schema = answer_schema(TYPES)
     entries = schema["properties"]["pages"]
-    assert entries["maxItems"] == 2
     assert entries["items"]["properties"]["label"]["enum"] == ["product", "listing", "login"]
-    assert entries["items"]["properties"]["id"]["enum"] == ["1", "2"]
     assert entries["items"]["additionalProperties"] is False
     assert schema["additionalProperties"] is False
 
 
 def test_what_a_provider_caches_is_the_same_in_all_calls() -> None:
-    assert answer_schema(TYPES, ["1"]) == answer_schema(TYPES, ["1", "2", "3"])
     one, many = (json.dumps(classify_document(TYPES, [{"url": "a"}] * count)) for count in (1, 5))
     assert one.index('"pages"') == many.index('"pages"')
     assert one[: one.index('"pages"')] == many[: many.index('"pages"')]
@@ -265,46 +261,9 @@ def test_the_cache_key_changes_with_all_that_decides_an_answer() -> None:
         page_key("another", TYPES)(page),
         page_key("model", other_types)(page),
         page_key("model", TYPES)({**page, "text": "Hard."}),
-        page_key("model", TYPES, small_model=True)(page),
     }
-    assert len(keys) == 5
+    assert len(keys) == 4
     assert page_key("model", TYPES)(dict(page)) in keys
-
-
-async def test_a_small_model_is_asked_by_example_and_its_confidence_is_not_believed() -> None:
-    asked: list[ModelRequest] = []
-
-    async def ask(ask: ModelRequest) -> Any:
-        asked.append(ask)
-        return {"pages": [entry("1", "product")]}
-
-    page = describe_page(question(text="# Red shoe\n\n" + "soft " * 900))
-    answers = await ClassifyWorker(ask, DEFAULT_PAGE_TYPES, small_model=True)([page])
-    assert answers[0] == Answer("product", 0.65)
-    (call,) = asked
-    assert "JSON on one line" in call.system
-    shown = call.document["pages"][0]
-    assert set(shown) == {"id", "url", "title", "text"}
-    assert len(shown["text"]) <= 800
-    entries = call.schema["properties"]["pages"]
-    assert (entries["minItems"], entries["maxItems"]) == (1, 1)
-    assert set(entries["items"]["properties"]["confidence"]) == {"type", "enum"}
-    labels = [json.loads(answered)["pages"][0]["label"] for _, answered in call.examples]
-    assert {"product", "listing", "article", "forum_thread"} <= set(labels) <= set(DEFAULT_PAGE_TYPES.names)
-    assert all(json.loads(asked)["task"] == "classify" for asked, _ in call.examples)
-
-
-@pytest.mark.parametrize(
-    ("names", "labels"),
-    [
-        (["product", "category", "forum", "mine"], ["product", "category", "category", "forum"]),
-        (["product", "article", "mine"], []),
-        (["mine", "yours"], []),
-    ],
-)
-def test_examples_have_the_users_own_labels_or_are_left_out(names: list[str], labels: list[str]) -> None:
-    prompt = prompt_for(PageTypes([PageType(name, "") for name in names]), small_model=True)
-    assert [json.loads(answered)["pages"][0]["label"] for _, answered in prompt.examples] == labels
 
 
 def test_answers_survive_the_cache_and_others_do_not() -> None:
