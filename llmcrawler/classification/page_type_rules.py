@@ -79,6 +79,24 @@ _HIRE = re.compile(
     r"|request a|years of experience|testimonials|why choose)\b",
     re.IGNORECASE,
 )
+# Software that makes one kind of page only, as it names itself in `meta generator`.
+_GENERATORS = (
+    (
+        re.compile(r"javadoc|rustdoc|doxygen|gtk-doc|jsdoc|typedoc|yard|pdoc|epydoc|dokka|scaladoc|phpdocumentor"),
+        (("api_reference", 8),),
+    ),
+    (
+        re.compile(
+            r"sphinx|docutils|mkdocs|docusaurus|docbook|publican|asciidoc|makeinfo|texi2html|gitbook|antora|mdbook"
+            r"|vuepress|vitepress|mediawiki|dokuwiki|moinmoin"
+        ),
+        (("documentation", 4),),
+    ),
+    (
+        re.compile(r"discourse|phpbb|vbulletin|mybb|xenforo|invision|flarum|nodebb|fluxbb|punbb|vanilla"),
+        (("forum_thread", 3), ("listing", 1)),
+    ),
+)
 _LOOKED_AT_CHARS = 20_000
 _COUNTED_CHARS = 100_000
 
@@ -209,6 +227,10 @@ def _by_metadata(question: Question) -> Iterator[tuple[str, int]]:
     metadata = question.content.metadata
     if metadata.get("published") or metadata.get("author"):
         yield "article", 2
+    generator = metadata.get("generator", "").lower()
+    for pattern, cues in _GENERATORS:
+        if pattern.search(generator):
+            yield from cues
     yield from _BY_OG_TYPE.get(metadata.get("og:type", "").lower(), ())
     kinds = Counter(str(one.get("@type")) for one in question.content.structured_data)
     if kinds["Product"] == 1:
