@@ -63,6 +63,9 @@ _DATED = re.compile(r"/(?:19|20)\d\d/(?:0?[1-9]|1[0-2])(?:/|\b)")
 _WORD_OF_SEGMENT = re.compile(r"[a-z]+(?:-[a-z]+)*")
 _NOT_FOUND = re.compile(r"\b(?:404|page not found|not found|access denied|forbidden|nicht gefunden)\b", re.IGNORECASE)
 _QUESTION_TITLE = re.compile(r"\A(?:how|what|why|when|where|which|who|can|is|are|does|do|should)\b.*\?", re.IGNORECASE)
+_API_TITLE = re.compile(
+    r"\b(?:class|struct|union|namespace|interface|module|package|file|enum) (?:template )?reference\b", re.IGNORECASE
+)
 _LIST_TITLE = re.compile(r"\b(?:all|archives?|category|browse|results|shop|collection|posts|products)\b", re.IGNORECASE)
 _POSTERS = re.compile(
     r"\b(?:repl(?:y|ies)|posted|joined|quote|wrote|posts|topic|thread|forum|antworten|beiträge)\b", re.IGNORECASE
@@ -82,9 +85,10 @@ _HIRE = re.compile(
 # Software that makes one kind of page only, as it names itself in `meta generator`.
 _GENERATORS = (
     (
-        re.compile(r"javadoc|rustdoc|doxygen|gtk-doc|jsdoc|typedoc|yard|pdoc|epydoc|dokka|scaladoc|phpdocumentor"),
+        re.compile(r"javadoc|rustdoc|gtk-doc|jsdoc|typedoc|yard|pdoc|epydoc|dokka|scaladoc|phpdocumentor"),
         (("api_reference", 8),),
     ),
+    (re.compile(r"doxygen"), (("api_reference", 3),)),  # it makes prose and source listings, too
     (
         re.compile(
             r"sphinx|docutils|mkdocs|docusaurus|docbook|publican|asciidoc|makeinfo|texi2html|gitbook|antora|mdbook"
@@ -219,6 +223,8 @@ def _by_title(question: Question) -> Iterator[tuple[str, int]]:
             yield from ((name, 1) for name in _TYPES_BY_WORD.get(word, ()))
     if _QUESTION_TITLE.match(title):
         yield from (("question", 1), ("forum_thread", 1), ("article", 1))
+    if _API_TITLE.search(title):
+        yield "api_reference", 4
     if _LIST_TITLE.search(title):
         yield "listing", 1
 

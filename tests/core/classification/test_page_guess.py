@@ -59,8 +59,10 @@ def test_rules_need_less_of_a_lead_where_the_model_is_in_doubt() -> None:
 
 
 def test_what_made_the_page_tells_that_it_describes_code() -> None:
-    asked = question({"documentation": 0.9}, metadata={"generator": "Doxygen 1.9.4"})
+    asked = question({"documentation": 0.9}, title="A: B Class Reference", metadata={"generator": "Doxygen 1.9.4"})
     assert guesser().decide(asked)[::2] == ("api_reference", RULE)
+    prose = question({"documentation": 0.9}, metadata={"generator": "Doxygen 1.9.4"})
+    assert guesser().decide(prose)[::2] == ("documentation", CLASSIFIER)
     assert guesser("documentation", "other").decide(asked)[::2] == ("documentation", CLASSIFIER)
 
 
