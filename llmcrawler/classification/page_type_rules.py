@@ -64,6 +64,9 @@ _DATED = re.compile(r"/(?:19|20)\d\d/(?:0?[1-9]|1[0-2])(?:/|\b)")
 _WORD_OF_SEGMENT = re.compile(r"[a-z]+(?:-[a-z]+)*")
 _NOT_FOUND = re.compile(r"\b(?:404|page not found|not found|access denied|forbidden|nicht gefunden)\b", re.IGNORECASE)
 _QUESTION_TITLE = re.compile(r"\A(?:how|what|why|when|where|which|who|can|is|are|does|do|should)\b.*\?", re.IGNORECASE)
+_API_TITLE = re.compile(
+    r"\b(?:class|struct|union|namespace|interface|module|package|file|enum) (?:template )?reference\b", re.IGNORECASE
+)
 _LIST_TITLE = re.compile(r"\b(?:all|archives?|category|browse|results|shop|collection|posts|products)\b", re.IGNORECASE)
 _POSTERS = re.compile(
     r"\b(?:repl(?:y|ies)|posted|joined|quote|wrote|posts|topic|thread|forum|antworten|beiträge)\b", re.IGNORECASE
@@ -79,6 +82,25 @@ _HIRE = re.compile(
     r"|free (?:quote|consultation)|get (?:started|a quote|in touch)|contact us|schedule|book (?:a|an|your|now)|call us"
     r"|request a|years of experience|testimonials|why choose)\b",
     re.IGNORECASE,
+)
+# Software that makes one kind of page only, as it names itself in `meta generator`.
+_GENERATORS = (
+    (
+        re.compile(r"javadoc|rustdoc|gtk-doc|jsdoc|typedoc|yard|pdoc|epydoc|dokka|scaladoc|phpdocumentor"),
+        (("api_reference", 8),),
+    ),
+    (re.compile(r"doxygen"), (("api_reference", 3),)),  # it makes prose and source listings, too
+    (
+        re.compile(
+            r"sphinx|docutils|mkdocs|docusaurus|docbook|publican|asciidoc|makeinfo|texi2html|gitbook|antora|mdbook"
+            r"|vuepress|vitepress|mediawiki|dokuwiki|moinmoin"
+        ),
+        (("documentation", 4),),
+    ),
+    (
+        re.compile(r"discourse|phpbb|vbulletin|mybb|xenforo|invision|flarum|nodebb|fluxbb|punbb|vanilla"),
+        (("forum_thread", 3), ("listing", 1)),
+    ),
 )
 _LOOKED_AT_CHARS = 20_000
 _COUNTED_CHARS = 100_000
@@ -219,6 +241,8 @@ def _by_title(question: Question) -> Iterator[tuple[str, int]]:
             yield from ((name, 1) for name in _TYPES_BY_WORD.get(word, ()))
     if _QUESTION_TITLE.match(title):
         yield from (("question", 1), ("forum_thread", 1), ("article", 1))
+    if _API_TITLE.search(title):
+        yield "api_reference", 4
     if _LIST_TITLE.search(title):
         yield "listing", 1
 
@@ -227,6 +251,10 @@ def _by_metadata(question: Question) -> Iterator[tuple[str, int]]:
     metadata = question.content.metadata
     if metadata.get("published") or metadata.get("author"):
         yield "article", 2
+    generator = metadata.get("generator", "").lower()
+    for pattern, cues in _GENERATORS:
+        if pattern.search(generator):
+            yield from cues
     yield from _BY_OG_TYPE.get(metadata.get("og:type", "").lower(), ())
     kinds = Counter(str(one.get("@type")) for one in question.content.structured_data)
     if kinds["Product"] == 1:

@@ -20,7 +20,7 @@ BEST_NUMBERS: Final = 250
 PARAMETERS: Final = {
     "objective": "multiclass", "num_class": len(KINDS), "extra_trees": True, "learning_rate": 0.06, "num_leaves": 12,
     "max_bin": 31, "feature_fraction": 0.25, "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 3,
-    "min_data_in_leaf": 16, "verbose": -1, "num_threads": 2, "deterministic": True, "force_row_wise": True,
+    "min_data_in_leaf": 16, "verbose": -1, "num_threads": 1, "deterministic": True, "force_row_wise": True,
 }  # fmt: skip
 _LEAST_EXAMPLES: Final = 12  # a page is two examples
 _MOST_TOKENS: Final = 25_000
@@ -35,7 +35,8 @@ def _kinds(data: list[KindExample]) -> NDArray[np.int64]:
 
 
 def best_names(data: list[KindExample]) -> list[str]:
-    """Return the names of the numbers that trees over all of them gain most by."""
+    """Return the names of the numbers that trees over all of them gain most by; built pages have no say in it."""
+    data = [one for one in data if one.form != BUILT]
     names = sorted(data[0].numbers)
     gains = fit_trees(data, names, 1, ROUNDS // 5).feature_importance("gain")
     return [names[index] for index in np.argsort(-gains)[:BEST_NUMBERS]]

@@ -1,14 +1,16 @@
 """Trains the model of page kinds and says how good it is on sites that it has not seen:
 
-    python -m tests.benchmarks.page_kind_train DATASET_DIR [--cache FILE] [--seeds 1] [--write MODEL.npz]
+    python -m tests.benchmarks.page_kind_train DATASET_DIR [--cache FILE] [--seeds 1] [--splits 3] [--write MODEL.npz]
 
 Needs lightgbm. Prints, for raw, stripped and built pages, the accuracy, macro F1, calibration error and share of sure
-pages, out of five folds by host (of built ones, by family); then writes a model of all pages.
+pages, out of five folds by host (of built ones, by family), for each of several splits into folds; then writes a model
+of all pages.
 """
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 
 from llmcrawler.content.page_kind.kind_model import blend, pack_model, softmax
 from llmcrawler.content.page_kind.token_weights import TokenModel
-from tests.benchmarks.page_kind_data import BUILT, FORMS, KINDS, KindExample, cached_examples, matrix_of
+from tests.benchmarks.page_kind_data import BUILT, FORMS, KINDS, KindExample, cached_examples, fold_of, matrix_of
 from tests.benchmarks.page_kind_fit import best_names, fit_linear, fit_trees, tree_arrays, vocabulary
 
 FOLDS: Final = 5
@@ -43,18 +45,19 @@ def best_factor(logs: Table, kinds: NDArray[np.int64]) -> float:
 def report(name: str, probabilities: Table, kinds: NDArray[np.int64]) -> None:
     found, sure = probabilities.argmax(1), probabilities.max(1)
     right = found == kinds
-    f1 = [
-        2 * (right & (kinds == one)).sum() / max(1, (kinds == one).sum() + (found == one).sum())
-        for one in range(len(KINDS))
-    ]
+    f1 = {
+        KINDS[one]: 2 * (right & (kinds == one)).sum() / max(1, (kinds == one).sum() + (found == one).sum())
+        for one in np.unique(kinds)
+    }
     bins = (sure * 10).astype(int)
     error = sum(abs((sure - right)[bins == one].sum()) for one in range(11)) / len(kinds)
     is_sure = sure >= SURE
     print(
-        f"{name:24} accuracy {right.mean():.3f}  macro F1 {np.mean(f1):.3f}  calibration error {error:.3f}  "
+        f"{name:24} accuracy {right.mean():.3f}  macro F1 {np.mean([*f1.values()]):.3f}  "
+        f"calibration error {error:.3f}  "
         f"sure {is_sure.mean():.3f}, of these right {right[is_sure].mean():.3f}"
     )
-    print("    " + "  ".join(f"{kind} {value:.2f}" for kind, value in zip(KINDS, f1, strict=True)), flush=True)
+    print("    " + "  ".join(f"{kind} {value:.2f}" for kind, value in f1.items()), flush=True)
 
 
 def out_of_fold(data: list[KindExample], seeds: int) -> tuple[Table, Table]:
@@ -74,6 +77,13 @@ def out_of_fold(data: list[KindExample], seeds: int) -> tuple[Table, Table]:
         shares = [(table[held].argmax(1) == kinds).mean() for table in (trees, linear)]
         print(f"fold {fold + 1} of {FOLDS}: accuracy of trees {shares[0]:.3f}, linear {shares[1]:.3f}", flush=True)
     return softmax(trees), softmax(linear)
+
+
+def in_split(data: list[KindExample], split: int) -> list[KindExample]:
+    """Return the examples with the hosts in other folds, for each number of `split` but 0; built pages stay."""
+    if not split:
+        return data
+    return [one if one.form == BUILT else replace(one, fold=fold_of(f"{split} {one.site}", FOLDS)) for one in data]
 
 
 def evaluate(data: list[KindExample], seeds: int) -> float:
@@ -109,9 +119,10 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=Path)
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--write", type=Path)
     arguments = parser.parse_args()
     dataset = cached_examples(arguments.folder, FOLDS, arguments.cache)
-    chosen = evaluate(dataset, arguments.seeds)
+    factors = [evaluate(in_split(dataset, split), arguments.seeds) for split in range(arguments.splits)]
     if arguments.write:
-        write(dataset, arguments.seeds, chosen, arguments.write)
+        write(dataset, arguments.seeds, float(np.mean(factors)), arguments.write)

@@ -32,10 +32,7 @@ def container_numbers(page: Segments, layout: Layout, blocks: BlockNumbers) -> d
     own = bit_columns(np.array(page.hints), len(HINTS)).sum(0)
     for name, number in zip(_HINT_NAMES, own.tolist(), strict=True):
         found[f"hint {name} elements"] = log1p(number)
-    depths = layout.depth[layout.containers].astype(np.float64)
-    found["depth mean"] = float(depths.mean())
+    found["depth mean"] = float(layout.depth[layout.containers].mean())
     found["depth greatest"] = float(layout.depth.max())
-    found["depth of words"] = float(depths @ blocks.words) / total
-    found["containers"] = log1p(len(page.parents))
     found["containers a block"] = len(page.parents) / count
     return found

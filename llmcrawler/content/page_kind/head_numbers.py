@@ -13,33 +13,20 @@ from typing import Any, Final
 
 from .kind_evidence import KindEvidence
 
-_SEPARATOR: Final = re.compile(r" [|–—-] |\|")
 _OPENING: Final = re.compile(r"(?:how|what|why|when|where|\d+|best|top|the \d)\b")
 _MAX_NODES: Final = 3000
 _MAX_DEPTH: Final = 5
 _MAX_LISTED: Final = 200
-_SCHEMA_TYPES: Final = tuple(
-    """
-    Product ProductGroup Offer AggregateOffer AggregateRating Review NewsArticle Article BlogPosting TechArticle Recipe
-    WebPage CollectionPage ItemList ListItem BreadcrumbList FAQPage Question Answer QAPage DiscussionForumPosting
-    Comment Person Organization LocalBusiness ProfessionalService Service WebSite SearchAction VideoObject
-    SoftwareApplication ImageObject Event HowTo SiteNavigationElement Blog AboutPage PostalAddress InteractionCounter
-    WPHeader OfferCatalog ContactPoint Thing Brand JobPosting
-    """.split()
-)
+_SCHEMA_TYPES: Final = tuple("Product Offer QAPage DiscussionForumPosting Comment Person InteractionCounter".split())
 _TOP: Final = {
     "product": ("Product", "ProductGroup"),
     "article": ("Article", "NewsArticle", "BlogPosting", "TechArticle"),
     "web page": ("WebPage",),
 }
 _TAGS: Final = tuple(
-    """
-    p a img li ul ol h1 h2 h3 h4 h5 h6 table tr td th form input button pre code article section nav aside header footer
-    main time figure figcaption picture video select option textarea blockquote dl dt dd details label strong em span
-    div br hr sup cite address small kbd var dialog fieldset i b source meta link summary
-    """.split()
+    "p a img ul h2 td button pre code article section time video label strong span div br kbd meta link".split()
 )
-_CUES: Final = ("comment_blocks", "add_to_cart", "price_count", "search_inputs", "password_inputs")
+_CUES: Final = ("add_to_cart", "price_count", "password_inputs")
 
 
 def title_numbers(evidence: KindEvidence) -> dict[str, float]:
@@ -48,7 +35,6 @@ def title_numbers(evidence: KindEvidence) -> dict[str, float]:
     return {
         "title chars": len(title),
         "title words": title.count(" ") + 1,
-        "title separators": len(_SEPARATOR.findall(title)),
         "title asks": "?" in title,
         "title digit": any(map(str.isdigit, title)),
         "title colon": ":" in title,
@@ -68,21 +54,17 @@ def metadata_numbers(evidence: KindEvidence) -> dict[str, float]:
         "og article": kind == "article",
         "og product": "product" in kind,
         "og website": kind == "website",
-        "og other": bool(kind) and kind not in ("article", "website") and "product" not in kind,
-        "og none": not kind,
         "meta canonical is page": metadata.get("canonical", "").rstrip("/") == evidence.url.split("#")[0].rstrip("/"),
         "meta names": len(metas),
         "meta price": any("price" in name for name in metas),
         "meta links": len(links),
-        "meta feeds": sum("rss" in attributes.get("type", "") for attributes in links),
         "meta languages": sum("hreflang" in attributes for attributes in links),
         "meta reading time": "read" in labels,
-        "language english": language.startswith("en"),
         "language none": not language,
     }
-    for name in ("published", "modified", "author", "next", "prev", "generator"):
+    for name in ("published", "modified", "author", "generator"):
         found[f"meta {name}"] = name in metadata
-    for name in ("keywords", "article:section", "article:tag", "twitter:label1", "og:image"):
+    for name in ("twitter:label1", "og:image"):
         found[f"meta {name}"] = name in metas
     for name in _CUES:
         found[f"cue {name}"] = log1p(evidence.cues[name])

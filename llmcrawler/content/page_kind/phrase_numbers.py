@@ -37,9 +37,6 @@ def phrase_numbers(blocks: BlockNumbers) -> dict[str, float]:
         found[f"phrases {name} in main"] = 100 * number / main_count
     text = "\n".join(starts)
     found["words distinct in main"] = len(set(main)) / main_count**0.7
-    found["signs question"] = text.count("?") / len(blocks.texts)
-    found["signs exclamation"] = text.count("!") / len(blocks.texts)
-    found["signs comma"] = text.count(",") / count
     found["signs number"] = tokens.count("0") / count
     found["signs code"] = sum(map(text.count, _CODE_SIGNS)) / max(1, len(text))
     found["chars a word"] = len(text) / max(1, text.count(" "))

@@ -85,9 +85,7 @@ def repeat_numbers(repeats: list[Repeat], blocks: BlockNumbers) -> dict[str, flo
     headed = [one for one in repeats if one.headings >= 0.5 and one.blocks >= 1.5]
     found: dict[str, float] = {
         "repeats": log1p(len(repeats)),
-        "repeats members": log1p(sum(one.count for one in repeats)),
         "repeats most": log1p(max((one.count for one in repeats), default=0)),
-        "cards": log1p(sum(one.count for one in cards)),
         "cards words": sum(one.total_words for one in cards) / total,
         "posts": log1p(sum(one.count for one in posts)),
         "posts words": sum(one.total_words for one in posts) / total,
@@ -98,7 +96,6 @@ def repeat_numbers(repeats: list[Repeat], blocks: BlockNumbers) -> dict[str, flo
         "headed linked": _largest(headed).linked if headed else -1,
         "prices": log1p(prices.sum()),
         "prices a block": float(prices.mean()),
-        "prices in main": log1p(prices @ blocks.main),
         "prices a heading": float(prices.sum()) / (1 + float(blocks.headings.sum())),
     }
     lists = [one for one in cards if not one.hints & _FRAME]

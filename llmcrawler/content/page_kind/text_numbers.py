@@ -11,8 +11,8 @@ from llmcrawler.content.elements import TAG_IDS, TAGS
 
 from .kind_evidence import BlockNumbers, Floats
 
-_TAGS: Final = ("p", "li", "td", "dd", "pre", "blockquote", "h1", "h2", "h3", "h4", "div", "figcaption")
-_MAIN_TAGS: Final = ("li", "td", "pre", "p", "div", "blockquote")
+_TAGS: Final = ("p", "li", "pre", "h1", "h2", "h3", "div", "figcaption")
+_MAIN_TAGS: Final = ("li", "pre", "p", "div")
 _H1: Final = TAG_IDS["h1"]
 _LI: Final = TAG_IDS["li"]
 
@@ -26,31 +26,25 @@ def block_totals(blocks: BlockNumbers) -> dict[str, float]:
     ordered = np.sort(words)
     found: dict[str, float] = {
         "words": log1p(total),
-        "blocks": log1p(count),
         "linked words": float(blocks.link_words.sum()) / total,
         "words a block": total / count,
-        "words deviation": float(words.std()),
         "words longest": log1p(ordered[-1]),
         "prose words": log1p(prose_words),
         "prose share": prose_words / total,
         "prose blocks": log1p(prose_count),
         "prose sentences": log1p(prose @ blocks.ends),
         "prose of 40 words": log1p(float(prose[words >= 40].sum())),
-        "prose of 80 words": log1p(float(prose[words >= 80].sum())),
         "prose mean": mean_prose,
         "prose deviation": sqrt(max(0.0, float((words * words) @ prose) / max(1.0, prose_count) - mean_prose**2)),
-        "link blocks": float(blocks.linked.mean()),
         "short blocks": float((words <= 3).mean()),
-        "sentence blocks": float(blocks.ends.mean()),
         "heading words": float(words @ headings) / total,
         "headings": log1p(headings.sum()),
         "headings linked": log1p(headings @ blocks.linked),
         "headings linked share": float(headings @ blocks.linked) / max(1.0, float(headings.sum())),
         "prose a heading": prose_words / (1 + float(headings.sum())),
         "emphasis": log1p(blocks.emphasis.sum()),
-        "repeated blocks": 1 - len(set(blocks.texts)) / count,
     }
-    for percent in (25, 50, 75, 90, 97):
+    for percent in (25, 90, 97):
         found[f"words at {percent}%"] = ordered[min(count - 1, int(percent / 100 * count))]
     words_of = np.bincount(tags, words, len(TAGS))
     blocks_of = np.bincount(tags, minlength=len(TAGS))
@@ -103,11 +97,9 @@ def main_numbers(blocks: BlockNumbers) -> dict[str, float]:
         "main headings linked": float((main * headings)[blocks.link_words > 0].sum()) / max(1.0, main_headings),
         "main longest": log1p(main_words.max()),
         "main sentences": float(main @ blocks.ends) / max(1.0, main_count),
-        "main score": float(scores.mean()),
         "main score of words": float(scores @ words) / total,
         "main sure": float((scores > 0.9).mean()),
         "main unsure": float(((scores > 0.2) & (scores < 0.8)).mean()),
-        "prose outside main": log1p((words * blocks.prose) @ (1 - main)),
     }
     words_of = np.bincount(blocks.tags, main_words, len(TAGS)) / total_main
     for tag in _MAIN_TAGS:
@@ -120,10 +112,8 @@ def _place_of_main(main: Floats, count: int) -> dict[str, float]:
     changes = float(np.abs(np.diff(main)).sum())
     first, last = (int(where[0]), int(where[-1])) if len(where) else (count, count)
     return {
-        "main changes": log1p(changes),
         "main changes a block": changes / count,
         "main gaps": 1 - len(where) / (last - first + 1),
-        "main starts": first / count,
         "main ends": last / count,
     }
 
@@ -136,10 +126,8 @@ def heading_numbers(blocks: BlockNumbers, title: str) -> dict[str, float]:
     count = max(1, len(others))
     return {
         "h1 words": first.count(" ") + 1 if first else -1,
-        "h1 asks": "?" in first,
         "h1 in title": bool(first) and first.lower()[:40] in title.lower(),
         "h1 place": firsts[0] / len(blocks.texts) if len(firsts) else -1,
         "heading length": sum(text.count(" ") + 1 for text in others) / count,
-        "heading asks": sum("?" in text for text in others) / count,
         "heading numbered": sum(text[:1].isdigit() for text in others) / count,
     }

@@ -53,6 +53,20 @@ def test_rules_decide_for_types_that_the_model_does_not_know() -> None:
     assert guesser().decide(asked)[::2] == ("login", RULE)
 
 
+def test_rules_need_less_of_a_lead_where_the_model_is_in_doubt() -> None:
+    cues, url = {"password_inputs": 1.0}, "https://a.example/x"
+    assert guesser().decide(question({"listing": 0.9}, url, cues=cues))[::2] == ("listing", CLASSIFIER)
+    assert guesser().decide(question({"listing": 0.5, "article": 0.4}, url, cues=cues))[::2] == ("login", RULE)
+
+
+def test_what_made_the_page_tells_that_it_describes_code() -> None:
+    asked = question({"documentation": 0.9}, title="A: B Class Reference", metadata={"generator": "Doxygen 1.9.4"})
+    assert guesser().decide(asked)[::2] == ("api_reference", RULE)
+    prose = question({"documentation": 0.9}, metadata={"generator": "Doxygen 1.9.4"})
+    assert guesser().decide(prose)[::2] == ("documentation", CLASSIFIER)
+    assert guesser("documentation", "other").decide(asked)[::2] == ("documentation", CLASSIFIER)
+
+
 def test_rules_decide_where_the_page_was_judged_by_no_model() -> None:
     asked = question({}, "https://a.example/item/red-lamp", cues={"add_to_cart": 1.0})
     assert guesser().decide(asked)[::2] == ("product", RULE)
