@@ -13,7 +13,7 @@ from llmcrawler.classification.evidence import StructuredEvidence
 from llmcrawler.classification.guess_votes import SURE_GUESS, Guess, PageHint
 from llmcrawler.classification.page_guess import PageGuesser
 from llmcrawler.classification.page_types import PageTypes
-from llmcrawler.classification.question import LLM, STRUCTURED_DATA, TEMPLATE, Question, Verdict
+from llmcrawler.classification.question import CLASSIFIER, LLM, STRUCTURED_DATA, TEMPLATE, Question, Verdict
 from llmcrawler.classification.site_verdicts import SiteVerdicts, TemplateGroup
 from llmcrawler.classification.template_samples import SampleStep
 from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, LLMUnavailable
@@ -266,7 +266,7 @@ def _by_votes(group: TemplateGroup, question: Question, guess: Verdict | None) -
     if votes.page_count < _MIN_VOTES or (votes.share_of(winner) or 0.0) < _MIN_VOTE_SHARE:
         return None
     agrees = guess is not None and guess.page_type == winner
-    return Verdict(winner, max(votes.sums[winner] / votes.page_count, own if agrees else 0.0), TEMPLATE)
+    return Verdict(winner, max(votes.sums[winner] / votes.page_count, own if agrees else 0.0), CLASSIFIER)
 
 
 def _llm_verdict(answer: Answer) -> Verdict:

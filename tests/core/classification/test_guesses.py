@@ -95,7 +95,7 @@ async def test_without_a_model_unsure_pages_get_what_their_template_looks_like()
     pages = [page(number) for number in range(1, 8)]
     odd = [page(8, "product", 0.55), page(9, "product", 0.9)]
     *_, unsure, sure = await one_by_one(Classifier(TYPES, None), pages + odd)
-    assert (unsure.page_type, unsure.decided_by) == ("article", "template")
+    assert (unsure.page_type, unsure.decided_by) == ("article", "classifier")
     assert 0.55 < unsure.confidence < CLASSIFIER_IS_SURE
     assert (sure.page_type, sure.decided_by) == ("product", "classifier")
 
