@@ -6,9 +6,11 @@ not fitted to any set of pages. How often such a verdict is right was measured.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
+from importlib.resources import files
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -19,37 +21,9 @@ from llmcrawler.items import PageContent
 from llmcrawler.urls import routed_path
 
 # Words that stand as a segment of the path or a label of the host, or that open a title, in a few languages.
-_WORDS: dict[str, str] = {
-    "article": "blog news article articles story stories post posts press magazine insights opinion artikel noticias "
-    "actualites aktuelles nyheter beitrag",
-    "product": "product p dp item produkt producto produit prodotto sku",
-    "listing": "category categories collection collections tag tags archive archives topics browse catalog catalogue "
-    "kategorie categoria categorie products shop store c all page list directory brands deals sale index items "
-    "produkte productos produits department departments",
-    "search": "search suche buscar recherche find results",
-    "documentation": "docs doc documentation guide guides manual manuals tutorial tutorials help wiki kb handbook "
-    "learn howto support hilfe ayuda aide knowledgebase userguide man examples reference developer developers",
-    "api_reference": "api apidocs javadoc reference apis sdk",
-    "forum_thread": "forum forums thread threads topic t viewtopic showthread discussion discussions community foro "
-    "discuss board boards comments groups messageboard bbs",
-    "question": "question questions q qa ask answers preguntas fragen",
-    "faq": "faq faqs",
-    "about": "about aboutus about-us team company story mission ueber-uns uber-uns quienes-somos a-propos unternehmen",
-    "contact": "contact contacts contactus contact-us kontakt contacto contatti locations",
-    "login": "login signin sign-in log-in logon anmelden connexion password reset password-reset",
-    "signup": "signup sign-up register registration join subscribe registrieren inscription",
-    "pricing": "pricing plans prices preise tarifs precios",
-    "legal": "legal privacy terms tos cookies imprint impressum datenschutz agb privacy-policy terms-of-service "
-    "terms-and-conditions license disclaimer policy policies",
-    "profile": "profile user users u author authors member members people person",
-    "event": "event events veranstaltung evento calendar",
-    "job": "job jobs career careers vacancy stellen empleo",
-    "recipe": "recipe recipes rezept rezepte receta recette",
-    "download": "download downloads release releases",
-    "service": "service services solutions solution consulting agency leistungen servicios industries what-we-do "
-    "treatments repair",
-    "review": "review reviews test-reports",
-}
+_WORDS: dict[str, str] = json.loads(
+    files("llmcrawler.classification").joinpath("address_words.json").read_text(encoding="utf-8")
+)
 _TYPES_BY_WORD: dict[str, list[str]] = {}
 for _name, _listed in _WORDS.items():
     for _word in _listed.split():
