@@ -29,7 +29,8 @@ def container_numbers(page: Segments, layout: Layout, blocks: BlockNumbers) -> d
         for part, row in zip(("blocks", "words", "prose"), (shares @ columns).tolist(), strict=True):
             for name, share in zip(names, row, strict=True):
                 found[f"{prefix} {name} {part}"] = share
-    own = bit_columns(np.array(page.hints), len(HINTS)).sum(0)
+    values, times = np.unique(np.array(page.hints), return_counts=True)
+    own = times @ bit_columns(values, len(HINTS))
     for name, number in zip(_HINT_NAMES, own.tolist(), strict=True):
         found[f"hint {name} elements"] = log1p(number)
     found["depth mean"] = float(layout.depth[layout.containers].mean())

@@ -25,13 +25,12 @@ def link_numbers(url: str, links: Sequence[Link], blocks: BlockNumbers) -> dict[
     host, path = address.host.removeprefix("www."), address.path.rstrip("/")
     parent = path.rpartition("/")[0]
     external = below = beside = users = queries = unnamed = long_texts = 0
-    folders: Counter[str] = Counter()
+    folders: list[str] = []
     by_kind = dict.fromkeys(ADDRESS_WORDS, 0)
     for link in links:
         unnamed += not link.text
         long_texts += link.text.count(" ") >= _LONG_TEXT_SPACES
-        start = link.url.find("//") + 2
-        site, _, rest = link.url[start:].partition("/")
+        _, _, site, rest = [*link.url.split("/", 3), "", "", ""][:4]
         target, asked, _ = f"/{rest}".lower().partition("?")
         queries += bool(asked)
         parts = target.split("/")
@@ -46,9 +45,9 @@ def link_numbers(url: str, links: Sequence[Link], blocks: BlockNumbers) -> dict[
         folder = target.rpartition("/")[0]
         below += bool(path) and target.startswith(f"{path}/")
         beside += bool(parent) and folder == parent
-        folders[folder] += 1
+        folders.append(folder)
     count = max(1, len(links))
-    most = max(folders.values(), default=0)
+    most = max(Counter(folders).values(), default=0)
     found: dict[str, float] = {
         "links": log1p(len(links)),
         "links a word": len(links) / blocks.total_words,

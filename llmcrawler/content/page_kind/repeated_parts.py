@@ -55,15 +55,14 @@ def find_repeats(page: Segments, layout: Layout, blocks: BlockNumbers) -> list[R
     sums = layout.sums_below(own)
     many = layout.group_sizes >= _LEAST_SIBLINGS
     members = np.flatnonzero(many[layout.groups] & (sums[:, 2] > 0))
-    groups, first, numbers, counts = np.unique(
-        layout.groups[members], return_index=True, return_inverse=True, return_counts=True
-    )
-    rows = sums[members]
-    totals = np.stack([np.bincount(numbers, column, len(groups)) for column in (*rows.T, rows[:, 0] ** 2)], 1)
+    groups, rows, size = layout.groups[members], sums[members], len(layout.group_sizes)
+    counts = np.bincount(groups, minlength=size)
+    kept = np.flatnonzero(counts >= _LEAST_SIBLINGS)
+    totals = np.stack([np.bincount(groups, column, size)[kept] for column in (*rows.T, rows[:, 0] ** 2)], 1)
+    first = np.zeros(size, np.int64)
+    first[groups[::-1]] = members[::-1]
     found = []
-    for index, count, row in zip(members[first].tolist(), counts.tolist(), totals.tolist(), strict=True):
-        if count < _LEAST_SIBLINGS:
-            continue
+    for index, count, row in zip(first[kept].tolist(), counts[kept].tolist(), totals.tolist(), strict=True):
         words, linked, of_blocks, prose, headings, priced, squares = row
         mean = words / count
         deviation = sqrt(max(0.0, squares / count - mean * mean))
