@@ -143,8 +143,8 @@ class Classifier:
     def _by_template(self, question: Question) -> Verdict | None:
         """Return the verdict that the template has, without asking or waiting for more."""
         samples = self._site(question.site).group(question.template).samples
-        if samples.majority is None or samples.is_mixed or not question.settled:
-            return None
+        if samples.majority is None or not question.settled or (samples.is_mixed and not question.is_known):
+            return None  # of a page that was there before, enough was asked then
         return Verdict(samples.majority, samples.confidence, TEMPLATE)
 
     async def _by_samples(self, question: Question) -> Verdict:
