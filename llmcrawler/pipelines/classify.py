@@ -84,7 +84,7 @@ class ClassifyPipeline(SiteStage):
         """Put a page into a group of its site, and write down what the classifier is to know of it."""
         assert page.content is not None
         site = self.sites.of(page.url)
-        assigned = site.grouper.assign(page.id, page.content.features)
+        assigned = site.grouper.assign(page.id, page.content.features, page.content.title)
         await self.sites.recluster(site)
         self.rules.stats.set_value("llmcrawler/templates", sum(one.grouper.group_count for one in self.sites))
         question = Question(
@@ -113,7 +113,7 @@ def judge_again(page: Page, site: Site, classifier: Classifier, *, was_regrouped
     assert page.template is not None
     page.template = site.grouper.resolve(page.template)
     if was_regrouped:
-        page.template = site.grouper.match(page.id, page.content.features) or page.template
+        page.template = site.grouper.match(page.id, page.content.features, page.content.title) or page.template
         known = classifier.template_verdict(site.name, page.template)
         if known and page.decided_by == TEMPLATE:
             page.page_type, page.confidence = known[0], round(known[1], 3)

@@ -9,14 +9,24 @@ from typing import Any, Self
 
 import numpy as np
 
+from llmcrawler.templates.page_tokens import MAX_TITLE_CHARS, name_tokens, title_tokens
+from llmcrawler.templates.url_tokens import url_tokens
+
 
 @dataclass(frozen=True, slots=True)
 class PageSample:
-    """A page reduced to what clustering needs: its DOM features and its url tokens."""
+    """A page reduced to what clustering needs: its DOM features, and the tokens of what its site calls it."""
 
     url: str
     features: frozenset[str]
     tokens: frozenset[str]
+    title: str = ""
+
+    @classmethod
+    def of(cls, url: str, features: frozenset[str], title: str = "") -> Self:
+        declared = {name for name in features if name.startswith(("body.", "html."))}
+        title = title[:MAX_TITLE_CHARS]
+        return cls(url, features, url_tokens(url) | name_tokens(url) | title_tokens(title) | declared, title)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from llmcrawler.templates.url_tokens import url_tokens
 from llmcrawler.urls import routed_path
 
 _MAX_CHARS = 40  # of a token's text
-_MAX_TITLE_CHARS = 300
+MAX_TITLE_CHARS = 300
 _MAX_PARTS = 5
 _MAX_HEADINGS = 40
 _MAX_CLASSES = 40
@@ -62,7 +62,7 @@ def name_tokens(url: str) -> set[str]:
     segments = [one for one in urlsplit(routed_path(url)).path.split("/") if one]
     if not segments:
         return set()
-    name = unquote(segments[-1])[:_MAX_TITLE_CHARS]
+    name = unquote(segments[-1])[:MAX_TITLE_CHARS]
     stem = name.rpartition(".")[0] or name
     words = [_DIGITS.sub("#", word.lower())[:_MAX_CHARS] for word in _NAME_WORDS.findall(stem)]
     tokens = {f"name words:{min(len(words), 5)}"}
@@ -74,7 +74,7 @@ def name_tokens(url: str) -> set[str]:
 
 def title_tokens(title: str) -> set[str]:
     """Return the words that the title, and each part of it between dashes, bars and the like, begins and ends with."""
-    parts = [words for part in _PART.split(title[:_MAX_TITLE_CHARS]) if (words := _words(part))]
+    parts = [words for part in _PART.split(title[:MAX_TITLE_CHARS]) if (words := _words(part))]
     tokens = {f"title parts:{min(len(parts), _MAX_PARTS)}"}
     for at, words in enumerate(parts[:_MAX_PARTS]):
         tokens.update(_edges("title" if len(parts) == 1 else f"title{at}", words))
@@ -115,7 +115,7 @@ def _edges(place: str, words: Sequence[str]) -> set[str]:
 
 
 def _words(text: str) -> list[str]:
-    return [_DIGITS.sub("#", word.lower()) for word in _WORDS.findall(text[:_MAX_TITLE_CHARS])]
+    return [_DIGITS.sub("#", word.lower()) for word in _WORDS.findall(text[:MAX_TITLE_CHARS])]
 
 
 def _fold(text: str) -> str:
