@@ -32,7 +32,7 @@ _APART = -8.0  # a similarity that no average can make good
 def recluster(snapshot: Snapshot) -> Clustering:
     """Cluster the snapshot's pages anew. Pure and deterministic; some 30 ms of one core for 256 pages."""
     dom = _Space([sample.features for sample in snapshot.samples])
-    url = _Space([sample.tokens for sample in snapshot.samples], lone_weigh=False)
+    url = _Space([sample.tokens for sample in snapshot.samples], lone_share=_earliness(len(snapshot.samples)))
     neighbours = _nearest(dom.similarity(dom.rarity()))
     for _ in range(_ROUNDS):
         dom.weigh(neighbours)
@@ -68,10 +68,10 @@ def recluster(snapshot: Snapshot) -> Clustering:
 
 
 class _Space:
-    """Pages as rows of a 0/1 matrix over one kind of feature. `lone_weigh`: one that a single page has counts, too."""
+    """Pages as rows of a 0/1 matrix over one kind of feature. One that a single page has counts `lone_share`."""
 
-    def __init__(self, rows: Sequence[frozenset[str]], *, lone_weigh: bool = True) -> None:
-        self._lone_weigh = lone_weigh
+    def __init__(self, rows: Sequence[frozenset[str]], *, lone_share: float = 1.0) -> None:
+        self._lone_share = lone_share
         self.names = sorted(frozenset().union(*rows))
         index = {name: number for number, name in enumerate(self.names)}
         self.matrix: Floats = np.zeros((len(rows), len(self.names)), dtype=np.float32)
@@ -110,7 +110,7 @@ class _Space:
         weights[self.counts >= pages] = 0
         # A feature that one page has could not be predicted; this site's other rare ones tell what it is worth.
         seldom = (self.counts >= 2) & (self.counts <= max(3, pages // 20))
-        rare_weight = (float(weights[seldom].mean()) if seldom.any() else 0.5) if self._lone_weigh else 0.0
+        rare_weight = self._lone_share * (float(weights[seldom].mean()) if seldom.any() else 0.5)
         weights[self.counts == 1] = rare_weight
         self.rare_weight = (1 - share) * self.rare_weight + share * rare_weight
         self.weights = ((1 - share) * self.weights + share * weights).astype(np.float32)
@@ -151,9 +151,13 @@ def _threshold_share(pages: int, dom_by_name: float, name_by_dom: float) -> floa
     Pages of like names that differ in their DOM lower it as far as neighbours by DOM bear like names: else the
     names tell nothing.
     """
-    early = min(1.0, EARLY_PAGES / max(1, pages))
+    early = _earliness(pages)
     freedom = name_by_dom * (1 - dom_by_name) * (1 - early)
     return THRESHOLD_SHARE * (1 - freedom) + EARLY_STRICTNESS * early
+
+
+def _earliness(pages: int) -> float:
+    return min(1.0, EARLY_PAGES / max(1, pages))
 
 
 def _agreement(similarity: Floats, neighbours: NDArray[np.intp]) -> float:

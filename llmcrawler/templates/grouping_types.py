@@ -24,7 +24,7 @@ class PageSample:
 
     @classmethod
     def of(cls, url: str, features: frozenset[str], title: str = "") -> Self:
-        declared = {name for name in features if name.startswith(("body.", "html."))}
+        declared = {"declared " + name for name in features if name.startswith(("body.", "html."))}
         title = title[:MAX_TITLE_CHARS]
         return cls(url, features, url_tokens(url) | name_tokens(url) | title_tokens(title) | declared, title)
 
