@@ -9,7 +9,7 @@ from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.question import CLASSIFIER, RULE, Question
 
 # Kinds of the model -> the names that a set of page types may have for them, the most fitting first.
-_NAMES: Final[dict[str, tuple[str, ...]]] = {
+KIND_NAMES: Final[dict[str, tuple[str, ...]]] = {
     "article": ("article", "blog_post", "news_article", "post", "news", "story"),
     "collection": ("collection", "category", "product_listing", "product_list", "listing"),
     "documentation": ("documentation", "docs", "guide", "manual", "help"),
@@ -23,16 +23,21 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
 _LEAD: Final = 4
 
 
+def labels_of_kinds(page_types: PageTypes) -> dict[str, str]:
+    """Return, for each kind of the model that the set has a name for, that name."""
+    by_name = {name.casefold().replace("-", "_").replace(" ", "_"): name for name in page_types.names}
+    return {
+        kind: by_name[known[0]]
+        for kind, names in KIND_NAMES.items()
+        if (known := [name for name in names if name in by_name])
+    }
+
+
 class PageGuesser:
     """Decides among the labels of the given set whose names it knows."""
 
     def __init__(self, page_types: PageTypes) -> None:
-        by_name = {name.casefold().replace("-", "_").replace(" ", "_"): name for name in page_types.names}
-        self._label_of = {
-            kind: by_name[known[0]]
-            for kind, names in _NAMES.items()
-            if (known := [name for name in names if name in by_name])
-        }
+        self._label_of = labels_of_kinds(page_types)
         self._rules = PageTypeRules(page_types)
 
     def decide(self, question: Question) -> tuple[str | None, float, str]:

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.question import NO_CUE, Question
+from llmcrawler.items import PageContent
 from llmcrawler.urls import routed_path
 
 # Words that stand as a segment of the path or a label of the host, or that open a title, in a few languages.
@@ -87,14 +88,19 @@ _COUNTED_CHARS = 100_000
 # counts as wrong. From tests/benchmarks/rules_on_pages.py.
 LEADS: Final = (4, 2, 1, 0)
 _MEASURED: Mapping[str, Sequence[tuple[int, int]]] = {
-    "": [(250, 291), (214, 306), (106, 209), (63, 110)],
+    "": [(255, 300), (205, 306), (103, 209), (61, 111)],
     "article": [(95, 95), (122, 134), (71, 87), (56, 77)],
+    "collection": [(46, 56), (19, 42), (2, 19), (1, 7)],
     "documentation": [(35, 35), (22, 27), (9, 20), (1, 5)],
-    "forum_thread": [(35, 35), (10, 11), (6, 7), (2, 8)],
-    "listing": [(46, 52), (38, 59), (6, 33), (4, 10)],
+    "forum_thread": [(35, 35), (10, 11), (6, 7), (1, 7)],
+    "listing": [(5, 5), (10, 17), (1, 14), (2, 5)],
     "product": [(13, 16), (2, 14), (4, 20), (0, 6)],
     "service": [(26, 26), (20, 31), (10, 27), (0, 0)],
 }
+
+# The types of lists; what lists show with so many prices is a shop's.
+LISTS: Final = ("listing", "collection")
+_SOME_PRICES: Final = 5
 
 # og:type, and schema.org's types, of which one is enough -> page types and points.
 _BY_OG_TYPE: dict[str, tuple[tuple[str, int], ...]] = {
@@ -118,6 +124,8 @@ class PageTypeRules:
 
     def __init__(self, page_types: PageTypes) -> None:
         self._label_of = {name.casefold().replace("-", "_"): name for name in page_types.names}
+        lists = {name: self._label_of[name] for name in LISTS if name in self._label_of}
+        self._label_of.update(dict.fromkeys(LISTS, *lists.values()) if len(lists) == 1 else {})
         self._fallback = page_types.fallback
 
     def decide(self, question: Question) -> tuple[str | None, float]:
@@ -149,6 +157,10 @@ class PageTypeRules:
     def _points(self, question: Question) -> dict[str, int]:
         return {name: value for name, value in score(question).items() if name in self._label_of and value > 0}
 
+    def may_both_be(self, one: str, other: str) -> bool:
+        """Tell whether rules do not tell these labels apart well: a list of goods, and one of other pages."""
+        return {one, other} <= {self._label_of.get(name) for name in LISTS}
+
 
 def confidence_of(measured: tuple[int, int]) -> float:
     """Return the chance that a verdict is right, of (right, all) so far: Laplace's rule of succession."""
@@ -162,7 +174,15 @@ def score(question: Question) -> Counter[str]:
     for cues in (_by_url, _by_title, _by_metadata, _by_counts, _by_text):
         for name, value in cues(question):
             points[name] += value
+    if points["listing"] > 0 and _sells(question.content):
+        points["collection"] = points.pop("listing")
     return points
+
+
+def _sells(content: PageContent) -> bool:
+    cues = Counter(content.cues)
+    of_goods = content.metadata.get("og:type", "").lower() == "product.group"
+    return of_goods or cues["price_count"] >= _SOME_PRICES or cues["add_to_cart"] > 1
 
 
 def _by_url(question: Question) -> Iterator[tuple[str, int]]:

@@ -1,5 +1,5 @@
-"""Turns what a page says of itself (address, title, headings, breadcrumb, body classes) into words that pages of one
-kind may share.
+"""Turns what a page says of itself (name of its file, title, headings, breadcrumb) into words that pages of one kind
+may share.
 
 Nothing is chosen here. Most tokens belong to one page; those that tell kinds apart on a site ("class reference" at the
 end of titles, `struct` at the beginning of file names, a heading "Comments") are found by who has them.
@@ -8,18 +8,16 @@ end of titles, `struct` at the beginning of file names, a heading "Comments") ar
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from urllib.parse import unquote, urlsplit
 
 from llmcrawler.items import PageContent
-from llmcrawler.templates.url_tokens import url_tokens
 from llmcrawler.urls import routed_path
 
 _MAX_CHARS = 40  # of a token's text
 MAX_TITLE_CHARS = 300
 _MAX_PARTS = 5
-_MAX_HEADINGS = 40
-_MAX_CLASSES = 40
+_MAX_HEADINGS = 12
 _MAX_CRUMBS = 8
 _PREFIX_LENGTHS = (3, 5, 7)  # of names whose first word nothing ends: classeigen.html
 _EDGE_WORDS = 3
@@ -28,33 +26,8 @@ _DIGITS = re.compile(r"\d+")
 _WORDS = re.compile(r"[^\W_]+")
 _NAME_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 _PART = re.compile(r"\s+[-|–—·•:»›<>/]+\s+|:\s+|\s*[|»›–—]\s*")
-_HEADING = re.compile(r"(#{1,6}) +(.+)")
+_HEADING = re.compile(r"(#{1,3}) +(.+)")
 _MARKS = re.compile(r"[*`\\]|\]\([^()]*\)|[\[¶#]")
-
-
-def page_tokens(
-    url: str,
-    title: str = "",
-    *,
-    headings: Sequence[tuple[int, str]] = (),
-    breadcrumb: Sequence[str] = (),
-    body_classes: Iterable[str] = (),
-) -> frozenset[str]:
-    """Return the tokens of a page, at most a few hundred. `headings` are (level, text), in the page's order.
-
-    Each begins with the place that it stands in: `title ends:class reference`. Digits are folded into one `#`.
-    """
-    tokens = set(url_tokens(url))
-    tokens.update(name_tokens(url))
-    tokens.update(title_tokens(title))
-    for level, text in headings[:_MAX_HEADINGS]:
-        if level == 1:
-            tokens.update(_edges("h1", _words(text)))
-        tokens.add(f"h{level}:{_fold(text)}")
-    tokens.add(f"crumbs:{min(len(breadcrumb), _MAX_CRUMBS)}")
-    tokens.update(f"crumb{at}:{_fold(text)}" for at, text in enumerate(breadcrumb[:_MAX_CRUMBS]))
-    tokens.update(f"body.{name[:_MAX_CHARS]}" for name in list(body_classes)[:_MAX_CLASSES])
-    return frozenset(tokens)
 
 
 def name_tokens(url: str) -> set[str]:
@@ -83,16 +56,29 @@ def title_tokens(title: str) -> set[str]:
     return tokens
 
 
-def tokens_of(url: str, content: PageContent) -> frozenset[str]:
-    """Return the tokens of a page that has been read."""
-    found = (_HEADING.match(block.markdown) for block in content.blocks)
-    return page_tokens(
-        url,
-        content.title,
-        headings=[(len(match[1]), _MARKS.sub("", match[2])) for match in found if match],
-        breadcrumb=_breadcrumb(content),
-        body_classes=sorted(name[5:] for name in content.features if name.startswith("body.")),
-    )
+def words_of(url: str, content: PageContent) -> frozenset[str]:
+    """Return the tokens of a page, at most a hundred. Each begins with the place that it stands in: `title ends:class
+    reference`. Digits are folded into one `#`."""
+    tokens = name_tokens(url) | title_tokens(content.title)
+    for level, text in _headings(content):
+        if level == 1:
+            tokens.update(_edges("h1", _words(text)))
+        tokens.add(f"h{level}:{_fold(text)}")
+    breadcrumb = _breadcrumb(content)
+    tokens.add(f"crumbs:{len(breadcrumb)}")
+    tokens.update(f"crumb{at}:{_fold(text)}" for at, text in enumerate(breadcrumb))
+    return frozenset(tokens)
+
+
+def _headings(content: PageContent) -> list[tuple[int, str]]:
+    """Return level and text of the page's first main headings."""
+    headings = []
+    for block in content.blocks:
+        if block.markdown.startswith("#") and (match := _HEADING.match(block.markdown)):
+            headings.append((len(match[1]), _MARKS.sub("", match[2][:MAX_TITLE_CHARS])))
+            if len(headings) == _MAX_HEADINGS:
+                break
+    return headings
 
 
 def _breadcrumb(content: PageContent) -> list[str]:
@@ -115,7 +101,8 @@ def _edges(place: str, words: Sequence[str]) -> set[str]:
 
 
 def _words(text: str) -> list[str]:
-    return [_DIGITS.sub("#", word.lower()) for word in _WORDS.findall(text[:MAX_TITLE_CHARS])]
+    words = _WORDS.findall(text[:MAX_TITLE_CHARS].lower())
+    return [word if word.isalpha() else _DIGITS.sub("#", word) for word in words]
 
 
 def _fold(text: str) -> str:

@@ -73,7 +73,7 @@ class OracleCrawl:
     def run(self, pages: Sequence[StoredPage]) -> Outcome:
         for page in pages:
             started = time.process_time()
-            assignment = self.grouper.assign(page.url, page.features, page.title)
+            assignment = self.grouper.assign(page.url, page.features, title=page.title)
             changes = self.grouper.adopt(recluster(self.grouper.snapshot())) if self.grouper.due else None
             self.outcome.seconds += time.process_time() - started
             self.outcome.templates.append(assignment.template)
@@ -124,7 +124,7 @@ def evaluate(pages: Sequence[StoredPage]) -> dict[str, float]:
     truth = [page.route for page in pages]
     labels = [page.label for page in pages]
     ids = [crawl.grouper.resolve(template) for template in outcome.templates]
-    again = [crawl.grouper.match(page.url, page.features, page.title) for page in pages]
+    again = [crawl.grouper.match(page.url, page.features, title=page.title) for page in pages]
     homogeneity, v = homogeneity_and_v(truth, ids)
     homogeneity_again, v_again = homogeneity_and_v(truth, again)
     return {

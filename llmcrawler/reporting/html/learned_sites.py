@@ -92,7 +92,7 @@ class LearnedSites:
             text = html()
             if text is not None and is_readable(text):
                 content = read_page(text, url)
-                now = grouper.match(url, content.features, content.title)
+                now = grouper.match(url, content.features, title=content.title)
         return now or grouper.resolve(template)
 
     def _site(self, url: str) -> _LearnedSite | None:

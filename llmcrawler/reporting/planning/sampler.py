@@ -78,7 +78,7 @@ class Sampler:
         return SiteSample(pages, known, frozenset(listed))
 
     def _grouped(self, one: _Seen) -> SampledPage:
-        template = one.grouper.match(one.page.url, one.features, one.title) if one.grouper is not None else None
+        template = one.grouper.match(one.page.url, one.features, title=one.title) if one.grouper is not None else None
         links = (self._links.get(one.page.url, frozenset()) & self._tasks.keys()) - {dedup_key(one.page.url)}
         return replace(one.page, template=template or one.page.template, links=links)
 

@@ -321,7 +321,7 @@ def test_freely_filled_template_stays_one_where_names_say_so() -> None:
 
 def test_title_goes_into_the_next_crawl() -> None:
     grouper = TemplateGrouper()
-    grouper.assign("http://site.test/a.html", CHROME, "A Class Reference")
+    grouper.assign("http://site.test/a.html", CHROME, title="A Class Reference")
     kept = TemplateGrouper.from_json(grouper.to_json(), "http://site.test")
     assert kept.snapshot().samples == grouper.snapshot().samples
     assert kept.snapshot().samples[0].title == "A Class Reference"

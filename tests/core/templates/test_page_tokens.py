@@ -3,7 +3,7 @@
 import pytest
 
 from llmcrawler.items import PageContent, TextBlock
-from llmcrawler.templates.page_tokens import name_tokens, page_tokens, title_tokens, tokens_of
+from llmcrawler.templates.page_tokens import name_tokens, title_tokens, words_of
 
 
 @pytest.mark.parametrize(
@@ -37,43 +37,34 @@ def test_title_gives_the_words_at_its_edges(title: str, tokens: set[str]) -> Non
     assert tokens <= title_tokens(title)
 
 
+def heading(text: str) -> TextBlock:
+    return TextBlock(text, 3, 1.0, 0)
+
+
 def test_page_gives_tokens_of_each_place() -> None:
-    tokens = page_tokens(
-        "http://a/ns/struct.B.html",
-        "B - Lib",
-        headings=[(1, "Struct ns::B"), (2, "Trait Implementations (12)")],
-        breadcrumb=["Home", "Structs"],
-        body_classes=["rustdoc", "struct"],
-    )
-    assert {"at0:ns", "h1 begins:struct", "h2:trait implementations #", "crumb1:structs", "crumbs:2"} <= tokens
-    assert "body.struct" in tokens
-
-
-def test_page_that_was_read_gives_the_same_tokens_as_its_parts() -> None:
     names = [{"@type": "ListItem", "name": "Home"}, {"@type": "ListItem", "item": {"name": "Structs"}}, "broken"]
     content = PageContent(
         title="B - Lib",
-        blocks=(TextBlock("# Struct [ns](http://a/ns/)::**B**", 3, 1.0, 0), TextBlock("words", 1, 1.0, 1)),
+        blocks=(heading("# Struct [ns](http://a/ns/)::**B**"), heading("words"), heading("## Implementations (12)")),
         structured_data=({"@type": "BreadcrumbList", "itemListElement": names},),
-        features=frozenset({"body.struct", "body>div"}),
     )
-    expected = page_tokens(
-        "http://a/b.html",
-        "B - Lib",
-        headings=[(1, "Struct ns::B")],
-        breadcrumb=["Home", "Structs"],
-        body_classes=["struct"],
-    )
-    assert tokens_of("http://a/b.html", content) == expected
+    assert {
+        "name begins:struct",
+        "title1 begins:lib",
+        "h1 begins:struct",
+        "h1:struct ns b",
+        "h2:implementations #",
+        "crumb1:structs",
+        "crumbs:2",
+    } <= words_of("http://a/ns/struct.B.html", content)
 
 
 def test_any_page_gives_few_and_short_tokens() -> None:
-    tokens = page_tokens(
-        "http://a/" + "x_" * 5000,
-        "w - " * 5000,
-        headings=[(2, f"{'abc'[n % 3]}{n}x" * 300) for n in range(5000)],
-        breadcrumb=["c" * 500] * 900,
-        body_classes=[f"k{n}" for n in range(900)],
+    content = PageContent(
+        title="w - " * 5000,
+        blocks=tuple(heading(f"## {'abc'[n % 3]}{n}x" * 300) for n in range(5000)),
+        structured_data=({"@type": "BreadcrumbList", "itemListElement": [{"name": "c" * 500}] * 900},),
     )
-    assert len(tokens) < 300
+    tokens = words_of("http://a/" + "x_" * 5000, content)
+    assert len(tokens) < 100
     assert max(map(len, tokens)) < 80
