@@ -80,7 +80,7 @@ class OfflineExtractor:
             site.grouper = TemplateGrouper.from_json(site.grouping, origin_of(url))
             site.known = frozenset(group.template for group in site.grouper.learned_groups())
         site.looks += 1
-        template = site.grouper.assign(url, content.features).template
+        template = site.grouper.assign(url, content.features, title=content.title).template
         if template in site.known:
             return content, template
         site.grouper = None

@@ -89,7 +89,7 @@ class ClassifyPipeline(SiteStage):
         assert page.content is not None
         site = self.sites.of(page.url)
         words = words_of(page.id, page.content)
-        assigned = site.grouper.assign(page.id, page.content.features, words)
+        assigned = site.grouper.assign(page.id, page.content.features, words, title=page.content.title)
         await self.sites.recluster(site)
         self.rules.stats.set_value("llmcrawler/templates", sum(one.grouper.group_count for one in self.sites))
         question = Question(
@@ -119,8 +119,9 @@ def judge_again(page: Page, site: Site, classifier: Classifier, *, was_regrouped
     assert page.template is not None
     page.template = site.grouper.resolve(page.template)
     if was_regrouped:
-        words = words_of(page.id, page.content)
-        page.template = site.grouper.match(page.id, page.content.features, words) or page.template
+        content = page.content
+        words = words_of(page.id, content)
+        page.template = site.grouper.match(page.id, content.features, words, title=content.title) or page.template
         known = classifier.template_verdict(site.name, page.template)
         if known and page.decided_by == TEMPLATE:
             page.page_type, page.confidence = known[0], round(known[1], 3)

@@ -92,7 +92,7 @@ class SamplingPipeline(ClassifyPipeline):
             latency_seconds=page.latency_seconds or 0.0,
         )
         grouper = self.sites.of(page.url).grouper
-        self.sampler.add_page(sampled, page.final_url, grouper, page.content.features)
+        self.sampler.add_page(sampled, page.final_url, grouper, page.content.features, page.content.title)
         return None
 
     async def _block_tokens(self, page: Page, page_type: str | None) -> int:

@@ -1,8 +1,9 @@
-"""Clusters the pages that are kept of a site anew, so that each cluster is one template's, by DOM features and url
-tokens.
+"""Clusters the pages that are kept of a site anew, so that each cluster is one template's, by DOM features and by
+tokens of what the site calls its pages (url, title, body classes).
 
-Nothing here is tuned to a kind of site. A feature counts as far as a page's nearest neighbours predict it, and the
-threshold and the url's share come from how predictable this site's pages are.
+Nothing here is tuned to a kind of site. A feature counts as far as a page's nearest neighbours predict it, those by DOM
+and those by name. The names' share and the threshold come from how far the two agree on this site: where pages of like
+names differ much in their DOM, authors fill templates freely, and a template's pages are less alike.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from llmcrawler.templates.declared_kinds import part_by_declared_kind
 from llmcrawler.templates.grouping_types import Clustering, SimilarityMetric, Snapshot
 
 Floats = NDArray[np.float32]
 
-# Of a site's mean similarity between neighbours. Stricter while few pages are known: two groups that were one are
-# merged for nothing later, but a group that was two has given wrong verdicts.
-THRESHOLD_SHARE = 0.6
+# Of a site's mean similarity between neighbours, where names and DOM agree. Stricter while few pages are known: two
+# groups that were one are merged for nothing later, but a group that was two has given wrong verdicts.
+THRESHOLD_SHARE = 0.63
 EARLY_STRICTNESS = 0.2
 EARLY_PAGES = 40
 SINGLE_FLOOR_SHARE = 0.85
@@ -30,19 +32,27 @@ _APART = -8.0  # a similarity that no average can make good
 def recluster(snapshot: Snapshot) -> Clustering:
     """Cluster the snapshot's pages anew. Pure and deterministic; some 30 ms of one core for 256 pages."""
     dom = _Space([sample.features for sample in snapshot.samples])
-    url = _Space([sample.tokens for sample in snapshot.samples])
+    url = _Space([sample.tokens for sample in snapshot.samples], lone_share=_earliness(len(snapshot.samples)))
     neighbours = _nearest(dom.similarity(dom.rarity()))
     for _ in range(_ROUNDS):
         dom.weigh(neighbours)
         dom_similarity = dom.similarity(dom.weights)
         neighbours = _nearest(dom_similarity)
     url.weigh(neighbours)
+    named_alike = _nearest(url.similarity(url.weights))
+    # What neighbours by DOM share may be content that a few pages have in common; neighbours by name tell it apart.
+    dom.weigh(named_alike, _agreement(dom_similarity, named_alike))
+    dom_similarity = dom.similarity(dom.weights)
+    neighbours = _nearest(dom_similarity)
+    url.weigh(neighbours)
     url_similarity = url.similarity(url.weights)
-    url_share = _url_share(dom_similarity, url_similarity)
+    agreement = _agreement(dom_similarity, _nearest(url_similarity))
+    url_share = MAX_URL_SHARE * agreement
     similarity = (1 - url_share) * dom_similarity + url_share * url_similarity
-    share = _threshold_share(len(snapshot.samples))
+    share = _threshold_share(len(snapshot.samples), agreement, _agreement(url_similarity, neighbours))
     threshold = share * _predictability(similarity, _nearest(similarity))
     clusters = _average_linkage(_kept_apart(similarity, snapshot), threshold)
+    clusters = part_by_declared_kind(snapshot.samples, clusters)
     return Clustering(
         snapshot=snapshot,
         clusters=tuple(clusters),
@@ -58,9 +68,10 @@ def recluster(snapshot: Snapshot) -> Clustering:
 
 
 class _Space:
-    """Pages as rows of a 0/1 matrix over one kind of feature."""
+    """Pages as rows of a 0/1 matrix over one kind of feature. One that a single page has counts `lone_share`."""
 
-    def __init__(self, rows: Sequence[frozenset[str]]) -> None:
+    def __init__(self, rows: Sequence[frozenset[str]], *, lone_share: float = 1.0) -> None:
+        self._lone_share = lone_share
         self.names = sorted(frozenset().union(*rows))
         index = {name: number for number, name in enumerate(self.names)}
         self.matrix: Floats = np.zeros((len(rows), len(self.names)), dtype=np.float32)
@@ -86,8 +97,9 @@ class _Space:
         similarity: Floats = np.where(union > 1e-6, common / np.maximum(union, 1e-6), 1.0).astype(np.float32)
         return similarity
 
-    def weigh(self, neighbours: NDArray[np.intp]) -> None:
-        """Weigh each feature by how much better than chance a page's nearest neighbours predict it."""
+    def weigh(self, neighbours: NDArray[np.intp], share: float = 1.0) -> None:
+        """Weigh each feature by how much better than chance a page's neighbours predict it; the rest of the weight
+        is the one that it had."""
         pages, near = neighbours.shape
         if not self.names:
             return
@@ -98,9 +110,10 @@ class _Space:
         weights[self.counts >= pages] = 0
         # A feature that one page has could not be predicted; this site's other rare ones tell what it is worth.
         seldom = (self.counts >= 2) & (self.counts <= max(3, pages // 20))
-        self.rare_weight = float(weights[seldom].mean()) if seldom.any() else 0.5
-        weights[self.counts == 1] = self.rare_weight
-        self.weights = weights.astype(np.float32)
+        rare_weight = self._lone_share * (float(weights[seldom].mean()) if seldom.any() else 0.5)
+        weights[self.counts == 1] = rare_weight
+        self.rare_weight = (1 - share) * self.rare_weight + share * rare_weight
+        self.weights = ((1 - share) * self.weights + share * weights).astype(np.float32)
 
     def weight_by_name(self) -> dict[str, float]:
         return dict(zip(self.names, self.weights.tolist(), strict=True))
@@ -132,19 +145,30 @@ def _floors(similarity: Floats, clusters: list[int], for_single: float) -> tuple
     return tuple(floors)
 
 
-def _threshold_share(pages: int) -> float:
-    return THRESHOLD_SHARE + EARLY_STRICTNESS * min(1.0, EARLY_PAGES / max(1, pages))
+def _threshold_share(pages: int, dom_by_name: float, name_by_dom: float) -> float:
+    """Return the share of the neighbours' similarity that pages of one template have, by how far names and DOM agree.
+
+    Pages of like names that differ in their DOM lower it as far as neighbours by DOM bear like names: else the
+    names tell nothing.
+    """
+    early = _earliness(pages)
+    freedom = name_by_dom * (1 - dom_by_name) * (1 - early)
+    return THRESHOLD_SHARE * (1 - freedom) + EARLY_STRICTNESS * early
 
 
-def _url_share(dom: Floats, url: Floats) -> float:
-    """Measure how far neighbours by url are neighbours by DOM too: 0 no better than chance, MAX_URL_SHARE as good."""
-    pages = len(dom)
+def _earliness(pages: int) -> float:
+    return min(1.0, EARLY_PAGES / max(1, pages))
+
+
+def _agreement(similarity: Floats, neighbours: NDArray[np.intp]) -> float:
+    """Measure how far neighbours by another measure are neighbours by this one: 0 no better than chance, 1 as good."""
+    pages = len(similarity)
     if pages < 3:
         return 0.0
-    best = _predictability(dom, _nearest(dom))
-    by_url = _predictability(dom, _nearest(url))
-    chance = float((dom.sum() - np.trace(dom)) / (pages * (pages - 1)))
-    return MAX_URL_SHARE * min(1.0, max(0.0, (by_url - chance) / (best - chance))) if best - chance > 1e-3 else 0.0
+    best = _predictability(similarity, _nearest(similarity))
+    by_other = _predictability(similarity, neighbours)
+    chance = float((similarity.sum() - np.trace(similarity)) / (pages * (pages - 1)))
+    return min(1.0, max(0.0, (by_other - chance) / (best - chance))) if best - chance > 1e-3 else 0.0
 
 
 def _kept_apart(similarity: Floats, snapshot: Snapshot) -> Floats:

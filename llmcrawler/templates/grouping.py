@@ -9,6 +9,7 @@ from llmcrawler.templates.grouping_types import (
     Assignment,
     Changes,
     Clustering,
+    Names,
     PageSample,
     SimilarityMetric,
     Snapshot,
@@ -19,7 +20,7 @@ from llmcrawler.templates.matching import Matcher
 from llmcrawler.templates.reservoir import Reservoir, SampleTable, samples_from_json
 from llmcrawler.templates.splitting import Splits, discriminators, holds_for_others, of_common_labels, sort_by_label
 from llmcrawler.templates.template_counts import TemplateCounts, keep_ids
-from llmcrawler.templates.url_tokens import common_pattern, url_tokens
+from llmcrawler.templates.url_tokens import common_pattern
 
 MAX_GROUPS = 96  # two pages of each fit the reservoir
 FIRST_CLUSTERING = 6
@@ -50,9 +51,9 @@ class TemplateGrouper:
         """Tell whether enough pages have come since the last clustering to make another worth it."""
         return self._pages >= self._due_at
 
-    def assign(self, url: str, features: frozenset[str], words: frozenset[str] = frozenset()) -> Assignment:
+    def assign(self, url: str, features: Names, words: Names = frozenset(), *, title: str = "") -> Assignment:
         """Put a page into the best group, or open one for it. Takes about 0.2 ms."""
-        sample = PageSample(url, features, url_tokens(url), words)
+        sample = PageSample.of(url, features, title, words)
         earlier = self._known.earlier(url)
         is_unchanged = earlier is not None and earlier.features == features_key(features)
         if earlier is not None and is_unchanged and earlier.template:
@@ -120,8 +121,7 @@ class TemplateGrouper:
 
     def _take_sample(self, sample: PageSample, template: str, *, loose: bool) -> bool:
         state = self._groups.counts[template]
-        is_sample = state.wants_sample
-        if is_sample:
+        if is_sample := state.wants_sample:
             state.sampled += 1
             self._reservoir.sampled.add(sample.url)
         state.add_example(sample.url)
@@ -129,9 +129,9 @@ class TemplateGrouper:
             self._matcher.add(sample, template)
         return is_sample
 
-    def match(self, url: str, features: frozenset[str], words: frozenset[str] = frozenset()) -> str | None:
+    def match(self, url: str, features: Names, words: Names = frozenset(), *, title: str = "") -> str | None:
         """Return the group a page would have now, without counting it; None before the first page."""
-        sample = PageSample(url, features, url_tokens(url), words)
+        sample = PageSample.of(url, features, title, words)
         match = self._matcher.match(sample)
         return self._splits.part_for(self.resolve(match.template), sample) if match else None
 

@@ -9,17 +9,30 @@ from typing import Any, Self
 
 import numpy as np
 
+from llmcrawler.templates.page_tokens import MAX_TITLE_CHARS, name_tokens, title_tokens
+from llmcrawler.templates.url_tokens import url_tokens
+
+Names = frozenset[str]  # of features or tokens
+
 
 @dataclass(frozen=True, slots=True)
 class PageSample:
-    """A page reduced to what grouping needs: its DOM features and its url tokens. `words` (tokens of its title and
-    headings) only tell apart what the model has called by different names; they are not kept for the next crawl.
+    """A page reduced to what grouping needs: its DOM features, and the tokens of what its site calls it (url, title,
+    body classes). `words` (tokens of its headings, too) only tell apart what the model has called by different names;
+    they are not kept for the next crawl.
     """
 
     url: str
     features: frozenset[str]
     tokens: frozenset[str]
+    title: str = ""
     words: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, url: str, features: frozenset[str], title: str = "", words: frozenset[str] = frozenset()) -> Self:
+        declared = {"declared " + name for name in features if name.startswith(("body.", "html."))}
+        title = title[:MAX_TITLE_CHARS]
+        return cls(url, features, url_tokens(url) | name_tokens(url) | title_tokens(title) | declared, title, words)
 
     @property
     def names(self) -> frozenset[str]:

@@ -15,7 +15,7 @@ from llmcrawler.items import PageContent
 from llmcrawler.urls import routed_path
 
 _MAX_CHARS = 40  # of a token's text
-_MAX_TITLE_CHARS = 300
+MAX_TITLE_CHARS = 300
 _MAX_PARTS = 5
 _MAX_HEADINGS = 12
 _MAX_CRUMBS = 8
@@ -35,7 +35,7 @@ def name_tokens(url: str) -> set[str]:
     segments = [one for one in urlsplit(routed_path(url)).path.split("/") if one]
     if not segments:
         return set()
-    name = unquote(segments[-1])[:_MAX_TITLE_CHARS]
+    name = unquote(segments[-1])[:MAX_TITLE_CHARS]
     stem = name.rpartition(".")[0] or name
     words = [_DIGITS.sub("#", word.lower())[:_MAX_CHARS] for word in _NAME_WORDS.findall(stem)]
     tokens = {f"name words:{min(len(words), 5)}"}
@@ -47,7 +47,7 @@ def name_tokens(url: str) -> set[str]:
 
 def title_tokens(title: str) -> set[str]:
     """Return the words that the title, and each part of it between dashes, bars and the like, begins and ends with."""
-    parts = [words for part in _PART.split(title[:_MAX_TITLE_CHARS]) if (words := _words(part))]
+    parts = [words for part in _PART.split(title[:MAX_TITLE_CHARS]) if (words := _words(part))]
     tokens = {f"title parts:{min(len(parts), _MAX_PARTS)}"}
     for at, words in enumerate(parts[:_MAX_PARTS]):
         tokens.update(_edges("title" if len(parts) == 1 else f"title{at}", words))
@@ -75,7 +75,7 @@ def _headings(content: PageContent) -> list[tuple[int, str]]:
     headings = []
     for block in content.blocks:
         if block.markdown.startswith("#") and (match := _HEADING.match(block.markdown)):
-            headings.append((len(match[1]), _MARKS.sub("", match[2][:_MAX_TITLE_CHARS])))
+            headings.append((len(match[1]), _MARKS.sub("", match[2][:MAX_TITLE_CHARS])))
             if len(headings) == _MAX_HEADINGS:
                 break
     return headings
@@ -101,7 +101,7 @@ def _edges(place: str, words: Sequence[str]) -> set[str]:
 
 
 def _words(text: str) -> list[str]:
-    words = _WORDS.findall(text[:_MAX_TITLE_CHARS].lower())
+    words = _WORDS.findall(text[:MAX_TITLE_CHARS].lower())
     return [word if word.isalpha() else _DIGITS.sub("#", word) for word in words]
 
 

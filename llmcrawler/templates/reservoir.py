@@ -8,7 +8,6 @@ from hashlib import blake2b
 from typing import Any, Self
 
 from llmcrawler.templates.grouping_types import PageSample
-from llmcrawler.templates.url_tokens import url_tokens
 from llmcrawler.urls import relative_url
 
 RESERVOIR_PAGES = 256
@@ -65,7 +64,7 @@ class Reservoir:
 
 
 class SampleTable:
-    """Rows of [url without scheme and host, number of a feature's name, the next one's, ...]."""
+    """Rows of [url without scheme and host, title, number of a feature's name, the next one's, ...]."""
 
     def __init__(self, samples: Mapping[str, PageSample]) -> None:
         self._numbers = {url: number for number, url in enumerate(sorted(samples))}
@@ -75,7 +74,8 @@ class SampleTable:
             name: number for number, name in enumerate(sorted(counts, key=lambda name: (-counts[name], name)))
         }
         self._rows = [
-            [relative_url(url), *sorted(self._names[name] for name in samples[url].features)] for url in self._numbers
+            [relative_url(url), samples[url].title, *sorted(self._names[name] for name in samples[url].features)]
+            for url in self._numbers
         ]
 
     def number(self, url: str) -> int:
@@ -88,7 +88,8 @@ class SampleTable:
 def samples_from_json(value: Mapping[str, Any], origin: str) -> list[PageSample]:
     """Restore the samples of a SampleTable, in the order of their numbers."""
     names = value["names"]
-    return [
-        PageSample(origin + path, frozenset(names[number] for number in numbers), url_tokens(origin + path))
-        for path, *numbers in value["rows"]
-    ]
+    found = []
+    for path, *numbers in value["rows"]:
+        title = numbers.pop(0) if numbers and isinstance(numbers[0], str) else ""  # files of earlier versions have none
+        found.append(PageSample.of(origin + path, frozenset(names[number] for number in numbers), title))
+    return found

@@ -91,7 +91,8 @@ class LearnedSites:
             self._left -= 1
             text = html()
             if text is not None and is_readable(text):
-                now = grouper.match(url, read_page(text, url).features)
+                content = read_page(text, url)
+                now = grouper.match(url, content.features, title=content.title)
         return now or grouper.resolve(template)
 
     def _site(self, url: str) -> _LearnedSite | None:

@@ -18,11 +18,12 @@ SAMPLE_PAGES: Final = "PLAN_SAMPLE_PAGES"
 
 @dataclass(slots=True)
 class _Seen:
-    """A page, and the features that tell its template when all pages have come."""
+    """A page, and the features and title that tell its template when all pages have come."""
 
     page: SampledPage
     grouper: TemplateGrouper | None
     features: frozenset[str]
+    title: str
 
 
 class Sampler:
@@ -57,9 +58,10 @@ class Sampler:
         final_url: str | None = None,
         grouper: TemplateGrouper | None = None,
         features: frozenset[str] = frozenset(),
+        title: str = "",
     ) -> None:
         self._addresses.update({page.url, final_url or page.url})
-        self._seen.append(_Seen(page, grouper, features))
+        self._seen.append(_Seen(page, grouper, features, title))
 
     def sample(self) -> SiteSample:
         """Return the sample when the last page has come, with the templates as they are grouped now."""
@@ -76,7 +78,7 @@ class Sampler:
         return SiteSample(pages, known, frozenset(listed))
 
     def _grouped(self, one: _Seen) -> SampledPage:
-        template = one.grouper.match(one.page.url, one.features) if one.grouper is not None else None
+        template = one.grouper.match(one.page.url, one.features, title=one.title) if one.grouper is not None else None
         links = (self._links.get(one.page.url, frozenset()) & self._tasks.keys()) - {dedup_key(one.page.url)}
         return replace(one.page, template=template or one.page.template, links=links)
 

@@ -4,12 +4,14 @@ import pickle
 import random
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from llmcrawler.templates import Snapshot, TemplateGrouper, recluster
 from llmcrawler.templates.grouping import MAX_GROUPS
+from llmcrawler.templates.grouping_types import PageSample
 from llmcrawler.templates.reservoir import RESERVOIR_PAGES
 
 CHROME = frozenset({"html>body", "body>nav", "nav>a"})
@@ -258,7 +260,7 @@ def test_a_close_call_names_its_rivals() -> None:
     feed(grouper, pages(90))
     item = grouper.match("http://site.test/item/1/", CHROME | KINDS["item"])
     mixed = grouper.assign("http://site.test/item/9999/", CHROME | KINDS["item"] | KINDS["list"])
-    assert mixed.template != item or mixed.rivals or mixed.is_sample
+    assert mixed.template != item or mixed.rivals or mixed.is_sample or not mixed.settled
 
 
 def test_a_page_unlike_the_rest_of_its_group_is_not_settled_but_its_like_is() -> None:
@@ -270,3 +272,64 @@ def test_a_page_unlike_the_rest_of_its_group_is_not_settled_but_its_like_is() ->
     second = grouper.assign(url.format(9002), CHROME | KINDS["item"] | extra)
     assert first.template == second.template
     assert (first.settled, second.settled) == (False, True)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_names_tell_templates_apart_whose_structure_hardly_does(seed: int) -> None:
+    """Titles and file names say what made a page; its structure differs by one part, which some lack."""
+    kinds = {"struct": "fields", "trait": "methods", "fn": "result"}
+
+    def clusters(*, named: bool) -> Counter[tuple[str, int]]:
+        rng = random.Random(seed)
+        samples, of = [], {}
+        for _ in range(150):
+            kind = rng.choice(sorted(kinds))
+            name = "".join(rng.choices("abcdefghijklmnop", k=8))
+            url = f"http://site.test/lib/{kind + '.' if named else ''}{name}.html"
+            part = {"main>" + kinds[kind]} if rng.random() < 0.8 else set()
+            features = CHROME | part | set(rng.sample([f"main>{n}" for n in range(8)], 3))
+            samples.append(PageSample.of(url, frozenset(features), f"{name}: {kind} - Lib" if named else ""))
+            of[url] = kind
+        made = recluster(Snapshot(tuple(samples), ("t1",) * len(samples)))
+        return Counter((of[one.url], cluster) for one, cluster in zip(samples, made.clusters, strict=True))
+
+    found = clusters(named=True)
+    biggest = {cluster: max(n for (_, other), n in found.items() if other == cluster) for _, cluster in found}
+    assert sum(biggest.values()) >= 0.9 * 150
+    assert len(biggest) <= 9 < len({cluster for _, cluster in clusters(named=False)})
+
+
+def test_freely_filled_template_stays_one_where_names_say_so() -> None:
+    """Half of the pages of a kind have parts that the other half lacks; names say that they are one kind."""
+    rng = random.Random(4)
+
+    def clusters(name: str) -> set[tuple[str, int]]:
+        samples, of = [], {}
+        for number in range(160):
+            kind = ("guide", "entry")[number % 2]
+            url = f"http://site.test/{(kind + '-' if name else '') + 'abcdefgh'[number % 8]}{number}x.html"
+            parts = f"{kind}{rng.randrange(3)}"
+            features = CHROME | {f"{kind}>{n}" for n in range(6)} | {f"{parts}>{n}" for n in range(9)}
+            samples.append(PageSample.of(url, frozenset(features), f"{number}x: {kind} page" if name else ""))
+            of[url] = kind
+        made = recluster(Snapshot(tuple(samples), ("t1",) * len(samples)))
+        return {(of[one.url], cluster) for one, cluster in zip(samples, made.clusters, strict=True)}
+
+    assert len(clusters("named")) == 2
+    assert len(clusters("")) > 2
+
+
+def test_title_goes_into_the_next_crawl() -> None:
+    grouper = TemplateGrouper()
+    grouper.assign("http://site.test/a.html", CHROME, title="A Class Reference")
+    kept = TemplateGrouper.from_json(grouper.to_json(), "http://site.test")
+    assert kept.snapshot().samples == grouper.snapshot().samples
+    assert kept.snapshot().samples[0].title == "A Class Reference"
+
+
+def test_file_of_an_earlier_version_without_titles_is_read() -> None:
+    grouper = TemplateGrouper()
+    grouper.assign("http://site.test/a.html", CHROME)
+    value = grouper.to_json()
+    value["samples"]["rows"] = [[path, *numbers] for path, _, *numbers in value["samples"]["rows"]]
+    assert TemplateGrouper.from_json(value, "http://site.test").snapshot().samples == grouper.snapshot().samples
