@@ -88,7 +88,7 @@ class ClassifyPipeline(SiteStage):
         """Put a page into a group of its site, and write down what the classifier is to know of it."""
         assert page.content is not None
         site = self.sites.of(page.url)
-        words = words_of(page.id, page.content)
+        words = words_of(page.content)
         assigned = site.grouper.assign(page.id, page.content.features, words, title=page.content.title)
         await self.sites.recluster(site)
         self.rules.stats.set_value("llmcrawler/templates", sum(one.grouper.group_count for one in self.sites))
@@ -120,7 +120,7 @@ def judge_again(page: Page, site: Site, classifier: Classifier, *, was_regrouped
     page.template = site.grouper.resolve(page.template)
     if was_regrouped:
         content = page.content
-        words = words_of(page.id, content)
+        words = words_of(content)
         page.template = site.grouper.match(page.id, content.features, words, title=content.title) or page.template
         known = classifier.template_verdict(site.name, page.template)
         if known and page.decided_by == TEMPLATE:

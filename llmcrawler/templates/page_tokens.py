@@ -56,10 +56,10 @@ def title_tokens(title: str) -> set[str]:
     return tokens
 
 
-def words_of(url: str, content: PageContent) -> frozenset[str]:
-    """Return the tokens of a page, at most a hundred. Each begins with the place that it stands in: `title ends:class
-    reference`. Digits are folded into one `#`."""
-    tokens = name_tokens(url) | title_tokens(content.title)
+def words_of(content: PageContent) -> frozenset[str]:
+    """Return tokens of the headings and the breadcrumb of a page, at most a hundred. Each begins with the place that it
+    stands in: `h1 begins:class reference`. Digits are folded into one `#`."""
+    tokens: set[str] = set()
     for level, text in _headings(content):
         if level == 1:
             tokens.update(_edges("h1", _words(text)))

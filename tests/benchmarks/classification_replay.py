@@ -103,7 +103,7 @@ class Replay:
         return await asyncio.gather(*tasks)
 
     async def _one(self, page: StoredPage) -> Verdict:
-        placed = self.grouper.assign(page.url, page.content.features, page.words)
+        placed = self.grouper.assign(page.url, page.content.features, page.words, title=page.content.title)
         if self.grouper.due and self.reclustering is None:
             self.reclustering = asyncio.ensure_future(self._recluster())
         question = Question(
@@ -133,7 +133,7 @@ def stored_pages(folder: Path) -> list[StoredPage]:
         row = json.loads(line)
         content = read_page(gzip.decompress((folder / row["file"]).read_bytes()).decode("utf-8", "replace"), row["url"])
         text = main_text(content.blocks, None)
-        pages.append(StoredPage(row["url"], row["page_type"], content, text, words_of(row["url"], content)))
+        pages.append(StoredPage(row["url"], row["page_type"], content, text, words_of(content)))
     return pages
 
 
