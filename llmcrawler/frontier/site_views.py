@@ -12,17 +12,19 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from llmcrawler.frontier.protocol import UrlTask
 from llmcrawler.items import TextBlock
 from llmcrawler.urls import family_of
 
-# Priorities of groups. Of a family that is not known yet some pages go out as things do, and the others wait for them.
+# Priorities of groups. Of a family that is not known yet one page goes out as things do, and the others wait for it.
 THINGS: Final = 0
 _UNKNOWN: Final = 1
 _VIEWS: Final = 2  # and up to two more where they bring few urls of things
 
-_OWN: Final = 1 / 3  # a page with a smaller share of words of its own is a view
+_OWN: Final = 1 / 3  # with a smaller share of words of their own, a family's pages are views
+_ENOUGH_WORDS: Final = 60  # a page with fewer says less about its family
+_KNOWN: Final = 0.5  # such a part of a page with enough words decides on its family; later ones may change that
 _MANY: Final = 4  # new things on each page of a good list
-_JUDGED_BY: Final = 2  # so many pages decide on their family; later ones may change that
 _WORDS_A_LINK: Final = 10  # a block with more links than one in so many words is a list of links
 _SITE_WIDE: Final = 0.5  # of the pages of a host: what stands on as many of them is its frame
 _MAX_FAMILIES: Final = 400
@@ -33,29 +35,25 @@ _TARGET: Final = re.compile(r"\]\(([^()\s]+)\)")
 
 @dataclass(slots=True)
 class _Family:
-    """Counts of urls and of pages. `base` is what the pages are without their query: a search of a list is a list
-    sooner than a thing, so that counts as one page.
-    """
+    """What is known of a family. `base` is that of its urls without their query, None where they have none."""
 
-    base: _Family | None = None
-    found: int = 0
-    read: int = 0
-    views: int = 0
-    brought: int = 0  # urls of no view that were new
+    base: _Family | None
+    first: str  # the address of its first url
+    found: int = 0  # urls
+    has_copies: bool = False  # its urls are those of several addresses, with a query added
+    pages: float = 0.0  # that were read; one of few words is a part of one
+    own: float = 0.0  # sum of the pages' shares of words of their own
+    brought: float = 0.0  # things that were new on its pages, the later ones counting more
+    told: int = THINGS  # the priority that the frontier has
 
-    @property
-    def is_view(self) -> bool:
-        return self.priority >= _VIEWS
-
-    @property
     def priority(self) -> int:
-        of_base = self.base is not None and 2 * self.base.views > self.base.read
-        read, views = self.read + of_base, self.views + of_base
-        if read < _JUDGED_BY:
+        # A search or an order is a list sooner than a thing: as if one page of it had been read, and had been a list.
+        pages = self.pages + (self.base is not None)
+        if pages < _KNOWN:
             return _UNKNOWN
-        if 2 * views <= read:
+        if self.own >= _OWN * pages and not (self.has_copies and self.base and self.base.priority() == THINGS):
             return THINGS
-        return _VIEWS + (self.brought < _MANY * self.read) + (self.brought < self.read)
+        return _VIEWS + (self.brought < _MANY) + (self.brought < 1)
 
 
 class SiteViews:
@@ -66,69 +64,72 @@ class SiteViews:
 
     def __init__(self) -> None:
         self.ranks = False  # whether any group was told apart from the others
+        self._has_news = False
         self._families: dict[str, _Family] = {}
-        self._changed: dict[str, int] = {}
+        self._groups: set[str] = set()  # the families that have urls in the frontier
         self._pages: dict[str, int] = {}  # that were read, by host
         self._blocks: dict[int, int] = {}  # on how many pages each block stood, by the hash of host and block
 
     def group_of(self, _link: str, url: str) -> str:
         """Return the frontier's group for a normalised url."""
-        family = family_of(url)
-        known = self._known(family, url)
-        if known is None:
+        name = family_of(url)
+        family = self._family(name, url)
+        if family is None:
             return ""
-        known.found += 1
-        if known.found <= _JUDGED_BY:
+        family.found += 1
+        family.has_copies = family.has_copies or (family.base is not None and url.partition("?")[0] != family.first)
+        if family.found == 1 and (family.base is None or family.base.found < 2):
             return ""
-        if known.found == _JUDGED_BY + 1:
-            self.ranks = True
-            self._changed[family] = known.priority
-        return family
+        if name not in self._groups:
+            self._groups.add(name)
+            self.ranks = self._has_news = True
+        return name
 
     def note_page(self, url: str, blocks: Sequence[TextBlock]) -> None:
         """Learn from a page that was read what the pages of its family are."""
         blocks = blocks[:_MAX_BLOCKS]
-        host, family = urlsplit(url).netloc, family_of(url)
-        share = self._own_share(host, url, blocks)
+        host = urlsplit(url).netloc
+        own, words = self._own_words(host, url, blocks)
         self._remember(host, blocks)
-        known = self._known(family, url)
-        if known is None or share is None:
-            return
-        before = known.priority
-        known.read += 1
-        known.views += share < _OWN
-        self._note_change(family, known, before)
+        family = self._family(family_of(url), url)
+        if family is not None and words:
+            page = min(1.0, words / _ENOUGH_WORDS)
+            family.pages += page
+            family.own += page * own / words
+            self._has_news = True
 
-    def note_links(self, url: str, groups: Iterable[str]) -> None:
-        """Note the groups of the urls that were new on a page: a list that brings things comes before one that repeats
-        them.
-        """
-        family = family_of(url)
-        known = self._families.get(family)
-        if known is not None:
-            before = known.priority
-            known.brought += sum(group not in self._families or not self._families[group].is_view for group in groups)
-            self._note_change(family, known, before)
+    def note_links(self, url: str, tasks: Iterable[UrlTask]) -> None:
+        """Note the urls that were new on a page: a list that brings things comes before one that repeats them."""
+        family = self._families.get(family_of(url))
+        if family is not None:
+            things = sum(not self._is_view(task.group) for task in tasks)
+            family.brought = (family.brought + things) / 2 if family.brought else things
+            self._has_news = True
 
     def changed_priorities(self) -> dict[str, int]:
         """Return the priorities of the groups that have others than at the last call."""
-        changed, self._changed = self._changed, {}
+        changed: dict[str, int] = {}
+        if self._has_news:
+            self._has_news = False
+            for name in self._groups:
+                family = self._families[name]
+                if (priority := family.priority()) != family.told:
+                    changed[name] = family.told = priority
         return changed
 
-    def _note_change(self, name: str, family: _Family, before: int) -> None:
-        if family.priority != before:
-            self._changed[name] = family.priority
+    def _is_view(self, group: str) -> bool:
+        return group in self._groups and self._families[group].priority() >= _VIEWS
 
-    def _known(self, family: str, url: str) -> _Family | None:
-        known = self._families.get(family)
+    def _family(self, name: str, url: str) -> _Family | None:
+        known = self._families.get(name)
         if known is None and len(self._families) < _MAX_FAMILIES:
             address, mark, _ = url.partition("?")
-            base = self._families.get(family_of(address)) if mark else None
-            known = self._families[family] = _Family(base)
+            base = self._family(family_of(address), address) if mark else None
+            known = self._families[name] = _Family(base, address)
         return known
 
-    def _own_share(self, host: str, url: str, blocks: Iterable[TextBlock]) -> float | None:
-        """Return the share of a page's words that are its own; None of a page without words but those of all pages."""
+    def _own_words(self, host: str, url: str, blocks: Iterable[TextBlock]) -> tuple[int, int]:
+        """Return how many of a page's words are its own, and how many it has besides those of all pages."""
         pages, own, others = self._pages.get(host, 0), 0, 0
         is_teaser = False
         for block in blocks:
@@ -145,7 +146,7 @@ class SiteViews:
                 others += block.word_count
             else:
                 own += block.word_count
-        return own / (own + others) if own + others else None
+        return own, own + others
 
     def _leads_elsewhere(self, url: str, targets: Sequence[str]) -> bool:
         """Tell whether links lead to other kinds of pages: a product names products that are like it."""
