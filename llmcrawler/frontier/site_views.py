@@ -51,7 +51,7 @@ class _Family:
         pages = self.pages + (self.base is not None)
         if pages < _KNOWN:
             return _UNKNOWN
-        if self.own >= _OWN * pages and not (self.has_copies and self.base and self.base.priority() == THINGS):
+        if self.own >= _OWN * pages and not (self.has_copies and _names_things(self.base)):
             return THINGS
         return _VIEWS + (self.brought < _MANY) + (self.brought < 1)
 
@@ -87,10 +87,9 @@ class SiteViews:
 
     def note_page(self, url: str, blocks: Sequence[TextBlock]) -> None:
         """Learn from a page that was read what the pages of its family are."""
-        blocks = blocks[:_MAX_BLOCKS]
         host = urlsplit(url).netloc
-        own, words = self._own_words(host, url, blocks)
-        self._remember(host, blocks)
+        own, words, keys = self._own_words(host, url, blocks[:_MAX_BLOCKS])
+        self._remember(host, keys)
         family = self._family(family_of(url), url)
         if family is not None and words:
             page = min(1.0, words / _ENOUGH_WORDS)
@@ -123,42 +122,59 @@ class SiteViews:
     def _family(self, name: str, url: str) -> _Family | None:
         known = self._families.get(name)
         if known is None and len(self._families) < _MAX_FAMILIES:
-            address, mark, _ = url.partition("?")
-            base = self._family(family_of(address), address) if mark else None
+            bare, mark, _ = name.partition("?")
+            address = url.partition("?")[0]
+            base = self._family(bare, address) if mark else None
             known = self._families[name] = _Family(base, address)
         return known
 
-    def _own_words(self, host: str, url: str, blocks: Iterable[TextBlock]) -> tuple[int, int]:
-        """Return how many of a page's words are its own, and how many it has besides those of all pages."""
-        pages, own, others = self._pages.get(host, 0), 0, 0
-        is_teaser = False
+    def _own_words(self, host: str, url: str, blocks: Iterable[TextBlock]) -> tuple[int, int, set[int]]:
+        """Return how many of a page's words are its own, how many it has besides those of all pages, and the keys of
+        the blocks that are not under a heading that leads elsewhere: what is there belongs to that page.
+        """
+        pages, own, words, keys = self._pages.get(host, 0), 0, 0, set()
+        teaser = 0  # the level of the heading that leads elsewhere
         for block in blocks:
             targets = [target.partition("#")[0] for target in _TARGET.findall(block.markdown)]
-            if block.markdown.startswith("#"):  # a heading that leads elsewhere is above a teaser
-                is_teaser = bool(targets) and targets[0] != url
-            seen = self._blocks.get(hash((host, block.key)), 0)
+            if block.markdown.startswith("#"):
+                level = len(block.markdown) - len(block.markdown.lstrip("#"))
+                leads = bool(targets) and not _is_same(url, targets[0])
+                teaser = level if leads else teaser if level > teaser else 0
+            key = hash((host, block.key))
+            if not teaser:
+                keys.add(key)
+            seen = self._blocks.get(key, 0)
             if seen and seen >= _SITE_WIDE * pages:
                 continue
             is_list = len(targets) * _WORDS_A_LINK > block.word_count
             if is_list and not self._leads_elsewhere(url, targets):
                 continue
-            if is_list or is_teaser or seen:
-                others += block.word_count
-            else:
+            words += block.word_count
+            if not (is_list or teaser or seen):
                 own += block.word_count
-        return own, own + others
+        return own, words, keys
 
     def _leads_elsewhere(self, url: str, targets: Sequence[str]) -> bool:
         """Tell whether links lead to other kinds of pages: a product names products that are like it."""
         family = family_of(url)
         return 2 * sum(family_of(target) == family for target in targets) < len(targets)
 
-    def _remember(self, host: str, blocks: Iterable[TextBlock]) -> None:
+    def _remember(self, host: str, keys: Iterable[int]) -> None:
         counts = self._blocks
-        for key in {hash((host, block.key)) for block in blocks}:
+        for key in keys:
             counts[key] = counts.pop(key, 0) + 1  # at the end: the first key is the one not met for longest
         while len(counts) > _REMEMBERED:
             del counts[next(iter(counts))]
         self._pages[host] = self._pages.pop(host, 0) + 1
         if len(self._pages) > _MAX_FAMILIES:
             del self._pages[next(iter(self._pages))]
+
+
+def _names_things(family: _Family | None) -> bool:
+    return family is not None and family.found > 0 and family.priority() < _VIEWS
+
+
+def _is_same(url: str, target: str) -> bool:
+    """Tell whether two urls show one thing: the url of a topic, and that of a post within it."""
+    (address, _, query), (other, _, other_query) = url.partition("?"), target.partition("?")
+    return address == other and (not (query and other_query) or family_of(url) == family_of(target))
