@@ -44,7 +44,7 @@ class _Family:
     pages: float = 0.0  # that were read; one of few words is a part of one
     own: float = 0.0  # sum of the pages' shares of words of their own
     brought: float = 0.0  # things that were new on its pages, the later ones counting more
-    told: int = THINGS  # the priority that the frontier has
+    told: int | None = None  # the priority that the frontier was told in this run
 
     def priority(self) -> int:
         # A search or an order is a list sooner than a thing: as if one page of it had been read, and had been a list.
