@@ -22,8 +22,6 @@ _UNKNOWN: Final = 1
 _VIEWS: Final = 2  # and up to two more where they bring few urls of things
 
 _OWN: Final = 1 / 3  # with a smaller share of words of their own, a family's pages are views
-_ENOUGH_WORDS: Final = 60  # a page with fewer says less about its family
-_KNOWN: Final = 0.5  # such a part of a page with enough words decides on its family; later ones may change that
 _MANY: Final = 4  # new things on each page of a good list
 _WORDS_A_LINK: Final = 10  # a block with more links than one in so many words is a list of links
 _SITE_WIDE: Final = 0.5  # of the pages of a host: what stands on as many of them is its frame
@@ -41,7 +39,7 @@ class _Family:
     first: str  # the address of its first url
     found: int = 0  # urls
     has_copies: bool = False  # its urls are those of several addresses, with a query added
-    pages: float = 0.0  # that were read; one of few words is a part of one
+    pages: int = 0  # that were read
     own: float = 0.0  # sum of the pages' shares of words of their own
     brought: float = 0.0  # things that were new on its pages, the later ones counting more
     told: int | None = None  # the priority that the frontier was told in this run
@@ -49,7 +47,7 @@ class _Family:
     def priority(self) -> int:
         # A search or an order is a list sooner than a thing: as if one page of it had been read, and had been a list.
         pages = self.pages + (self.base is not None)
-        if pages < _KNOWN:
+        if not pages:
             return _UNKNOWN
         if self.own >= _OWN * pages and not (self.has_copies and _names_things(self.base)):
             return THINGS
@@ -92,9 +90,8 @@ class SiteViews:
         self._remember(host, keys)
         family = self._family(family_of(url), url)
         if family is not None and words:
-            page = min(1.0, words / _ENOUGH_WORDS)
-            family.pages += page
-            family.own += page * own / words
+            family.pages += 1
+            family.own += own / words
             self._has_news = True
 
     def note_links(self, url: str, tasks: Iterable[UrlTask]) -> None:
@@ -147,17 +144,10 @@ class SiteViews:
             if seen and seen >= _SITE_WIDE * pages:
                 continue
             is_list = len(targets) * _WORDS_A_LINK > block.word_count
-            if is_list and not self._leads_elsewhere(url, targets):
-                continue
             words += block.word_count
             if not (is_list or teaser or seen):
                 own += block.word_count
         return own, words, keys
-
-    def _leads_elsewhere(self, url: str, targets: Sequence[str]) -> bool:
-        """Tell whether links lead to other kinds of pages: a product names products that are like it."""
-        family = family_of(url)
-        return 2 * sum(family_of(target) == family for target in targets) < len(targets)
 
     def _remember(self, host: str, keys: Iterable[int]) -> None:
         counts = self._blocks

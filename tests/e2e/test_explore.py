@@ -443,7 +443,7 @@ def test_posts_come_before_archives_and_the_next_run_brings_all_pages(tmp_path):
         first = explore(tmp_path, site.url(), {**settings, "CLOSESPIDER_PAGECOUNT": 30})
         whole = explore(tmp_path, site.url(), settings)
     found = [page["url"].removeprefix(site.url("/")) for page in first.pages]
-    assert 30 <= len(found) < len(pages)
-    assert sum("post/" in path for path in found) >= 15, found
+    assert len(found) < len(pages) // 2
+    assert sum("post/" in path for path in found) >= len(found) / 2, found
     assert not any("order=" in path for path in found)
     assert sorted(page["url"] for page in whole.pages) == sorted(site.url(path) for path in pages)

@@ -70,13 +70,6 @@ def test_a_short_thing_that_names_things_like_it_is_no_view() -> None:
     assert views.changed_priorities()[f"{SITE}/item/*"] == THINGS
 
 
-def test_a_page_of_few_words_does_not_decide_on_its_family() -> None:
-    views = SiteViews()
-    groups(views, "/tag/frost", "/tag/kale")
-    note(views, "/tag/frost", "<h1>Nothing yet</h1>")
-    assert views.changed_priorities()[f"{SITE}/tag/*"] > THINGS
-
-
 def test_a_search_is_a_view_until_its_pages_say_otherwise() -> None:
     views = SiteViews()
     assert groups(views, *(f"/query?owner={n}&status=new" for n in "abc")) == ["", *[f"{SITE}/query?*"] * 2]
