@@ -25,6 +25,7 @@ from llmcrawler.engine.delayed_requests import DelayedRequests
 from llmcrawler.engine.downloader import PoliteDownloader, check_downloader
 from llmcrawler.engine.error_pages import faulty_line
 from llmcrawler.engine.host_queues import HostQueues
+from llmcrawler.engine.idle_hosts import idle_hosts
 from llmcrawler.engine.lease_keeper import LeaseKeeper
 from llmcrawler.engine.page_budget import PageBudget
 from llmcrawler.engine.request_context import update_context
@@ -61,6 +62,7 @@ class FrontierScheduler(LeaseKeeper):
         self._is_dry = False  # the last look into the frontier found all there was
         self._is_leasing = False  # what the frontier leases just now is neither queued nor here
         self._is_leaving = self._is_stopping = False
+        self._idle_in: float | None = None  # seconds until a host that has only views left may get one
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -95,10 +97,8 @@ class FrontierScheduler(LeaseKeeper):
     def next_request(self) -> Request | None:
         if self.arriving.count >= _MOST_ARRIVING:  # the engine asks again when one of them is through
             return None
-        if self._waiting:
-            request = self._waiting.take(self._has_room)
-            if request is not None:
-                return request
+        if self._waiting and (request := self._waiting.take(self._has_room)) is not None:
+            return request
         lease = self._buffer.take(self._has_room)
         if lease is None:
             self._refill.set()
@@ -124,11 +124,10 @@ class FrontierScheduler(LeaseKeeper):
 
     async def add(self, tasks: Iterable[UrlTask]) -> int:
         """Queue urls, and return how many were new."""
-        await self._set_priorities()
-        try:
+        new = 0
+        with suppress(StorageFailed):
+            await self._set_priorities()
             new = await self.frontier.add(tasks)
-        except StorageFailed:
-            return 0
         if new:
             self._refill.set()
         return new
@@ -189,7 +188,8 @@ class FrontierScheduler(LeaseKeeper):
         with suppress(StorageFailed):
             while True:
                 with suppress(TimeoutError):  # with a goal it does not wait for a page that takes too long
-                    await asyncio.wait_for(self._refill.wait(), None if self.focused_crawl is None else _RETRY_SECONDS)
+                    seconds, self._idle_in = self._idle_in, None if self.focused_crawl is None else _RETRY_SECONDS
+                    await asyncio.wait_for(self._refill.wait(), seconds)
                 self._refill.clear()
                 await self._fill()
 
@@ -230,8 +230,9 @@ class FrontierScheduler(LeaseKeeper):
         focused, ranks = self.focused_crawl, self.admission.views.ranks  # with a goal nothing is ranked
         worst = focused.reach() if focused is not None else THINGS if ranks else None
         leases = await self.frontier.lease(limit, held, self._per_host(), worst)
-        if ranks and len(leases) < limit:  # pages under way may lead to more things: of views only what keeps it busy
-            held = held + Counter(lease.task.host for lease in leases)
+        if ranks and len(leases) < limit:  # pages under way may lead to more things: views only for idle hosts
+            waiting = {*self._buffer, *self._waiting, *(lease.task.host for lease in leases)}
+            held, self._idle_in = idle_hosts(self._downloader, waiting)
             leases += await self.frontier.lease(limit - len(leases), held, self._downloader.domain_concurrency)
         return leases
 
@@ -244,8 +245,7 @@ class FrontierScheduler(LeaseKeeper):
     async def _set_priorities(self) -> None:
         ranking = self.admission.views if self.focused_crawl is None else self.focused_crawl.scorer
         if changed := ranking.changed_priorities():
-            with suppress(StorageFailed):
-                await self.frontier.set_priorities(changed)
+            await self.frontier.set_priorities(changed)
 
     def _leasable(self) -> int:
         """Return how many more leases may be had, those of earlier runs' pages included."""
@@ -276,8 +276,7 @@ class FrontierScheduler(LeaseKeeper):
 
     def _buffered_awake(self) -> int:
         """Return how many of the buffered leases could go out: those of a paused host must not keep others away."""
-        counts = self._buffer.counts()
-        return sum(count for host, count in counts.items() if not self._downloader.is_resting(host))
+        return sum(count for host, count in self._buffer.counts().items() if not self._downloader.is_resting(host))
 
     def _held(self) -> Counter[str]:
         return self._downloader.fetching + self._buffer.counts() + self._waiting.counts()

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from llmcrawler.frontier.protocol import UrlTask
 from llmcrawler.items import TextBlock
 from llmcrawler.urls import family_of
 
-# Priorities of groups. Of a family that is not known yet some pages go out as things do, and the others wait for them.
+# Priorities of groups. Of a family that is not known yet one page goes out as things do, and the others wait for it.
 THINGS: Final = 0
 _UNKNOWN: Final = 1
 _VIEWS: Final = 2  # and up to two more where they bring few urls of things
 
-_OWN: Final = 1 / 3  # a page with a smaller share of words of its own is a view
+_OWN: Final = 1 / 3  # with a smaller share of words of their own, a family's pages are views
 _MANY: Final = 4  # new things on each page of a good list
-_JUDGED_BY: Final = 2  # so many pages decide on their family; later ones may change that
 _WORDS_A_LINK: Final = 10  # a block with more links than one in so many words is a list of links
 _SITE_WIDE: Final = 0.5  # of the pages of a host: what stands on as many of them is its frame
 _MAX_FAMILIES: Final = 400
@@ -33,29 +33,25 @@ _TARGET: Final = re.compile(r"\]\(([^()\s]+)\)")
 
 @dataclass(slots=True)
 class _Family:
-    """Counts of urls and of pages. `base` is what the pages are without their query: a search of a list is a list
-    sooner than a thing, so that counts as one page.
-    """
+    """What is known of a family. `base` is that of its urls without their query, None where they have none."""
 
-    base: _Family | None = None
-    found: int = 0
-    read: int = 0
-    views: int = 0
-    brought: int = 0  # urls of no view that were new
+    base: _Family | None
+    first: str  # the address of its first url
+    found: int = 0  # urls
+    has_copies: bool = False  # its urls are those of several addresses, with a query added
+    pages: int = 0  # that were read
+    own: float = 0.0  # sum of the pages' shares of words of their own
+    brought: float = 0.0  # things that were new on its pages, the later ones counting more
+    told: int | None = None  # the priority that the frontier was told in this run
 
-    @property
-    def is_view(self) -> bool:
-        return self.priority >= _VIEWS
-
-    @property
     def priority(self) -> int:
-        of_base = self.base is not None and 2 * self.base.views > self.base.read
-        read, views = self.read + of_base, self.views + of_base
-        if read < _JUDGED_BY:
+        # A search or an order is a list sooner than a thing: as if one page of it had been read, and had been a list.
+        pages = self.pages + (self.base is not None)
+        if not pages:
             return _UNKNOWN
-        if 2 * views <= read:
+        if self.own >= _OWN * pages and not (self.has_copies and _names_things(self.base)):
             return THINGS
-        return _VIEWS + (self.brought < _MANY * self.read) + (self.brought < self.read)
+        return _VIEWS + (self.brought < _MANY) + (self.brought < 1)
 
 
 class SiteViews:
@@ -66,98 +62,109 @@ class SiteViews:
 
     def __init__(self) -> None:
         self.ranks = False  # whether any group was told apart from the others
+        self._has_news = False
         self._families: dict[str, _Family] = {}
-        self._changed: dict[str, int] = {}
+        self._groups: set[str] = set()  # the families that have urls in the frontier
         self._pages: dict[str, int] = {}  # that were read, by host
         self._blocks: dict[int, int] = {}  # on how many pages each block stood, by the hash of host and block
 
     def group_of(self, _link: str, url: str) -> str:
         """Return the frontier's group for a normalised url."""
-        family = family_of(url)
-        known = self._known(family, url)
-        if known is None:
+        name = family_of(url)
+        family = self._family(name, url)
+        if family is None:
             return ""
-        known.found += 1
-        if known.found <= _JUDGED_BY:
+        family.found += 1
+        family.has_copies = family.has_copies or (family.base is not None and url.partition("?")[0] != family.first)
+        if family.found == 1 and (family.base is None or family.base.found < 2):
             return ""
-        if known.found == _JUDGED_BY + 1:
-            self.ranks = True
-            self._changed[family] = known.priority
-        return family
+        if name not in self._groups:
+            self._groups.add(name)
+            self.ranks = self._has_news = True
+        return name
 
     def note_page(self, url: str, blocks: Sequence[TextBlock]) -> None:
         """Learn from a page that was read what the pages of its family are."""
-        blocks = blocks[:_MAX_BLOCKS]
-        host, family = urlsplit(url).netloc, family_of(url)
-        share = self._own_share(host, url, blocks)
-        self._remember(host, blocks)
-        known = self._known(family, url)
-        if known is None or share is None:
-            return
-        before = known.priority
-        known.read += 1
-        known.views += share < _OWN
-        self._note_change(family, known, before)
+        host = urlsplit(url).netloc
+        own, words, keys = self._own_words(host, url, blocks[:_MAX_BLOCKS])
+        self._remember(host, keys)
+        family = self._family(family_of(url), url)
+        if family is not None and words:
+            family.pages += 1
+            family.own += own / words
+            self._has_news = True
 
-    def note_links(self, url: str, groups: Iterable[str]) -> None:
-        """Note the groups of the urls that were new on a page: a list that brings things comes before one that repeats
-        them.
-        """
-        family = family_of(url)
-        known = self._families.get(family)
-        if known is not None:
-            before = known.priority
-            known.brought += sum(group not in self._families or not self._families[group].is_view for group in groups)
-            self._note_change(family, known, before)
+    def note_links(self, url: str, tasks: Iterable[UrlTask]) -> None:
+        """Note the urls that were new on a page: a list that brings things comes before one that repeats them."""
+        family = self._families.get(family_of(url))
+        if family is not None:
+            things = sum(not self._is_view(task.group) for task in tasks)
+            family.brought = (family.brought + things) / 2 if family.brought else things
+            self._has_news = True
 
     def changed_priorities(self) -> dict[str, int]:
         """Return the priorities of the groups that have others than at the last call."""
-        changed, self._changed = self._changed, {}
+        changed: dict[str, int] = {}
+        if self._has_news:
+            self._has_news = False
+            for name in self._groups:
+                family = self._families[name]
+                if (priority := family.priority()) != family.told:
+                    changed[name] = family.told = priority
         return changed
 
-    def _note_change(self, name: str, family: _Family, before: int) -> None:
-        if family.priority != before:
-            self._changed[name] = family.priority
+    def _is_view(self, group: str) -> bool:
+        return group in self._groups and self._families[group].priority() >= _VIEWS
 
-    def _known(self, family: str, url: str) -> _Family | None:
-        known = self._families.get(family)
+    def _family(self, name: str, url: str) -> _Family | None:
+        known = self._families.get(name)
         if known is None and len(self._families) < _MAX_FAMILIES:
-            address, mark, _ = url.partition("?")
-            base = self._families.get(family_of(address)) if mark else None
-            known = self._families[family] = _Family(base)
+            bare, mark, _ = name.partition("?")
+            address = url.partition("?")[0]
+            base = self._family(bare, address) if mark else None
+            known = self._families[name] = _Family(base, address)
         return known
 
-    def _own_share(self, host: str, url: str, blocks: Iterable[TextBlock]) -> float | None:
-        """Return the share of a page's words that are its own; None of a page without words but those of all pages."""
-        pages, own, others = self._pages.get(host, 0), 0, 0
-        is_teaser = False
+    def _own_words(self, host: str, url: str, blocks: Iterable[TextBlock]) -> tuple[int, int, set[int]]:
+        """Return how many of a page's words are its own, how many it has besides those of all pages, and the keys of
+        the blocks that are not under a heading that leads elsewhere: what is there belongs to that page.
+        """
+        pages, own, words, keys = self._pages.get(host, 0), 0, 0, set()
+        teaser = 0  # the level of the heading that leads elsewhere
         for block in blocks:
             targets = [target.partition("#")[0] for target in _TARGET.findall(block.markdown)]
-            if block.markdown.startswith("#"):  # a heading that leads elsewhere is above a teaser
-                is_teaser = bool(targets) and targets[0] != url
-            seen = self._blocks.get(hash((host, block.key)), 0)
+            if block.markdown.startswith("#"):
+                level = len(block.markdown) - len(block.markdown.lstrip("#"))
+                leads = bool(targets) and not _is_same(url, targets[0])
+                teaser = level if leads else teaser if level > teaser else 0
+            key = hash((host, block.key))
+            if not teaser:
+                keys.add(key)
+            seen = self._blocks.get(key, 0)
             if seen and seen >= _SITE_WIDE * pages:
                 continue
             is_list = len(targets) * _WORDS_A_LINK > block.word_count
-            if is_list and not self._leads_elsewhere(url, targets):
-                continue
-            if is_list or is_teaser or seen:
-                others += block.word_count
-            else:
+            words += block.word_count
+            if not (is_list or teaser or seen):
                 own += block.word_count
-        return own / (own + others) if own + others else None
+        return own, words, keys
 
-    def _leads_elsewhere(self, url: str, targets: Sequence[str]) -> bool:
-        """Tell whether links lead to other kinds of pages: a product names products that are like it."""
-        family = family_of(url)
-        return 2 * sum(family_of(target) == family for target in targets) < len(targets)
-
-    def _remember(self, host: str, blocks: Iterable[TextBlock]) -> None:
+    def _remember(self, host: str, keys: Iterable[int]) -> None:
         counts = self._blocks
-        for key in {hash((host, block.key)) for block in blocks}:
+        for key in keys:
             counts[key] = counts.pop(key, 0) + 1  # at the end: the first key is the one not met for longest
         while len(counts) > _REMEMBERED:
             del counts[next(iter(counts))]
         self._pages[host] = self._pages.pop(host, 0) + 1
         if len(self._pages) > _MAX_FAMILIES:
             del self._pages[next(iter(self._pages))]
+
+
+def _names_things(family: _Family | None) -> bool:
+    return family is not None and family.found > 0 and family.priority() < _VIEWS
+
+
+def _is_same(url: str, target: str) -> bool:
+    """Tell whether two urls show one thing: the url of a topic, and that of a post within it."""
+    (address, _, query), (other, _, other_query) = url.partition("?"), target.partition("?")
+    return address == other and (not (query and other_query) or family_of(url) == family_of(target))

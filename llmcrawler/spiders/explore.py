@@ -125,10 +125,7 @@ class ExploreSpider(FrontierSpider):
             some = {link.url: link for link in part}
             group_of = views.group_of if focused is None else focused.scorer.grouping(some)
             tasks = self.crawl.admission.admit(some, depth, referer, group_of)
-            if focused is not None:
-                found += tasks
-            elif of is not None:
-                views.note_links(of, [task.group for task in tasks])
+            found += tasks
             await self._scheduler().add(tasks)
-        if focused is not None and of is not None:
-            focused.note_links(of, found)
+        if of is not None:
+            (focused or views).note_links(of, found)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from llmcrawler.urls.pattern import ROUTING_KEYS, url_pattern
-from llmcrawler.urls.traps import PAGE_PATH, is_order
+from llmcrawler.urls.traps import PAGE_PATH
 
+_END_NUMBER = re.compile(r"(?<=[A-Za-z])(?:\d+|\{n\})$")
 _MAX_PARAMETERS = 100  # that are looked at
 
 
@@ -14,27 +16,28 @@ _MAX_PARAMETERS = 100  # that are looked at
 def family_of(url: str) -> str:
     """Return the family of an absolute url, with its host: "blog.example/tag/*/" for each tag of a blog.
 
-    It is coarser than `url_pattern`: the last word of a path below a section never counts, nor do the page and the
-    order of a list. Of a query counts what routes it, and the name of its only other parameter; several of them are
-    one search, whichever they are.
+    It is coarser than `url_pattern`: the last word of a path below a section never counts. Of a query counts what
+    routes it, and the name of its only other parameter; several of them are one search, whichever they are. A page
+    number in the path counts as a parameter.
     """
     start = url.find("/", url.find("://") + 3)
-    address, mark, query = url.partition("?")
-    address = PAGE_PATH.sub("", address) if start > 0 else address
-    search = _search(query) if mark else ""
+    address, _, query = url.partition("?")
+    keys = set()
+    if start > 0 and (bare := PAGE_PATH.sub("", address)) != address:
+        address = bare
+        keys.add("page")
     path = url_pattern(address)
     above, _, last = path.rstrip("/").rpartition("/")
-    if above:
-        stem, dot, extension = last.rpartition(".")
-        word, extension = (stem, dot + extension) if dot else (last, "")
-        if "{slug}" in word or "{" not in word:
-            path = f"{above}/*{extension}{'/' if path.endswith('/') else ''}"
+    stem, dot, extension = last.rpartition(".")
+    word, extension = (stem, dot + extension) if dot else (last, "")
+    word = "*" if above and ("{slug}" in word or "{" not in word) else _END_NUMBER.sub("", word)
+    path = f"{above}/{word}{extension}{'/' if last and path.endswith('/') else ''}"
+    search = _search(query, keys) if query or keys else ""
     return f"{url[:start] if start > 0 else url}{path}{'?' if search else ''}{search}"
 
 
-def _search(query: str) -> str:
-    parts = [(key, value) for key, _, value in (part.partition("=") for part in query.split("&", _MAX_PARAMETERS))]
-    parts = parts if len(parts) == 1 and parts[0][0] == "p" else [part for part in parts if not is_order(*part)]
-    routing = [f"{key}={value}" for key, value in parts if key in ROUTING_KEYS]
-    others = {key for key, _value in parts if key not in ROUTING_KEYS}
-    return "&".join([*routing, *(others if len(others) < 2 else ("*",))])
+def _search(query: str, keys: set[str]) -> str:
+    parts = [part.partition("=") for part in query.split("&", _MAX_PARAMETERS)] if query else []
+    routing = [f"{key}={value}" for key, _, value in parts if key in ROUTING_KEYS]
+    keys = keys | {key for key, _, _ in parts if key not in ROUTING_KEYS}
+    return "&".join([*routing, *(keys if len(keys) < 2 else ("*",))])

@@ -225,11 +225,6 @@ def _says(meaning: re.Pattern[str], key: str) -> bool:
     return len(key) <= _LONGEST_KEY and meaning.fullmatch(key) is not None
 
 
-def is_order(key: str, value: str) -> bool:
-    """Tell a parameter that says in which order, or which page of a list is shown."""
-    return _says(_PAGE_KEY, key) or _is_sort(key, value)
-
-
 def _is_sort(key: str, value: str) -> bool:
     """Tell a sort order by its value too: an order number or a page's own view is none."""
     if key == "C" and ";O=" in value:  # Apache's folders: ?C=M;O=A

@@ -35,6 +35,27 @@ def site():
         yield site
 
 
+def blog() -> dict[str, str]:
+    """Return a home, 40 posts with three tags each, 40 tags, and a few of their lists ordered by title too."""
+
+    def item(number: int, words: int) -> str:
+        text = " ".join(f"w{number * 31 + place}" for place in range(words))
+        return f'<h2><a href="/post/rye-{number}/">Rye {number}</a></h2><p>{text}</p>'
+
+    tags = {number: [(number * 3 + n * 7) % 40 for n in range(3)] for number in range(40)}
+    cloud = "".join(f'<li><a href="/tag/t{tag}x/">Tag {tag}</a></li>' for tag in range(40))
+    pages = {"/": f"<h1>Blog</h1><ul>{cloud}</ul>{''.join(item(number, 9) for number in range(8))}"}
+    for tag in range(40):
+        listed = "".join(item(number, 9) for number in range(40) if tag in tags[number])
+        order = f"/tag/t{tag % 8}x/?order=title"
+        pages[f"/tag/t{tag}x/"] = f'<h1>Tag {tag}</h1><a href="{order}">by title</a>{listed}'
+        pages[order] = pages[f"/tag/t{tag}x/"]
+    for number, named in tags.items():
+        links = "".join(f'<a href="/tag/t{tag}x/">{tag}</a> ' for tag in named)
+        pages[f"/post/rye-{number}/"] = f"<article>{item(number, 90)}</article><p>{links}</p>"
+    return {path: f"<html><body>{body}</body></html>" for path, body in pages.items()}
+
+
 def llm_settings(llm: FakeLLM) -> dict[str, object]:
     return {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url}
 
@@ -410,3 +431,19 @@ def test_a_feed_that_cannot_be_written_is_wrong_usage(tmp_path, site):
     crawl = command({"url": site.url("/about/"), "depth": 0}, {}, no_folder / "feed.jsonl")
     done = subprocess.run(crawl, cwd=ROOT, env=environment(), capture_output=True, timeout=TIMEOUT_SECONDS, check=False)
     assert done.returncode == ExitStatus.USAGE
+
+
+def test_posts_come_before_archives_and_the_next_run_brings_all_pages(tmp_path):
+    async def no_robots(_: web.Request) -> web.Response:
+        return web.Response(status=404)
+
+    pages = blog()
+    with MockSite({**pages, "/robots.txt": no_robots}).in_thread() as site:
+        settings = {"JOBDIR": tmp_path / "job"}
+        first = explore(tmp_path, site.url(), {**settings, "CLOSESPIDER_PAGECOUNT": 30})
+        whole = explore(tmp_path, site.url(), settings)
+    found = [page["url"].removeprefix(site.url("/")) for page in first.pages]
+    assert len(found) < len(pages) // 2
+    assert sum("post/" in path for path in found) >= len(found) / 2, found
+    assert not any("order=" in path for path in found)
+    assert sorted(page["url"] for page in whole.pages) == sorted(site.url(path) for path in pages)

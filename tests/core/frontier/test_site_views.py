@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from llmcrawler.content import read_page
+from llmcrawler.frontier import UrlTask
 from llmcrawler.frontier.site_views import THINGS, SiteViews
 
 SITE = "http://blog.test"
@@ -30,9 +31,9 @@ def groups(views: SiteViews, *paths: str) -> list[str]:
     return [views.group_of("", SITE + path) for path in paths]
 
 
-def test_two_of_a_family_go_out_with_the_things_and_the_others_wait() -> None:
+def test_one_of_a_family_goes_out_with_the_things_and_the_others_wait() -> None:
     views = SiteViews()
-    assert groups(views, "/tag/frost", "/tag/kale", "/tag/slug", "/tag/rain") == ["", "", *[f"{SITE}/tag/*"] * 2]
+    assert groups(views, "/tag/frost", "/tag/kale", "/tag/slug") == ["", *[f"{SITE}/tag/*"] * 2]
     assert views.ranks
     assert views.changed_priorities()[f"{SITE}/tag/*"] > THINGS
     assert views.changed_priorities() == {}
@@ -69,14 +70,28 @@ def test_a_short_thing_that_names_things_like_it_is_no_view() -> None:
     assert views.changed_priorities()[f"{SITE}/item/*"] == THINGS
 
 
-def test_another_order_of_a_list_is_a_view_as_the_list_is() -> None:
+def test_a_search_is_a_view_until_its_pages_say_otherwise() -> None:
     views = SiteViews()
-    note(views, "/start", post(50))
-    groups(views, "/query", *(f"/query?owner={owner}&status=new" for owner in ("ann", "bob", "cid")))
-    waiting = views.changed_priorities()[f"{SITE}/query?*"]
-    note(views, "/query", archive("All", range(8)))
-    note(views, "/query?owner=ann&status=new", archive("New", range(4, 12)))
-    assert views.changed_priorities()[f"{SITE}/query?*"] > waiting
+    assert groups(views, *(f"/query?owner={n}&status=new" for n in "abc")) == ["", *[f"{SITE}/query?*"] * 2]
+    groups(views, *(f"/?topic={n}" for n in range(3)))
+    waiting = views.changed_priorities()
+    assert waiting[f"{SITE}/query?*"] > THINGS
+    assert waiting[f"{SITE}/?topic"] > THINGS
+    note(views, "/query?owner=a&status=new", f"<p>No tickets.</p><ul>{prose(1, 6)}</ul>{archive('New', range(4))}")
+    note(views, "/?topic=0", post(9))
+    assert views.changed_priorities() == {f"{SITE}/?topic": THINGS}
+
+
+def test_what_a_query_makes_of_things_are_copies_of_them() -> None:
+    views = SiteViews()
+    groups(views, *(f"/wiki/W{n}x" for n in range(3)))
+    copies = groups(views, *(f"/wiki/W{n}x?version=1" for n in range(3)))
+    assert copies == [f"{SITE}/wiki/*?version"] * 3
+    note(views, "/wiki/W0x", post(1))
+    for number in (1, 2):
+        note(views, f"/wiki/W{number}x?version=1", post(number + 1))
+    ranks = views.changed_priorities()
+    assert ranks[f"{SITE}/wiki/*?version"] > ranks[f"{SITE}/wiki/*"] == THINGS
 
 
 def test_a_list_that_brings_things_comes_before_one_that_repeats_them() -> None:
@@ -87,7 +102,7 @@ def test_a_list_that_brings_things_comes_before_one_that_repeats_them() -> None:
             path = f"/{place}/a{letter}x"
             note(views, path, archive(place, range(n * 5, n * 5 + 5)))
             found = [f"/post/q-{n}{more}" for more in range(5)] if place == "tag" else []
-            views.note_links(SITE + path, groups(views, *found))
+            views.note_links(SITE + path, [UrlTask("", "", group=group) for group in groups(views, *found)])
     ranks = views.changed_priorities()
     assert THINGS < ranks[f"{SITE}/tag/*"] < ranks[f"{SITE}/day/*"]
 
@@ -96,3 +111,32 @@ def test_a_crawl_of_many_hosts_keeps_a_bounded_number_of_groups() -> None:
     views = SiteViews()
     found = {views.group_of("", f"http://h{n}.test/tag/{word}") for n in range(1000) for word in WORDS[:4]}
     assert len(found) <= 401
+
+
+def test_a_run_that_goes_on_takes_things_first_and_says_anew_what_it_finds() -> None:
+    """A list of the run before may be what this run finds to be a thing: the frontier has its old rank."""
+    views = SiteViews()
+    note(views, "/item/rye-1", post(1))
+    note(views, "/item/rye-2", post(2))
+    groups(views, *(f"/item/rye-{n}" for n in range(3, 6)))
+    assert views.changed_priorities()[f"{SITE}/item/*"] == THINGS
+
+
+def test_a_topic_whose_posts_link_to_themselves_is_a_thing() -> None:
+    views = SiteViews()
+    groups(views, *(f"/topic/rye-{n}" for n in range(9)))
+    for number in range(3):
+        url = f"/topic/rye-{number}"
+        posts = (f'<h3><a href="{url}?post={n}#{n}">Re: rye</a></h3><p>{prose(9 * number + n)}</p>' for n in range(4))
+        note(views, url, f"<h1>Rye {number}</h1>{''.join(posts)}")
+    assert views.changed_priorities()[f"{SITE}/topic/*"] == THINGS
+
+
+def test_a_post_that_stood_whole_in_a_list_is_a_thing() -> None:
+    views = SiteViews()
+    groups(views, *(f"/post/rye-{n}" for n in range(9)))
+    whole = (f'<h2><a href="/post/rye-{n}">Post {n}</a></h2><h3>Then</h3><p>{prose(n)}</p>' for n in range(4))
+    note(views, "/", "".join(whole))
+    for number in range(3):
+        note(views, f"/post/rye-{number}", f"<h1>Post {number}</h1><h3>Then</h3><p>{prose(number)}</p>")
+    assert views.changed_priorities()[f"{SITE}/post/*"] == THINGS

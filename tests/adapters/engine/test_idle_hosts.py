@@ -1,0 +1,42 @@
+"""Views go out for hosts that would be idle: nothing waits for them, and the gap to their last request is over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from time import monotonic
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from llmcrawler.engine.idle_hosts import idle_hosts
+
+
+def slot(*, age: float, delay: float, transferring: int = 1) -> Any:
+    return SimpleNamespace(
+        lastseen=monotonic() - age,
+        delay=delay,
+        transferring=range(transferring),
+        download_delay=lambda: delay,
+        free_transfer_slots=lambda: 5 - transferring,
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "fetching", "waiting", "room", "has_gap"),
+    [
+        (slot(age=900, delay=600), 1, [], 1, False),
+        (slot(age=0, delay=600), 1, [], 0, True),
+        (slot(age=900, delay=600), 1, ["a.test"], 0, False),
+        (slot(age=900, delay=600), 2, [], 0, False),  # one waits in the slot
+        (slot(age=900, delay=0), 1, [], 4, False),
+        (slot(age=900, delay=0, transferring=5), 5, [], 0, False),
+    ],
+)
+def test_room_of_a_host_for_views(one: Any, fetching: int, waiting: list[str], room: int, has_gap: bool) -> None:
+    downloader: Any = SimpleNamespace(
+        domain_concurrency=5, fetching=Counter({"a.test": fetching}), slots={"a.test": one}
+    )
+    held, gap = idle_hosts(downloader, waiting)
+    assert 5 - held["a.test"] == room
+    assert (gap is not None) == has_gap
