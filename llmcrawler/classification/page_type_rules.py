@@ -101,6 +101,7 @@ _GENERATORS = (
         (("forum_thread", 3), ("listing", 1)),
     ),
 )
+_FORM_WORDS = 150
 _LOOKED_AT_CHARS = 20_000
 _COUNTED_CHARS = 100_000
 
@@ -254,7 +255,9 @@ def _by_counts(question: Question) -> Iterator[tuple[str, int]]:
     cues = Counter(question.content.cues)
     words = _count_words(question.text)
     if cues["password_inputs"]:
-        yield "login" if cues["password_inputs"] == 1 else "signup", 4
+        # A page of little else is that form; others have one beside what they are about.
+        value = 8 if cues["word_count"] < _FORM_WORDS else 4
+        yield "login" if cues["password_inputs"] == 1 else "signup", value
     if cues["code_blocks"] >= 2:
         yield from (("documentation", 3), ("api_reference", 2))
     if cues["price_count"]:
