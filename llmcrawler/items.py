@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
 
@@ -58,7 +59,8 @@ class TextBlock:
 class PageContent:
     """Everything that one parse of a page yields. It can be pickled: costly pages are read in another process.
 
-    `kinds` has the probability of each kind that the trained model knows (article, product, ...), by name.
+    `kinds` has the probability of each kind that the trained model knows (article, product, ...), by name; it may be
+    worked out only when it is looked at.
     """
 
     title: str = ""
@@ -69,7 +71,7 @@ class PageContent:
     structured_data: tuple[dict[str, Any], ...] = ()
     features: frozenset[str] = frozenset()
     cues: dict[str, float] = field(default_factory=dict)
-    kinds: dict[str, float] = field(default_factory=dict)
+    kinds: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -186,12 +188,15 @@ def feed_item_of(line: dict[str, Any]) -> FeedItem:
 @dataclass
 class Template:
     """A template line of the feed: a group of pages that one template of the site made. `aliases` are ids that were
-    merged into this one after page lines with them had been written.
+    merged into this one after page lines with them had been written. `confidence` is that of the page type, `purity`
+    the share of its pages that look like that type by themselves; both are in 0..1.
     """
 
     template: str
     kind: str = "template"
     page_type: str | None = None
+    confidence: float | None = None
+    purity: float | None = None
     url_pattern: str | None = None
     page_count: int = 0
     examples: list[str] = field(default_factory=list)

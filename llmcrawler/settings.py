@@ -226,9 +226,9 @@ UNDERSTANDING_KEEP_HTML = True  # False takes `html` out of the item behind it
 UNDERSTANDING_OPTIONS: dict[str, str] = {}  # page_types, schema or fields, as -a has them for explore
 
 # -- LLM ---------------------------------------------------------------------------------------------------------------
-LLM_PROVIDER = (
-    "auto"  # openai (any server that speaks its API), embedded, none; auto: openai when there is a key or a url
-)
+# openai (any server that speaks its API), embedded (a small model, for records only) or none; auto: openai where there
+# is a key or a url, else embedded
+LLM_PROVIDER = "auto"
 LLM_OPTIONAL = False  # True: crawl on where the model cannot be used; else the crawl stops before its first request
 LLM_BASE_URL = ""  # or OPENAI_BASE_URL in the environment
 LLM_API_KEY = ""  # or OPENAI_API_KEY in the environment
@@ -247,4 +247,4 @@ LLM_MAX_TOKENS = 0  # the same in tokens, of questions and answers together
 LLM_PRICE_INPUT = ""  # US dollars per million tokens, for a model whose price is not known here
 LLM_PRICE_OUTPUT = ""
 LLM_CACHE = True  # keep answers across crawls; a path says where
-LLM_EMBEDDED_MODEL = ""  # a GGUF file, in place of the default model
+LLM_EMBEDDED_MODEL = ""  # a GGUF file that learns records, in place of the default model

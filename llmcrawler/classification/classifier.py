@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from llmcrawler.classification.classify_calls import PageAsker
 from llmcrawler.classification.classify_prompt import Answer, describe_page
 from llmcrawler.classification.evidence import StructuredEvidence
+from llmcrawler.classification.guess_votes import SURE_GUESS, Guess, PageHint
 from llmcrawler.classification.page_guess import PageGuesser
 from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.question import LLM, STRUCTURED_DATA, TEMPLATE, Question, Verdict
@@ -25,6 +27,13 @@ logger = logging.getLogger(__name__)
 # The model's own number, but never more: models say 1.0 of nearly everything, and none is right that often.
 _MAX_LLM_CONFIDENCE = 0.95
 
+
+# So many pages of a template have to look like one type, and this share of all votes, before it serves those of them
+# that look like no type for sure.
+_MIN_VOTES = 4
+_MIN_VOTE_SHARE = 0.6
+# Of the pages of a template that surely look alike, one in so many is looked at.
+_LOOKED_AT = 8
 
 # Separates the members of a template (of a site) whose samples (url -> label) disagree; None where nothing does.
 Splitter = Callable[[str, str, Mapping[str, str]], "Changes | None"]
@@ -68,10 +77,19 @@ class Classifier:
         self._site(site).regroup(changes.aliases, changes.moved)
 
     def template_verdict(self, site: str, template: str) -> tuple[str, float] | None:
-        """Return the page type and confidence that a page of this template would get now."""
+        """Return the template's page type and confidence: what the model said of its samples, else what its pages look
+        like."""
         samples = self._site(site).group(template).samples
-        majority = samples.majority
-        return None if majority is None else (majority, samples.confidence)
+        if samples.majority is not None:
+            return samples.majority, samples.confidence
+        votes = samples.votes
+        return None if votes.winner is None else (votes.winner, votes.sums[votes.winner] / votes.page_count)
+
+    def purity(self, site: str, template: str) -> float | None:
+        """Return the share of the template's pages that look like its page type, in 0..1; None where none of them looks
+        like anything."""
+        verdict = self.template_verdict(site, template)
+        return None if verdict is None else self._site(site).group(template).samples.votes.share_of(verdict[0])
 
     def restore_verdict(self, question: Question, page_type: str, confidence: float, decided_by: str) -> None:
         """Note a verdict of an earlier run of the same crawl; what the model said speaks for its template."""
@@ -124,26 +142,34 @@ class Classifier:
 
     def _by_template(self, question: Question) -> Verdict | None:
         """Return the verdict that the template has, without asking or waiting for more."""
-        known = self.template_verdict(question.site, question.template) if question.settled else None
-        return Verdict(*known, TEMPLATE) if known else None
-
-    def _by_guess(self, question: Question, error: PageError | None = None) -> Verdict:
-        page_type, confidence, decided_by = self._guesser.decide(question)
-        return Verdict(page_type, confidence, decided_by, error)
+        samples = self._site(question.site).group(question.template).samples
+        if samples.majority is None or samples.is_mixed or not question.settled:
+            return None
+        return Verdict(samples.majority, samples.confidence, TEMPLATE)
 
     async def _by_samples(self, question: Question) -> Verdict:
-        if self._asker is None:
-            return self._by_template(question) or self._by_guess(question)
         site = self._site(question.site)
-        site.enter(question.url, question.template)
+        group = site.group(question.template)
+        guess = None if _is_told_by_votes(group, question) else self._guess(question)
+        label = Guess(guess.page_type, guess.confidence) if guess and guess.page_type is not None else None
+        if question.settled and guess is not None:
+            group.samples.votes.note(label)
+        if self._asker is None:
+            return self._by_template(question) or _by_votes(group, question, guess) or guess or self._guess(question)
+        site.enter(question.url, question.template, PageHint(label, question.words))
         self.waiting_count += 1
         try:
-            return await self._step_by_step(self._asker, site, question)
+            return await self._step_by_step(self._asker, site, question, guess)
         finally:
             self.waiting_count -= 1
             site.leave(question.url)
 
-    async def _step_by_step(self, asker: PageAsker, site: SiteVerdicts, question: Question) -> Verdict:
+    def _guess(self, question: Question) -> Verdict:
+        return Verdict(*self._guesser.decide(question))
+
+    async def _step_by_step(
+        self, asker: PageAsker, site: SiteVerdicts, question: Question, guess: Verdict | None
+    ) -> Verdict:
         """Ask or wait until there is a verdict: what a page has to do changes while it waits, and so may its group."""
         error: LLMError | None = None
         is_own = False
@@ -154,7 +180,9 @@ class Classifier:
             step = group.samples.step(question.url, question.member, may_ask=may_ask)
             rivalled = step is SampleStep.TAKE and not site.speaks_for(question.url, question.rivals)
             if may_ask and (rivalled or not question.settled):
-                step, is_own = SampleStep.ASK, True
+                step, is_own = SampleStep.GUESS if site.trusts_looks_of(question.url) else SampleStep.ASK, True
+            if step is SampleStep.GUESS and guess is not None:
+                return guess
             if step in (SampleStep.ASK, SampleStep.ASK_PATIENTLY):
                 try:
                     return await self._ask(asker, site, question, patient=step is SampleStep.ASK_PATIENTLY)
@@ -170,7 +198,8 @@ class Classifier:
                 return Verdict(group.samples.majority, group.samples.confidence, TEMPLATE, short)
             else:
                 reason = error or self._unavailable or group.last_error
-                return self._by_guess(question, _page_error(reason))
+                verdict = _by_votes(group, question, guess) or guess or self._guess(question)
+                return replace(verdict, error=_page_error(reason))
 
     async def _ask(self, asker: PageAsker, site: SiteVerdicts, question: Question, *, patient: bool) -> Verdict:
         url = question.url
@@ -205,7 +234,7 @@ class Classifier:
             group.template,
             name,
             ", ".join(sorted(set(labels.values()))),
-            "split" if changes else "nothing separates them, the majority decides",
+            "split" if changes else "nothing separates them yet, its pages are judged one by one",
         )
         if changes:
             site.regroup(changes.aliases, changes.moved)
@@ -218,6 +247,26 @@ class Classifier:
             logger.log(
                 level, "The model cannot be had any more; rules and what is known decide from here on: %s", error
             )
+
+
+def _is_told_by_votes(group: TemplateGroup, question: Question) -> bool:
+    """Tell whether a page need not be looked at, as so many of its template look alike; some are all the same."""
+    samples = group.samples
+    is_one_of_many = question.settled and not question.rivals and question.member % _LOOKED_AT
+    return bool(is_one_of_many) and samples.votes.are_clear and not samples.is_mixed
+
+
+def _by_votes(group: TemplateGroup, question: Question, guess: Verdict | None) -> Verdict | None:
+    """Return what most pages of the template look like, for one of them that looks like nothing for sure."""
+    votes = group.samples.votes
+    winner = votes.winner
+    own = 0.0 if guess is None else guess.confidence
+    if winner is None or not question.settled or group.samples.is_mixed or own >= SURE_GUESS:
+        return None
+    if votes.page_count < _MIN_VOTES or (votes.share_of(winner) or 0.0) < _MIN_VOTE_SHARE:
+        return None
+    agrees = guess is not None and guess.page_type == winner
+    return Verdict(winner, max(votes.sums[winner] / votes.page_count, own if agrees else 0.0), TEMPLATE)
 
 
 def _llm_verdict(answer: Answer) -> Verdict:

@@ -8,16 +8,15 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from llmcrawler.classification.classify_answers import answer_schema, parse_answers
 from llmcrawler.classification.classify_prompt import (
     COUNTS,
+    PROMPT_VERSION,
     TASK,
     Answer,
-    ClassifyPrompt,
-    answer_schema,
     classify_document,
-    parse_answers,
+    prompt_of,
 )
-from llmcrawler.classification.classify_small_model import prompt_for
 from llmcrawler.classification.page_type_rules import PageTypeRules
 from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.question import UNSURE, Question
@@ -65,12 +64,10 @@ class ClassifyWorker:
         ask: AskLLM,
         page_types: PageTypes,
         on_shown: Callable[[int], None] = lambda _: None,
-        *,
-        small_model: bool = False,
     ) -> None:
         self._ask = ask
         self._page_types = page_types
-        self._prompt: ClassifyPrompt = prompt_for(page_types, small_model=small_model)
+        self._prompt = prompt_of(page_types)
         self._on_shown = on_shown
         self._rules = PageTypeRules(page_types)
         # Labels that rules exclude and the model gives all the same, by site: once a site is enough.
@@ -123,15 +120,11 @@ class ClassifyWorker:
             return BadAnswer(_NOT_CONFIRMED)
 
     async def _answers(self, pages: Sequence[PageView]) -> Mapping[int, Answer | Exception]:
-        prompt = self._prompt
+        prompt, schema = self._prompt, answer_schema(self._page_types)
         document = classify_document(self._page_types, [prompt.shorten(page) for page in pages])
-        ids = [page["id"] for page in document["pages"]]
+        bound = _ANSWER_TOKENS_AROUND + _ANSWER_TOKENS_PER_PAGE * len(pages)
+        request = ModelRequest(TASK, prompt.system, document, schema, salvage=True, max_answer_tokens=bound)
         try:
-            schema = answer_schema(self._page_types, ids, fixed_bounds=prompt.fixed_bounds)
-            bound = _ANSWER_TOKENS_AROUND + _ANSWER_TOKENS_PER_PAGE * len(pages)
-            request = ModelRequest(
-                TASK, prompt.system, document, schema, salvage=True, max_answer_tokens=bound, examples=prompt.examples
-            )
             answer = await self._ask(request)
         except BudgetSpent:
             raise  # nothing was shown
@@ -140,13 +133,11 @@ class ClassifyWorker:
             raise
         self._on_shown(len(pages))
         verdicts, faults = parse_answers(document, answer)
-        if prompt.confidence is not None:
-            verdicts = {page_id: Answer(one.label, prompt.confidence) for page_id, one in verdicts.items()}
         if faults:
             logger.debug("Faults in an answer for %d pages: %s", len(pages), faults)
         return {
-            position: verdicts[page_id] if page_id in verdicts else BadAnswer(faults[page_id])
-            for position, page_id in enumerate(ids)
+            position: verdicts[page["id"]] if page["id"] in verdicts else BadAnswer(faults[page["id"]])
+            for position, page in enumerate(document["pages"])
         }
 
 
@@ -161,7 +152,11 @@ def doubted_answers(rules: PageTypeRules, pages: Sequence[PageView], answers: Ma
     label, count = Counter(answer.label for answer in answers.values()).most_common(1)[0]
     judged = {place: rules.decide(_question(pages[place])) for place in answers}
     sure = {place: found for place, (found, confidence) in judged.items() if found is not None and confidence >= _SURE}
-    against = [place for place, found in sure.items() if answers[place].label == label != found]
+    against = [
+        place
+        for place, found in sure.items()
+        if answers[place].label == label != found and not rules.may_both_be(label, found)
+    ]
     enough = 1 if count == len(answers) else 2
     return against if len(against) >= enough and 2 * len(against) > len(sure) else []
 
@@ -181,16 +176,14 @@ def check_question(page_types: PageTypes, url: str) -> ModelRequest:
         "labels": [{"name": name} for name in page_types.names],
         "pages": [{"id": "1", "url": url, "title": "", "text": ""}],
     }
-    schema = answer_schema(page_types, ["1"])
+    schema = answer_schema(page_types)
     return ModelRequest(CHECK_TASK, _CHECK_SYSTEM, document, schema, max_answer_tokens=_CHECK_ANSWER_TOKENS)
 
 
-def call_tokens(page_types: PageTypes, *, small_model: bool = False) -> int:
+def call_tokens(page_types: PageTypes) -> int:
     """Return the tokens of a call beside its pages: what the model is told, the labels, and the form of the answer."""
-    prompt = prompt_for(page_types, small_model=small_model)
-    fixed = [prompt.system, *(text for example in prompt.examples for text in example)]
-    fixed += map(json.dumps, (classify_document(page_types, ()), answer_schema(page_types, ())))
-    return sum(map(estimate_tokens, fixed))
+    fixed = map(json.dumps, (classify_document(page_types, ()), answer_schema(page_types)))
+    return estimate_tokens(prompt_of(page_types).system) + sum(map(estimate_tokens, fixed))
 
 
 def tokens_of(page: PageView) -> int:
@@ -203,15 +196,15 @@ def site_of(page: PageView) -> str:
     return site_name(page["url"])
 
 
-def page_key(model: str, page_types: PageTypes, *, small_model: bool = False) -> Callable[[PageView], str]:
+def page_key(model: str, page_types: PageTypes) -> Callable[[PageView], str]:
     """Return what makes the cache key of a page: a change of the model, the prompt, the labels or of what is shown
     asks anew.
 
     The url is among what is shown, so an answer serves its own site only.
     """
-    prompt = prompt_for(page_types, small_model=small_model)
+    prompt = prompt_of(page_types)
     labels = [[one.name, one.description] for one in page_types]
-    return lambda page: cache_key(model, prompt.version, labels, dict(prompt.shorten(page)))
+    return lambda page: cache_key(model, PROMPT_VERSION, labels, dict(prompt.shorten(page)))
 
 
 def answer_to_json(answer: Answer) -> Any:

@@ -11,6 +11,9 @@ from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.question import Question
 from llmcrawler.items import PageContent
 
+_LIST = "CollectionPage"
+_SHELF = "CollectionPage of products"
+
 # schema.org types -> the names that a set of page types may have for them, the most fitting first. What sites put on
 # pages of every kind is left out: WebPage, FAQPage, Article of og:type, ContactPage, ItemList (measured on 433 real
 # pages of 400 hosts: og:type article stood on 94 pages, of which 34 were articles; FAQPage on 23, none of them a FAQ).
@@ -27,11 +30,9 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "DiscussionForumPosting": ("forum_thread", "thread", "discussion", "forum"),
     "ProfilePage": ("profile",),
     "SearchResultsPage": ("search", "search_results"),
-    "CollectionPage": ("listing", "category", "collection"),
+    _LIST: ("listing", "index", "archive", "category", "collection"),
+    _SHELF: ("collection", "category", "listing"),
 }
-# A set with a name of both: schema.org's CollectionPage tells not which of them a page is.
-_SHOP_LISTS = frozenset({"collection", "category", "catalog", "product_list", "product_listing"})
-_OTHER_LISTS = frozenset({"listing", "index", "archive", "list"})
 _EVENTS = re.compile(r"[A-Z][a-z]+Event\Z")
 
 # Things that a page may also only mention: they count where the page is named after the only one it has.
@@ -41,12 +42,15 @@ _ENTITIES = frozenset(
 # Types of the page itself, which win over the things on it.
 _PAGES = frozenset({"QAPage", "ProfilePage", "SearchResultsPage", "CollectionPage", "DiscussionForumPosting"})
 
-# Share of pages with this evidence that had the type: 369 of 383 on the 1,310 pages of WCXB's dev split, 65 of 68 for
+# Share of pages with this evidence that had the type: 359 of 373 on the 1,310 pages of WCXB's dev split, 65 of 68 for
 # products, 248 of 258 for articles (tests/benchmarks/rules_on_pages.py).
 _CONFIDENCE = 0.96
 
 # Service pages carry a Product for its review stars alone; what is sold has one of these.
 _SOLD = frozenset({"offers", "sku", "mpn", "gtin", "gtin8", "gtin12", "gtin13", "gtin14", "hasVariant"})
+
+# So many prices may stand on a list of posts that happens to tell of money, and on one of products.
+_SOME_PRICES = 3
 
 _WORD = re.compile(r"\w{2,}")
 
@@ -63,19 +67,19 @@ class StructuredEvidence:
             if (known := [name for name in names if name in by_name])
             and not any(name.endswith(f"_{known[0]}") for name in by_name)
         }
-        if not by_name.keys().isdisjoint(_SHOP_LISTS) and not by_name.keys().isdisjoint(_OTHER_LISTS):
-            self._label_of.pop("CollectionPage", None)
 
     def decide(self, question: Question) -> tuple[str, float] | None:
         """Return the label and the confidence, or None."""
         kind = main_kind(question.content, question.title, question.url)
-        label = self._label_of.get(kind) if kind else None
+        kinds = _kinds_of_list(question.content) if kind == _LIST else [kind] if kind else []
+        labels = {self._label_of.get(one) for one in kinds}
+        label = labels.pop() if len(labels) == 1 else None
         return (label, _CONFIDENCE) if label else None
 
 
 def main_kind(content: PageContent, title: str, url: str) -> str | None:
     """Return the schema.org type (a key of `_NAMES`) of what the page as a whole is, or None in any doubt."""
-    objects = [(kind, one) for one in content.structured_data for kind in _kinds(one.get("@type"))]
+    objects = [(kind, one) for one in content.structured_data for kind in schema_types(one.get("@type"))]
     pages = {kind for kind, _ in objects if kind in _PAGES}
     if pages == {"CollectionPage"} and any(kind in _ENTITIES - {"Product"} for kind, _ in objects):
         return None
@@ -94,11 +98,18 @@ def main_kind(content: PageContent, title: str, url: str) -> str | None:
     return kind if _is_about(entities[0][1], heading, url) else None
 
 
+def _kinds_of_list(content: PageContent) -> list[str]:
+    """Return what a CollectionPage may be. Most shops do not say of which kind its items are, but show their prices."""
+    if any("Product" in schema_types(one.get("@type")) for one in content.structured_data):
+        return [_SHELF]
+    return [_LIST, _SHELF] if content.cues.get("price_count", 0) >= _SOME_PRICES else [_LIST]
+
+
 def _is_sold(objects: Iterable[tuple[str, Mapping[str, Any]]]) -> bool:
     return any(kind in ("Offer", "AggregateOffer") or not _SOLD.isdisjoint(one) for kind, one in objects)
 
 
-def _kinds(declared: Any) -> Iterable[str]:
+def schema_types(declared: Any) -> Iterable[str]:
     for name in declared if isinstance(declared, list) else [declared]:
         if isinstance(name, str):
             kind = name.rstrip("/").rpartition("/")[2].rpartition(":")[2]

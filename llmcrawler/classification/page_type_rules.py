@@ -12,9 +12,11 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from llmcrawler.classification.generator_cues import generator_cues
 from llmcrawler.classification.known_types import labels_of_known
 from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.question import NO_CUE, Question
+from llmcrawler.items import PageContent
 from llmcrawler.urls import routed_path
 
 # Words that stand as a segment of the path or a label of the host, or that open a title, in a few languages.
@@ -82,25 +84,6 @@ _HIRE = re.compile(
     r"|request a|years of experience|testimonials|why choose)\b",
     re.IGNORECASE,
 )
-# Software that makes one kind of page only, as it names itself in `meta generator`.
-_GENERATORS = (
-    (
-        re.compile(r"javadoc|rustdoc|gtk-doc|jsdoc|typedoc|yard|pdoc|epydoc|dokka|scaladoc|phpdocumentor"),
-        (("api_reference", 8),),
-    ),
-    (re.compile(r"doxygen"), (("api_reference", 3),)),  # it makes prose and source listings, too
-    (
-        re.compile(
-            r"sphinx|docutils|mkdocs|docusaurus|docbook|publican|asciidoc|makeinfo|texi2html|gitbook|antora|mdbook"
-            r"|vuepress|vitepress|mediawiki|dokuwiki|moinmoin"
-        ),
-        (("documentation", 4),),
-    ),
-    (
-        re.compile(r"discourse|phpbb|vbulletin|mybb|xenforo|invision|flarum|nodebb|fluxbb|punbb|vanilla"),
-        (("forum_thread", 3), ("listing", 1)),
-    ),
-)
 _FORM_WORDS = 150
 _LOOKED_AT_CHARS = 20_000
 _COUNTED_CHARS = 100_000
@@ -111,14 +94,19 @@ _COUNTED_CHARS = 100_000
 # counts as wrong. From tests/benchmarks/rules_on_pages.py.
 LEADS: Final = (4, 2, 1, 0)
 _MEASURED: Mapping[str, Sequence[tuple[int, int]]] = {
-    "": [(250, 291), (214, 306), (106, 209), (63, 110)],
+    "": [(255, 300), (205, 306), (103, 209), (61, 111)],
     "article": [(95, 95), (122, 134), (71, 87), (56, 77)],
+    "collection": [(46, 56), (19, 42), (2, 19), (1, 7)],
     "documentation": [(35, 35), (22, 27), (9, 20), (1, 5)],
-    "forum_thread": [(35, 35), (10, 11), (6, 7), (2, 8)],
-    "listing": [(46, 52), (38, 59), (6, 33), (4, 10)],
+    "forum_thread": [(35, 35), (10, 11), (6, 7), (1, 7)],
+    "listing": [(5, 5), (10, 17), (1, 14), (2, 5)],
     "product": [(13, 16), (2, 14), (4, 20), (0, 6)],
     "service": [(26, 26), (20, 31), (10, 27), (0, 0)],
 }
+
+# The types of lists; what lists show with so many prices is a shop's.
+LISTS: Final = ("listing", "collection")
+_SOME_PRICES: Final = 5
 
 # og:type, and schema.org's types, of which one is enough -> page types and points.
 _BY_OG_TYPE: dict[str, tuple[tuple[str, int], ...]] = {
@@ -173,6 +161,10 @@ class PageTypeRules:
     def _points(self, question: Question) -> dict[str, int]:
         return {name: value for name, value in score(question).items() if name in self._label_of and value > 0}
 
+    def may_both_be(self, one: str, other: str) -> bool:
+        """Tell whether rules do not tell these labels apart well: a list of goods, and one of other pages."""
+        return {one, other} <= {self._label_of.get(name) for name in LISTS}
+
 
 def confidence_of(measured: tuple[int, int]) -> float:
     """Return the chance that a verdict is right, of (right, all) so far: Laplace's rule of succession."""
@@ -186,7 +178,15 @@ def score(question: Question) -> Counter[str]:
     for cues in (_by_url, _by_title, _by_metadata, _by_counts, _by_text):
         for name, value in cues(question):
             points[name] += value
+    if points["listing"] > 0 and _sells(question.content):
+        points["collection"] = points.pop("listing")
     return points
+
+
+def _sells(content: PageContent) -> bool:
+    cues = Counter(content.cues)
+    of_goods = content.metadata.get("og:type", "").lower() == "product.group"
+    return of_goods or cues["price_count"] >= _SOME_PRICES or cues["add_to_cart"] > 1
 
 
 def _by_url(question: Question) -> Iterator[tuple[str, int]]:
@@ -234,10 +234,7 @@ def _by_metadata(question: Question) -> Iterator[tuple[str, int]]:
     metadata = question.content.metadata
     if metadata.get("published") or metadata.get("author"):
         yield "article", 2
-    generator = metadata.get("generator", "").lower()
-    for pattern, cues in _GENERATORS:
-        if pattern.search(generator):
-            yield from cues
+    yield from generator_cues(metadata.get("generator", ""))
     yield from _BY_OG_TYPE.get(metadata.get("og:type", "").lower(), ())
     kinds = Counter(str(one.get("@type")) for one in question.content.structured_data)
     if kinds["Product"] == 1:

@@ -22,7 +22,7 @@ class Question:
     `site` bounds what a verdict is shared over. `template` is its group's id on that site, `member` its number in the
     group (from 1). A page that is not `settled` has no group yet that could speak for it; it is asked itself. So is one
     that may as well belong to one of `rivals`, where that template's verdict is another. `is_known` says that an
-    earlier crawl has put the page into this group.
+    earlier crawl has put the page into this group. `words` are tokens that other pages of its kind may share.
     """
 
     url: str
@@ -35,6 +35,7 @@ class Question:
     settled: bool = True
     rivals: tuple[str, ...] = ()
     is_known: bool = False
+    words: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

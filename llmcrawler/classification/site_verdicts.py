@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from llmcrawler.classification.classify_prompt import Answer
+from llmcrawler.classification.guess_votes import NO_HINT, PageHint, is_reliable, record_of
 from llmcrawler.classification.template_samples import TemplateSamples
 from llmcrawler.errors import LLMError
 from llmcrawler.urls import relative_url
@@ -57,6 +58,7 @@ class SiteVerdicts:
         # Answers for pages that fitted their group badly and disagreed with it: they say nothing about the group.
         self._loose: set[str] = set()
         self._earlier: dict[str, Answer] = {}  # those of earlier crawls, by path and query
+        self._hints: dict[str, PageHint] = {}  # of the pages that are here, and of those with an answer
 
     def earlier(self, url: str) -> Answer | None:
         """Return what the model said of this very page in an earlier crawl."""
@@ -67,9 +69,11 @@ class SiteVerdicts:
         answer = self.earlier(url)
         return answer.label if answer is not None else self.group(template).samples.majority
 
-    def enter(self, url: str, template: str) -> None:
+    def enter(self, url: str, template: str, hint: PageHint = NO_HINT) -> None:
+        """Let a page stay until `leave`; it is asked about, or waits for others of its template."""
         if url not in self._answers:
             self._places[url] = self._resolve(template)
+        self._hints[url] = hint
 
     def leave(self, url: str) -> None:
         group = self.group_of(url)
@@ -77,11 +81,12 @@ class SiteVerdicts:
             group.wake()
         if url not in self._answers:
             del self._places[url]
+            self._hints.pop(url, None)
 
     def group(self, template: str) -> TemplateGroup:
         template = self._resolve(template)
         if template not in self._groups:
-            self._groups[template] = TemplateGroup(template, TemplateSamples())
+            self._groups[template] = TemplateGroup(template, TemplateSamples(hints=self._hints))
         return self._groups[template]
 
     def group_of(self, url: str) -> TemplateGroup:
@@ -92,6 +97,12 @@ class SiteVerdicts:
         """Tell whether a page's group can speak for it: none of the rivals has another verdict."""
         verdicts = {self.group(template).samples.majority for template in rivals}
         return not verdicts - {None, self.group_of(url).samples.majority}
+
+    def trusts_looks_of(self, url: str) -> bool:
+        """Tell whether a page's guess may stand for an answer: it is sure, and such have been right on this site."""
+        guess = self._hints.get(url, NO_HINT).guess
+        answers = ((url, answer.label) for url, answer in self._answers.items())
+        return guess is not None and is_reliable(guess, record_of(guess.label, answers, self._hints))
 
     def note_answer(self, url: str, answer: Answer, *, fits: bool) -> None:
         self._answers[url] = answer
@@ -125,7 +136,7 @@ class SiteVerdicts:
             "groups": {
                 template: group.samples.to_json()
                 for template, group in sorted(self._groups.items())
-                if group.samples.labels
+                if group.samples.labels or group.samples.votes.page_count
             },
             "answers": [
                 [relative_url(url), answer.label, answer.confidence, self._places[url], int(url in self._loose)]
@@ -146,7 +157,8 @@ class SiteVerdicts:
                     site._loose.add(url)
             labels = site._labels_by_template()
             for template, counts in value["groups"].items():
-                site._groups[template] = TemplateGroup(template, TemplateSamples.from_json(counts, labels[template]))
+                samples = TemplateSamples.from_json(counts, labels[template], site._hints)
+                site._groups[template] = TemplateGroup(template, samples)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not the verdicts of a site: {error!r}") from error
         return site
@@ -163,6 +175,7 @@ class SiteVerdicts:
         if template in self._aliases:
             gone = self._groups.pop(template, None)
             if gone is not None:
+                self.group(template).samples.votes.add(gone.samples.votes)
                 gone.wake()
             return
         group = self.group(template)

@@ -8,8 +8,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-# After a sample that disagrees, so many more are asked.
+from llmcrawler.classification.guess_votes import (
+    NO_HINT,
+    SURE_GUESS,
+    GuessVotes,
+    PageHint,
+    is_reliable,
+    record_of,
+    resemblance,
+)
+
+# After a sample that disagrees, so many more are asked: twice as many each time that nothing was found to separate
+# them, but no more than a batch.
 EXTRA_SAMPLES = 6
+MAX_EXTRA_SAMPLES = 20
 
 # So many failed samples in a row, and the pages that wait for the template's first verdict wait no longer.
 MAX_FAILURES = 3
@@ -23,6 +35,12 @@ QUORUM = 3
 # majority does another odd sample ask for more.
 _CLEAR_MAJORITY = 0.75
 
+# A second label that two samples have, and this share of all: the template holds several kinds of page.
+_MIXED_SHARE = 0.15
+
+# So many pages with the same guess may show that it is wrong here; from then on it makes nobody ask.
+_FALSE_ALARMS = 2
+
 
 class SampleStep(enum.Enum):
     """The next step of a page of the template."""
@@ -31,6 +49,7 @@ class SampleStep(enum.Enum):
     ASK_PATIENTLY = "ask patiently"  # it is a sample, but nobody waits for it
     WAIT = "wait"  # others are being asked
     TAKE = "take"  # the template's verdict is its own
+    GUESS = "guess"  # the template has no verdict for it, but guesses have proved right
     FAIL = "fail"  # there is no verdict, and asking did not help
 
 
@@ -38,12 +57,14 @@ class SampleStep(enum.Enum):
 class TemplateSamples:
     """Samples of a template. `labels` are the model's answers by url, in the order they came. `asked` are the samples
     that are out (url -> patient), `waiting` the pages that wait for them. `page_count` is the highest member number
-    seen.
+    seen. `hints` has what is known of these pages without a model; `votes` adds up the guesses of all pages.
     """
 
     labels: dict[str, str] = field(default_factory=dict)
     asked: dict[str, bool] = field(default_factory=dict)
     waiting: dict[str, None] = field(default_factory=dict)
+    hints: dict[str, PageHint] = field(default_factory=dict)
+    votes: GuessVotes = field(default_factory=GuessVotes)
     page_count: int = 0
     _round: int = -1
     _chosen: set[str] = field(default_factory=set)
@@ -55,7 +76,7 @@ class TemplateSamples:
     _retry_at: int = 0
     _taken: int = 0
 
-    def step(self, url: str, member: int, *, may_ask: bool = True) -> SampleStep:  # noqa: PLR0911 - a list of rules
+    def step(self, url: str, member: int, *, may_ask: bool = True) -> SampleStep:  # noqa: C901, PLR0911 - a list of rules
         """Return the next step of a page. `may_ask` is False for one that was asked about in vain."""
         self.page_count = max(self.page_count, member)
         if url in self.asked:
@@ -67,14 +88,48 @@ class TemplateSamples:
         if self._in_doubt:
             if self._extra_left and may_ask:
                 return SampleStep.ASK
-            return SampleStep.WAIT if self._is_waited_for(may_ask) else SampleStep.TAKE
+            if self._is_waited_for(may_ask):
+                return SampleStep.WAIT
+        if self.is_mixed:
+            return self._step_of_mixed(url, may_ask)
         if self._is_held and len(self.labels) < QUORUM and self._is_waited_for(may_ask):
             return SampleStep.WAIT
         if may_ask and self._taken >= TRUSTED_ALONE and len(self.labels) == 1 and not self._urgent_count:
             return SampleStep.ASK
+        if may_ask and (step := self._step_of_contradicted(url)):
+            return step
         if may_ask and _round_of(self.page_count) > self._round:
             return SampleStep.ASK_PATIENTLY
         return SampleStep.TAKE
+
+    def _step_of_mixed(self, url: str, may_ask: bool) -> SampleStep:
+        """Return the step of a page that nobody can speak for; not too many are asked before there are answers."""
+        guess = self._hint(url).guess
+        if guess is not None and is_reliable(guess, self._record_of(guess.label)):
+            return SampleStep.GUESS
+        if not may_ask:
+            return SampleStep.FAIL
+        return SampleStep.ASK if self._urgent_count < MAX_EXTRA_SAMPLES else SampleStep.WAIT
+
+    def _step_of_contradicted(self, url: str) -> SampleStep | None:
+        """Return the step of a page that surely looks like something else than the template's verdict, unless its looks
+        have proved to mean nothing here."""
+        guess = self._hint(url).guess
+        if guess is None or guess.confidence < SURE_GUESS or guess.label == self.majority:
+            return None
+        right, wrong = record = self._record_of(guess.label)
+        if is_reliable(guess, record):
+            return SampleStep.GUESS
+        out = sum(1 for one in self.asked if (told := self._hint(one).guess) and told.label == guess.label)
+        if wrong + out < _FALSE_ALARMS or right > wrong:
+            return SampleStep.ASK
+        return SampleStep.WAIT if out and self._urgent_count else None
+
+    def _record_of(self, label: str) -> tuple[int, int]:
+        return record_of(label, self.labels.items(), self.hints)
+
+    def _hint(self, url: str) -> PageHint:
+        return self.hints.get(url, NO_HINT)
 
     def _step_to_first_verdict(self, may_ask: bool) -> SampleStep:
         if self.asked:
@@ -104,7 +159,8 @@ class TemplateSamples:
         self._failures = 0
         if majority is not None and label != majority and not self._in_doubt and self._is_doubtful:
             self._in_doubt = True
-            self._extra_left = EXTRA_SAMPLES - self._choose(EXTRA_SAMPLES)
+            extra = min(EXTRA_SAMPLES << min(self._doubts, 4), MAX_EXTRA_SAMPLES)
+            self._extra_left = extra - self._choose(extra, like=url)
         elif not self._in_doubt and len(self.waiting) >= TRUSTED_ALONE:
             self._is_held = True
             self._choose(QUORUM - len(self.labels) - self._urgent_count)
@@ -126,10 +182,20 @@ class TemplateSamples:
     @property
     def confidence(self) -> float:
         """The probability that the next page has the majority's label: (agreeing + 1) / (samples + 2), Laplace's rule
-        of succession ("Essai philosophique sur les probabilités", 1814)."""
-        votes = Counter(self.labels.values())
-        agreeing = votes.most_common(1)[0][1] if votes else 0
-        return (agreeing + 1) / (len(self.labels) + 2)
+        of succession ("Essai philosophique sur les probabilités", 1814). The looks of all its pages count like one
+        more sample, which agrees as far as they do: they err together."""
+        answers = Counter(self.labels.values())
+        majority, agreeing = answers.most_common(1)[0] if answers else ("", 0)
+        share = self.votes.share_of(majority)
+        if share is None:
+            return (agreeing + 1) / (len(self.labels) + 2)
+        return (agreeing + share + 1) / (len(self.labels) + 3)
+
+    @property
+    def is_mixed(self) -> bool:
+        """True where the samples speak for several kinds of page: the template's verdict is nobody's."""
+        common = Counter(self.labels.values()).most_common(2)
+        return len(common) > 1 and common[1][1] > 1 and common[1][1] >= _MIXED_SHARE * len(self.labels)
 
     def take_settled_doubt(self) -> Mapping[str, str] | None:
         """Return the labels by url, once after each doubt, when its last sample is in and they speak for two kinds of
@@ -145,28 +211,39 @@ class TemplateSamples:
     def inherit(self, labels: Mapping[str, str], asked: Mapping[str, bool]) -> TemplateSamples:
         """Return the group after a change of its members, with exactly those samples that are its own now.
 
-        Where it has lost samples its page count starts anew: the next page brings the right one.
+        Where it has lost samples its counts of pages start anew: the next page brings the right one.
         """
         kept = self.labels.keys() <= labels.keys()
         page_count = max(len(labels) + len(asked), self.page_count if kept else 0)
         return TemplateSamples(
             labels=dict(labels),
             asked=dict(asked),
+            hints=self.hints,
+            votes=self.votes if kept else GuessVotes(),
             page_count=page_count,
             _round=max(_round_of(len(labels) + len(asked)), self._round if kept else -1),
             _failures=self._failures,
             _retry_at=self._retry_at if kept else 0,
         )
 
-    def to_json(self) -> list[int]:
+    def to_json(self) -> list[Any]:
         """Return what has been counted; the labels are their pages' own."""
-        return [self.page_count, self._round, self._doubts, self._taken]
+        return [self.page_count, self._round, self._doubts, self._taken, self.votes.to_json()]
 
     @classmethod
-    def from_json(cls, value: Any, labels: Mapping[str, str]) -> Self:
+    def from_json(cls, value: Any, labels: Mapping[str, str], hints: dict[str, PageHint]) -> Self:
         """Restore the group in the next crawl. No page waits; a doubt that was not settled is dropped."""
-        page_count, last_round, doubts, taken = (int(number) for number in value)
-        return cls(labels=dict(labels), page_count=page_count, _round=last_round, _doubts=doubts, _taken=taken)
+        page_count, last_round, doubts, taken = (int(number) for number in value[:4])
+        votes = GuessVotes.from_json(value[4]) if len(value) > 4 else GuessVotes()
+        return cls(
+            labels=dict(labels),
+            hints=hints,
+            votes=votes,
+            page_count=page_count,
+            _round=last_round,
+            _doubts=doubts,
+            _taken=taken,
+        )
 
     def leave(self, url: str) -> bool:
         """Let a page wait no longer; True when it was chosen as a sample, and others must not wait for it."""
@@ -188,14 +265,25 @@ class TemplateSamples:
     def _is_doubtful(self) -> bool:
         votes = Counter(self.labels.values())
         share = votes.most_common(1)[0][1] / len(self.labels)
-        return not self._doubts or share < _CLEAR_MAJORITY
+        return not self._doubts or share < _CLEAR_MAJORITY or self.is_mixed
 
-    def _choose(self, count: int) -> int:
-        """Choose samples from the waiting pages, evenly spread; returns how many."""
+    def _choose(self, count: int, like: str | None = None) -> int:
+        """Choose samples from the waiting pages: half are those that are most like the page `like`, or that look like
+        something else than the verdict; the others are evenly spread. Returns how many."""
         free = [url for url in self.waiting if url not in self._chosen]
         count = max(0, min(count, len(free)))
-        self._chosen.update(free[at * len(free) // count] for at in range(count))
+        words = self._hint(like).words if like else frozenset()
+        ranked = {url: (resemblance(words, self._hint(url).words), self._looks_other(url)) for url in free}
+        first = sorted((url for url in free if any(ranked[url])), key=ranked.__getitem__, reverse=True)[: count // 2]
+        self._chosen.update(first)
+        free = [url for url in free if url not in self._chosen]
+        rest = count - len(first)
+        self._chosen.update(free[at * len(free) // rest] for at in range(rest))
         return count
+
+    def _looks_other(self, url: str) -> bool:
+        guess = self._hint(url).guess
+        return guess is not None and guess.label != self.majority
 
 
 def _round_of(page_count: int) -> int:

@@ -9,7 +9,6 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -56,8 +55,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     name, *rest = given
     if name not in _ALL:
-        near = get_close_matches(name, _ALL, n=1)
-        meant = f"did you mean {near[0]}? " if near else ""
+        from llmcrawler.crawl.setting_checks import near_name
+
+        near = near_name(name, _ALL, alike=0.6)
+        meant = f"did you mean {near}? " if near else ""
         sys.stderr.write(f"llmcrawler: no command {name!r}: {meant}there are {', '.join(_ALL)}\n")
         raise SystemExit(2)
     _run(name, rest)
@@ -179,10 +180,12 @@ def _parse(parser: argparse.ArgumentParser, name: str, rest: list[str]) -> argpa
     for other in others:
         if not other.startswith("-"):
             parser.error(f"{name} takes no {other!r}: give the list with --urls FILE or --tasks FILE.json")
+        from llmcrawler.crawl.setting_checks import near_name
+
         options = _options_of(name)
         names = [*(_OPTION_NAMES.get(one, one) for one in (options.arguments() if options else ())), *vars(opts)]
-        near = get_close_matches(other.partition("=")[0], [f"--{one.replace('_', '-')}" for one in names], n=1)
-        parser.error(f"no option {other!r}" + (f": did you mean {near[0]}?" if near else ""))
+        near = near_name(other.partition("=")[0], [f"--{one.replace('_', '-')}" for one in names], alike=0.6)
+        parser.error(f"no option {other!r}" + (f": did you mean {near}?" if near else ""))
     return opts
 
 

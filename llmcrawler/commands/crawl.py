@@ -98,12 +98,13 @@ class Command(WithLog, CrawlCommand):
         assert self.settings is not None
         crawler = create_crawler(self, args[0])
         check_names({*(spider_class.custom_settings or ())} - {*self.settings}, where=f"custom_settings of {args[0]}: ")
-        check_values(crawler.settings)
-        errors_share(crawler.settings)  # a spider's own settings are among these
         if hasattr(spider_class, "given_options") and not spider_class.changes_arguments():  # one of ours
             options = spider_class.given_options(opts.spargs)
             check(crawler.settings, options, args[0])
             keep_lines(crawler.settings, args[0], options, opts.spargs)
+        else:
+            check_values(crawler.settings)
+        errors_share(crawler.settings)  # a spider's own settings are among these
         return crawler
 
 

@@ -28,6 +28,13 @@ HINTS: Final = (
     r"faq|accordion|collapse|tab|panel|toggle",
 )
 _HINT_RE: Final = re.compile("|".join(f"({hint})" for hint in HINTS))
+# Names that end so are those of a question for consent that lies over the page, not of a page that has one.
+_CONSENT: Final = re.compile(
+    r"(?!has|with|no-|is-|tag-|category-|post|product)(?=.*(?:cookie|consent))(?=.*(?:banner|sdk|dialog|popup|modal|notice|bar|wall|overlay|message|prompt"
+    r"|layer|manager)).*(?:cookies?|consent|banner|sdk|dialog|popup|modal|notice|bar|wall|overlay|message|prompt|layer|manager"
+    r"|wrapper|container)\Z"
+)
+_MAX_NAME_CHARS: Final = 80
 _KEPT_CHARS: Final = 500  # so that the caches cannot grow to the size of many pages
 _NAMES: Final = re.compile(r' (?:class|id|role|itemprop)="([^"]*+)"')
 
@@ -35,6 +42,12 @@ _NAMES: Final = re.compile(r' (?:class|id|role|itemprop)="([^"]*+)"')
 def part_names(attribute_source: str) -> str:
     """Return the values of class, id, role and itemprop, with spaces between."""
     return " ".join(_NAMES.findall(attribute_source))
+
+
+def asks_for_consent(attribute_source: str) -> bool:
+    """Tell whether an element's names are those of a banner or dialog that asks for consent to cookies."""
+    names = part_names(attribute_source)[:_KEPT_CHARS].lower().split()
+    return any(len(name) <= _MAX_NAME_CHARS and _CONSENT.match(name) for name in names)
 
 
 def hint_bits(attribute_source: str) -> int:

@@ -18,7 +18,7 @@ from .layout import layout_of
 from .markup import json_ld_scripts, parse, tokens
 from .metadata import base_reference, language, metadata, metas
 from .page_kind.kind_evidence import KindEvidence, block_numbers
-from .page_kind.kind_model import kind_probabilities
+from .page_kind.kinds_on_demand import KindsOnDemand
 from .page_links import Resolver, resolve_links
 from .scoring import score_blocks
 from .segmenter import segment
@@ -69,7 +69,7 @@ def read_page(html: str, url: str) -> PageContent:
 def read_tree(tree: LexborHTMLParser, html: str, url: str) -> PageContent:
     """Read a page that is parsed already, as `read_page` does. Removes scripts, styles and frames from the tree."""
     content, evidence = read_with_evidence(tree, html, url)
-    return replace(content, kinds=kind_probabilities(evidence))
+    return replace(content, kinds=KindsOnDemand(evidence))
 
 
 def read_with_evidence(tree: LexborHTMLParser, html: str, url: str) -> tuple[PageContent, KindEvidence]:

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from .elements import BARE, CONTROLS, FORMED, HEAD, INLINE_MARKS, LAYOUT, SKIPPED, SKIPPED_ALWAYS, TAG_IDS, TAGS
-from .hints import hint_bits, part_names
+from .hints import asks_for_consent, hint_bits, part_names
 from .marks import CELL, CLOSE, LINK, LINK_END, OPEN, TARGET, inline_markdown
 from .markup import VOID, Token, attributes, plain
 from .segments import RawBlock, Segments
@@ -72,7 +72,9 @@ class Segmenter:
             elif tag:
                 counts[tag] = counts.get(tag, 0) + 1
                 if skip_until < 0 and (
-                    tag in skipped or (("hidden" in source or "none" in source) and self._is_hidden(tag, source))
+                    tag in skipped
+                    or (("hidden" in source or "none" in source) and self._is_hidden(tag, source))
+                    or (("ookie" in source or "onsent" in source) and self._lies_over_page(tag, source))
                 ):
                     skip_until = len(stack)
                 if skip_until >= 0:
@@ -103,6 +105,9 @@ class Segmenter:
         if self._lenient or tag in {"body", "html"} or not _HIDDEN.search(source):
             return False
         return _UNFOLDS.search(part_names(source)) is None
+
+    def _lies_over_page(self, tag: str, source: str) -> bool:
+        return not self._lenient and tag not in {"body", "html", "main", "article"} and asks_for_consent(source)
 
     def _hidden_link(self, source: str) -> None:
         found = attributes(source)

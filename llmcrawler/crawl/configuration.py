@@ -6,7 +6,7 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +122,14 @@ def page_types_of(options: ExploreOptions) -> PageTypes:
     return DEFAULT_PAGE_TYPES if options.page_types is None else load_page_types(options.page_types)
 
 
+def check_page_types(given: str, names: Sequence[str], options: ExploreOptions) -> None:
+    """Refuse a page type that no page will ever have."""
+    known = page_types_of(options).names
+    unknown = next((name for name in names if name not in known), None)
+    if unknown:
+        raise ConfigError(f"{given}={','.join(names)}: no page type {unknown!r}; there are: {', '.join(known)}")
+
+
 def focused_crawl_of(options: ExploreOptions, record_types: RecordTypes) -> FocusedCrawl | None:
     if not options.goal:
         return None
@@ -174,16 +182,16 @@ def budget_limits(settings: BaseSettings, price: Price | None, model: str) -> Bu
     return BudgetLimits(int(max_tokens), max_cost_usd, price)
 
 
-def batch_rules(settings: BaseSettings, *, embedded: bool, patience: float = 1.0) -> BatchRules:
-    """Return the rules of the batches in which pages are asked about. The embedded model takes one question at a time.
-    `patience` multiplies the time that is waited for a batch to be full.
+def batch_rules(settings: BaseSettings, patience: float = 1.0) -> BatchRules:
+    """Return the rules of the batches in which pages are asked about. `patience` multiplies the time that is waited for
+    a batch to be full.
     """
     return BatchRules(
-        max_questions=1 if embedded else settings.getint("LLM_BATCH_PAGES"),
+        max_questions=settings.getint("LLM_BATCH_PAGES"),
         max_tokens=settings.getint("LLM_BATCH_TOKENS"),
         wait_seconds=settings.getfloat("LLM_BATCH_WAIT_SECONDS") * patience,
         patient_seconds=settings.getfloat("LLM_BATCH_PATIENT_SECONDS") * patience,
-        max_in_flight=1 if embedded else settings.getint("LLM_CONCURRENCY"),
+        max_in_flight=settings.getint("LLM_CONCURRENCY"),
     )
 
 

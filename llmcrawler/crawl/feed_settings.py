@@ -13,10 +13,13 @@ from urllib.parse import unquote, urlsplit
 from scrapy.settings import BaseSettings
 
 from llmcrawler.crawl.arguments import ExploreOptions, MapOptions
+from llmcrawler.crawl.configuration import check_page_types
+from llmcrawler.crawl.default_feed import has_own_pipeline
 from llmcrawler.crawl.setting_checks import near_name
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import Page, Template, Url
-from llmcrawler.storage.feeds.feed_checks import is_folder
+from llmcrawler.storage.feeds.feed_checks import RECORDS, check_feed, is_folder, page_types_of_feed
+from llmcrawler.storage.job_file import JOB_FILE
 
 _LIBRARIES: Final = {"s3": ("boto3", "boto3"), "gs": ("google.cloud.storage", "google-cloud-storage")}
 _FLAT: Final = ("csv", "documents", "markdown")  # their fields may be parts, as record.price
@@ -26,11 +29,33 @@ _ALL_LINES: Final = ("json", "jsonlines", "jsonl", "jl", "xml", "marshal", "pick
 
 def check_feed_settings(settings: BaseSettings, options: ExploreOptions) -> None:
     """Raise ConfigError for a feed that could not be written, and for a field that no line has."""
-    for uri, feed in settings.getdict("FEEDS").items():
-        _check_place(settings, str(uri), str(feed.get("format")))
+    job = settings.get("JOBDIR")
+    goes_on = bool(job) and (Path(job) / JOB_FILE).exists()
+    for name, feed in settings.getdict("FEEDS").items():
+        uri, format_ = str(name), str(feed.get("format"))
         chosen = feed.get("fields") or settings.getdictorlist("FEED_EXPORT_FIELDS")
-        if feed.get("format") in settings.getwithbase("FEED_EXPORTERS"):
-            _check_fields(settings, chosen, str(feed["format"]), options)
+        if format_ == RECORDS:
+            if isinstance(options, MapOptions):
+                raise ConfigError(f"{uri}:records: a map lists urls, and no records; name another form, as urls.csv")
+            check_page_types(f"FEEDS {uri}: page_type", page_types_of_feed(feed), options)
+            _check_columns(uri, chosen, options)
+        overwrite, is_processed = bool(feed.get("overwrite")), bool(feed.get("postprocessing"))
+        check_feed(uri, format_, overwrite=overwrite, goes_on=goes_on, is_processed=is_processed)
+        _check_place(settings, uri, format_)
+        if format_ in settings.getwithbase("FEED_EXPORTERS"):
+            _check_fields(settings, chosen, format_, options)
+
+
+def _check_columns(uri: str, names: Collection[str], options: ExploreOptions) -> None:
+    """Refuse a column that no record will have, where the fields of records were asked for."""
+    if options.wanted is None:
+        return
+    known = [*dict.fromkeys(one.group or one.name for one in options.wanted.fields), *_names(Page)]
+    unknown = next((name for name in names if name.removeprefix("record.") not in known), None)
+    if unknown is not None:
+        near = near_name(unknown, known, alike=0.6)
+        meant = f"did you mean {near}? " if near else ""
+        raise ConfigError(f"{uri}: no record has a field {unknown!r}: {meant}there are {', '.join(known)}")
 
 
 def _check_place(settings: BaseSettings, uri: str, format_: str) -> None:
@@ -71,12 +96,11 @@ def _check_fields(settings: BaseSettings, chosen: Collection[str], format_: str,
     known = _names(Url if isinstance(options, MapOptions) else Page)
     if format_ in _ALL_LINES:
         known += [name for name in _names(Template) if name not in known]
-    has_own_items = any(not str(path).startswith("llmcrawler.") for path in settings.getdict("ITEM_PIPELINES"))
     for name in chosen:
         if name in known or (format_ in _FLAT and _is_part(name, options)):
             continue
         near = near_name(name, known)
-        if near or not has_own_items:
+        if near or not has_own_pipeline(settings):
             meant = f"did you mean {near}? " if near else ""
             raise ConfigError(f"FEED_EXPORT_FIELDS: no line has a field {name!r}: {meant}there are {', '.join(known)}")
 

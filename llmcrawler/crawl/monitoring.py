@@ -14,6 +14,7 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
 from llmcrawler.crawl.arguments import ExploreOptions
+from llmcrawler.crawl.configuration import OFF
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import StageRun
 
@@ -62,7 +63,7 @@ def metrics_place(settings: BaseSettings) -> MetricsPlace | None:
 def span_exporter(settings: BaseSettings) -> Callable[[], Any] | None:
     """Return what makes an OpenTelemetry SpanExporter; None where there are to be no traces."""
     wanted = str(settings.get("TRACES") or "")
-    if not wanted or wanted.lower() in ("false", "0", "none", "off"):
+    if wanted.lower() in OFF:
         return None
     _need("opentelemetry.sdk.trace", "TRACES", "opentelemetry-sdk")
     if wanted == "otlp":

@@ -40,7 +40,7 @@ class BatchingAsker:
         self._model = model
         self._page_types = page_types
         self._batcher: Batcher[PageView, Answer] = Batcher(
-            ClassifyWorker(model.ask, page_types, self._count_shown, small_model=model.is_embedded),
+            ClassifyWorker(model.ask, page_types, self._count_shown),
             rules=rules,
             tokens_of=tokens_of,
             group_of=site_of,
@@ -54,11 +54,10 @@ class BatchingAsker:
         if self._cache is None:
             return await self._batcher.submit(question, patient=patient)
         if self._cached is None:
-            key_of = page_key(await self._model.name(), self._page_types, small_model=self._model.is_embedded)
             self._cached = CachedAsker(
                 self._batcher,
                 self._cache,
-                key_of=key_of,
+                key_of=page_key(await self._model.name(), self._page_types),
                 to_json=answer_to_json,
                 from_json=answer_from_json,
                 usage=self._model.usage,

@@ -38,18 +38,18 @@ def plan_terms(settings: BaseSettings, options: ExploreOptions, model: str = "")
     )
     if choice.kind == NO_MODEL:
         return terms
-    page_types, small = page_types_of(options), choice.kind == EMBEDDED
+    page_types, rules, small = page_types_of(options), batch_rules(settings), choice.kind == EMBEDDED
     return replace(
         terms,
         model=EMBEDDED if small else choice.model or choice.base_url,
-        batches=batch_rules(settings, embedded=small),
-        classifies=not choice.only_for_records,
+        batches=replace(rules, max_in_flight=1) if small else rules,
+        classifies=not small,
         call_seconds=_EMBEDDED_CALL_SECONDS if small else _CALL_SECONDS,
-        classify_tokens=call_tokens(page_types, small_model=small),
+        classify_tokens=call_tokens(page_types),
         induce_tokens=annotation_tokens(options.wanted, small_model=small),
         thought_tokens=THOUGHT_TOKENS.get(choice.reasoning_effort or "", 0),
         price=_read_price(model, price) if price else _price(settings, choice),
-        weak_types={"listing", page_types.fallback or ""},
+        weak_types={"listing", "collection", page_types.fallback or ""},
         record_types=record_types_of(settings, options),
         min_pages=settings.getint("RECORD_MIN_PAGES"),
         samples=settings.getint("RECORD_SAMPLES"),
@@ -60,8 +60,6 @@ def plan_terms(settings: BaseSettings, options: ExploreOptions, model: str = "")
 
 def _choice(settings: BaseSettings, name: str) -> ProviderChoice:
     """Return the model of that name, else that of the settings: LLM_MODEL too where there is no key for it yet."""
-    if name == EMBEDDED and _text(settings, "LLM_PROVIDER").lower() != EMBEDDED:
-        return ProviderChoice(EMBEDDED, only_for_records=True)  # as a crawl without a key has it
     given: dict[str, Any] = {"LLM_PROVIDER": name} if name else {}
     if name not in ("", EMBEDDED, NO_MODEL):
         given = {"LLM_PROVIDER": "openai", "LLM_MODEL": name}

@@ -13,7 +13,6 @@ from llmcrawler.urls import route_of, url_pattern
 NEVER: Final = "never"
 AUTO: Final = "auto"
 ALWAYS: Final = "always"
-MODES: Final = (NEVER, AUTO, ALWAYS)
 
 _TRIALS: Final = 3  # of a template's pages that may gain, before it is left alone
 _SURE: Final = 2  # of its pages gained, and none needed nothing: the next ones go straight to the browser

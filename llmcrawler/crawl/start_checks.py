@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping
 from pathlib import Path
 
 from scrapy.settings import BaseSettings
@@ -14,12 +13,12 @@ from llmcrawler.crawl import template_store
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.crawl.configuration import (
     bans_of,
+    check_page_types,
     distributed_rules,
     job_spec_of,
     load_validator,
     model_of,
     number,
-    page_types_of,
     progress_mode,
     proxies_of,
     templates_file,
@@ -32,11 +31,7 @@ from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.crawl.setting_checks import check_values
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import RecordValidator, read_learners
-from llmcrawler.items import Page
 from llmcrawler.llm.embedded import explicit_model
-from llmcrawler.storage.feeds import RECORDS, check_feed, page_types_of_feed
-from llmcrawler.storage.feeds.tables import columns_of
-from llmcrawler.storage.job_file import JOB_FILE
 from llmcrawler.urls import Scope
 
 # How the parts of a site in the file of learned templates are read.
@@ -61,22 +56,21 @@ _MINIMA: Mapping[float, str] = {
 
 def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     """Raise ConfigError for a setting or an argument that a crawl could not be built from."""
+    check_numbers(settings)
     Scope(options.urls, allow=options.allow, deny=options.deny, max_depth=options.depth)
-    _check_page_types("goal", options.goal, options)
+    check_page_types("goal", options.goal, options)
     model = model_of(settings)
     if model is not None and model.is_embedded and settings.get("LLM_EMBEDDED_MODEL"):
         explicit_model(settings["LLM_EMBEDDED_MODEL"])
     if options.wanted is not None:
         RecordValidator(options.wanted.schema)
-    proxies_of(settings)
-    if options.has_countries and proxies_of(settings) is None:
+    proxies = proxies_of(settings)
+    if options.has_countries and proxies is None:
         raise ConfigError("tasks: they name countries, and there are no proxies to choose from: see docs/proxies.md")
     bans_of(settings)
     load_validator(settings)
     progress_mode(settings)
     check_monitoring(settings)
-    check_numbers(settings)
-    _check_feeds(settings, options)
     check_feed_settings(settings, options)
     browser = settings.get("PLAYWRIGHT_EXECUTABLE")
     if browser and options.render != NEVER and shutil.which(browser) is None:
@@ -120,41 +114,3 @@ def _check_distributed(settings: BaseSettings, spec: JobSpec, options: ExploreOp
     from llmcrawler.crawl.distributed_session import check_session  # noqa: PLC0415 - redis takes 0.14 s to load
 
     check_session(distributed_rules(settings), spec)
-
-
-def _check_page_types(given: str, names: Sequence[str], options: ExploreOptions) -> None:
-    """Refuse a page type that no page will ever have."""
-    known = page_types_of(options).names
-    unknown = next((name for name in names if name not in known), None)
-    if unknown:
-        raise ConfigError(f"{given}={','.join(names)}: no page type {unknown!r}; there are: {', '.join(known)}")
-
-
-def _check_feeds(settings: BaseSettings, options: ExploreOptions) -> None:
-    job = settings.get("JOBDIR")
-    for uri, feed in settings.getdict("FEEDS").items():
-        if feed.get("format") == RECORDS:
-            if isinstance(options, MapOptions):
-                raise ConfigError(f"{uri}:records: a map lists urls, and no records; name another form, as urls.csv")
-            _check_page_types(f"FEEDS {uri}: page_type", page_types_of_feed(feed), options)
-            _check_columns(str(uri), feed.get("fields") or settings.getdictorlist("FEED_EXPORT_FIELDS"), options)
-        check_feed(
-            str(uri),
-            str(feed.get("format")),
-            overwrite=bool(feed.get("overwrite")),
-            goes_on=bool(job) and (Path(job) / JOB_FILE).exists(),
-            is_processed=bool(feed.get("postprocessing")),
-        )
-
-
-def _check_columns(uri: str, names: Collection[str], options: ExploreOptions) -> None:
-    """Refuse a column that no record will have, where the fields of records were asked for."""
-    if options.wanted is None:
-        return
-    asked = dict.fromkeys(one.group or one.name for one in options.wanted.fields)
-    known = [*asked, *(one.name for one in columns_of(Page))]
-    unknown = next((name for name in names if name.removeprefix("record.") not in known), None)
-    if unknown is not None:
-        near = get_close_matches(unknown, known, n=1)
-        meant = f"did you mean {near[0]}? " if near else ""
-        raise ConfigError(f"{uri}: no record has a field {unknown!r}: {meant}there are {', '.join(known)}")

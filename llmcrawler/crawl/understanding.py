@@ -154,9 +154,9 @@ def build_understanding(
     stats.set_value("llmcrawler/llm/provider", "none" if model is None else model.provider)
     page_types = page_types_of(options)
     asker = None
-    if model is not None and not model.is_only_for_records:
+    if model is not None and not model.is_embedded:
         patience = 1 if session is None else _SHARED_PATIENCE
-        rules = batch_rules(settings, embedded=model.is_embedded, patience=patience)
+        rules = batch_rules(settings, patience)
         count = partial(_count_usage, stats, model)
         asker = BatchingAsker(model, page_types, answers, rules, stats, watch.reason_to_flush, count)
 
@@ -186,7 +186,7 @@ def build_understanding(
 
     def pressure(held: int) -> str | None:
         """Say why pages must not be held any longer. The model gets ready as soon as there is something to learn."""
-        if model is not None and any(len(one.held) >= min_pages for one in records.all_learners):
+        if model is not None and model.is_cold and any(len(one.held) >= min_pages for one in records.all_learners):
             model.warm_up()
         return watch.reason_to_flush(held)
 

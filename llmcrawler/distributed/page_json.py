@@ -7,7 +7,7 @@ from typing import Any
 from llmcrawler.items import Page, PageContent
 
 _TEXT_CHARS = 20_000  # models are shown no more
-_CONTENT = ("title", "lang", "metadata", "cues", "kinds")
+_CONTENT = ("title", "lang", "metadata", "cues")
 
 
 def page_to_json(page: Page, *, with_html: bool) -> dict[str, Any]:
@@ -15,6 +15,7 @@ def page_to_json(page: Page, *, with_html: bool) -> dict[str, Any]:
     assert page.content is not None
     line = {**page.as_line(), "text": None if with_html else (page.text or "")[:_TEXT_CHARS]}
     content = {name: getattr(page.content, name) for name in _CONTENT}
+    content["kinds"] = {} if with_html else dict(page.content.kinds)
     content["features"] = sorted(page.content.features)
     content["structured_data"] = [] if with_html else list(page.content.structured_data)
     return {"line": line, "content": content, "html": page.html if with_html else None}
@@ -26,6 +27,7 @@ def page_of_json(value: dict[str, Any]) -> Page:
     page.content = PageContent(
         features=frozenset(content["features"]),
         structured_data=tuple(content["structured_data"]),
+        kinds=content["kinds"],
         **{name: content[name] for name in _CONTENT},
     )
     page.html = value["html"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import logging
-from collections.abc import Mapping
-from itertools import islice
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, Self
@@ -106,7 +105,11 @@ class PagesCsvExporter(CsvItemExporter):
         missing -= {*(self.fields_to_export or ()), *self._missing}
         if missing:
             self._missing |= missing
-            logger.warning("The CSV file that is added to has no column for %s", ", ".join(islice(sorted(missing), 10)))
+            warn_of_missing(missing)
+
+
+def warn_of_missing(names: Iterable[str]) -> None:
+    logger.warning("The CSV file that is added to has no column for %s", ", ".join(sorted(names)[:10]))
 
 
 def columns_there(file: Any) -> list[str] | None:

@@ -19,26 +19,7 @@ from llmcrawler.storage.feeds.feed_checks import check_addable, is_folder
 from llmcrawler.storage.feeds.markdown_stores import MarkdownFolder
 
 
-class RequestFeedStorage(FileFeedStorage):
-    """Has the job of a spider that makes its own requests remember what the file held before."""
-
-    def __init__(self, uri: str, *, feed_options: dict[str, Any] | None = None, crawler: Crawler) -> None:
-        super().__init__(uri, feed_options=feed_options)
-        self._crawler = crawler
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler, uri: str, *, feed_options: dict[str, Any] | None = None) -> Self:
-        return cls(uri, feed_options=feed_options, crawler=crawler)
-
-    def open(self, spider: Spider) -> IO[bytes]:
-        file = super().open(spider)
-        running_scheduler(self._crawler, RequestScheduler).job.note_feed(Path(self.path), file.fileno())
-        return file
-
-
-class JobFileStorage(FileFeedStorage):
-    """Extends Scrapy's: a markdown feed is a folder, and with a JOBDIR the job remembers what the file held before."""
-
+class _CrawlFileStorage(FileFeedStorage):
     def __init__(self, uri: str, *, feed_options: dict[str, Any] | None = None, crawler: Crawler) -> None:
         super().__init__(uri, feed_options=feed_options)
         self._format = str((feed_options or {}).get("format"))
@@ -47,6 +28,19 @@ class JobFileStorage(FileFeedStorage):
     @classmethod
     def from_crawler(cls, crawler: Crawler, uri: str, *, feed_options: dict[str, Any] | None = None) -> Self:
         return cls(uri, feed_options=feed_options, crawler=crawler)
+
+
+class RequestFeedStorage(_CrawlFileStorage):
+    """Has the job of a spider that makes its own requests remember what the file held before."""
+
+    def open(self, spider: Spider) -> IO[bytes]:
+        file = super().open(spider)
+        running_scheduler(self._crawler, RequestScheduler).job.note_feed(Path(self.path), file.fileno())
+        return file
+
+
+class JobFileStorage(_CrawlFileStorage):
+    """Extends Scrapy's: a markdown feed is a folder, and with a JOBDIR the job remembers what the file held before."""
 
     def open(self, spider: Spider) -> IO[bytes]:
         path, overwrite = Path(self.path), self.write_mode == "wb"

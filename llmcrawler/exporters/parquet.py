@@ -18,7 +18,6 @@ from llmcrawler.storage.feeds.tables import Column, columns_of, fitted
 
 logger = logging.getLogger(__name__)
 
-_LACKS = "The Parquet feed lacks values of"
 _GROUP_ROWS = 10_000
 _GROUP_CHARS = 4 * 2**20  # a group is packed while the crawl waits: some 25 ms
 
@@ -36,7 +35,6 @@ class ParquetExporter(BaseItemExporter):
         self._file = file
         self._columns: list[Column] = []
         self._out: ParquetFile | None = None
-        self._warned: set[str] = set()
 
     @classmethod
     def prepare(cls) -> None:
@@ -54,9 +52,8 @@ class ParquetExporter(BaseItemExporter):
         out = self._out or self._open(item_columns(item))
         out.add([clean(line.get(column.name)) for column in self._columns])
         if self.fields_to_export is None:
-            for name in line.keys() - {column.name for column in self._columns} - self._warned:
-                self._warned.add(name)
-                logger.warning("%s %s: the first item had no such field, so there is no column for it", _LACKS, name)
+            for name in line.keys() - {column.name for column in self._columns}:
+                out.warn_of_loss(name, "the first item had no such field, so there is no column for it")
 
     def finish_exporting(self) -> None:
         out = self._out or self._open(columns_of(Page))
@@ -111,10 +108,14 @@ class ParquetFile:
         try:
             return fitted(column, value)
         except ValueError as error:
-            if column.name not in self._warned:
-                self._warned.add(column.name)
-                logger.warning("%s %s: %s", _LACKS, column.name, error)
+            self.warn_of_loss(column.name, error)
             return None
+
+    def warn_of_loss(self, name: str, why: object) -> None:
+        """Log once that values of a field are not in the file."""
+        if name not in self._warned:
+            self._warned.add(name)
+            logger.warning("The Parquet feed lacks values of %s: %s", name, why)
 
 
 def _type(pa: Any, column: Column) -> Any:

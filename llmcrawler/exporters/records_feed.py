@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Mapping
-from itertools import islice
 from tempfile import TemporaryFile
 from typing import Any, Final, Self
 
@@ -15,7 +14,7 @@ from scrapy.extensions.feedexport import ItemFilter
 
 from llmcrawler.crawl.configuration import page_types_of
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.exporters.csv import columns_there
+from llmcrawler.exporters.csv import columns_there, warn_of_missing
 from llmcrawler.exporters.parquet import ParquetFile
 from llmcrawler.exporters.plain import line_of
 from llmcrawler.extraction.record_table import RecordTable, typed_cell
@@ -145,9 +144,7 @@ class RecordsExporter(BaseItemExporter):
         there = columns_there(self._file)
         if there is not None:
             if lacking := columns.keys() - set(there):
-                logger.warning(
-                    "The CSV file that is added to has no column for %s", ", ".join(islice(sorted(lacking), 10))
-                )
+                warn_of_missing(lacking)
             columns = {header: columns.get(header) or Column("", "text") for header in there}
         out = CsvItemExporter(self._file, encoding=self.encoding, errors="replace", **self._csv_options)
         if there is None:

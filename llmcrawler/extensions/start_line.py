@@ -92,7 +92,7 @@ def _model(settings: BaseSettings) -> str:
     if choice.kind == "none":
         return "no model"
     if choice.kind == "embedded":
-        return "embedded model"
+        return "embedded model for records"
     most = settings.getfloat("LLM_MAX_COST_USD")
     budget = f", ${most:g} at most" if most else ""
     return f"model {choice.model or 'that the server lists first'} at {urlsplit(choice.base_url).netloc}{budget}"

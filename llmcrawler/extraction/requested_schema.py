@@ -30,7 +30,8 @@ _WORDS: Final = re.compile(r"[A-Za-z0-9]+")
 # A page type with one of these words in its name leads somewhere, asks for something or says how the site works.
 _WITHOUT_RECORD: Final = frozenset(
     """
-    home homepage index start landing listing list category categories archive search results sitemap navigation
+    home homepage index start landing listing list category categories collection collections archive search
+    results sitemap navigation
     login logout signin signup register registration account settings password recovery reset form
     basket cart checkout wishlist compare error maintenance legal terms privacy imprint cookie cookies
     contact about help faq documentation docs reference pricing other unknown misc gallery

@@ -7,6 +7,6 @@ from llmcrawler.llm.call_limits import CallLimits, CallRate, Clock
 from llmcrawler.llm.client import AskLLM, LLMClient
 from llmcrawler.llm.dialect import ModelRequest
 from llmcrawler.llm.providers import ProviderChoice, read_price, resolve_provider
-from llmcrawler.llm.tokens import estimate_tokens, truncate_to_tokens
+from llmcrawler.llm.tokens import estimate_tokens
 from llmcrawler.llm.usage import CallReport, Price, Usage, price_of
 from llmcrawler.llm.waiting import BatchRules

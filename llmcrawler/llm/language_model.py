@@ -49,7 +49,7 @@ class LanguageModel:
         self._rate = rate
         self._choice = choice
         self._limits = limits
-        self.is_optional = is_optional or choice.only_for_records
+        self.is_optional = is_optional or not choice.is_chosen
         self._embedded_file = embedded_file
         self._on_progress = on_progress
         self._server: embedded.EmbeddedServer | None = None
@@ -68,12 +68,8 @@ class LanguageModel:
 
     @property
     def is_embedded(self) -> bool:
+        """Whether it is the small one, which learns records and is not asked for page types."""
         return self.provider == "embedded"
-
-    @property
-    def is_only_for_records(self) -> bool:
-        """Whether pages are classified without this model."""
-        return self._choice.only_for_records
 
     async def ask(self, ask: ModelRequest) -> Any:
         """Do what LLMClient.ask does. Raises LLMStopped once nobody waits for the model any more."""
@@ -96,9 +92,14 @@ class LanguageModel:
         if not self.is_embedded:
             await (await self._ready_client()).check(ask)
 
+    @property
+    def is_cold(self) -> bool:
+        """Whether `warm_up` would do anything."""
+        return self.is_embedded and self._client is None and self._warming is None
+
     def warm_up(self) -> None:
         """Begin to fetch and start the embedded model, as it will be asked soon. Errors are told to who asks then."""
-        if self.is_embedded and self._client is None and self._warming is None:
+        if self.is_cold:
             self._warming = asyncio.ensure_future(self._warm_up())
 
     async def _warm_up(self) -> None:
@@ -180,8 +181,8 @@ class LanguageModel:
         )  # fmt: skip
 
     async def _start_embedded(self) -> LLMClient:
-        why = "no key and no LLM_BASE_URL: records are learned with it" if self.is_only_for_records else "LLM_PROVIDER"
-        logger.info("Starting the embedded model (%s; the first time its weights are fetched)", why)
+        why = "LLM_PROVIDER" if self._choice.is_chosen else "no key and no LLM_BASE_URL"
+        logger.info("Starting the embedded model (%s) to learn records; the first time its weights are fetched", why)
         try:
             server = self._server = await embedded.launch(self._embedded_file, on_progress=self._note_progress)
         except LLMUnavailable as error:

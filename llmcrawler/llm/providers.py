@@ -32,7 +32,7 @@ class SettingValues(Protocol):
 @dataclass(frozen=True, slots=True)
 class ProviderChoice:
     """The model to ask. `kind` is openai, embedded or none; an empty `model` means the first that the server lists.
-    One that is `only_for_records` is nobody's choice, but what is left without a key: page types are told without it.
+    One that is not `is_chosen` is what is left without a key: a crawl goes on where it cannot be had.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class ProviderChoice:
     model: str = ""
     api_key: str = field(default="", repr=False)
     reasoning_effort: str | None = None
-    only_for_records: bool = False
+    is_chosen: bool = True
 
 
 def resolve_provider(settings: SettingValues, environ: Mapping[str, str]) -> ProviderChoice:
@@ -56,7 +56,7 @@ def resolve_provider(settings: SettingValues, environ: Mapping[str, str]) -> Pro
     base_url = own_url or _base_url("OPENAI_BASE_URL", settings, environ)
     api_key = _api_key(own_url, settings, environ)
     if provider == "auto" and not base_url and not api_key:
-        return ProviderChoice("embedded", only_for_records=True)
+        return ProviderChoice("embedded", is_chosen=False)
     model = _text("LLM_MODEL", settings, environ)
     if provider in {"embedded", "none"}:
         return ProviderChoice(provider, model=model if provider == "embedded" else "")

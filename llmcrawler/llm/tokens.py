@@ -25,17 +25,6 @@ def estimate_tokens(text: str) -> int:
     return -(-size_bytes // BYTES_PER_TOKEN)
 
 
-def truncate_to_tokens(text: str, budget_tokens: int) -> str:
-    """Return the start of `text` that fits the budget, cut between words unless the last word is most of it."""
-    if estimate_tokens(text) <= budget_tokens:
-        return text
-    size_bytes = max(0, budget_tokens) * BYTES_PER_TOKEN
-    # The first `size_bytes` characters hold at least that many bytes: the rest of a very long text is never encoded.
-    kept = text[:size_bytes].encode("utf-8", "surrogatepass")[:size_bytes].decode("utf-8", "ignore")
-    words_end = max(kept.rfind(" "), kept.rfind("\n"))
-    return kept[:words_end].rstrip() if words_end > len(kept) // 2 else kept
-
-
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 # <|im_end|> <s> </s> <<SYS>> <think> <start_of_turn> <｜end▁of▁sentence｜> and everything else in angle brackets;
 # [INST] [/INST] [TOOL_CALLS] [gMASK] [|user|] [e~[ but neither [1] nor the brackets of JSON; |ENDOFTEXT| |||EMAIL|||

@@ -9,6 +9,7 @@ from typing import Self
 from scrapy.crawler import Crawler
 
 from llmcrawler.classification import TEMPLATE, Classifier, Question
+from llmcrawler.content import forget_kinds
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.site_registry import Site, SiteRegistry
 from llmcrawler.engine.compat import let_unopened_close
@@ -17,7 +18,7 @@ from llmcrawler.extraction import Records, described_schema, described_selectors
 from llmcrawler.items import Page, PageError, Template
 from llmcrawler.pipelines.site_stage import SiteStage
 from llmcrawler.pipelines.stage import StageRules
-from llmcrawler.templates import Assignment
+from llmcrawler.templates import Assignment, words_of
 
 
 async def _do_nothing() -> None:
@@ -70,13 +71,16 @@ class ClassifyPipeline(SiteStage):
         page.page_type, page.decided_by = verdict.page_type, verdict.decided_by
         page.confidence = round(verdict.confidence, 3)
         page.template = assigned.template
+        forget_kinds(page.content)
         judge_again(page, site, self.classifier, was_regrouped=site.regroupings != regroupings)
         return verdict.error
 
     async def restore(self, page: Page) -> None:
         """Keep the verdict of an earlier run, and find the template, which may have another id in this run."""
+        assert page.content is not None
         question, assigned = await self._place(page)
         page.template = self.sites.of(page.url).grouper.resolve(assigned.template)
+        forget_kinds(page.content)
         if page.page_type is not None and page.decided_by is not None:
             self.classifier.restore_verdict(question, page.page_type, page.confidence or 0.0, page.decided_by)
 
@@ -84,7 +88,8 @@ class ClassifyPipeline(SiteStage):
         """Put a page into a group of its site, and write down what the classifier is to know of it."""
         assert page.content is not None
         site = self.sites.of(page.url)
-        assigned = site.grouper.assign(page.id, page.content.features)
+        words = words_of(page.id, page.content)
+        assigned = site.grouper.assign(page.id, page.content.features, words)
         await self.sites.recluster(site)
         self.rules.stats.set_value("llmcrawler/templates", sum(one.grouper.group_count for one in self.sites))
         question = Question(
@@ -98,6 +103,7 @@ class ClassifyPipeline(SiteStage):
             settled=assigned.settled,
             rivals=assigned.rivals,
             is_known=assigned.is_known,
+            words=words,
         )
         return question, assigned
 
@@ -113,7 +119,8 @@ def judge_again(page: Page, site: Site, classifier: Classifier, *, was_regrouped
     assert page.template is not None
     page.template = site.grouper.resolve(page.template)
     if was_regrouped:
-        page.template = site.grouper.match(page.id, page.content.features) or page.template
+        words = words_of(page.id, page.content)
+        page.template = site.grouper.match(page.id, page.content.features, words) or page.template
         known = classifier.template_verdict(site.name, page.template)
         if known and page.decided_by == TEMPLATE:
             page.page_type, page.confidence = known[0], round(known[1], 3)
@@ -125,9 +132,12 @@ def learned_templates(sites: SiteRegistry, classifier: Classifier, records: Reco
     for site in sites.own():
         for group in site.grouper.groups():
             verdict = classifier.template_verdict(site.name, group.template)
+            purity = classifier.purity(site.name, group.template)
             template = Template(
                 template=group.template,
                 page_type=verdict[0] if verdict else None,
+                confidence=round(verdict[1], 3) if verdict else None,
+                purity=None if purity is None else round(purity, 3),
                 url_pattern=group.url_pattern,
                 page_count=group.page_count,
                 examples=list(group.examples),

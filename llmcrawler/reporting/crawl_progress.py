@@ -12,7 +12,7 @@ from llmcrawler.reporting.crawl_limits import DownloadFlow, HostThrottle, Limit,
 from llmcrawler.reporting.figures import Figures, Stats, read_figures
 from llmcrawler.reporting.model_wait import ModelWait
 from llmcrawler.reporting.record_summary import goal_progress
-from llmcrawler.reporting.text import counts, duration, many, money, percent, plain
+from llmcrawler.reporting.text import counts, duration, many, money, percent, plain, ranked
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ class ProgressReport:
             ("throttle", self._throttle()),
             ("status", _counted(figures.statuses)),
             ("templates", [f"{figures.templates:,}"] if figures.templates else []),
-            ("types", _counted(figures.page_types)),
+            ("types", self._types()),
             ("llm", self._llm()),
             ("errors", _counted(figures.errors)),
         ]
@@ -98,6 +98,10 @@ class ProgressReport:
             parts.append(f"{written:,} written")
         return [*parts, *([many(failed, "failed url")] if failed else []), rates]
 
+    def _types(self) -> list[str]:
+        guessed = sum(self.figures.guessed_types.values())
+        return _counted(self.figures.page_types) + ([f"{guessed:,} of them guessed"] if guessed else [])
+
     def _left(self) -> list[str]:
         if self.seconds_left is None:
             return []
@@ -106,7 +110,7 @@ class ProgressReport:
 
     def _records(self) -> list[str]:
         figures = self.figures
-        ordered = sorted(figures.page_records.items(), key=lambda pair: (-pair[1], pair[0]))
+        ordered = ranked(figures.page_records)
         return [f"{name} {count:,} of {many(figures.page_types[name], 'page')}" for name, count in ordered[:_SHOWN]]
 
     def _throttle(self) -> list[str]:

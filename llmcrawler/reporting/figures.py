@@ -99,6 +99,12 @@ class Figures:
         return self.pages - self.failed_urls
 
     @property
+    def guessed_types(self) -> dict[str, int]:
+        """The page types that no model told, by who guessed them: the trained classifier, and rules of thumb."""
+        guessed = {"the trained classifier": self.decided_by["classifier"], "rules": self.decided_by["rule"]}
+        return {who: count for who, count in guessed.items() if count}
+
+    @property
     def failed_urls(self) -> int:
         return sum(count for kind, count in self.errors.items() if kind.startswith("fetch/"))
 

@@ -42,9 +42,7 @@ def record_lines(
     tally: Tally, outcomes: Sequence[LearningOutcome], record_types: Container[str], width: int
 ) -> list[str]:
     """Return a block for each page type that has records, or should have: those with most pages first."""
-    pages: Counter[str] = Counter()
-    for (page_type, _), count in tally.types.items():
-        pages[page_type] += count
+    pages = tally.pages_by_type
     shown = sorted((name for name in pages if name in record_types or tally.records[name]), key=lambda one: -pages[one])
     if not shown:
         return ["Records: none, as no page is of a type that has any"] if pages else []

@@ -20,7 +20,7 @@ from llmcrawler.reporting.figures import FAILED_PER_PAGE, Figures
 from llmcrawler.reporting.plan_tables import Actual, plan_rows
 from llmcrawler.reporting.record_summary import goal_words, record_lines
 from llmcrawler.reporting.tally import Tally, TemplateTally
-from llmcrawler.reporting.text import column, counts, duration, fold, many, money, percent, plain
+from llmcrawler.reporting.text import column, counts, duration, fold, many, money, percent, plain, ranked
 
 WIDTH = 100
 _ROWS = 20  # page types, kinds of errors
@@ -165,15 +165,12 @@ def _seconds(value: float | None) -> str:
 
 
 def _page_types(tally: Tally, width: int) -> list[str]:
-    by_type: Counter[str] = Counter()
-    for (page_type, _), count in tally.types.items():
-        by_type[page_type] += count
     # The usual ways in their order of evidence, then any other, such as those of a user's own pipeline.
     used = {way for _, way in tally.types}
     ways = [way for way in _WAYS if way in used] + sorted(used - set(_WAYS))
     rows = [
         [name, f"{count:,}", *(f"{tally.types[name, way]:,}" if tally.types[name, way] else "" for way in ways)]
-        for name, count in sorted(by_type.items(), key=lambda pair: (-pair[1], pair[0]))
+        for name, count in ranked(tally.pages_by_type)
     ]
     return _table(["Page type", "pages", *(way or "unknown" for way in ways)], rows, width, left=(0,))
 
@@ -181,10 +178,10 @@ def _page_types(tally: Tally, width: int) -> list[str]:
 def _without_model(figures: Figures, tally: Tally, width: int) -> list[str]:
     """Say what has less worth, or is missing, as no model told it."""
     llm, lines = figures.llm, []
-    guesses = figures.decided_by["rule"]
-    if guesses and not figures.decided_by["llm"]:
-        what = many(guesses, "page type")
-        lines.append(f"{what} guessed by rules: no model was asked, or it did not answer")
+    if guessed := figures.guessed_types:
+        by_whom = ", ".join(f"{count:,} by {who}" for who, count in guessed.items())
+        why = "" if figures.decided_by["llm"] else "; no model was asked, or it did not answer"
+        lines.append(f"{many(sum(guessed.values()), 'page type')} guessed: {by_whom}{why}")
     has_learned = any(template.selectors for template in tally.templates.values())
     if tally.templates and not has_learned and (llm.failure or llm.provider == "none"):
         reason = llm.failure or "without a model they come from structured data, and no template has enough of it"
@@ -269,7 +266,7 @@ def _plan(ending: Ending, width: int) -> list[str]:
 
 
 def _errors(figures: Figures, tally: Tally, width: int) -> list[str]:
-    ordered = sorted(figures.errors.items(), key=lambda pair: (-pair[1], pair[0]))
+    ordered = ranked(figures.errors)
     table = _table(["Error", "pages"], [[kind, f"{count:,}"] for kind, count in ordered], width, left=(0,))
     lines, shown = table[:1], ordered[:_ROWS]
     for (kind, _), row in zip(shown, table[1:], strict=False):

@@ -47,6 +47,13 @@ class Tally:
         self._latencies: deque[float] = deque(maxlen=_LATENCIES)
 
     @property
+    def pages_by_type(self) -> Counter[str]:
+        pages: Counter[str] = Counter()
+        for (page_type, _way), count in self.types.items():
+            pages[page_type] += count
+        return pages
+
+    @property
     def latency_seconds(self) -> float | None:
         """Mean latency of the last pages; None before the first."""
         return sum(self._latencies) / len(self._latencies) if self._latencies else None

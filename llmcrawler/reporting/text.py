@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from rich.cells import cell_len, chop_cells, set_cell_size
@@ -66,9 +66,14 @@ def _printable(character: str) -> str:
     return "\N{REPLACEMENT CHARACTER}" if category[0] == "C" or category in ("Zl", "Zp") else character
 
 
+def ranked(counter: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return names with their counts, the most frequent first; equal counts by name, so that nothing flickers."""
+    return sorted(counter.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
 def counts(counter: Counter[str], shown: int) -> str:
-    """Return the most frequent names with their counts; equal counts by name, so that a display does not flicker."""
-    ordered = sorted(counter.items(), key=lambda pair: (-pair[1], pair[0]))
+    """Return the most frequent names with their counts."""
+    ordered = ranked(counter)
     parts = [f"{name} {count:,}" for name, count in ordered[:shown]]
     if len(ordered) > shown:
         parts.append(f"{len(ordered) - shown} more")

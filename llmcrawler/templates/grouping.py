@@ -17,7 +17,7 @@ from llmcrawler.templates.grouping_types import (
 from llmcrawler.templates.known_pages import KnownPages, PagePlacement, features_key
 from llmcrawler.templates.matching import Matcher
 from llmcrawler.templates.reservoir import Reservoir, SampleTable, samples_from_json
-from llmcrawler.templates.splitting import Splits, discriminators, sort_by_label
+from llmcrawler.templates.splitting import Splits, discriminators, holds_for_others, of_common_labels, sort_by_label
 from llmcrawler.templates.template_counts import TemplateCounts, keep_ids
 from llmcrawler.templates.url_tokens import common_pattern, url_tokens
 
@@ -50,9 +50,9 @@ class TemplateGrouper:
         """Tell whether enough pages have come since the last clustering to make another worth it."""
         return self._pages >= self._due_at
 
-    def assign(self, url: str, features: frozenset[str]) -> Assignment:
+    def assign(self, url: str, features: frozenset[str], words: frozenset[str] = frozenset()) -> Assignment:
         """Put a page into the best group, or open one for it. Takes about 0.2 ms."""
-        sample = PageSample(url, features, url_tokens(url))
+        sample = PageSample(url, features, url_tokens(url), words)
         earlier = self._known.earlier(url)
         is_unchanged = earlier is not None and earlier.features == features_key(features)
         if earlier is not None and is_unchanged and earlier.template:
@@ -129,9 +129,9 @@ class TemplateGrouper:
             self._matcher.add(sample, template)
         return is_sample
 
-    def match(self, url: str, features: frozenset[str]) -> str | None:
+    def match(self, url: str, features: frozenset[str], words: frozenset[str] = frozenset()) -> str | None:
         """Return the group a page would have now, without counting it; None before the first page."""
-        sample = PageSample(url, features, url_tokens(url))
+        sample = PageSample(url, features, url_tokens(url), words)
         match = self._matcher.match(sample)
         return self._splits.part_for(self.resolve(match.template), sample) if match else None
 
@@ -166,19 +166,19 @@ class TemplateGrouper:
     def split_by(self, template: str, labelled: Mapping[str, str]) -> Changes:
         """Part a group whose samples turned out to have different labels (url -> label).
 
-        Finds the features and url tokens that separate the labels, parts the group's pages by them and
+        Finds the features, url tokens and words that separate the labels, parts the group's pages by them and
         lets them decide for pages to come. The parts are kept apart in later clusterings.
         The label with most pages keeps the id. No change (an empty Changes) when nothing separates them.
         """
         template = self.resolve(template)
         members = [self._reservoir.pages[url] for url in self._reservoir.members(template)]
-        shares = discriminators([(m, labelled[m.url]) for m in members if m.url in labelled])
-        if not shares:
+        known = of_common_labels([(m, labelled[m.url]) for m in members if m.url in labelled])
+        if not (shares := discriminators(known)) or not holds_for_others(known):
             return Changes()
         shown = {member.url for member in members if member.url in labelled}
         self._groups.counts[template].sampled += len(shown - self._reservoir.sampled)
         self._reservoir.sampled |= shown
-        sides = sort_by_label(members, shares, labelled)
+        sides = sort_by_label(members, shares, {member.url: label for member, label in known})
         before = dict(self._reservoir.group_of)
         ids = {label: template if rank == 0 else self._groups.open() for rank, label in enumerate(sides)}
         for label, urls in sides.items():

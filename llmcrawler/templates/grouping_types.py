@@ -12,11 +12,19 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class PageSample:
-    """A page reduced to what clustering needs: its DOM features and its url tokens."""
+    """A page reduced to what grouping needs: its DOM features and its url tokens. `words` (tokens of its title and
+    headings) only tell apart what the model has called by different names; they are not kept for the next crawl.
+    """
 
     url: str
     features: frozenset[str]
     tokens: frozenset[str]
+    words: frozenset[str] = frozenset()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All that may separate pages of different labels."""
+        return self.features | self.tokens | self.words
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,10 @@ from llmcrawler.templates.grouping_types import PageSample
 MAX_RULES = 32
 _MAX_DISCRIMINATORS = 24
 _MIN_DIFFERENCE = 0.6
+# What separates the samples has to tell each label of so many of those that it was not found on.
+_MIN_RECALL = 0.75
 
+Labelled = Sequence[tuple[PageSample, str]]
 Shares = Mapping[str, Mapping[str, float]]  # feature -> label -> share of the label's pages that have it, in 0..1
 
 
@@ -81,7 +84,7 @@ class Splits:
 
 def label_of(sample: PageSample, shares: Shares) -> str | None:
     """Return the label whose pages the sample resembles in what separates them; None on a tie."""
-    present = sample.features | sample.tokens
+    present = sample.names
     scores: dict[str, float] = {}
     for name, by_label in shares.items():
         for label, share in by_label.items():
@@ -90,7 +93,7 @@ def label_of(sample: PageSample, shares: Shares) -> str | None:
     return None if best[1] - second[1] < 1e-9 else best[0]
 
 
-def discriminators(labelled: Sequence[tuple[PageSample, str]]) -> Shares:
+def discriminators(labelled: Labelled) -> Shares:
     """Find the features and url tokens whose frequency differs most between labels; empty when nothing separates them.
 
     Frequencies are smoothed by half a page, so that one page of a label against one of another is weak
@@ -101,7 +104,7 @@ def discriminators(labelled: Sequence[tuple[PageSample, str]]) -> Shares:
         return {}
     counts: dict[str, Counter[str]] = {}
     for sample, label in labelled:
-        for name in sample.features | sample.tokens:
+        for name in sample.names:
             counts.setdefault(name, Counter())[label] += 1
     ranked: list[tuple[float, str, dict[str, float]]] = []
     for name, by_label in counts.items():
@@ -111,6 +114,26 @@ def discriminators(labelled: Sequence[tuple[PageSample, str]]) -> Shares:
             ranked.append((min(smooth.values()) - max(smooth.values()), name, smooth))
     ranked.sort(key=lambda one: one[:2])
     return {name: smooth for _, name, smooth in ranked[:_MAX_DISCRIMINATORS]}
+
+
+def of_common_labels(labelled: Labelled) -> Labelled:
+    """Leave out labels that one sample alone has, where two others have more: an odd page, or a slip of the model."""
+    counts = Counter(label for _, label in labelled)
+    common = {label for label, count in counts.items() if count > 1}
+    return labelled if len(common) < 2 else [one for one in labelled if one[1] in common]
+
+
+def holds_for_others(labelled: Labelled) -> bool:
+    """Tell whether what separates the samples would also have told those that it was not found on, each left out in
+    turn; True where a label has too few samples to try."""
+    counts = Counter(label for _, label in labelled)
+    if min(counts.values()) < 2:
+        return True
+    right: Counter[str] = Counter()
+    for place, (sample, label) in enumerate(labelled):
+        shares = discriminators([*labelled[:place], *labelled[place + 1 :]])
+        right[label] += bool(shares) and label_of(sample, shares) == label
+    return all(right[label] >= _MIN_RECALL * count for label, count in counts.items())
 
 
 def sort_by_label(members: Sequence[PageSample], shares: Shares, labelled: Mapping[str, str]) -> dict[str, list[str]]:

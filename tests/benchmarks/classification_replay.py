@@ -29,6 +29,7 @@ from llmcrawler.items import PageContent
 from llmcrawler.llm import Batcher, BatchRules, ModelRequest
 from llmcrawler.templates.clustering import recluster
 from llmcrawler.templates.grouping import TemplateGrouper
+from llmcrawler.templates.page_tokens import words_of
 from tests.virtual_time import VirtualTimeLoop
 
 _RECLUSTER_SECONDS = 0.03
@@ -40,6 +41,7 @@ class StoredPage:
     page_type: str
     content: PageContent
     text: str
+    words: frozenset[str]
 
 
 @dataclass
@@ -101,7 +103,7 @@ class Replay:
         return await asyncio.gather(*tasks)
 
     async def _one(self, page: StoredPage) -> Verdict:
-        placed = self.grouper.assign(page.url, page.content.features)
+        placed = self.grouper.assign(page.url, page.content.features, page.words)
         if self.grouper.due and self.reclustering is None:
             self.reclustering = asyncio.ensure_future(self._recluster())
         question = Question(
@@ -114,6 +116,7 @@ class Replay:
             placed.member,
             placed.settled,
             placed.rivals,
+            words=page.words,
         )
         return await self.classifier.classify(question)
 
@@ -129,7 +132,8 @@ def stored_pages(folder: Path) -> list[StoredPage]:
     for line in (folder / "index.jsonl").read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         content = read_page(gzip.decompress((folder / row["file"]).read_bytes()).decode("utf-8", "replace"), row["url"])
-        pages.append(StoredPage(row["url"], row["page_type"], content, main_text(content.blocks, None)))
+        text = main_text(content.blocks, None)
+        pages.append(StoredPage(row["url"], row["page_type"], content, text, words_of(row["url"], content)))
     return pages
 
 

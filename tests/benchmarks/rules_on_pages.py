@@ -22,8 +22,12 @@ from llmcrawler.classification.page_types import DEFAULT_PAGE_TYPES, PageTypes
 from llmcrawler.classification.question import Question
 from llmcrawler.content import main_text, read_page
 
-_SAME = {"collection": {"listing", "search"}, "listing": {"listing", "search"}, "forum": {"forum_thread", "question"}}
-_NAMES = ("article", "service", "product", "listing", "documentation", "forum_thread")
+_SAME = {
+    "collection": {"collection", "search"},
+    "listing": {"listing", "search"},
+    "forum": {"forum_thread", "question"},
+}
+_NAMES = ("article", "service", "product", "collection", "listing", "documentation", "forum_thread")
 
 # What the rules said and how far it was ahead, and whether that was right.
 Outcome = tuple[str, int, bool]
@@ -66,7 +70,7 @@ def main() -> None:
     parser.add_argument("pages_dir", type=Path)
     pages = list(questions(parser.parse_args().pages_dir))
     for name, page_types in (
-        ("the six types", PageTypes([one for one in DEFAULT_PAGE_TYPES if one.name in _NAMES])),
+        ("the seven types", PageTypes([one for one in DEFAULT_PAGE_TYPES if one.name in _NAMES])),
         ("all default types", DEFAULT_PAGE_TYPES),
     ):
         print(f"-- {name}, {len(pages)} pages")

@@ -24,7 +24,7 @@ from tests.servers.teacher import answer_from_truth
 PAGES = sorted(DOCS.glob("*.md"))
 README = ROOT / "README.md"
 # Their commands are only parsed here: what they start has tests of its own.
-NOTHING_RUN = {"explore.md", "jobs.md", "models.md", "politeness.md"}
+NOTHING_RUN = {"explore.md", "jobs.md", "models.md", "page-kinds.md", "politeness.md"}
 NOTHING_RUN |= {"proxies.md", "records.md", "rendering.md", "security.md", "settings.md"}
 # Where the docs say that something is, and a test has it elsewhere.
 SITE, CHECKOUT = "https://shop.example", "/srv/llmcrawler"

@@ -205,7 +205,8 @@ def test_without_a_terminal_there_are_log_lines_and_the_summary(site: Site, tmp_
     )
     assert not re.search(r"Enabled|Disabled|Versions:|Overridden|Spider opened", outcome.log)
     assert re.search(
-        r"\[llmcrawler.extensions.progress_reports\] INFO: \d+ pages \(max_pages 500\) in .* queued", outcome.log
+        r"\[llmcrawler.extensions.progress_reports\] INFO: \d+ (?:pages|fetched) \(max_pages 500\) in .* queued",
+        outcome.log,
     )
     assert "Page type" in outcome.log
     assert re.search(r"fetch/http_404 +1\n +http://\S+\n +404 Not Found\n", outcome.log)

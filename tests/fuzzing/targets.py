@@ -12,7 +12,8 @@ from types import MappingProxyType
 from hypothesis import strategies as st
 
 from llmcrawler.classification import DEFAULT_PAGE_TYPES, Question
-from llmcrawler.classification.classify_prompt import answer_schema, describe_page, parse_answers
+from llmcrawler.classification.classify_answers import answer_schema, parse_answers
+from llmcrawler.classification.classify_prompt import describe_page
 from llmcrawler.classification.evidence import StructuredEvidence
 from llmcrawler.classification.page_type_rules import score
 from llmcrawler.content import Boilerplate, content_hash, decode_page, main_text, read_page
@@ -182,7 +183,7 @@ def _robots(body: bytes) -> bool:
     return len(body) <= _ROBOTS_INLINE_BYTES
 
 
-_SCHEMA = answer_schema(DEFAULT_PAGE_TYPES, ["1", "2"])
+_SCHEMA = answer_schema(DEFAULT_PAGE_TYPES)
 _DOCUMENT = {"labels": [{"name": one.name} for one in DEFAULT_PAGE_TYPES], "pages": [{"id": "1"}, {"id": "2"}]}
 
 

@@ -40,7 +40,7 @@ class Weights:
     part_bytes: int  # of every part but the last
 
 
-# Apache-2.0. In trials right for 71 to 78% of unseen real pages (0.5B model: 70%, SmolLM2-135M: 28%, rules alone: 48%).
+# Apache-2.0. It learns records; of page types it knows less than the trained classifier (docs/models.md).
 QWEN_CODER_1_5B = Weights(
     name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
     sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",

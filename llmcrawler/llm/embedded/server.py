@@ -20,7 +20,7 @@ from llmcrawler.llm.embedded.machine import usable_cores
 
 logger = logging.getLogger(__name__)
 
-# Eight pages of 800 tokens, or one page of numbered blocks; 235 MB of memory for the default model.
+# One page of numbered blocks, and the examples before it; 235 MB of memory for the default model.
 CONTEXT_TOKENS = 8192
 START_SECONDS = 120.0
 STOP_SECONDS = 5.0

@@ -101,11 +101,11 @@ _SETTINGS = ("DOWNLOAD_DELAY", "CONCURRENT_REQUESTS_PER_DOMAIN", "CONCURRENT_REQ
 def chart_data(timeline: Timeline, start: float, seconds: float, *, is_whole: bool) -> dict[str, Any]:
     """Return columns over `at`, seconds since the start of the run. `is_whole` False: there are pages only."""
     width = timeline.width_seconds
-    lengths = [max(min(width, seconds - number * width), 0.25 * width) for number in range(len(timeline.buckets))]
     buckets = timeline.buckets
+    lengths = [max(min(width, seconds - number * width), 0.25 * width) for number in range(len(buckets))]
     columns: dict[str, list[Any]] = {
         "at": [round(number * width, 2) for number in range(len(buckets))],
-        "pages": [_rate(one.pages, length) for one, length in zip(buckets, lengths, strict=True)],
+        "pages": [round(one.pages / length, 2) for one, length in zip(buckets, lengths, strict=True)],
         "errors": [one.errors for one in buckets],
         "p50": [_rounded(one.latency(0.5)) for one in buckets],
         "p95": [_rounded(one.latency(0.95)) for one in buckets],
@@ -149,10 +149,6 @@ def last_busy(runs: list[Run]) -> Run | None:
         if Timeline.of_json(run.timeline).total().answers:
             return run
     return runs[-1] if runs else None
-
-
-def _rate(count: int, seconds: float) -> float:
-    return round(count / seconds, 2)
 
 
 def _rounded(value: float | None) -> float | None:

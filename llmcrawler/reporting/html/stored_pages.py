@@ -56,7 +56,6 @@ class StoredPages:
         self.details = details
         self.counts: dict[tuple[str, str], SelectorCounts] = {}
         self.missing = 0  # pages without stored HTML, of those that were to be looked at
-        self.too_costly = 0
 
     def add(self, row: int | None, item: FeedItem) -> None:
         """Take a page that is in this row of the list."""
@@ -74,7 +73,6 @@ class StoredPages:
             self.missing += 1
             return None
         if not is_readable(html):
-            self.too_costly += 1
             return None
         url, page_type = str(item.get("final_url") or item.get("url")), str(item.get("page_type"))
         learned, has_record = self._source.learned, isinstance(item.get("record"), dict)

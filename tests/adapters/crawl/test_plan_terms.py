@@ -54,10 +54,10 @@ def test_models_have_their_price_without_a_key(
     assert (planned.batches is None) == (not named)
 
 
-def test_the_embedded_model_tells_page_types_only_where_it_was_chosen() -> None:
-    assert not terms("").classifies
-    assert not terms("embedded").classifies
-    assert terms("embedded", LLM_PROVIDER="embedded").classifies
+def test_the_embedded_model_is_asked_for_records_one_call_at_a_time() -> None:
+    for planned in (terms(""), terms("embedded"), terms("", LLM_PROVIDER="embedded")):
+        assert planned.batches is not None
+        assert (planned.classifies, planned.batches.max_in_flight) == (False, 1)
     assert terms("gpt-5-mini").classifies
 
 

@@ -12,7 +12,7 @@ from scrapy.settings import Settings
 
 import llmcrawler
 from llmcrawler import settings as own_settings
-from llmcrawler.crawl.arguments import argument_names
+from llmcrawler.crawl.arguments import ExploreOptions, argument_names
 from llmcrawler.crawl.setting_checks import (
     check_log,
     check_names,
@@ -22,6 +22,7 @@ from llmcrawler.crawl.setting_checks import (
     known_settings,
     near_name,
 )
+from llmcrawler.crawl.start_checks import check
 from llmcrawler.errors import ConfigError
 
 READ = re.compile(r'settings(?:\.get(?:\w*)\(\s*|\[)\s*"([A-Z][A-Z0-9_]+)"|"([A-Z][A-Z0-9_]+)" in \w*\.?settings')
@@ -134,3 +135,9 @@ def test_an_object_is_given_as_json_and_a_setting_with_its_value(one):
 def test_case_and_hyphens_do_not_hide_what_was_meant():
     assert near_name("MAX-PAGES", ["max_pages", "depth"]) == "max_pages"
     assert near_name("colour", ["max_pages", "depth"]) is None
+
+
+def test_a_value_is_refused_before_anything_is_built_from_it():
+    settings = given(LLM_BASE_URL="http://127.0.0.1:9/v1", LLM_CONCURRENCY="many")
+    with pytest.raises(ConfigError, match="LLM_CONCURRENCY='many' is not a whole number"):
+        check(settings, ExploreOptions.of({"url": "a.example"}), "explore")

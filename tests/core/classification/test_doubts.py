@@ -149,3 +149,6 @@ def test_what_the_rules_would_say_too_or_know_nothing_about_is_not_doubted() -> 
     assert doubted(["product", "product", "product", "login"], pages) == []
     assert doubted(["login", "login", "login", "product"], pages) == [0, 1, 2]
     assert doubted(["login"] * 4, pages) == [0, 1, 2, 3]
+    shelves = [{"url": f"http://a.test/category?page={n}", "title": "All", "text": "x"} for n in range(4)]
+    assert doubted(["collection"] * 4, shelves) == []  # rules take them for lists of posts
+    assert doubted(["login"] * 4, shelves) == [0, 1, 2, 3]

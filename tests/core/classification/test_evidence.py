@@ -32,6 +32,8 @@ def types(*names: str) -> PageTypes:
         ("Shoes | Shop", [{**SHOE, "name": f"Shoe {n} of many"} for n in range(20)], None),
         ("All our winter wear", [SHOE], None),
         ("Red shoe | Shop", [{"@type": "Product", "name": "Red shoe", "aggregateRating": {}}], None),
+        ("Shoes | Shop", [SHOE, {"@type": "CollectionPage"}], "collection"),
+        ("Winter | Blog", [{"@type": "CollectionPage"}], "listing"),
         ("Rain again", [{"@type": "NewsArticle", "headline": "Rain again"}], "article"),
         ("Blog", [{"@type": "BlogPosting", "headline": f"Day {n}"} for n in range(9)], None),
         ("Soup", [{"@type": "Recipe", "name": "Soup"}, {"@type": "Article", "headline": "Soup"}], None),
@@ -61,12 +63,19 @@ def test_a_set_that_splits_a_kind_further_does_not_get_this_evidence() -> None:
     page = question("Shoes", structured_data=({"@type": "CollectionPage"},))
     assert StructuredEvidence(types("listing", "product")).decide(page) == ("listing", 0.96)
     assert StructuredEvidence(types("listing", "product_listing")).decide(page) is None
-    assert StructuredEvidence(types("listing", "collection")).decide(page) is None
 
 
-def test_a_list_of_products_is_a_list() -> None:
-    page = question("Shoes | Shop", structured_data=(SHOE, {"@type": "CollectionPage"}))
-    assert StructuredEvidence(types("listing", "product")).decide(page) == ("listing", 0.96)
+def test_a_collection_page_with_prices_is_a_list_of_either_kind() -> None:
+    page = question("Shoes", structured_data=({"@type": "CollectionPage"},), cues={"price_count": 13.0})
+    assert StructuredEvidence(DEFAULT_PAGE_TYPES).decide(page) is None
+    assert StructuredEvidence(types("category", "product")).decide(page) == ("category", 0.96)
+
+
+@pytest.mark.parametrize(("names", "label"), [(("listing", "a"), "listing"), (("Collection", "a"), "Collection")])
+def test_a_set_with_one_name_for_lists_has_it_for_all_of_them(names: tuple[str, ...], label: str) -> None:
+    posts = question("Blog", "http://acme.test/blog", cues={"article_tags": 12.0})
+    goods = question("Shoes", "http://acme.test/kategorie/schuhe", cues={"price_count": 24.0})
+    assert [PageTypeRules(types(*names)).decide(page)[0] for page in (posts, goods)] == [label] * 2
 
 
 @pytest.mark.parametrize(
@@ -81,7 +90,7 @@ def test_a_list_of_products_is_a_list() -> None:
             question("Red shoe", "http://acme.test/products/red-shoe", text="Add to cart", cues={"price_count": 1.0}),
             "product",
         ),
-        (question("Shoes", "http://acme.test/kategorie/schuhe", cues={"price_count": 24.0}), "listing"),
+        (question("Shoes", "http://acme.test/kategorie/schuhe", cues={"price_count": 24.0}), "collection"),
         (
             question("Installing", "http://docs.acme.test/guide/install.html", cues={"code_blocks": 6.0}),
             "documentation",
@@ -112,7 +121,7 @@ def test_rules_without_any_sign_say_other_or_nothing() -> None:
     [
         ("http://acme.test/blog/2024/05/rain", "article", (95, 95)),  # by the measured figures of its own type
         ("http://acme.test/docs/rain", "documentation", (22, 27)),
-        ("http://acme.test/", "homepage", (250, 291)),  # by those of all verdicts, as no page there is called one
+        ("http://acme.test/", "homepage", (255, 300)),  # by those of all verdicts, as no page there is called one
     ],
 )
 def test_the_confidence_of_rules_is_what_was_measured(url: str, label: str, measured: tuple[int, int]) -> None:

@@ -26,7 +26,8 @@ def guesser(*names: str) -> PageGuesser:
     ("names", "kinds", "wanted"),
     [
         ((), {"article": 0.7, "product": 0.3}, ("article", 0.7)),
-        ((), {"listing": 0.3, "collection": 0.3, "product": 0.4}, ("listing", 0.6)),
+        ((), {"listing": 0.2, "collection": 0.5, "product": 0.3}, ("collection", 0.5)),
+        (("listing", "product"), {"listing": 0.3, "collection": 0.3, "product": 0.4}, ("listing", 0.6)),
         ((), {"forum": 0.9, "article": 0.1}, ("forum_thread", 0.9)),
         (("collection", "listing"), {"listing": 0.4, "collection": 0.6}, ("collection", 0.6)),
         (("Blog-Post", "forum"), {"article": 0.8, "forum": 0.2}, ("Blog-Post", 0.8)),

@@ -12,8 +12,8 @@ from llmcrawler.errors import ConfigError
 
 
 def test_default_set_has_the_named_types_with_short_descriptions() -> None:
-    assert DEFAULT_PAGE_TYPES.names[:4] == ("homepage", "article", "product", "listing")
-    assert len(DEFAULT_PAGE_TYPES) == 25
+    assert DEFAULT_PAGE_TYPES.names[:4] == ("homepage", "article", "product", "collection")
+    assert len(DEFAULT_PAGE_TYPES) == 26
     assert DEFAULT_PAGE_TYPES.fallback == "other"
     assert all(15 <= len(one.description) <= 110 for one in DEFAULT_PAGE_TYPES)
 

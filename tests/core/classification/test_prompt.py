@@ -8,21 +8,15 @@ from typing import Any
 import pytest
 
 from llmcrawler.classification import DEFAULT_PAGE_TYPES, ClassifyWorker, PageType, PageTypes, Question, tokens_of
+from llmcrawler.classification.classify_answers import answer_schema, parse_answers
 from llmcrawler.classification.classify_calls import answer_from_json, answer_to_json, page_key
-from llmcrawler.classification.classify_prompt import (
-    SYSTEM,
-    Answer,
-    answer_schema,
-    classify_document,
-    describe_page,
-    parse_answers,
-)
-from llmcrawler.classification.classify_small_model import prompt_for
+from llmcrawler.classification.classify_prompt import Answer, classify_document, describe_page, prompt_of
 from llmcrawler.errors import BadAnswer
 from llmcrawler.items import PageContent
 from llmcrawler.llm import ModelRequest, estimate_tokens
 
 TYPES = PageTypes([PageType("product", "one item"), PageType("listing", "many items"), PageType("login", "a form")])
+SYSTEM = prompt_of(TYPES).system
 
 
 def question(url: str = "http://shop.test/a", text: str = "", title: str = "A", **content: Any) -> Question:
@@ -75,6 +69,78 @@ def test_headings_are_those_that_the_text_does_not_show() -> None:
     assert describe_page(question(text=text))["headings"] == ["Sizes", "Care"]
 
 
+def test_headings_have_no_sign_of_their_link_and_code_keeps_its_marks() -> None:
+    text = "# Using C#[#](http://a.test/#c)\n\nCall **my_app.load_page()** or `a->b`, _then_ wait.\n\n## Next[¶](#next)"
+    shown = describe_page(question(text=text))["text"]
+    assert shown == "# Using C# Call my_app.load_page() or a->b , then wait. # Next"
+
+
+def test_a_comment_in_code_is_no_heading() -> None:
+    text = "Sudo delegates authority.\n\n```\n# visudo\n#x\n```\n\n# Usage\n\nCall it."
+    assert describe_page(question(text=text))["text"] == "Sudo delegates authority. visudo x # Usage Call it."
+
+
+@pytest.mark.parametrize("piece", ["_", "a-", "*", "¶", "`", "[](", "[¶](", "<", "# ", "```", "a|", "- ", "1"])
+def test_what_a_page_repeats_without_end_is_read_in_linear_time(piece: str) -> None:
+    """A pattern that looks again from each place would need hours."""
+    text = f"a{piece * 100_000}b"
+    metadata = {"description": text[:20_000], "generator": text[:20_000]}
+    assert len(describe_page(question(text=text, metadata=metadata))["text"]) <= 700
+
+
+def test_keys_and_ids_are_no_words_to_show() -> None:
+    text = "Similar 9303097ac-d3e5-41e1-baf5-303640756ebf items of the north-south-east-west-line-of-london"
+    assert describe_page(question(text=text))["text"] == "Similar … items of the north-south-east-west-line-of-london"
+
+
+def test_what_a_page_says_of_itself_is_shown_without_what_changes_or_tells_nothing() -> None:
+    shown = describe_page(
+        question(
+            metadata={
+                "published": "2025-09-26T13:38:00+00:00",
+                "generator": "Docusaurus v2026.3.0-latest - https://docusaurus.io",
+                "description": "<p>Rain <a href='x'>again</a>",
+            },
+            structured_data=({"@type": "WebPage"}, {"@type": "Product"}, {"@type": ["Product"]}, {"@type": "QAPage"}),
+        )
+    )
+    assert (shown["published"], shown["generator"]) == ("2025-09-26", "Docusaurus")
+    assert shown["marked"] == ["Product 2", "QAPage"]
+    assert shown["description"] == "Rain again"
+    assert "published" not in describe_page(question(metadata={"published": "last week"}))
+
+
+def test_forms_are_counted_where_a_page_has_little_else() -> None:
+    cues = {"form_count": 2.0, "search_inputs": 1.0, "time_tags": 9.0, "add_to_cart": 2.0}
+    assert describe_page(question(cues={**cues, "word_count": 900.0}))["counts"] == {
+        "words": 900,
+        "dates": 9,
+        "cart_buttons": 2,
+    }
+    assert describe_page(question(cues={**cues, "word_count": 90.0}))["counts"]["forms"] == 2
+
+
+async def test_the_classifiers_guess_is_a_hint_where_the_set_has_no_name_for_it() -> None:
+    async def shown(page_types: PageTypes, kinds: dict[str, float]) -> tuple[str, Any]:
+        asked: list[ModelRequest] = []
+
+        async def ask(ask: ModelRequest) -> Any:
+            asked.append(ask)
+            return {"pages": []}
+
+        await ClassifyWorker(ask, page_types)([describe_page(question(kinds=kinds))])
+        return asked[0].system, asked[0].document["pages"][0].get("likely")
+
+    sure, unsure = {"article": 0.913, "forum": 0.087}, {"article": 0.7, "forum": 0.3}
+    castles = PageTypes([PageType("castle", ""), PageType("product", "")])
+    assert (await shown(castles, sure))[1] == {"article": 0.91}
+    assert (await shown(castles, unsure))[1] is None
+    assert (await shown(castles, {"product": 0.95, "article": 0.05}))[1] is None
+    assert (await shown(DEFAULT_PAGE_TYPES, sure))[1] is None
+    assert "`likely`" in (await shown(castles, unsure))[0]
+    assert "`likely`" not in (await shown(DEFAULT_PAGE_TYPES, sure))[0]
+
+
 def test_what_stands_before_the_main_heading_is_not_shown() -> None:
     banner = "Join our newsletter, and get ten percent off.\n\n"
     shown = describe_page(
@@ -99,22 +165,20 @@ def test_a_crawl_of_forty_pages_in_ten_calls_stays_within_thirty_thousand_tokens
     one = question("http://shop.test/" + "c" * 60, text, "t" * 300, metadata={"description": "d" * 900})
     page = describe_page(one)
     assert tokens_of(page) <= 420
-    per_call = estimate_tokens(SYSTEM) + estimate_tokens(json.dumps(classify_document(DEFAULT_PAGE_TYPES, [])))
+    system, labels = prompt_of(DEFAULT_PAGE_TYPES).system, json.dumps(classify_document(DEFAULT_PAGE_TYPES, []))
+    per_call = estimate_tokens(system) + estimate_tokens(labels)
     assert 10 * per_call + 40 * (tokens_of(page) + 15) <= 30_000
 
 
-def test_the_schema_is_strict_and_bounded() -> None:
-    schema = answer_schema(TYPES, ["1", "2"], fixed_bounds=True)
+def test_the_schema_is_strict() -> None:
+    schema = answer_schema(TYPES)
     entries = schema["properties"]["pages"]
-    assert entries["maxItems"] == 2
     assert entries["items"]["properties"]["label"]["enum"] == ["product", "listing", "login"]
-    assert entries["items"]["properties"]["id"]["enum"] == ["1", "2"]
     assert entries["items"]["additionalProperties"] is False
     assert schema["additionalProperties"] is False
 
 
 def test_what_a_provider_caches_is_the_same_in_all_calls() -> None:
-    assert answer_schema(TYPES, ["1"]) == answer_schema(TYPES, ["1", "2", "3"])
     one, many = (json.dumps(classify_document(TYPES, [{"url": "a"}] * count)) for count in (1, 5))
     assert one.index('"pages"') == many.index('"pages"')
     assert one[: one.index('"pages"')] == many[: many.index('"pages"')]
@@ -197,46 +261,9 @@ def test_the_cache_key_changes_with_all_that_decides_an_answer() -> None:
         page_key("another", TYPES)(page),
         page_key("model", other_types)(page),
         page_key("model", TYPES)({**page, "text": "Hard."}),
-        page_key("model", TYPES, small_model=True)(page),
     }
-    assert len(keys) == 5
+    assert len(keys) == 4
     assert page_key("model", TYPES)(dict(page)) in keys
-
-
-async def test_a_small_model_is_asked_by_example_and_its_confidence_is_not_believed() -> None:
-    asked: list[ModelRequest] = []
-
-    async def ask(ask: ModelRequest) -> Any:
-        asked.append(ask)
-        return {"pages": [entry("1", "product")]}
-
-    page = describe_page(question(text="# Red shoe\n\n" + "soft " * 900))
-    answers = await ClassifyWorker(ask, DEFAULT_PAGE_TYPES, small_model=True)([page])
-    assert answers[0] == Answer("product", 0.65)
-    (call,) = asked
-    assert "JSON on one line" in call.system
-    shown = call.document["pages"][0]
-    assert set(shown) == {"id", "url", "title", "text"}
-    assert len(shown["text"]) <= 800
-    entries = call.schema["properties"]["pages"]
-    assert (entries["minItems"], entries["maxItems"]) == (1, 1)
-    assert set(entries["items"]["properties"]["confidence"]) == {"type", "enum"}
-    labels = [json.loads(answered)["pages"][0]["label"] for _, answered in call.examples]
-    assert {"product", "listing", "article", "forum_thread"} <= set(labels) <= set(DEFAULT_PAGE_TYPES.names)
-    assert all(json.loads(asked)["task"] == "classify" for asked, _ in call.examples)
-
-
-@pytest.mark.parametrize(
-    ("names", "labels"),
-    [
-        (["product", "category", "forum", "mine"], ["product", "category", "category", "forum"]),
-        (["product", "article", "mine"], []),
-        (["mine", "yours"], []),
-    ],
-)
-def test_examples_have_the_users_own_labels_or_are_left_out(names: list[str], labels: list[str]) -> None:
-    prompt = prompt_for(PageTypes([PageType(name, "") for name in names]), small_model=True)
-    assert [json.loads(answered)["pages"][0]["label"] for _, answered in prompt.examples] == labels
 
 
 def test_answers_survive_the_cache_and_others_do_not() -> None:

@@ -129,6 +129,34 @@ def test_text_that_only_readers_without_scripts_see_is_found() -> None:
 SITE_HEAD = "<nav><a href=/>Home</a></nav><p>This shop is the finest shop of the whole wide town, they say.</p>"
 
 
+@pytest.mark.parametrize(
+    ("names", "is_read"),
+    [
+        ('id="onetrust-consent-sdk" class="show-banner"', False),
+        ('class="Cookie-notice"', False),
+        ('class="js-cookieNotice cookie-banner_wrapper"', False),
+        ('class="has-cookie-banner"', True),  # the page, while it has one
+        ('class="cookie-recipes"', True),
+        ('class="cookie-bar-recipes"', True),
+        ('class="hentry tag-cookie-bar category-consent-modal"', True),
+        ('id="banner-of-consented-members-list"', True),
+    ],
+)
+def test_a_question_for_consent_over_the_page_is_not_read(names: str, is_read: bool) -> None:
+    text = "We and our partners process data to provide what you care about, on this device and on all others."
+    page = read_page(
+        f"<main><p>{'Plain words of the page. ' * 30}</main><div {names}><p>{text}</div>", "http://a.test/"
+    )
+    assert (text in [block.markdown for block in page.blocks]) is is_read
+    assert any("Plain words" in block.markdown for block in page.blocks)
+
+
+def test_a_page_that_has_a_question_for_consent_alone_keeps_it() -> None:
+    text = "We and our partners process data. " * 12
+    page = read_page(f"<body class=cookie-banner><div id=cookie-banner><p>{text}</div>", "http://a.test/")
+    assert page.blocks
+
+
 def test_blocks_of_all_pages_leave_the_main_text_and_the_pages_own_stay() -> None:
     boilerplate = Boilerplate()
     pages = [

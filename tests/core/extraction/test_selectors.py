@@ -318,6 +318,7 @@ def test_samples_are_as_different_as_they_come():
         ("auto", "product", True),
         ("auto", "location", True),
         ("auto", "product_listing", False),
+        ("auto", "collection", False),
         ("auto", "login", False),
         ("", "article", True),
         ("all", "login", True),

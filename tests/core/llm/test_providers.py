@@ -40,10 +40,10 @@ def test_the_provider_follows_from_settings_and_environment(
     assert (choice.kind, choice.base_url, choice.model, choice.api_key) == expected
 
 
-def test_a_model_that_nobody_chose_tells_no_page_types() -> None:
-    assert resolve_provider({}, {}).only_for_records
-    assert not resolve_provider({"LLM_PROVIDER": "embedded"}, {}).only_for_records
-    assert not resolve_provider({}, {"OPENAI_API_KEY": "k"}).only_for_records
+def test_a_model_that_nobody_chose_is_known_as_such() -> None:
+    assert not resolve_provider({}, {}).is_chosen
+    assert resolve_provider({"LLM_PROVIDER": "embedded"}, {}).is_chosen
+    assert resolve_provider({}, {"OPENAI_API_KEY": "k"}).is_chosen
 
 
 def test_a_key_of_openai_is_not_sent_to_another_host() -> None:

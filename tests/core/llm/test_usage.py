@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmcrawler.llm.tokens import estimate_tokens, truncate_to_tokens
+from llmcrawler.llm.tokens import estimate_tokens
 from llmcrawler.llm.usage import PRICES, Price, Usage, price_of
 
 
@@ -52,20 +52,3 @@ def test_the_figures_are_flat_and_by_task_and_fault() -> None:
 )
 def test_tokens_are_a_quarter_of_the_bytes(text: str, tokens: int) -> None:
     assert estimate_tokens(text) == tokens
-
-
-@pytest.mark.parametrize(
-    ("text", "budget", "expected"),
-    [
-        ("one two three", 100, "one two three"),
-        ("one two three", 2, "one two"),
-        ("onetwothree", 2, "onetwoth"),
-        ("a " + "x" * 50, 3, "a xxxxxxxxxx"),
-        ("日本語日本語", 2, "日本"),
-        ("word", 0, ""),
-    ],
-)
-def test_a_text_is_cut_to_its_budget_between_words(text: str, budget: int, expected: str) -> None:
-    kept = truncate_to_tokens(text, budget)
-    assert kept == expected
-    assert estimate_tokens(kept) <= max(budget, estimate_tokens(text) if kept == text else budget)

@@ -34,6 +34,8 @@ STATS: dict[str, Any] = {
     "llmcrawler/templates": 7,
     "llmcrawler/page_types/product": 80,
     "llmcrawler/page_types/listing": 16,
+    "llmcrawler/decided_by/classifier": 9,
+    "llmcrawler/decided_by/rule": 3,
     "llmcrawler/errors/fetch/http_404": 4,
     "llmcrawler/llm/calls": 3,
     "llmcrawler/llm/calls/classify": 3,
@@ -62,7 +64,7 @@ def test_the_log_line_tells_it_all() -> None:
         " | about 1 min 45 s left"
         " | limit: requests in flight per host: 4.4/s x 1.10 s = 4.8 of 5"
         " | throttle: latency 1.10 s, shop.example 5 of 5 in flight, gap 0.20 s"
-        " | status: 200 96, 404 4 | templates: 7 | types: product 80, listing 16"
+        " | status: 200 96, 404 4 | templates: 7 | types: product 80, listing 16, 12 of them guessed"
         " | llm: 3 calls, 24 pages, 9,500 tokens, cost unknown, faults timeout 1 | errors: fetch/http_404 4"
     )
 

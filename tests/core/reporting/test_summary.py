@@ -278,10 +278,19 @@ def test_what_no_model_told_is_called_a_guess_and_missing_records_have_their_rea
     guessed.add_template(Template("t1", page_type="product", page_count=1))
     stats = {"llmcrawler/decided_by/rule": 1, "llmcrawler/llm/failure": "no network " * 12}
     lines = summary(read_figures(stats), guessed, ENDING).splitlines()
-    assert "1 page type guessed by rules: no model was asked, or it did not answer" in lines
+    assert "1 page type guessed: 1 by rules; no model was asked, or it did not answer" in lines
     at = next(number for number, line in enumerate(lines) if line.startswith("No records were learned: no network"))
     assert " ".join(" ".join(lines[at : at + 2]).split()).count("no network") == 12  # whole, however long
     assert max(map(cell_len, lines)) <= WIDTH
     guessed.add_template(Template("t1", page_type="product", page_count=1, selectors=[{"field": "price"}]))
     assert "No records" not in summary(read_figures(stats), guessed, ENDING)
-    assert "guessed by rules" not in summary(read_figures(STATS), tally(), ENDING)
+    assert "guessed" not in summary(read_figures(STATS), tally(), ENDING)
+
+
+def test_guesses_of_the_classifier_are_told_beside_those_of_rules() -> None:
+    stats = {"llmcrawler/decided_by/rule": 4, "llmcrawler/decided_by/classifier": 1_036}
+    alone = " ".join(summary(read_figures(stats), Tally(), ENDING).split())
+    guessed = "1,040 page types guessed: 1,036 by the trained classifier, 4 by rules"
+    assert f"{guessed}; no model was asked, or it did not answer" in alone
+    judged = summary(read_figures({**stats, "llmcrawler/decided_by/llm": 3}), Tally(), ENDING)
+    assert guessed in judged.splitlines()
