@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmcrawler.classification.evidence import schema_types
-from llmcrawler.classification.known_types import KNOWN_NAMES, labels_of_known
+from llmcrawler.classification.known_types import MODEL_KINDS, labels_of_kinds
 from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.question import Question
 from llmcrawler.items import PageContent
@@ -144,8 +144,8 @@ def describe_page(question: Question) -> dict[str, Any]:
 
 def prompt_of(page_types: PageTypes) -> ClassifyPrompt:
     """Return how a model is asked. What the classifier takes a page for is shown where the set has no name for it."""
-    known = labels_of_known(page_types)
-    has_unknown = bool(KNOWN_NAMES.keys() - known.keys())
+    known = labels_of_kinds(page_types)
+    has_unknown = len(known) < len(MODEL_KINDS)
 
     def shorten(page: Mapping[str, Any]) -> Mapping[str, Any]:
         is_known = not known.keys().isdisjoint(page.get("likely", ()))

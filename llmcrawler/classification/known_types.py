@@ -8,8 +8,9 @@ from typing import Final
 
 from llmcrawler.classification.page_types import PageType, PageTypes
 
-# Known types -> the names that a set may have for them, the most fitting first. The first ones are kinds of the model,
-# the last ones are known to rules only.
+MODEL_KINDS: Final = ("article", "collection", "documentation", "forum", "listing", "product", "service")
+# Known types -> the names that a set may have for them, the most fitting first. MODEL_KINDS are those of the trained
+# model, the others are known to rules only.
 KNOWN_NAMES: Final[dict[str, tuple[str, ...]]] = {
     kind: tuple(names.split())
     for kind, names in {
@@ -67,6 +68,11 @@ _WORD: Final = re.compile(r"[a-z]+")
 _ASIDE: Final = re.compile(r"\bnot\b|\bno\b|\bbut\b|\brather\b|\bwithout\b|\bexcept\b|[;(]")
 _MANY: Final = re.compile(r"\A\W*(?:many|several|multiple)\b|\b(?:list|index|overview|archive|grid)s? of\b")
 _OF_A_SHOP: Final = re.compile(r"\b(?:products?|shop|store|items|goods)\b")
+
+
+def labels_of_kinds(page_types: PageTypes) -> dict[str, str]:
+    """Return, for each kind of the model that the set has a type for, the label of that."""
+    return {kind: label for kind, label in labels_of_known(page_types).items() if kind in MODEL_KINDS}
 
 
 def labels_of_known(page_types: PageTypes) -> dict[str, str]:

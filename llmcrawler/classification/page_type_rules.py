@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from llmcrawler.classification.generator_cues import generator_cues
 from llmcrawler.classification.known_types import labels_of_known
 from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.question import NO_CUE, Question
@@ -57,25 +58,7 @@ _HIRE = re.compile(
     r"|request a|years of experience|testimonials|why choose)\b",
     re.IGNORECASE,
 )
-# Software that makes one kind of page only, as it names itself in `meta generator`.
-_GENERATORS = (
-    (
-        re.compile(r"javadoc|rustdoc|gtk-doc|jsdoc|typedoc|yard|pdoc|epydoc|dokka|scaladoc|phpdocumentor"),
-        (("api_reference", 8),),
-    ),
-    (re.compile(r"doxygen"), (("api_reference", 3),)),  # it makes prose and source listings, too
-    (
-        re.compile(
-            r"sphinx|docutils|mkdocs|docusaurus|docbook|publican|asciidoc|makeinfo|texi2html|gitbook|antora|mdbook"
-            r"|vuepress|vitepress|mediawiki|dokuwiki|moinmoin"
-        ),
-        (("documentation", 4),),
-    ),
-    (
-        re.compile(r"discourse|phpbb|vbulletin|mybb|xenforo|invision|flarum|nodebb|fluxbb|punbb|vanilla"),
-        (("forum_thread", 3), ("listing", 1)),
-    ),
-)
+_FORM_WORDS = 150
 _LOOKED_AT_CHARS = 20_000
 _COUNTED_CHARS = 100_000
 
@@ -225,10 +208,7 @@ def _by_metadata(question: Question) -> Iterator[tuple[str, int]]:
     metadata = question.content.metadata
     if metadata.get("published") or metadata.get("author"):
         yield "article", 2
-    generator = metadata.get("generator", "").lower()
-    for pattern, cues in _GENERATORS:
-        if pattern.search(generator):
-            yield from cues
+    yield from generator_cues(metadata.get("generator", ""))
     yield from _BY_OG_TYPE.get(metadata.get("og:type", "").lower(), ())
     kinds = Counter(str(one.get("@type")) for one in question.content.structured_data)
     if kinds["Product"] == 1:
@@ -246,7 +226,9 @@ def _by_counts(question: Question) -> Iterator[tuple[str, int]]:
     cues = Counter(question.content.cues)
     words = _count_words(question.text)
     if cues["password_inputs"]:
-        yield "login" if cues["password_inputs"] == 1 else "signup", 4
+        # A page of little else is that form; others have one beside what they are about.
+        value = 8 if cues["word_count"] < _FORM_WORDS else 4
+        yield "login" if cues["password_inputs"] == 1 else "signup", value
     if cues["code_blocks"] >= 2:
         yield from (("documentation", 3), ("api_reference", 2))
     if cues["price_count"]:

@@ -10,7 +10,7 @@ of all pages.
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -34,12 +34,32 @@ def blended(trees: Table, linear: Table) -> Table:
     return np.log(blend(trees, linear, LINEAR_SHARE, 1.0))
 
 
-def loss(logs: Table, kinds: NDArray[np.int64], factor: float) -> float:
-    return float(-np.log(softmax(factor * logs)[np.arange(len(kinds)), kinds]).mean())
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What makes the probabilities of the blend right: a factor, and for each kind a bias that makes rare ones
+    likelier. Both are chosen by the log loss on pages that the models have not seen.
+    """
+
+    factor: float
+    bias: Table
+
+    def apply(self, logs: Table) -> Table:
+        return softmax(self.factor * (logs + self.bias))
 
 
-def best_factor(logs: Table, kinds: NDArray[np.int64]) -> float:
-    return float(min(np.arange(0.4, 1.61, 0.01), key=lambda factor: loss(logs, kinds, factor)))
+def calibrated(logs: Table, kinds: NDArray[np.int64]) -> Calibration:
+    rarity = -np.log(np.bincount(kinds, minlength=len(KINDS)) / len(kinds))
+    tried = [
+        Calibration(factor, power * rarity)
+        for factor in np.arange(0.5, 1.21, 0.02)
+        for power in np.arange(0, 0.81, 0.05)
+    ]
+    rows = np.arange(len(kinds))
+    return min(tried, key=lambda one: -np.log(one.apply(logs)[rows, kinds]).mean())
+
+
+def mean_of(found: list[Calibration]) -> Calibration:
+    return Calibration(float(np.mean([one.factor for one in found])), np.mean([one.bias for one in found], 0))
 
 
 def report(name: str, probabilities: Table, kinds: NDArray[np.int64]) -> None:
@@ -86,30 +106,31 @@ def in_split(data: list[KindExample], split: int) -> list[KindExample]:
     return [one if one.form == BUILT else replace(one, fold=fold_of(f"{split} {one.site}", FOLDS)) for one in data]
 
 
-def evaluate(data: list[KindExample], seeds: int) -> float:
-    """Print the figures; return the factor that makes the blend's probabilities right on all pages."""
+def evaluate(data: list[KindExample], seeds: int) -> Calibration:
+    """Print the figures; return what makes the blend's probabilities right on all pages."""
     trees, linear = out_of_fold(data, seeds)
     kinds = np.array([one.kind for one in data])
     logs = blended(trees, linear)
     real, folds = np.array([one.form != BUILT for one in data]), np.array([one.fold for one in data])
-    calibrated = np.zeros_like(trees)
+    blend_of_both = np.zeros_like(trees)
     for fold in range(FOLDS):
         fitted, held = real & (folds != fold), folds == fold
-        calibrated[held] = softmax(best_factor(logs[fitted], kinds[fitted]) * logs[held])
+        blend_of_both[held] = calibrated(logs[fitted], kinds[fitted]).apply(logs[held])
     for form in (*FORMS, BUILT):
         rows = np.array([one.form == form for one in data])
-        for name, found in (("trees", trees), ("linear", linear), ("blend, calibrated", calibrated)):
+        for name, found in (("trees", trees), ("linear", linear), ("blend, calibrated", blend_of_both)):
             report(f"{form} {name}", found[rows], kinds[rows])
-    factor = best_factor(logs[real], kinds[real])
-    print(f"factor {factor:.2f}")
-    return factor
+    return calibrated(logs[real], kinds[real])
 
 
-def write(data: list[KindExample], seeds: int, factor: float, path: Path) -> None:
+def write(data: list[KindExample], seeds: int, calibration: Calibration, path: Path) -> None:
     names = best_names(data)
     trees = tree_arrays([fit_trees(data, names, seed) for seed in range(1, seeds + 1)])
     tokens = fit_linear(data, vocabulary(data))
-    of_both = {"kinds": KINDS, "names": names, "linear share": LINEAR_SHARE, "factor": factor}
+    of_both = {
+        "kinds": KINDS, "names": names, "linear share": LINEAR_SHARE, "factor": calibration.factor,
+        "bias": calibration.bias,
+    }  # fmt: skip
     np.savez_compressed(path, allow_pickle=False, **pack_model(of_both, trees, tokens))
     print(f"{path}: {path.stat().st_size / 1000:.0f} KB, {len(trees['feature'])} nodes, {len(tokens['keys'])} tokens")
 
@@ -123,6 +144,6 @@ if __name__ == "__main__":
     parser.add_argument("--write", type=Path)
     arguments = parser.parse_args()
     dataset = cached_examples(arguments.folder, FOLDS, arguments.cache)
-    factors = [evaluate(in_split(dataset, split), arguments.seeds) for split in range(arguments.splits)]
+    chosen = [evaluate(in_split(dataset, split), arguments.seeds) for split in range(arguments.splits)]
     if arguments.write:
-        write(dataset, arguments.seeds, float(np.mean(factors)), arguments.write)
+        write(dataset, arguments.seeds, mean_of(chosen), arguments.write)

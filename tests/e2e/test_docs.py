@@ -187,7 +187,7 @@ def test_many_machines(reader_without_a_model):
 def test_troubleshooting(reader_without_a_model):
     reader = reader_without_a_model
     status, parsed, *_ = reader.read("troubleshooting.md")
-    assert "listing" in status.stdout
+    assert "collection" in status.stdout
     assert '"kind": "page"' in parsed.stdout or "'kind': 'page'" in parsed.stdout
 
 

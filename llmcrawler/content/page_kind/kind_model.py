@@ -32,10 +32,12 @@ def softmax(logs: Floats) -> Floats:
     return np.asarray(powers / powers.sum(-1, keepdims=True))
 
 
-def blend(trees: Floats, linear: Floats, linear_share: float, factor: float) -> Floats:
-    """Return the probabilities that two models together give; `factor` says how far they may be relied on."""
+def blend(trees: Floats, linear: Floats, linear_share: float, factor: float, bias: Floats | float = 0.0) -> Floats:
+    """Return the probabilities that two models together give; `factor` says how far they may be relied on, `bias` how
+    much each kind's logarithm lacks before that.
+    """
     logs = np.log(np.maximum(trees, _LEAST)) + linear_share * np.log(np.maximum(linear, _LEAST))
-    return softmax(factor * logs)
+    return softmax(factor * (logs + bias))
 
 
 class KindModel:
@@ -49,20 +51,21 @@ class KindModel:
         self._trees = TreeEnsemble(_part(arrays, _TREES), len(self.kinds))
         self._tokens = TokenModel(_part(arrays, _TOKENS))
         self._linear_share, self._factor = float(arrays["linear share"]), float(arrays["factor"])
+        self._bias = arrays["bias"].astype(np.float64)
 
     def probabilities(self, evidence: KindEvidence) -> dict[str, float]:
         """Return the probability of each kind, in sum 1."""
         numbers = kind_numbers(evidence)
         trees = self._trees.log_odds(np.array([numbers[name] for name in self._names], np.float32))
         linear = self._tokens.log_odds(kind_tokens(evidence))
-        found = blend(softmax(trees), softmax(linear), self._linear_share, self._factor)
+        found = blend(softmax(trees), softmax(linear), self._linear_share, self._factor, self._bias)
         return {kind: round(value, 4) for kind, value in zip(self.kinds, found.tolist(), strict=True)}
 
 
 def pack_model(
     of_both: Mapping[str, Any], trees: Mapping[str, NDArray[Any]], tokens: Mapping[str, NDArray[Any]]
 ) -> dict[str, NDArray[Any]]:
-    """Return the arrays that a `KindModel` is made of; `of_both` has kinds, names, "linear share" and factor."""
+    """Return the arrays that a `KindModel` is made of; `of_both` has kinds, names, "linear share", factor and bias."""
     return {
         **{name: np.array(value) for name, value in of_both.items()},
         **{_TREES + name: value for name, value in trees.items()},

@@ -63,12 +63,6 @@ def test_a_set_that_splits_a_kind_further_does_not_get_this_evidence() -> None:
     page = question("Shoes", structured_data=({"@type": "CollectionPage"},))
     assert StructuredEvidence(types("listing", "product")).decide(page) == ("listing", 0.96)
     assert StructuredEvidence(types("listing", "product_listing")).decide(page) is None
-    assert StructuredEvidence(types("listing", "collection")).decide(page) is None
-
-
-def test_a_list_of_products_is_a_list() -> None:
-    page = question("Shoes | Shop", structured_data=(SHOE, {"@type": "CollectionPage"}))
-    assert StructuredEvidence(types("listing", "product")).decide(page) == ("listing", 0.96)
 
 
 @pytest.mark.parametrize(("names", "label"), [(("listing", "a"), "listing"), (("Collection", "a"), "Collection")])

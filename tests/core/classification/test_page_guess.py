@@ -54,9 +54,14 @@ def test_rules_decide_for_types_that_the_model_does_not_know() -> None:
 
 
 def test_rules_need_less_of_a_lead_where_the_model_is_in_doubt() -> None:
-    cues, url = {"password_inputs": 1.0}, "https://a.example/x"
+    cues, url = {"password_inputs": 1.0, "word_count": 500.0}, "https://a.example/x"
     assert guesser().decide(question({"listing": 0.9}, url, cues=cues))[::2] == ("listing", CLASSIFIER)
     assert guesser().decide(question({"listing": 0.5, "article": 0.4}, url, cues=cues))[::2] == ("login", RULE)
+
+
+def test_a_page_of_little_but_a_password_is_a_login() -> None:
+    asked = question({"listing": 0.9}, "https://a.example/x", cues={"password_inputs": 1.0, "word_count": 40.0})
+    assert guesser().decide(asked)[::2] == ("login", RULE)
 
 
 def test_what_made_the_page_tells_that_it_describes_code() -> None:

@@ -77,5 +77,6 @@ def test_a_blend_follows_the_surer_model_and_is_softened_by_its_factor() -> None
     sharp, soft = blend(trees, linear, 0.5, 1.0), blend(trees, linear, 0.5, 0.5)
     assert sharp.sum() == pytest.approx(1)
     assert sharp[0] > soft[0] > 0.5
+    assert blend(trees, linear, 0.5, 1.0, np.array([0.0, 9.0]))[0] < 0.01
     assert softmax(np.array([1000.0, 1000.0])).tolist() == [0.5, 0.5]
     assert blend(np.array([1.0, 0.0]), np.array([0.0, 1.0]), 1.0, 1.0).tolist() == pytest.approx([0.5, 0.5])
