@@ -15,7 +15,7 @@ from llmcrawler.classification.page_guess import PageGuesser
 from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.question import CLASSIFIER, LLM, STRUCTURED_DATA, TEMPLATE, Question, Verdict
 from llmcrawler.classification.site_verdicts import SiteVerdicts, TemplateGroup
-from llmcrawler.classification.template_samples import SampleStep
+from llmcrawler.classification.template_samples import QUORUM, SampleStep
 from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, LLMUnavailable
 from llmcrawler.items import PageError
 
@@ -33,7 +33,7 @@ _MAX_LLM_CONFIDENCE = 0.95
 _MIN_VOTES = 4
 _MIN_VOTE_SHARE = 0.6
 # Of the pages of a template that surely look alike, one in so many is looked at.
-_LOOKED_AT = 8
+_LOOKED_AT = 16
 
 # Separates the members of a template (of a site) whose samples (url -> label) disagree; None where nothing does.
 Splitter = Callable[[str, str, Mapping[str, str]], "Changes | None"]
@@ -150,7 +150,8 @@ class Classifier:
     async def _by_samples(self, question: Question) -> Verdict:
         site = self._site(question.site)
         group = site.group(question.template)
-        guess = None if _is_told_by_votes(group, question) else self._guess(question)
+        is_told = _is_told_by_votes(group, question, is_model_asked=self._asker is not None)
+        guess = None if is_told else self._guess(question)
         label = Guess(guess.page_type, guess.confidence) if guess and guess.page_type is not None else None
         if question.settled and guess is not None:
             group.samples.votes.note(label)
@@ -249,11 +250,17 @@ class Classifier:
             )
 
 
-def _is_told_by_votes(group: TemplateGroup, question: Question) -> bool:
-    """Tell whether a page need not be looked at, as so many of its template look alike; some are all the same."""
-    samples = group.samples
-    is_one_of_many = question.settled and not question.rivals and question.member % _LOOKED_AT
-    return bool(is_one_of_many) and samples.votes.are_clear and not samples.is_mixed
+def _is_told_by_votes(group: TemplateGroup, question: Question, *, is_model_asked: bool) -> bool:
+    """Tell whether a page need not be looked at, as so many of its template look alike; some are all the same.
+
+    Where a lone answer of the model says otherwise, each page is looked at that may contradict it.
+    """
+    samples, votes = group.samples, group.samples.votes
+    if not question.settled or question.rivals or question.member % _LOOKED_AT == 0 or not votes.are_clear:
+        return False
+    if is_model_asked and samples.majority != votes.winner and len(samples.labels) < QUORUM:
+        return False
+    return not samples.is_mixed
 
 
 def _by_votes(group: TemplateGroup, question: Question, guess: Verdict | None) -> Verdict | None:

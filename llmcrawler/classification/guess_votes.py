@@ -13,7 +13,7 @@ SURE_GUESS: Final = 0.8
 _MIN_CONFIDENCE: Final = 0.5
 
 # From so many pages on, of which so large a share looks like one type, only some of the others are looked at.
-_CLEAR_PAGES: Final = 24
+_CLEAR_PAGES: Final = 12
 _CLEAR_SHARE: Final = 0.95
 
 # Guesses of one label have proved right: so many were, and nine in ten of all.

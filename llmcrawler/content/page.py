@@ -17,7 +17,7 @@ from .fingerprint import fingerprint
 from .layout import layout_of
 from .markup import json_ld_scripts, parse, tokens
 from .metadata import base_reference, language, metadata, metas
-from .page_kind.kind_evidence import KindEvidence, block_numbers
+from .page_kind.kind_evidence import KindEvidence
 from .page_kind.kinds_on_demand import KindsOnDemand
 from .page_links import Resolver, resolve_links
 from .scoring import score_blocks
@@ -107,6 +107,7 @@ def read_with_evidence(tree: LexborHTMLParser, html: str, url: str) -> tuple[Pag
         metadata=content.metadata,
         structured_data=content.structured_data,
         cues=content.cues,
-        blocks=block_numbers(page, layout, scores, prices),
+        scores=scores,
+        prices=prices,
     )
     return content, evidence

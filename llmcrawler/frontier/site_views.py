@@ -132,7 +132,8 @@ class SiteViews:
         pages, own, words, keys = self._pages.get(host, 0), 0, 0, set()
         teaser = 0  # the level of the heading that leads elsewhere
         for block in blocks:
-            targets = [target.partition("#")[0] for target in _TARGET.findall(block.markdown)]
+            found = _TARGET.findall(block.markdown) if "](" in block.markdown else ()
+            targets = [target.partition("#")[0] for target in found]
             if block.markdown.startswith("#"):
                 level = len(block.markdown) - len(block.markdown.lstrip("#"))
                 leads = bool(targets) and not _is_same(url, targets[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -45,9 +46,11 @@ class BlockNumbers:
         return max(1.0, float(self.words.sum()))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KindEvidence:
-    """A page as it was read: `metas` has contents of meta elements by name, `metadata` what was chosen of them."""
+    """A page as it was read: `metas` has contents of meta elements by name, `metadata` what was chosen of them;
+    `scores` and `prices` are per block how probably it is main content, and how many prices it has.
+    """
 
     url: str
     page: Segments
@@ -58,7 +61,12 @@ class KindEvidence:
     metadata: dict[str, str]
     structured_data: Sequence[dict[str, Any]]
     cues: dict[str, float]
-    blocks: BlockNumbers
+    scores: Sequence[float]
+    prices: Sequence[int]
+
+    @cached_property
+    def blocks(self) -> BlockNumbers:
+        return block_numbers(self.page, self.layout, self.scores, self.prices)
 
 
 def block_numbers(page: Segments, layout: Layout, scores: Sequence[float], prices: Sequence[int]) -> BlockNumbers:
