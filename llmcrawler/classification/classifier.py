@@ -181,7 +181,8 @@ class Classifier:
             step = group.samples.step(question.url, question.member, may_ask=may_ask)
             rivalled = step is SampleStep.TAKE and not site.speaks_for(question.url, question.rivals)
             if may_ask and (rivalled or not question.settled):
-                step, is_own = SampleStep.GUESS if site.trusts_looks_of(question.url) else SampleStep.ASK, True
+                is_trusted = self._guesser.knows_all_types and site.trusts_looks_of(question.url)
+                step, is_own = SampleStep.GUESS if is_trusted else SampleStep.ASK, True
             if step is SampleStep.GUESS and guess is not None:
                 return guess
             if step in (SampleStep.ASK, SampleStep.ASK_PATIENTLY):

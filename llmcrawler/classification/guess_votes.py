@@ -16,8 +16,9 @@ _MIN_CONFIDENCE: Final = 0.5
 _CLEAR_PAGES: Final = 12
 _CLEAR_SHARE: Final = 0.95
 
-# Guesses of one label have proved right: so many were, and nine in ten of all.
-_MIN_RIGHT: Final = 2
+# Guesses of one label have proved right: so many were, of one template or of one site, and nine in ten of all.
+MIN_RIGHT: Final = 2
+MIN_RIGHT_OF_SITE: Final = 5
 _RIGHT_PER_WRONG: Final = 9
 
 
@@ -86,12 +87,12 @@ class GuessVotes:
         return cls(int(page_count), {str(label): float(number) for label, number in sums.items()})
 
 
-def is_reliable(guess: Guess | None, record: tuple[int, int]) -> bool:
+def is_reliable(guess: Guess | None, record: tuple[int, int], *, at_least: int = MIN_RIGHT) -> bool:
     """Tell whether a guess may stand for the model's answer: it is sure, and guesses of its label were (right, wrong)
-    so often."""
+    so often, `at_least` so often right."""
     right, wrong = record
     is_sure = guess is not None and guess.confidence >= SURE_GUESS
-    return is_sure and right >= _MIN_RIGHT and right >= _RIGHT_PER_WRONG * wrong
+    return is_sure and right >= at_least and right >= _RIGHT_PER_WRONG * wrong
 
 
 def record_of(label: str, answers: Iterable[tuple[str, str]], hints: Mapping[str, PageHint]) -> tuple[int, int]:

@@ -24,6 +24,8 @@ class PageGuesser:
         self._label_of = labels_of_known(page_types)
         self._fallback = page_types.fallback
         self._rules = PageTypeRules(page_types)
+        # Where the set has types of the user's own, what looks like a known one may be one of those.
+        self.knows_all_types = set(page_types.names) <= {*self._label_of.values(), page_types.fallback}
 
     def decide(self, question: Question) -> tuple[str | None, float, str]:
         """Return the label, the confidence and who decided. A page that is of a known kind which the set has no type

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from llmcrawler.classification.classify_prompt import Answer
-from llmcrawler.classification.guess_votes import NO_HINT, PageHint, is_reliable, record_of
+from llmcrawler.classification.guess_votes import MIN_RIGHT_OF_SITE, NO_HINT, PageHint, is_reliable, record_of
 from llmcrawler.classification.template_samples import TemplateSamples
 from llmcrawler.errors import LLMError
 from llmcrawler.urls import relative_url
@@ -102,7 +102,10 @@ class SiteVerdicts:
         """Tell whether a page's guess may stand for an answer: it is sure, and such have been right on this site."""
         guess = self._hints.get(url, NO_HINT).guess
         answers = ((url, answer.label) for url, answer in self._answers.items())
-        return guess is not None and is_reliable(guess, record_of(guess.label, answers, self._hints))
+        if guess is None:
+            return False
+        record = record_of(guess.label, answers, self._hints)
+        return is_reliable(guess, record, at_least=MIN_RIGHT_OF_SITE)
 
     def note_answer(self, url: str, answer: Answer, *, fits: bool) -> None:
         self._answers[url] = answer

@@ -59,8 +59,16 @@ async def test_pages_without_a_group_are_not_asked_about_where_sure_guesses_have
     oracle = opened(lambda _: "article")
     alone = [page(number, settled=False, template=f"t{number}") for number in range(1, 30)]
     verdicts = await one_by_one(Classifier(TYPES, oracle), alone)
-    assert len(oracle.asked) == 2
+    assert len(oracle.asked) == 5
     assert verdicts[-1] == Verdict("article", CLASSIFIER_IS_SURE, "classifier")
+
+
+async def test_what_looks_like_a_known_type_may_be_one_of_the_users_own() -> None:
+    types = PageTypes([PageType(name, "") for name in ("article", "correction", "other")])
+    oracle = opened(lambda _: "article")
+    alone = [page(number, settled=False, template=f"t{number}") for number in range(1, 30)]
+    await one_by_one(Classifier(types, oracle), alone)
+    assert len(oracle.asked) == 29
 
 
 async def test_pages_without_a_group_are_all_asked_about_where_guesses_are_wrong_or_unsure() -> None:
