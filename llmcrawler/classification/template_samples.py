@@ -83,7 +83,7 @@ class TemplateSamples:
             return SampleStep.WAIT  # the same page twice at a time
         if url in self._chosen and may_ask:
             return SampleStep.ASK
-        if not self.labels:
+        if all(map(_is_front_page, self.labels)):
             return self._step_to_first_verdict(may_ask)
         if self._in_doubt:
             if self._extra_left and may_ask:
@@ -153,10 +153,12 @@ class TemplateSamples:
 
     def note_answer(self, url: str, label: str) -> None:
         """Note the answer on a sample. It may put the template in doubt, and choose further samples."""
-        majority = self.majority
+        majority = None if all(map(_is_front_page, self.labels)) else self.majority
         self.asked.pop(url, None)
         self.labels[url] = label
         self._failures = 0
+        if _is_front_page(url):
+            return
         if majority is not None and label != majority and not self._in_doubt and self._is_doubtful:
             self._in_doubt = True
             extra = min(EXTRA_SAMPLES << min(self._doubts, 4), MAX_EXTRA_SAMPLES)
@@ -175,8 +177,10 @@ class TemplateSamples:
 
     @property
     def majority(self) -> str | None:
-        """The label of most samples; of equally many the one that came first."""
-        votes = Counter(self.labels.values())
+        """The label of most samples; of equally many the one that came first. A site's front page speaks for others
+        only until one of them has been judged."""
+        votes = Counter(label for url, label in self.labels.items() if not _is_front_page(url))
+        votes = votes or Counter(self.labels.values())
         return votes.most_common(1)[0][0] if votes else None
 
     @property
@@ -284,6 +288,10 @@ class TemplateSamples:
     def _looks_other(self, url: str) -> bool:
         guess = self._hint(url).guess
         return guess is not None and guess.label != self.majority
+
+
+def _is_front_page(url: str) -> bool:
+    return "://" in url and not url.partition("://")[2].partition("/")[2]
 
 
 def _round_of(page_count: int) -> int:

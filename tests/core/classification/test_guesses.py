@@ -34,6 +34,18 @@ async def test_a_lone_verdict_does_not_serve_pages_that_surely_look_like_somethi
     assert len(oracle.asked) < 10
 
 
+async def test_the_front_page_of_a_blog_makes_no_front_pages_of_its_archives() -> None:
+    oracle = opened(lambda url: "homepage" if url == "http://site.test/" else "other")
+    front = page(1, None, url="http://site.test/")
+    classifier = Classifier(TYPES, oracle)
+    verdicts = await one_by_one(classifier, [front, *(page(number, None) for number in range(2, 20))])
+    assert [verdict.page_type for verdict in verdicts] == ["homepage"] + ["other"] * 18
+    assert len(oracle.asked) == 4
+    verdict = classifier.template_verdict("site.test", "t")
+    assert verdict is not None
+    assert verdict[0] == "other"
+
+
 async def test_looks_that_mean_nothing_here_cost_two_questions() -> None:
     oracle = opened(lambda _: "product")
     verdicts = await one_by_one(Classifier(TYPES, oracle), [page(number) for number in range(1, 60)])
