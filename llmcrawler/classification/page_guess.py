@@ -15,6 +15,9 @@ from llmcrawler.classification.question import CLASSIFIER, NO_CUE, RULE, Questio
 _CLEAR_LEAD: Final = 4
 _LEAD: Final = 2
 _DOUBTFUL: Final = 0.6
+# The model takes references of code for documentation, which they are. Where a set has a type for them, it was right on
+# so large a share of the pages that it was sure about: the mean over eight sites of documentation, of seven makers.
+_NO_REFERENCE: Final = 0.52
 
 
 class PageGuesser:
@@ -36,7 +39,10 @@ class PageGuesser:
             return (*self._rules.decide(question), RULE)
         if self._fallback and likely[1] < 1 - sum(self._shares(question).values()):
             return self._fallback, NO_CUE, CLASSIFIER
-        return (*likely, CLASSIFIER)
+        label, confidence = likely
+        if label == self._label_of.get("documentation") and "api_reference" in self._label_of:
+            confidence *= _NO_REFERENCE
+        return label, confidence, CLASSIFIER
 
     def likely(self, question: Question) -> tuple[str, float] | None:
         """Return the label that the model finds most probable, and the probability; None where it knows none."""

@@ -118,3 +118,11 @@ def test_shop_categories_have_a_type_of_their_own_where_the_set_has_one(with_col
     names = [name for name in DEFAULT_PAGE_TYPES.names if name != "collection"] + ["collection"] * with_collections
     asked = question({"collection": 0.9, "listing": 0.1})
     assert guesser(*names).decide(asked)[0] == ("collection" if with_collections else "listing")
+
+
+def test_documentation_is_less_sure_where_the_set_tells_references_of_code_from_it() -> None:
+    asked = question({"documentation": 0.98, "article": 0.02})
+    label, confidence, decided_by = guesser().decide(asked)
+    assert (label, decided_by) == ("documentation", CLASSIFIER)
+    assert 0.4 < confidence < 0.6
+    assert guesser("documentation", "article").decide(asked) == ("documentation", 0.98, CLASSIFIER)
