@@ -27,7 +27,6 @@ logger = logging.getLogger(__name__)
 # The model's own number, but never more: models say 1.0 of nearly everything, and none is right that often.
 _MAX_LLM_CONFIDENCE = 0.95
 
-
 # So many pages of a template have to look like one type, and this share of all votes, before it serves those of them
 # that look like no type for sure.
 _MIN_VOTES = 4
@@ -156,7 +155,7 @@ class Classifier:
         if question.settled and guess is not None:
             group.samples.votes.note(label)
         if self._asker is None:
-            return self._by_template(question) or _by_votes(group, question, guess) or guess or self._guess(question)
+            return self._by_template(question) or self._by_looks(group, question, guess)
         site.enter(question.url, question.template, PageHint(label, question.words))
         self.waiting_count += 1
         try:
@@ -167,6 +166,10 @@ class Classifier:
 
     def _guess(self, question: Question) -> Verdict:
         return Verdict(*self._guesser.decide(question))
+
+    def _by_looks(self, group: TemplateGroup, question: Question, guess: Verdict | None) -> Verdict:
+        """Return what the page, or most of its template, looks like; it is looked at now where nobody has yet."""
+        return _by_votes(group, question, guess) or guess or self._guess(question)
 
     async def _step_by_step(
         self, asker: PageAsker, site: SiteVerdicts, question: Question, guess: Verdict | None
@@ -200,8 +203,7 @@ class Classifier:
                 return Verdict(group.samples.majority, group.samples.confidence, TEMPLATE, short)
             else:
                 reason = error or self._unavailable or group.last_error
-                verdict = _by_votes(group, question, guess) or guess or self._guess(question)
-                return replace(verdict, error=_page_error(reason))
+                return replace(self._by_looks(group, question, guess), error=_page_error(reason))
 
     async def _ask(self, asker: PageAsker, site: SiteVerdicts, question: Question, *, patient: bool) -> Verdict:
         url = question.url

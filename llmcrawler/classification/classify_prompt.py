@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmcrawler.classification.evidence import schema_types
+from llmcrawler.classification.guess_votes import SURE_GUESS
 from llmcrawler.classification.known_types import MODEL_KINDS, labels_of_kinds
 from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.question import Question
@@ -87,8 +88,6 @@ COUNTS = {
 _ON_EVERY_PAGE = frozenset({"form_count", "search_inputs"})
 _FEW_WORDS = 120
 
-# A kind of page of which the classifier is so sure is right for 19 of 20 pages of its kinds; below it, for 3 of 5.
-_SURE = 0.8
 
 # Types of schema.org that say what a page is, even where they do not decide.
 _TELLING = frozenset(
@@ -190,7 +189,7 @@ def _without_repeats(markdown: str) -> str:
 
 def _sure_kind(kinds: Mapping[str, float]) -> dict[str, float]:
     kind, share = max(kinds.items(), key=lambda pair: pair[1], default=("", 0.0))
-    return {kind: round(share, 2)} if share >= _SURE else {}
+    return {kind: round(share, 2)} if share >= SURE_GUESS else {}
 
 
 def _generator(text: str) -> str:

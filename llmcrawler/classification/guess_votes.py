@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Self
 
-# Guesses that are at least so sure are right on nineteen pages of twenty, on sites that they were not trained on.
+# Guesses that are at least so sure are right on nineteen pages of twenty, on sites that they were not trained on; less
+# sure ones on three of five.
 SURE_GUESS: Final = 0.8
 
 # Less sure guesses are no votes on what a template's pages are.
