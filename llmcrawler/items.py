@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,18 @@ class TextBlock:
     """A piece of a page's text in document order.
 
     `score` is the page's own evidence that the block is main content, in 0..1. `key` is a hash of the folded text, the
-    same on every page of a site that shows the block: what repeats is boilerplate.
+    same on every page of a site that shows the block: what repeats is boilerplate. Blocks with the same `unit` but 0
+    stand next to each other and are one thing (rows of a table, a list of definitions), kept or left as a whole.
+    `region` has a number for each container that the block stands in, the outermost first: a hash of the path to it, of
+    tags and classes, and so the same on all pages of a template.
     """
 
     markdown: str
     word_count: int
     score: float
     key: int
+    unit: int = 0
+    region: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,8 @@ class PageContent:
     """Everything that one parse of a page yields. It can be pickled: costly pages are read in another process.
 
     `kinds` has the probability of each kind that the trained model knows (article, product, ...), by name; it may be
-    worked out only when it is looked at.
+    worked out only when it is looked at. `robots` is what meta elements say to robots, by the robot's name
+    ("robots": to all).
     """
 
     title: str = ""
@@ -72,11 +78,20 @@ class PageContent:
     features: frozenset[str] = frozenset()
     cues: dict[str, float] = field(default_factory=dict)
     kinds: Mapping[str, float] = field(default_factory=dict)
+    robots: dict[str, str] = field(default_factory=dict)
+
+
+class MainText(NamedTuple):
+    """The main content of a page as Markdown, its hash, and a PageSketch where duplicates are looked for."""
+
+    text: str
+    content_hash: str
+    sketch: tuple[int, ...] | None
 
 
 @dataclass
 class Page:
-    """A page line of the feed: every url that was tried gives exactly one."""
+    """A page line of the feed: every url that was tried gives exactly one. `robots` is what it says to robots."""
 
     url: str
     kind: str = "page"
@@ -91,12 +106,16 @@ class Page:
     decided_by: str | None = None
     template: str | None = None
     record: dict[str, Any] | None = None
+    record_by: str | None = None
     text: str | None = None
     content_hash: str | None = None
     fetched_at: str | None = None
     latency_seconds: float | None = None
     results: dict[str, Any] | None = None
+    robots: list[str] | None = None
     change: str | None = None
+    rights: dict[str, Any] | None = None
+    duplicate_of: str | None = None
     key: str | None = None
     meta: Any = None
     error: PageError | None = None
@@ -112,15 +131,30 @@ class Page:
         line = {name: getattr(self, name) for name in _PAGE_FIELDS}
         return {**line, "error": None if self.error is None else asdict(self.error)}
 
+    def withhold(self, *kept: str) -> None:
+        """Take out what was read of the page's content, but for the fields `kept`, and have all stages pass it."""
+        self.is_withheld = True
+        for name in _OF_CONTENT:
+            if name not in kept:
+                setattr(self, name, None)
+
     def __post_init__(self) -> None:
         # Values that stages pass on to each other: no fields, so that no exporter sees them.
         self.content: PageContent | None = None
+        self.main: MainText | None = None  # where it was taken when the page was read
+        self.block_facts: Sequence[tuple[int, int, bool, bool]] | None = None  # likewise, for the frontier's SiteViews
         self.id = self.url  # of its task in the frontier and the ledger
         self.html: str | None = None
+        self.is_withheld = False  # its content is not to be taken: all stages pass it
+        self.sketch: tuple[int, ...] | None = None  # a PageSketch, where duplicates are looked for
         self.stages: dict[str, StageRun] = {}
 
 
 _PAGE_FIELDS = tuple(one.name for one in fields(Page))
+_OF_CONTENT = (
+    *("title", "lang", "page_type", "confidence", "decided_by", "template", "record", "record_by", "text"),
+    *("content_hash", "results"),
+)
 
 
 SOURCES: Final = ("start", "sitemap", "feed", "llms.txt", "link")  # of a url; the one that says most about it first
@@ -143,7 +177,7 @@ class UrlSource:
 
 @dataclass
 class Url:
-    """A url line of a map. `status`, and `error` where it failed, are there only if the url was fetched."""
+    """A url line of a map. `status`, `robots`, and `error` where it failed, are there only if the url was fetched."""
 
     url: str
     kind: str = "url"
@@ -154,6 +188,7 @@ class Url:
     title: str | None = None
     status: int | None = None
     final_url: str | None = None
+    robots: list[str] | None = None
     error: PageError | None = None
 
     @classmethod

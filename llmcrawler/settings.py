@@ -10,6 +10,9 @@ USER_AGENT = "llmcrawler/0.1 (+https://github.com/llmcrawler/llmcrawler)"  # put
 ROBOTSTXT_OBEY = True
 ROBOTSTXT_PARSER = "llmcrawler.middlewares.robot_parser.GroupRobotParser"  # RFC 9309
 # ROBOTSTXT_USER_AGENT: the name whose rules are ours; empty: that in USER_AGENT, up to its "/"
+ROBOTS_META_OBEY = True  # keep the rules of X-Robots-Tag and robots meta elements; False: they are recorded only
+RIGHTS_POLICY = "record"  # what sites say of rights is written into `rights`; respect: obeyed, for CRAWL_PURPOSE; off
+CRAWL_PURPOSE = ""  # what pages are wanted for: search, ai-index, ai-input, ai-train, tdm, monitoring, other
 CONCURRENT_REQUESTS = 32  # in flight over all hosts
 CONCURRENT_REQUESTS_PER_DOMAIN = 5  # in flight per host and port; it holds (see engine/downloader.py)
 DOWNLOAD_DELAY = 0.2  # seconds from start to start on one host, on average
@@ -20,10 +23,13 @@ AUTOTHROTTLE_MAX_DELAY = 60.0  # the longest gap, robots.txt's Crawl-delay inclu
 # AUTOTHROTTLE_TARGET_CONCURRENCY: where it is set, no more than that in flight per host on average
 THROTTLE_PUT_BACKS = 8  # times that a page is queued again for 429 or 503 before it is an error line
 THROTTLE_BREAKER_FAILURES = 5  # in a row; then the host has a cooldown, and is probed from time to time
-THROTTLE_BREAKER_REST_SECONDS = 5.0  # its first cooldown, which doubles with each probe that fails
-THROTTLE_BREAKER_PROBES = 3  # failed probes before the host is given up, when nothing else is left to do
+THROTTLE_BREAKER_REST_SECONDS = 5.0  # its first cooldown, which doubles with each probe that fails; robots.txt's too
+THROTTLE_BREAKER_PROBES = 3  # failed probes before the host is given up, when nothing else is left to do; likewise
 THROTTLE_MAX_REST_SECONDS = 600.0  # a host that asks for a longer pause is given up when nothing else is left to do
 COOKIES_ENABLED = True
+BOT_AUTH_KEY = ""  # path of the key that signs requests (scrapy keys new); in the environment: path or PEM; "": none
+BOT_AUTH_AGENT = ""  # the https url that its directory is published at; it is sent with each request
+BOT_AUTH_AGENT_AS_STRING = False  # True: Signature-Agent as drafts before 2026, and Cloudflare's documentation, have it
 HTTPCACHE_ENABLED = False
 
 # -- Limits ------------------------------------------------------------------------------------------------------------
@@ -91,6 +97,7 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
     "llmcrawler.middlewares.robots_txt.RobotsMiddleware": 100,
+    "llmcrawler.middlewares.host_rights.RightsMiddleware": 110,  # robots.txt is known by then
     "llmcrawler.middlewares.backoff.BackoffMiddleware": 560,  # it sees a 429 before RetryMiddleware at 550
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
     "llmcrawler.middlewares.redirects.CrawlMetaRefreshMiddleware": 580,
@@ -175,12 +182,14 @@ FEED_EXPORTERS = {
     "parquet": "llmcrawler.exporters.parquet.ParquetExporter",
     "pickle": "llmcrawler.exporters.plain.PagesPickleExporter",
     "records": "llmcrawler.exporters.records_feed.RecordsExporter",
+    "rights": "llmcrawler.exporters.rights_feed.RightsExporter",
     "xml": "llmcrawler.exporters.xml.PagesXmlExporter",
 }
 CSV_NEUTRALISE_FORMULAS = True  # an apostrophe before cells that a spreadsheet would take for a formula
 CONTENT_IN_FEED = True  # False leaves `text` out of the page lines
 
 # -- Content -----------------------------------------------------------------------------------------------------------
+CONTENT_WORKERS = "auto"  # processes that read pages beside the crawl's; auto: one less than cores, when busy; 0: none
 CONTENT_INLINE_CHARS = 150_000  # longer pages, and costly ones, are read in another process
 
 # -- Records -----------------------------------------------------------------------------------------------------------
@@ -191,7 +200,7 @@ RECORD_SAMPLES = 3  # pages shown to the LLM at first
 RECORD_MAX_SAMPLES = 7  # and at most, where its answers or the selectors disagree
 RECORD_SAMPLE_TOKENS = 3_000  # of one page that is shown
 RECORD_MAX_RELEARNED = 2  # so often a template is learned anew when its pages change
-RECORD_SINGLETONS = False  # True: pages of other templates cost one LLM call each
+RECORD_SINGLETONS = False  # True: one LLM call for each page of other templates; else they have what they say
 
 # -- Jobs: nothing is lost --------------------------------------------------------------------------------------------
 # JOBDIR: a folder; the same command with the same JOBDIR goes on where the crawl was, however it ended
@@ -220,7 +229,7 @@ UNDERSTANDING_FIELDS = {  # what is found of a page, and the field of an item th
     "decided_by": "decided_by",
     "template": "template",
     "record": "record",
-    "error": "error",  # also title, lang, text (Markdown), content_hash
+    "error": "error",  # also title, lang, text (Markdown), content_hash, robots
 }
 UNDERSTANDING_KEEP_HTML = True  # False takes `html` out of the item behind it
 UNDERSTANDING_OPTIONS: dict[str, str] = {}  # page_types, schema or fields, as -a has them for explore
@@ -233,6 +242,10 @@ LLM_OPTIONAL = False  # True: crawl on where the model cannot be used; else the 
 LLM_BASE_URL = ""  # or OPENAI_BASE_URL in the environment
 LLM_API_KEY = ""  # or OPENAI_API_KEY in the environment
 LLM_MODEL = ""  # empty: a cheap one of OpenAI's, or the first that the server lists
+# Asked in their order where the first is out: names of models at the same server, or objects with base_url, model and
+# api_key_env, the variable of the environment that holds the key; see docs/models.md
+LLM_FALLBACKS: list[str | dict[str, object]] = []
+LLM_SERVICE_TIER = ""  # flex: half the price of OpenAI's models, and answers may take minutes; default: the usual one
 LLM_CONCURRENCY = 4  # calls in flight
 LLM_TIMEOUT_SECONDS = 60.0  # for one try of one call
 LLM_MAX_ATTEMPTS = 4  # tries of one call
@@ -246,5 +259,7 @@ LLM_MAX_COST_USD = 0.0  # of a crawl, over all runs of its JOBDIR; no call is ma
 LLM_MAX_TOKENS = 0  # the same in tokens, of questions and answers together
 LLM_PRICE_INPUT = ""  # US dollars per million tokens, for a model whose price is not known here
 LLM_PRICE_OUTPUT = ""
+LLM_PRICE_CACHED_INPUT = ""  # of what the provider has in its prompt cache; empty: its list price, or LLM_PRICE_INPUT
+LLM_PRICE_CACHE_WRITE = ""  # of what it puts there; empty: as input, and 1.25 times that for OpenAI's from GPT-5.6 on
 LLM_CACHE = True  # keep answers across crawls; a path says where
 LLM_EMBEDDED_MODEL = ""  # a GGUF file that learns records, in place of the default model

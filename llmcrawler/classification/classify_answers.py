@@ -7,6 +7,7 @@ from typing import Any
 
 from llmcrawler.classification.classify_prompt import Answer
 from llmcrawler.classification.page_types import PageTypes
+from llmcrawler.llm import MAX_ID_CHARS
 
 
 def answer_schema(page_types: PageTypes) -> dict[str, Any]:
@@ -16,7 +17,7 @@ def answer_schema(page_types: PageTypes) -> dict[str, Any]:
     entry = {
         "type": "object",
         "properties": {
-            "id": {"type": "string"},
+            "id": {"type": "string", "maxLength": MAX_ID_CHARS},
             "label": {"type": "string", "enum": list(page_types.names)},
             "confidence": {"type": "number", "minimum": 0, "maximum": 1},
         },

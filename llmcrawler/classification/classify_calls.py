@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from llmcrawler.classification.classify_answers import answer_schema, parse_answers
 from llmcrawler.classification.classify_prompt import (
+    CONSTANT_KEYS,
     COUNTS,
     PROMPT_VERSION,
     TASK,
@@ -123,7 +124,9 @@ class ClassifyWorker:
         prompt, schema = self._prompt, answer_schema(self._page_types)
         document = classify_document(self._page_types, [prompt.shorten(page) for page in pages])
         bound = _ANSWER_TOKENS_AROUND + _ANSWER_TOKENS_PER_PAGE * len(pages)
-        request = ModelRequest(TASK, prompt.system, document, schema, salvage=True, max_answer_tokens=bound)
+        request = ModelRequest(
+            TASK, prompt.system, document, schema, CONSTANT_KEYS, salvage=True, max_answer_tokens=bound
+        )
         try:
             answer = await self._ask(request)
         except BudgetSpent:
@@ -168,16 +171,18 @@ def _question(page: PageView) -> Question:
 
 
 def check_question(page_types: PageTypes, url: str) -> ModelRequest:
-    """Return a tiny question of the kind that a crawl asks: it shows whether the model answers, and in the form asked
-    for. What it says of the url does not matter.
+    """Return a tiny question of the kind that a crawl asks, with its schema, which the server then knows: it shows
+    whether the model answers, and in the form asked for. What it says of the url does not matter.
     """
     document = {
         "task": TASK,
-        "labels": [{"name": name} for name in page_types.names],
-        "pages": [{"id": "1", "url": url, "title": "", "text": ""}],
+        "labels": [{"name": name} for name in page_types.names[:2]],
+        "pages": [{"id": "1", "url": url}],
     }
     schema = answer_schema(page_types)
-    return ModelRequest(CHECK_TASK, _CHECK_SYSTEM, document, schema, max_answer_tokens=_CHECK_ANSWER_TOKENS)
+    return ModelRequest(
+        CHECK_TASK, _CHECK_SYSTEM, document, schema, max_answer_tokens=_CHECK_ANSWER_TOKENS, is_urgent=True
+    )
 
 
 def call_tokens(page_types: PageTypes) -> int:

@@ -184,6 +184,9 @@ class SiteVerdicts:
         group = self.group(template)
         if group.samples.labels != labels or group.samples.asked.keys() != asked.keys():
             group.samples = group.samples.inherit(labels, asked)
+        for url in list(group.samples.waiting):
+            if self._places.get(url) != template:
+                group.samples.leave(url)  # others might wait for it as a sample, and it is asked elsewhere
 
     def _resolve(self, template: str) -> str:
         while template in self._aliases:

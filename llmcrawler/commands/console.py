@@ -32,11 +32,12 @@ _COMMANDS: Final = {
     "parse": "Fetch one page and show what comes out",
     "shell": "Look at a page interactively, with the learned templates",
     "proxies": "Check which proxies work",
+    "keys": "Make the key that signs requests, and what is published of it",
 }
 _FORMS: Final = "The name of a FILE to write says its form: urls.jsonl, .json, .csv, .xml, .parquet"
 _RECORD_FORMS: Final = (
     "; products.csv:records has a row for each record (.parquet and .jsonl too), docs.jsonl:documents and site:markdown"
-    " have the texts"
+    " have the texts, rights.csv:rights what sites say of their use"
 )
 _ALL: Final = {**_SPIDERS, **_COMMANDS}
 _OPTION_NAMES: Final = {"force": "force-stages"}  # --force is `scrapy crawl`'s own

@@ -61,7 +61,8 @@ class Command(WithLog, ParseCommand):
 
         if not self._is_leasing:
             return super().run_callback(response, callback, cb_kwargs)
-        crawl_of(self.pcrawler).understanding.templates.keep_nothing()
+        crawl = crawl_of(self.pcrawler)
+        crawl.understanding.templates.keep_nothing()
         request = response.request
         assert request is not None
         url = response.meta.get("redirect_urls", [request.url])[0]
@@ -71,7 +72,8 @@ class Command(WithLog, ParseCommand):
 
         def with_links(output: list[Any]) -> list[Any]:
             update_context(request, lease=None)  # no other component is to wait for its return
-            return [*output, *(link for one in output if isinstance(one, Page) for link in _links(one))]
+            pages = [one for one in output if isinstance(one, Page) and crawl.page_robots.follows(one.robots)]
+            return [*output, *(link for page in pages for link in _links(page))]
 
         return parsed.addCallback(list).addCallback(with_links)
 

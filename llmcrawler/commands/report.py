@@ -24,6 +24,7 @@ class Command(Offline, ScrapyCommand):
         "Show the crawl of a JOBDIR, or of a feed in JSON Lines, as one HTML page: the site's structure, its templates"
         " and their fields, pace, cost, errors, changes, its records and pages to look at. It needs no network. Of two"
         " crawls it shows which pages are new, gone or changed, values before and after, and selectors that give less."
+        " With --rights it writes a table instead: what the sites say of the use of each page."
     )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -39,15 +40,22 @@ class Command(Offline, ScrapyCommand):
             help=f"pages in the list, {_MAX_LISTED:,} if not given; figures are of all pages",
         )
 
+        parser.add_argument(
+            "--rights", metavar="FILE", help="write what the sites say of the use of their pages as CSV, and no page"
+        )
+
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler import __version__
         from llmcrawler.reporting import plain
         from llmcrawler.reporting.html import make_comparison, make_report
 
-        if len(args) not in (1, 2) or opts.pages < 0:
-            how = "scrapy report [-o FILE] [--pages N] JOBDIR|FEED [LATER_JOBDIR|FEED]"
+        if len(args) not in (1, 2) or opts.pages < 0 or (opts.rights and len(args) == 2):
+            how = "scrapy report [-o FILE] [--pages N] JOBDIR|FEED [LATER_JOBDIR|FEED], or --rights FILE JOBDIR|FEED"
             raise UsageError(f"name one folder or feed, or two to compare: {how}", print_help=False)
         paths, now = [Path(one) for one in args], time.time()
+        if opts.rights:
+            self._write_rights(paths[0], Path(opts.rights))
+            return
         with config_errors_as_usage():
             if len(paths) == 1:
                 page, count = make_report(paths[0], opts.pages, __version__, now)
@@ -56,7 +64,34 @@ class Command(Offline, ScrapyCommand):
         try:
             Path(opts.output).write_bytes(page)
         except OSError as error:
-            sys.stderr.write(f"{opts.output} cannot be written: {error.strerror or error}\n")
-            self.exitcode = 1
+            self._refuse(opts.output, error)
             return
         sys.stdout.write(f"{plain(opts.output)}: {count}, {len(page) / 1e6:.1f} MB\n")
+
+    def _write_rights(self, source: Path, target: Path) -> None:
+        """Write the whole table, or leave what is there."""
+        from llmcrawler.reporting import many, plain
+        from llmcrawler.reporting.html.sources import open_lines
+        from llmcrawler.storage.feeds import write_rights
+        from llmcrawler.storage.replacing import temporary_of
+
+        assert self.settings is not None
+        neutralises, temporary = self.settings.getbool("CSV_NEUTRALISE_FORMULAS"), temporary_of(target)
+        try:
+            with (
+                config_errors_as_usage(),
+                open_lines(source) as (lines, purpose),
+                temporary.open("w", encoding="utf-8", newline="") as file,
+            ):
+                count = write_rights(file, lines, purpose, neutralises=neutralises)
+            temporary.replace(target)
+        except OSError as error:
+            self._refuse(target, error)
+        else:
+            sys.stdout.write(f"{plain(target)}: {many(count, 'page')}\n")
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def _refuse(self, target: object, error: OSError) -> None:
+        sys.stderr.write(f"{target} cannot be written: {error.strerror or error}\n")
+        self.exitcode = 1

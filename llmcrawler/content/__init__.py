@@ -1,9 +1,13 @@
 """Reads HTML: main text as Markdown, links, metadata, structured data and cues, with one parse a page."""
 
+from .boilerplate import Boilerplate
 from .cost import is_cheap
 from .decoding import decode, decode_page, encoding_of, is_binary, looks_like_html
+from .markup import MAX_HTML_CHARS
+from .metadata import robots_metas
 from .outline import Outline, read_outline
-from .page import read_page, read_tree
+from .page import block_key, read_page, read_tree
 from .page_kind.kinds_on_demand import forget_kinds
 from .reader import PageReader
-from .selection import Boilerplate, content_hash, main_blocks, main_text
+from .selection import content_hash, joined, main_blocks, main_text
+from .streamed_parts import with_streamed_parts

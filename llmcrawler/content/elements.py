@@ -7,25 +7,29 @@ from typing import Final
 INLINE: Final = frozenset(
     """
     a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rp rt ruby s samp
-    small span strike strong sub sup time tt u var wbr button
+    small span strike strong sub sup time tt u var wbr button math mjx-container mjx-assistive-mml mjx-math
+    math-renderer
     """.split()
 )
 # Elements that act, shown or not.
 CONTROLS: Final = frozenset(("form", "button"))
 # Elements whose text is none of the page's.
 SKIPPED: Final = frozenset(
-    "select option datalist textarea title object video audio canvas math dialog noscript template".split()
+    "select option datalist textarea title object video audio canvas dialog noscript template".split()
 )
 # Elements that are skipped even where next to no text is visible.
 SKIPPED_ALWAYS: Final = SKIPPED - {"noscript", "template", "dialog"}
 HEAD: Final = frozenset(("meta", "link", "base"))
-INLINE_MARKS: Final = {"b": "**", "strong": "**", "i": "*", "em": "*", "code": "`"}
+INLINE_MARKS: Final = {
+    "b": "**", "strong": "**", "i": "*", "em": "*", "code": "`", "kbd": "`", "samp": "`", "tt": "`",
+    "del": "~~", "s": "~~", "strike": "~~", "sup": "^",
+}  # fmt: skip
 # Block elements that mean something in Markdown.
-FORMED: Final = frozenset(("ul", "ol", "li", "pre", "blockquote", "table", "tr"))
+FORMED: Final = frozenset(("ul", "ol", "li", "dl", "dt", "dd", "blockquote", "table", "thead", "tr"))
 # Inline elements that leave no mark in Markdown.
-BARE: Final = INLINE - {"a", *INLINE_MARKS}
-# In a table they are signs that it is the page's layout, and holds no data.
-LAYOUT: Final = frozenset("h1 h2 h3 form ul ol article section nav header footer pre blockquote iframe".split())
+BARE: Final = INLINE - {"a", "math", *INLINE_MARKS}
+# Block elements that begin a line in a cell of a table.
+CELL_LINES: Final = frozenset("p li pre blockquote dt dd tr h1 h2 h3 h4 h5 h6".split())
 # Containers are told by their numbers here, which the weights of the main-text model know: the order stays.
 TAGS: Final = tuple(
     """
@@ -34,3 +38,6 @@ TAGS: Final = tuple(
     """.split()
 )
 TAG_IDS: Final = {tag: index for index, tag in enumerate(TAGS)}
+# Headings are the numbers from one of these to the other.
+H1: Final = TAG_IDS["h1"]
+H6: Final = TAG_IDS["h6"]

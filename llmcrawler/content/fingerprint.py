@@ -7,7 +7,6 @@ numbers and states are left out: they belong to one page, not to its template.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import lru_cache
 from operator import itemgetter
 
@@ -25,14 +24,14 @@ _MAX_TAG_CHARS = 100
 _SKIPPED_TAGS = frozenset({"head", "script", "style", "svg", "noscript", "template", "br", "wbr", "source", "path"})
 _FIELD_TAGS = frozenset({"input", "select", "textarea", "button"})
 _HINTING_TAGS = _FIELD_TAGS | {"form"}
+_ADDRESSED = frozenset({"a", "img"})
 _CLASS_FIRST = ' class="'
 _CLASS = re.compile(r' class="([^"]*)"')
 _DIGITS = re.compile(r"\d+")
 # Classes that say where the visitor is or what he opened, not which template made the page.
-_STATE = re.compile(
-    r"(?:^|[-_])(?:active|current|selected|open|opened|closed|collapsed|expanded|disabled|hidden|visible|show|shown"
-    r"|checked|focus|hover|visited|first|last|odd|even|loading|loaded|lazyload|lazyloaded|sticky)$",
-    re.IGNORECASE,
+_STATES = frozenset(
+    "active current selected open opened closed collapsed expanded disabled hidden visible show shown checked focus"
+    " hover visited first last odd even loading loaded lazyload lazyloaded sticky".split()
 )
 # Class names that build tools derive from a hash: emotion, styled-components, styled-jsx, svelte, astro, stitches.
 _HASH_PREFIX = re.compile(
@@ -54,7 +53,11 @@ def fingerprint(page: list[Token]) -> frozenset[str]:
     elements = _elements(page)
     if len(elements) > MAX_ELEMENTS:
         elements = sorted(elements, key=itemgetter(0))[:MAX_ELEMENTS]
-    features: set[str] = set()
+    features = {pair for _, pair, _ in elements}.union(*{more for _, _, more in elements})
+    features.discard("")
+    if len(features) < MAX_FEATURES:
+        return frozenset(features)
+    features = set()
     for _, pair, more in elements:
         if pair:
             features.add(pair)
@@ -65,9 +68,11 @@ def fingerprint(page: list[Token]) -> frozenset[str]:
     return frozenset(features)
 
 
-def _elements(page: list[Token]) -> list[tuple[int, str, Sequence[str]]]:
+def _elements(
+    page: list[Token],
+) -> list[tuple[int, str, tuple[str, ...]]]:
     """Return (depth, pair, further features) of each element that counts, in document order."""
-    found: list[tuple[int, str, Sequence[str]]] = []
+    found: list[tuple[int, str, tuple[str, ...]]] = []
     labels = [""]
     skip_until = 0
     for slash, tag, source, _ in page:
@@ -83,29 +88,38 @@ def _elements(page: list[Token]) -> list[tuple[int, str, Sequence[str]]]:
                 skip_until = skip_until or len(labels)
                 labels.append("")
         elif tag == "html":
-            found.append((0, "", ["html." + token for token in _tokens(_classes(source))]))
+            found.append((0, "", tuple("html." + token for token in _tokens(_classes(source)))))
             labels.append("")
         else:
-            name = tag[:_MAX_TAG_CHARS]
-            read = _cached_element if len(source) <= _KEPT_CHARS else _element
-            label, more = read(name, source) if source else (name, ())
-            found.append((len(labels), labels[-1] + ">" + label, more))
+            # Of a link the classes repeat, the address does not.
+            shape = _class_of(source) if tag in _ADDRESSED and "item" not in source else source
+            look = _kept_pair if len(shape) <= _KEPT_CHARS else _pair
+            pair, label, more = look(labels[-1], tag[:_MAX_TAG_CHARS], shape)
+            found.append((len(labels), pair, more))
             if tag not in VOID:
                 labels.append(label)
     return found
 
 
-def _element(tag: str, source: str) -> tuple[str, Sequence[str]]:
-    """Return the element's label, and the features that it adds besides its pair."""
+def _pair(parent: str, tag: str, source: str) -> tuple[str, str, tuple[str, ...]]:
+    """Return the element's pair, its label, and the features that it adds besides its pair."""
     label, more = _label(tag, _classes(source)) if "class=" in source else (tag, ())
     if tag == "body":
         label, more = "body", (*more, *["body." + token for token in _tokens(_classes(source))])
     if tag in _HINTING_TAGS or "itemtype=" in source or "itemprop=" in source:
         more = (*more, *_hints(tag, source))
-    return label, more
+    return f"{parent}>{label}", label, more
 
 
-_cached_element = lru_cache(maxsize=16384)(_element)
+_kept_pair = lru_cache(maxsize=16384)(_pair)
+
+
+def _class_of(source: str) -> str:
+    """Return the class attribute alone."""
+    if source.startswith(_CLASS_FIRST):
+        return source[: source.index('"', len(_CLASS_FIRST)) + 1]
+    match = _CLASS.search(source)
+    return match[0] if match else ""
 
 
 def _classes(source: str) -> str:
@@ -141,7 +155,7 @@ def _label(tag: str, classes: str) -> tuple[str, tuple[str, ...]]:
     hashes = tuple(
         "hash." + raw
         for raw in classes.split()[:_MAX_TOKENS]
-        if len(raw) <= _MAX_TOKEN_CHARS and not _STATE.search(raw) and not fold_class(raw)
+        if not fold_class(raw) and len(raw) <= _MAX_TOKEN_CHARS and not _is_state(raw)
     )
     return ".".join((tag, *_tokens(classes))), hashes
 
@@ -151,11 +165,17 @@ def _tokens(classes: str) -> list[str]:
     return sorted(folded - {""})[:_MAX_TOKENS]
 
 
+def _is_state(token: str) -> bool:
+    return token[max(token.rfind("-"), token.rfind("_")) + 1 :].lower() in _STATES
+
+
 @lru_cache(maxsize=16384)
 def fold_class(token: str) -> str:
     """Return a class name without what belongs to one page or one build; '' where nothing is left."""
-    if len(token) > _MAX_TOKEN_CHARS or _STATE.search(token):
+    if len(token) > _MAX_TOKEN_CHARS or _is_state(token):
         return ""
+    if token.islower() and not _DIGITS.search(token):
+        return token  # as most are: no hash is without digits and capitals
     if (match := _HASH_PREFIX.match(token)) and _is_hash(token[match.end() :]):
         return ""
     if (match := _HASH_PIECE.search(token)) and _is_hash(match.group().lstrip("-_")):

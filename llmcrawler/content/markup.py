@@ -14,6 +14,7 @@ from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 from llmcrawler.errors import ContentError
 
 from .marks import MARKS
+from .streamed_parts import with_streamed_parts
 
 # (slash, tag, attributes, text behind the tag); all but the text are empty for a comment.
 Token = tuple[str, str, str, str]
@@ -33,9 +34,12 @@ VOID: Final = frozenset(
 )
 # Never text, and where their content is raw it may look like tags.
 _SKIPPED: Final = ["style", "svg", "script", "iframe", "noembed", "noframes", "xmp", "plaintext"]
+_MATHJAX: Final = ", ".join(
+    f".{name}" for name in "MathJax MathJax_Display MathJax_Preview MathJax_SVG MathJax_CHTML MJXc-display".split()
+)
 _REFERENCES: Final = (("&lt;", "<"), ("&gt;", ">"), ("&nbsp;", "\xa0"), ("&quot;", '"'), ("&amp;", "&"))
 _NO_MARKS: Final = dict.fromkeys(map(ord, MARKS))
-_MAX_HTML_CHARS: Final = 6_000_000
+MAX_HTML_CHARS: Final = 6_000_000
 # Lexbor needs time quadratic in the depth of open elements: 20,000 take 0.4 s, 200,000 take a minute.
 _MAX_UNCLOSED: Final = 5_000
 _MAYBE_DEEP_CHARS: Final = 20_000
@@ -47,9 +51,10 @@ _RARELY_CLOSED: Final = frozenset(
 
 def _bounded(html: str) -> str:
     """Return the html up to where more elements are open than any real page nests."""
-    html = html[:_MAX_HTML_CHARS]
+    if len(html) < _MAYBE_DEEP_CHARS:
+        return html
     opened = html.count("<")
-    if len(html) < _MAYBE_DEEP_CHARS or opened - 2 * html.count("</") < _MAX_UNCLOSED:
+    if opened < _MAX_UNCLOSED or opened - 2 * html.count("</") < _MAX_UNCLOSED:
         return html
     depth = 0
     for match in _OPEN_OR_CLOSE.finditer(html):
@@ -64,10 +69,23 @@ def _bounded(html: str) -> str:
 
 def parse(html: str) -> LexborHTMLParser:
     """Parse with lexbor; lone surrogates, which UTF-8 cannot carry, become question marks. Raises ContentError."""
+    html = _bounded(with_streamed_parts(html[:MAX_HTML_CHARS]))
     try:
-        return LexborHTMLParser(_bounded(html).encode("utf-8", "replace"))
+        tree = LexborHTMLParser(html.encode("utf-8", "replace"))
     except SelectolaxError as error:  # it reads whatever comes, as long as there is memory
         raise ContentError(f"the page takes too much memory to parse: {error}") from error
+    if "math/tex" in html:
+        _show_tex(tree)
+    return tree
+
+
+def _show_tex(tree: LexborHTMLParser) -> None:
+    """Put the TeX that MathJax reads into the page in place of its script, and hide what MathJax made of it."""
+    for node in tree.css(_MATHJAX):
+        node.attrs["hidden"] = ""
+    for node in tree.css('script[type^="math/tex"]'):
+        sign = "$$" if "display" in (node.attributes.get("type") or "") else "$"
+        node.replace_with(f"{sign}{' '.join(node.text().split())}{sign}")
 
 
 def json_ld_scripts(tree: LexborHTMLParser) -> list[str]:

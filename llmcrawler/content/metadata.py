@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
+from .markup import Token
+from .markup import attributes as attributes_of
 from .page_links import Resolver
 from .segments import Segments
 
@@ -16,6 +19,8 @@ _NAMES: Final = (
     ("modified", ("article:modified_time", "og:updated_time", "datemodified", "last-modified")),
     ("site_name", ("og:site_name", "application-name")),
     ("robots", ("robots",)),
+    ("tdm-reservation", ("tdm-reservation",)),
+    ("tdm-policy", ("tdm-policy",)),
     ("og:type", ("og:type",)),
     ("og:title", ("og:title", "twitter:title")),
     ("og:image", ("og:image",)),
@@ -23,8 +28,19 @@ _NAMES: Final = (
     ("generator", ("generator",)),
 )
 _REFRESH: Final = re.compile(r"^\s*[\d.]+\s*[;,]\s*(?:url\s*=\s*)?['\"]?([^'\"]+)", re.IGNORECASE)
+_RSL: Final = "rsl+xml"  # the media type of licences of Really Simple Licensing
+_LICENCE: Final = re.compile(r' rel="(?:[^"]*\s)?license["\s]', re.IGNORECASE)
+_MAX_LICENCES: Final = 5
 _MAX_CONTENT_CHARS: Final = 20_000
 _MAX_LANG_CHARS: Final = 40
+_ROBOTS: Final = "robots"
+_MAX_ROBOTS: Final = 20  # names of robots on one page
+_MAX_ROBOTS_CHARS: Final = 2_000  # for one of them
+_ROBOT: Final = re.compile(r"[a-z][\w.-]{0,59}")
+# How a content begins that is for robots.
+_FOR_ROBOTS: Final = re.compile(
+    r"\s*+(?:(?:no[a-z]+|all|index|follow|max-[a-z-]+|unavailable_after)\b\s*+)++(?:[,;:]|$)", re.IGNORECASE
+)
 _LANG: Final = re.compile(r"^[a-zA-Z]{2,3}(?:[-_][a-zA-Z0-9]{2,8})*$")
 
 
@@ -40,13 +56,29 @@ def metas(page: Segments) -> dict[str, str]:
     return found
 
 
+def robots_metas(named: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return what a page says to robots in meta elements (name, content), by the names of the robots in lower case;
+    "robots" are all. Of several elements for one name all count, with commas between.
+    """
+    found: dict[str, str] = {}
+    for name, content in named:
+        robot = name[:100].strip().lower()
+        if robot == _ROBOTS or (_FOR_ROBOTS.match(content) and _ROBOT.fullmatch(robot)):
+            before = f"{found[robot]}, " if robot in found else ""
+            if before or robot == _ROBOTS or len(found) < _MAX_ROBOTS:
+                found[robot] = f"{before}{content[:_MAX_ROBOTS_CHARS].strip()}"[:_MAX_ROBOTS_CHARS]
+    return found
+
+
 def base_reference(page: Segments) -> str:
     """Return the href of the first <base>, or ""."""
     return next((found["href"] for tag, found in page.metas if tag == "base" and found.get("href")), "")
 
 
 def metadata(page: Segments, known: dict[str, str], resolve: Resolver) -> dict[str, str]:
-    """Return what the page has of description, canonical, next, prev, refresh, author, published, and the like."""
+    """Return what the page has of description, canonical, next, prev, refresh, author, published, and the like.
+    `license` and `rsl` are addresses with blanks between them.
+    """
     found = {}
     for name, sources in _NAMES:
         if value := next((known[source] for source in sources if source in known), ""):
@@ -56,11 +88,26 @@ def metadata(page: Segments, known: dict[str, str], resolve: Resolver) -> dict[s
             for rel in attributes.get("rel", "").lower().split():
                 if rel in {"canonical", "next", "prev"} and (target := resolve(attributes.get("href", ""))):
                     found.setdefault(rel, target)
+                elif rel == "license" and (target := resolve(attributes.get("href", ""))):
+                    _add_licence(found, "rsl" if _RSL in attributes.get("type", "").lower() else rel, target)
         elif tag == "meta" and attributes.get("http-equiv", "").lower() == "refresh":
             refresh = _REFRESH.match(attributes.get("content", ""))
             if refresh and (target := resolve(refresh[1])):
                 found.setdefault("refresh", target)
     return found
+
+
+def add_licences(found: dict[str, str], page_tokens: list[Token], resolve: Resolver) -> None:
+    """Add the links of the page's text whose relation is "license" to its metadata."""
+    for _, tag, source, _ in page_tokens:
+        if tag == "a" and _LICENCE.search(source) and (target := resolve(attributes_of(source).get("href", ""))):
+            _add_licence(found, "license", target)
+
+
+def _add_licence(found: dict[str, str], name: str, target: str) -> None:
+    targets = found.get(name, "").split()
+    if target not in targets and len(targets) < _MAX_LICENCES:
+        found[name] = " ".join([*targets, target])
 
 
 def language(page: Segments, known: dict[str, str]) -> str:

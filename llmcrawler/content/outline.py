@@ -8,6 +8,7 @@ from typing import Final
 from selectolax.lexbor import LexborNode
 
 from .markup import parse
+from .metadata import robots_metas
 from .page_links import Resolver
 
 _FEED_TYPES: Final = frozenset(("application/rss+xml", "application/atom+xml"))
@@ -17,11 +18,12 @@ _MAX_TITLE_CHARS: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The title, links and feeds of a page; absolute urls, in document order."""
+    """The title, links and feeds of a page; absolute urls, in document order. `robots` is that of PageContent."""
 
     title: str
     links: tuple[str, ...]
     feeds: tuple[str, ...]
+    robots: dict[str, str]
 
 
 def read_outline(html: str, url: str) -> Outline:
@@ -48,6 +50,7 @@ def read_outline(html: str, url: str) -> Outline:
         title=" ".join((title.text() if title is not None else "").split())[:_MAX_TITLE_CHARS],
         links=tuple(filter(None, links)),
         feeds=tuple(filter(None, feeds)),
+        robots=robots_metas((_attribute(node, "name"), _attribute(node, "content")) for node in tree.css("meta[name]")),
     )
 
 

@@ -2,38 +2,58 @@
 
 from __future__ import annotations
 
+import html as html_text
 import re
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final
 
 from selectolax.lexbor import LexborHTMLParser
 
 from llmcrawler.items import PageContent, TextBlock
 
 from .cues import page_cues, price_counts
+from .elements import TAG_IDS
+from .embedded_text import article_body, embedded_text
 from .fingerprint import fingerprint
+from .item_markup import microdata
 from .layout import layout_of
+from .line_marks import is_code
 from .markup import json_ld_scripts, parse, tokens
-from .metadata import base_reference, language, metadata, metas
+from .metadata import add_licences, base_reference, language, metadata, metas, robots_metas
 from .page_kind.kind_evidence import KindEvidence
+from .page_kind.kind_model import kind_probabilities
 from .page_kind.kinds_on_demand import KindsOnDemand
 from .page_links import Resolver, resolve_links
+from .regions import block_regions
 from .scoring import score_blocks
-from .segmenter import segment
+from .segmenter import FEW_WORDS, segment
 from .segments import Segments
-from .structured import json_ld, microdata, open_graph_product
+from .structured import json_ld, open_graph_product
 
 _LINK_TARGET: Final = re.compile(r"\]\(([^()\s]+)\)")
 _MAX_TITLE_CHARS: Final = 500
 # Longer than any book. To write one line of the feed with a multiple of that would hold up all other pages.
 _MAX_TEXT_CHARS: Final = 2_000_000
 _KEPT_CHARS: Final = 500
+_MUCH_MORE: Final = 2  # times the words of the whole page has a body that it shows only to machines
 
 
-def _hash(text: str) -> int:
-    return int.from_bytes(blake2b(text.lower().encode("utf-8", "replace"), digest_size=8).digest(), "big")
+def block_key(tag: str, text: str) -> int:
+    """Return the key of the block that a tag's text makes; its white space is folded."""
+    return _key(TAG_IDS.get(tag, 0), text)
+
+
+def _key(tag: int, text: str) -> int:
+    # Keys of short texts are cached, as the pages of one site repeat their blocks.
+    return _cached_hash(tag, text) if len(text) <= _KEPT_CHARS else _hash(tag, text)
+
+
+def _hash(tag: int, text: str) -> int:
+    # A heading and the menu's link to it share their words, not their key.
+    source = f"{tag} {text}".lower().encode("utf-8", "replace")
+    return int.from_bytes(blake2b(source, digest_size=8).digest(), "big")
 
 
 _cached_hash: Final = lru_cache(maxsize=16384)(_hash)
@@ -41,17 +61,18 @@ _cached_hash: Final = lru_cache(maxsize=16384)(_hash)
 
 def _text_blocks(page: Segments, scores: list[float], resolve: Resolver) -> tuple[TextBlock, ...]:
     def absolute(match: re.Match[str]) -> str:
-        return f"]({resolve(match[1]) or match[1]})"
+        reference = match[1]
+        return f"]({resolve(reference) or reference})"
 
     found = []
     left = _MAX_TEXT_CHARS
-    for block, score in zip(page.blocks, scores, strict=True):
-        markdown = _LINK_TARGET.sub(absolute, block.markdown) if "](" in block.markdown else block.markdown
-        # A heading and the menu's link to it share their words, not their key.
-        text = f"{block.tag} {block.text}"
-        # Keys of short texts are cached, as the pages of one site repeat their blocks.
-        key = _cached_hash(text) if len(text) <= _KEPT_CHARS else _hash(text)
-        found.append(TextBlock(markdown[:left], block.words, score, key))
+    for block, score, region in zip(page.blocks, scores, block_regions(page), strict=True):
+        markdown = block.markdown
+        if "](" in markdown and not is_code(markdown):
+            markdown = _LINK_TARGET.sub(absolute, markdown)
+        if len(markdown) > left:
+            markdown = markdown[:left]
+        found.append(TextBlock(markdown, block.words, score, _key(block.tag, block.text), block.unit, region))
         left -= len(markdown)
         if left <= 0:
             break
@@ -69,30 +90,50 @@ def read_page(html: str, url: str) -> PageContent:
 def read_tree(tree: LexborHTMLParser, html: str, url: str) -> PageContent:
     """Read a page that is parsed already, as `read_page` does. Removes scripts, styles and frames from the tree."""
     content, evidence = read_with_evidence(tree, html, url)
-    return replace(content, kinds=KindsOnDemand(evidence))
+    return replace(content, kinds=KindsOnDemand(partial(kind_probabilities, evidence)))
+
+
+def _with_embedded_text(page: Segments, objects: list[dict[str, Any]], html: str) -> Segments:
+    """Return the pieces of a page that keeps its text for its scripts, with that text; any other as it is."""
+    words = sum(block.words for block in page.blocks)
+    body = article_body(objects)
+    if words >= FEW_WORDS and body.count(" ") < _MUCH_MORE * words:
+        return page
+    if not (objects or "application/json" in html or "__=" in html or "__ =" in html):
+        return page
+    tree = parse(html)
+    text = f"<article>{html_text.escape(body)}</article>" if words >= FEW_WORDS else embedded_text(tree, objects)
+    if not text or tree.body is None:
+        return page
+    return segment(tokens(parse(f"{tree.html or ''}{text}")))
 
 
 def read_with_evidence(tree: LexborHTMLParser, html: str, url: str) -> tuple[PageContent, KindEvidence]:
     """Read a page as `read_tree` does; return also what tells its kind, which the content has not yet."""
-    items = microdata(tree) if "itemscope" in html else []
     objects = json_ld(json_ld_scripts(tree)) if "ld+json" in html else []
     page_tokens = tokens(tree)
-    page = segment(page_tokens)
+    items = microdata(tree) if "itemscope" in html else []
+    page = _with_embedded_text(segment(page_tokens), objects, html)
     known = metas(page)
+    robots = robots_metas((of.get("name", ""), of.get("content", "")) for tag, of in page.metas if tag == "meta")
     resolve = Resolver(url, base_reference(page))
     links = resolve_links(page, resolve)
     heading = next((block.text for block in page.blocks if block.markdown.startswith("# ")), "")
     if not any(str(item.get("@type")).endswith("Product") for item in objects + items):
         items += open_graph_product(known)
     layout = layout_of(page)
-    scores = score_blocks(page, layout)
     prices = price_counts(page)
+    scores = score_blocks(page, layout, prices)
+    facts = metadata(page, {**known, "robots": robots.get("robots", "")}, resolve)
+    if "license" in html:
+        add_licences(facts, page_tokens, resolve)
     content = PageContent(
         title=(page.title or known.get("og:title", "") or heading)[:_MAX_TITLE_CHARS],
         lang=language(page, known),
         links=links,
         blocks=_text_blocks(page, scores, resolve),
-        metadata=metadata(page, known, resolve),
+        metadata=facts,
+        robots=robots,
         structured_data=(*objects, *items),
         features=fingerprint(page_tokens),
         cues=page_cues(page, len(links), sum(prices)),

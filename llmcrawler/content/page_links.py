@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
@@ -81,33 +82,28 @@ def resolve_links(page: Segments, resolve: Resolver) -> tuple[Link, ...]:
             texts[url] = text[:_MAX_TEXT_CHARS], container
             if len(texts) >= _MAX_LINKS:
                 break
-    parts = _parts(page)
     places: dict[int, str] = {}
     links = []
     for url, (text, container) in texts.items():
         place = places.get(container)
         if place is None:
-            place = places[container] = _place(page, container, parts)
+            above = page.parents[container]
+            containers = (container, above) if above != container else (container,)
+            place = places[container] = _place(*(page.signatures[one] for one in containers), _part(page, above))
         links.append(Link(url, text, place))
     return tuple(links)
 
 
-def _parts(page: Segments) -> list[str]:
-    """Return, per container, the part of the page (nav, main, ...) that it is or stands in; "body" outside of all."""
-    parts: list[str] = []
-    for above, number in zip(page.parents, page.tags, strict=True):  # parents come before their children
-        tag = TAGS[number]
-        parts.append(tag if tag in _PARTS or not parts else parts[above])
-    return parts
+def _part(page: Segments, container: int) -> str:
+    """Return the part of the page (nav, main, ...) that a container is or stands in; "body" outside of all."""
+    while container and TAGS[page.tags[container]] not in _PARTS:
+        container = page.parents[container]
+    return TAGS[page.tags[container]]
 
 
-def _place(page: Segments, container: int, parts: list[str]) -> str:
+@lru_cache(maxsize=8192)
+def _place(*names: str) -> str:
     """Return the names of the container, of what it is in, and of the part of the page; digits, which count things,
     are 0.
     """
-    names = [page.signatures[container]]
-    above = page.parents[container]
-    if above != container:
-        names.append(page.signatures[above])
-    names.append(parts[above])
     return _DIGITS.sub("0", " < ".join(names))[:_MAX_PLACE_CHARS]

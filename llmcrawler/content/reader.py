@@ -29,6 +29,7 @@ class PageReader:
     def __init__(self, inline_chars: int) -> None:
         self._inline_chars = inline_chars
         self.processes = BoundedProcesses(_MODULES)
+        self.seconds_here = 0.0  # that pages have taken in this process
         self._cheap: dict[int, bool] = {}  # by the hash of a page, which is worked out once for each string
 
     def is_cheap(self, html: str) -> bool:
@@ -53,14 +54,24 @@ class PageReader:
         if self.is_cheap(html):
             started = time.perf_counter()
             result = function(html, *arguments)
-            if time.perf_counter() - started > _TURN_SECONDS:
+            seconds = time.perf_counter() - started
+            self.seconds_here += seconds
+            if seconds > _TURN_SECONDS:
                 await asyncio.sleep(0)  # what is next may take as long: all else goes on in between
             return result
-        seconds = _SECONDS + _SECONDS_PER_CHAR * len(html)
-        return await self.processes.run(function, html, *arguments, seconds=seconds, share=_host(url))
+        return await self.apart(function, html, *arguments, url=url)
+
+    async def apart(self, function: Callable[..., T], html: str, *arguments: Any, url: str) -> T:
+        """Call a function as `apply` does, in another process whatever the page costs."""
+        return await self.processes.run(function, html, *arguments, seconds=seconds_for(html), share=_host(url))
 
     def close(self) -> None:
         self.processes.close()
+
+
+def seconds_for(html: str) -> float:
+    """Return the processor time that the work on a page may take."""
+    return _SECONDS + _SECONDS_PER_CHAR * len(html)
 
 
 def _host(url: str) -> str:

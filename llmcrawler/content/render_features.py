@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -14,7 +14,7 @@ from llmcrawler.items import PageContent
 
 _SCRIPT: Final = re.compile(r"<script", re.IGNORECASE)
 _RUNS: Final = re.compile(r"(?:(?:text|application)/(?:x-)?(?:java|ecma)script|module)?(?:;.*)?", re.IGNORECASE)
-_STRIPPED_BY_READING: Final = "iframe, noembed, noframes, xmp, plaintext"  # and looked at here
+_STRIPPED_BY_READING: Final = "iframe, noembed, noframes, xmp, plaintext"  # and looked at here, on a page of few words
 _NEVER_SEEN: Final = ["script", "style", "template", "noscript", "svg", "object", "head"]
 _AROUND: Final = "nav, header, footer, aside, [role=navigation], [role=banner], [role=contentinfo]"
 _MAIN: Final = "main, [role=main], article, #main, #content, #main-content"
@@ -45,9 +45,9 @@ _FULL_WORDS: Final = 150  # whatever else may come, a page with so much outside 
 @dataclass(frozen=True, slots=True)
 class RenderFeatures:
     """Counts of what a reader would see: `words`, of which `own_words` stand outside of menus, headers and footers, and
-    `links`. `scripts`: those that run. `mounts`: empty elements where an app may go. `is_hollow`: the place of the main
-    content is there, and empty, or a script fills an empty element with what it fetches. `asks`: what it says without
-    scripts is that it needs them. `waits`: it says that it is loading.
+    `links`. `scripts`: those that run. `mounts`: empty elements where an app may go, 0 where too many words are seen
+    for a shell. `is_hollow`: the place of the main content is there, and empty, or a script fills an empty element with
+    what it fetches. `asks`: what it says without scripts is that it needs them. `waits`: it says that it is loading.
     """
 
     words: int = 0
@@ -96,15 +96,23 @@ def read_page_and_features(html: str, url: str) -> tuple[PageContent, RenderFeat
     """Return what `read_page` and `read_render_features` give, mostly from one parse."""
     tree = parse(html)
     sources = _scripts(tree)
-    is_changed = bool(sources) and tree.css_first(_STRIPPED_BY_READING) is not None
+    stripped = tree.css(_STRIPPED_BY_READING) if sources else []
+    is_changed, has_text = bool(stripped), any(node.text() for node in stripped)
+    asks = is_changed and _asks(tree)
     content = read_tree(tree, html, url)
     if not sources:
         return content, RenderFeatures()
-    return content, read_render_features(html) if is_changed else _features_of(tree, sources)
+    if not has_text:
+        features = _features_of(tree, sources)
+        if not is_changed:
+            return content, features
+        if features.own_words > _FULL_WORDS:
+            return content, replace(features, asks=asks)
+    return content, read_render_features(html)
 
 
 def _features_of(tree: LexborHTMLParser, sources: list[str]) -> RenderFeatures:
-    asks = any(_ASKS.search(node.text()) for node in tree.css("noscript"))
+    asks = _asks(tree)
     tree.strip_tags(_NEVER_SEEN)
     body = tree.body
     if body is None:
@@ -116,17 +124,20 @@ def _features_of(tree: LexborHTMLParser, sources: list[str]) -> RenderFeatures:
     own = own_text.split()
     if len(own) > _FULL_WORDS or len(own_text) > _FULL_CHARS:
         return RenderFeatures(words, len(own), links, len(sources), asks=asks)
-    empty = _empty_elements(body)
     return RenderFeatures(
         words=words,
         own_words=len(own),
         links=links,
         scripts=len(sources),
-        mounts=sum(map(_is_mount, empty)),
-        is_hollow=_is_hollow(tree, empty, sources),
+        mounts=sum(map(_is_mount, _empty_elements(body))) if words <= SHELL_WORDS else 0,
+        is_hollow=_is_hollow(tree, body, sources),
         asks=asks,
         waits=_WAITS.match(" ".join(own[:10])) is not None,
     )
+
+
+def _asks(tree: LexborHTMLParser) -> bool:
+    return any(_ASKS.search(node.text()) for node in tree.css("noscript"))
 
 
 def _scripts(tree: LexborHTMLParser) -> list[str]:
@@ -165,10 +176,10 @@ def _is_mount(node: LexborNode) -> bool:
     return framework or tag == "main" or any(_MOUNTS.fullmatch(name) for name in names if name)
 
 
-def _is_hollow(tree: LexborHTMLParser, empty: list[LexborNode], sources: list[str]) -> bool:
+def _is_hollow(tree: LexborHTMLParser, body: LexborNode, sources: list[str]) -> bool:
     mains = [node for node in tree.css(_MAIN) if node.tag not in ("input", "a", "button")]
     if mains and not any(_text(node).strip() or node.css_first(_HOLDS_SOMETHING) for node in mains):
         return True
     filling = " ".join(source for source in sources if _FETCHES.search(source))
     named = set(_NAMED.findall(filling))
-    return bool(named) and any((node.attributes.get("id") or "") in named for node in empty)
+    return bool(named) and any((node.attributes.get("id") or "") in named for node in _empty_elements(body))

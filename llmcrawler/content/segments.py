@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from .elements import TAG_IDS
+
+SKIP: Final = -2  # in place of a container: all of the element was read already
 
 
 @dataclass(slots=True)
 class RawBlock:
-    """A run of inline content between two block boundaries."""
+    """A run of inline content between two block boundaries. `unit` is that of `TextBlock`."""
 
     text: str
     markdown: str
@@ -18,6 +21,7 @@ class RawBlock:
     words: int
     link_words: int
     emphasis: int
+    unit: int = 0
 
 
 @dataclass(slots=True)
@@ -29,6 +33,7 @@ class Segments:
     tags: list[int] = field(default_factory=lambda: [TAG_IDS["body"]])
     hints: list[int] = field(default_factory=lambda: [0])
     signatures: list[str] = field(default_factory=lambda: [""])
+    attributes: list[str] = field(default_factory=lambda: [""])  # as they stand in the page
     links: list[tuple[str, str, int]] = field(default_factory=list)  # reference, text, container
     metas: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     html_attributes: dict[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Reads structured data: JSON-LD, microdata and OpenGraph's product properties, as plain dicts with "@type"."""
+"""Reads JSON-LD and OpenGraph's product properties as plain dicts with "@type", and bounds what a page may say."""
 
 from __future__ import annotations
 
@@ -6,20 +6,14 @@ import json
 import re
 from typing import Any, Final
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
-
 _WRAPPING: Final = re.compile(
     r"\A\s*+(?:<!--|//\s*+<!\[CDATA\[|/\*\s*+<!\[CDATA\[\s*+\*/|<!\[CDATA\[)++"
     r"|(?:-->|//\s*+\]\]>|/\*\s*+\]\]>\s*+\*/|\]\]>)\s*+;?+\s*+\Z"
 )
 _STRING_OR_COMMA: Final = re.compile(r'("(?:[^"\\]++|\\.?)*+(?:"|\Z))|,(?=\s*+[}\]])|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _MAX_OBJECTS: Final = 200
-_MAX_DEPTH: Final = 12
 _MAX_NESTING: Final = 24
 _MAX_SCRIPT_VALUES: Final = 1_000  # after each other in one script
-_MAX_NAMES: Final = 20  # of one element
-_MAX_NAME_CHARS: Final = 200
-_MAX_ITEMS: Final = 2000  # elements that are looked at for one item
 _MAX_VALUES: Final = 20_000  # of all objects of a page
 _MAX_CHARS: Final = 500_000
 
@@ -30,10 +24,10 @@ def json_ld(scripts: list[str]) -> list[dict[str, Any]]:
     for script in scripts:
         for value in _values(script):
             _flatten(value, found)
-    return _Room().fitting(found)
+    return Room().fitting(found)
 
 
-class _Room:
+class Room:
     """Counts how much data may still be taken from a page: it can nest values deeper than Python can walk, and repeat
     one text in each of ten thousand elements around it.
     """
@@ -43,9 +37,15 @@ class _Room:
         self.chars = _MAX_CHARS
 
     def fitting(self, objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [self._cut(one, 0) for one in objects[:_MAX_OBJECTS] if self.values > 0 and self.chars > 0]
+        """Return copies of the objects, cut to what is left."""
+        return [self._cut(one, 0) for one in objects[:_MAX_OBJECTS] if not self.is_full]
+
+    @property
+    def is_full(self) -> bool:
+        return self.values <= 0 or self.chars <= 0
 
     def text(self, text: str) -> str:
+        """Return the text, cut to what is left."""
         text = text[: max(0, self.chars)]
         self.chars -= len(text)
         return text
@@ -98,57 +98,6 @@ def _flatten(value: Any, found: list[dict[str, Any]]) -> None:
                 waiting.append(graph)
             if "@type" in current:
                 found.append(current)
-
-
-def microdata(tree: LexborHTMLParser) -> list[dict[str, Any]]:
-    """Return top-level microdata items (HTML standard, section 5); inner items are values, repeated values a list."""
-    room = _Room()
-    items = [_item(node, 0, room) for node in tree.css("[itemscope]:not([itemprop])")[:_MAX_OBJECTS]]
-    return [item for item in items if len(item) > 1]
-
-
-def _item(scope: LexborNode, depth: int, room: _Room) -> dict[str, Any]:
-    kinds = (scope.attributes.get("itemtype") or "").split()[:_MAX_NAMES]
-    types = [kind.rstrip("/").rsplit("/", 1)[-1][:_MAX_NAME_CHARS] for kind in kinds]
-    item: dict[str, Any] = {"@type": types[0] if len(types) == 1 else types or "Thing"}
-    waiting = [scope.child]
-    seen = 0
-    while waiting and seen < _MAX_ITEMS and room.values > 0 and room.chars > 0:
-        node = waiting.pop()
-        if node is None:
-            continue
-        seen += 1
-        room.values -= 1
-        waiting.append(node.next)
-        if not node.is_element_node:
-            continue
-        attributes = node.attributes
-        nested = "itemscope" in attributes
-        names = (attributes.get("itemprop") or "").split()[:_MAX_NAMES]
-        if names:
-            inner = nested and depth < _MAX_DEPTH
-            value = _item(node, depth + 1, room) if inner else room.text(_value(node, attributes))
-            for name in names:
-                _add(item, name[:_MAX_NAME_CHARS], value)
-        if not nested:
-            waiting.append(node.child)
-    return item
-
-
-def _add(item: dict[str, Any], name: str, value: Any) -> None:
-    if name not in item:
-        item[name] = value
-    elif isinstance(item[name], list):
-        item[name].append(value)
-    else:
-        item[name] = [item[name], value]
-
-
-def _value(node: LexborNode, attributes: dict[str, str | None]) -> str:
-    for name in ("content", "datetime", "href", "src", "value"):
-        if attributes.get(name) is not None and (name != "value" or node.tag in {"data", "meter"}):
-            return (attributes[name] or "").strip()
-    return " ".join(node.text().split())
 
 
 def open_graph_product(metas: dict[str, str]) -> list[dict[str, Any]]:

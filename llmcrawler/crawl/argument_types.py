@@ -63,6 +63,10 @@ Expressions = Annotated[tuple[Expression, ...], _of_text(lambda given: (given,))
 Urls = Annotated[tuple[str, ...], _of_text(lambda given: _read_urls(given.split(",")))]
 WantedFields = Annotated[InstanceOf[RequestedSchema], _of_text(requested_fields)]
 WantedSchema = Annotated[InstanceOf[RequestedSchema], _of_text(_schema_in)]
+MARK: Final = "mark"
+DROP: Final = "drop"
+KEEP: Final = "keep"
+Duplicates = Annotated[Literal["mark", "drop", "keep"], _of_text(str.lower)]
 Render = Annotated[Literal["never", "auto", "always"], _of_text(str.lower)]
 
 

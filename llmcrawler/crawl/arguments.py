@@ -24,9 +24,12 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from llmcrawler.crawl.argument_types import (
+    KEEP,
     LISTS,
+    MARK,
     Count,
     Depth,
+    Duplicates,
     Expression,
     Expressions,
     Names,
@@ -70,6 +73,7 @@ class ExploreOptions(BaseModel):
     fields: WantedFields | None = Field(default=None, description="records of these, as title,price:number,tags[]")
     schema_file: WantedSchema | None = Field(default=None, alias="schema", description="the same, a JSON Schema's FILE")
     render: Render = Field(default="auto", description="pages for a browser: auto (those that need it), never, always")
+    duplicates: Duplicates = Field(default=MARK, description="pages that repeat another: mark, drop, keep")
     force: Names = Field(default=(), description="of a job: run these stages again, as classify,record, or all")
     refresh: bool = Field(default=False, description="of a job: fetch again what may have changed")
 
@@ -173,16 +177,20 @@ class ExtractOptions(ExploreOptions):
     """
 
     is_list: ClassVar[bool] = True
-    refused: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("url", "max_pages", "depth", "allow", "deny", "goal", "max_records"),
-        "what is fetched is what the list names; give it with urls=FILE or tasks=FILE.json",
-    )
+    refused: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(
+            ("url", "max_pages", "depth", "allow", "deny", "goal", "max_records"),
+            "what is fetched is what the list names; give it with urls=FILE or tasks=FILE.json",
+        ),
+        "duplicates": "each url of a list gives its own text and record",
+    }
 
     urls: tuple[str, ...] = Field(default=(), description=f"a FILE of urls: {LISTS}")
     tasks: str = Field(default="", description="a FILE.json of requests by keys; - for standard input")
     keys: Names = Field(default=(), description="only these tasks")
     max_pages: Count = NO_LIMIT
     depth: Depth | None = 0
+    duplicates: Duplicates = KEEP
     listed: InstanceOf[TaskList] | None = None
 
     @model_validator(mode="before")
@@ -238,10 +246,12 @@ class MapOptions(ExploreOptions):
         **dict.fromkeys(("force", "refresh"), "a map has no stages to run again; name another JOBDIR"),
         **dict.fromkeys(("goal", "max_records", "page_types", "fields", "schema"), "a map lists urls, and no records"),
         "render": "a map needs no browser",
+        "duplicates": "a map reads no pages",
     }
 
     max_pages: Count = Field(default=1000, description="look through no more than so many pages for links")
     render: Render = NEVER
+    duplicates: Duplicates = KEEP
     max_urls: Count = Field(default=30_000, description="list no more than so many (the start urls aside)")
     match: Expression | None = Field(default=None, description="list only urls that match; links of others count too")
     subdomains: bool = Field(default=False, description="list the subdomains of the start urls' hosts too")

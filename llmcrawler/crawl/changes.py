@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from llmcrawler.content import Boilerplate, main_blocks
 from llmcrawler.items import PageContent
 
 NEW: Final = "new"
@@ -29,10 +27,10 @@ class PageVersion:
 async def says_the_same(
     old: PageVersion,
     new: PageVersion,
-    boilerplate: Boilerplate,
+    texts_differ: Callable[[PageContent, PageContent], Awaitable[bool]],
     record_of: Callable[[PageVersion], Awaitable[dict[str, Any] | None]],
 ) -> bool:
-    """Return whether nothing that counts has changed, by the boilerplate and the fields (`record_of`) known now.
+    """Return whether nothing that counts has changed, by what is known now of the site's texts and fields.
 
     A text counts when it is main content of one version and nowhere in the other: neither a new menu, nor a token in a
     form, nor a block that is only judged otherwise is a change; and a price is one though the main text leaves it out.
@@ -40,19 +38,6 @@ async def says_the_same(
     before, after = old.content, new.content
     if (before.title, before.lang) != (after.title, after.lang) or before.structured_data != after.structured_data:
         return False
-    # In a thread: a page may have a hundred thousand blocks.
-    if await asyncio.to_thread(_texts_differ, before, after, boilerplate):
+    if await texts_differ(before, after):
         return False
     return await record_of(old) == await record_of(new)
-
-
-def _texts_differ(before: PageContent, after: PageContent, boilerplate: Boilerplate) -> bool:
-    return _main_only_here(before, after, boilerplate) or _main_only_here(after, before, boilerplate)
-
-
-def _main_only_here(here: PageContent, there: PageContent, boilerplate: Boilerplate) -> bool:
-    known = {block.key for block in there.blocks}
-    return any(
-        block.key not in known and not boilerplate.is_repeated(block.key)
-        for block in main_blocks(here.blocks, boilerplate)
-    )

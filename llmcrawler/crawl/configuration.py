@@ -14,29 +14,16 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
 from llmcrawler.classification import DEFAULT_PAGE_TYPES, PageTypes, load_page_types
+from llmcrawler.content.bounds.cores import usable_cores
+from llmcrawler.crawl.argument_types import KEEP
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.job_spec import JobRules, JobSpec, SessionRules
+from llmcrawler.crawl.site_reader import WorkerRules
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import RecordTypes
 from llmcrawler.frontier import FocusedCrawl, LinkScorer, MemoryFrontier
 from llmcrawler.items import Page
-from llmcrawler.llm import (
-    AnswerCache,
-    BatchRules,
-    Budget,
-    BudgetLimits,
-    CallLimits,
-    CallRate,
-    CallReport,
-    Price,
-    price_of,
-    read_price,
-    resolve_provider,
-)
-from llmcrawler.llm.embedded import default_cache_folder
-from llmcrawler.llm.language_model import LanguageModel
 from llmcrawler.politeness.proxies import BanRules, PoolRules, ProxyPool, read_countries, resolve_proxies
-from llmcrawler.reporting import DownloadProgress
 from llmcrawler.storage import STAGES, TemplatesFile
 
 _PROGRESS_MODES = ("auto", "live", "log", "off")
@@ -115,7 +102,7 @@ def foreign_options(settings: BaseSettings) -> ExploreOptions:
     unknown = sorted(given.keys() - {"page_types", "schema", "fields"})
     if unknown:
         raise ConfigError(f"UNDERSTANDING_OPTIONS: no option {unknown[0]!r}; there are: page_types, schema, fields")
-    return ExploreOptions.reading(given)
+    return ExploreOptions.reading({**given, "duplicates": KEEP})
 
 
 def page_types_of(options: ExploreOptions) -> PageTypes:
@@ -137,62 +124,18 @@ def focused_crawl_of(options: ExploreOptions, record_types: RecordTypes) -> Focu
     return FocusedCrawl(scorer, max_records=options.max_records, clock=time.monotonic, record_types=record_types)
 
 
-def model_of(
-    settings: BaseSettings,
-    *,
-    rate: CallRate | None = None,
-    on_call: Callable[[CallReport], object] = lambda _call: None,
-) -> LanguageModel | None:
-    """Return the model that the settings and the environment name; None for LLM_PROVIDER=none.
-
-    `rate` is what several workers share; None: the model has one of its own. `on_call` is told of each call.
-    """
-    choice = resolve_provider(settings, os.environ)
-    if choice.kind == "none":
-        return None
-    price_in, price_out = (read_price(name, settings, os.environ) for name in ("LLM_PRICE_INPUT", "LLM_PRICE_OUTPUT"))
-    limits = CallLimits(
-        concurrency=settings.getint("LLM_CONCURRENCY"),
-        timeout_seconds=settings.getfloat("LLM_TIMEOUT_SECONDS"),
-        max_attempts=settings.getint("LLM_MAX_ATTEMPTS"),
-        requests_per_minute=settings.getint("LLM_REQUESTS_PER_MINUTE"),
-        tokens_per_minute=settings.getint("LLM_TOKENS_PER_MINUTE"),
-    )
-    price = Price(0, 0, 0) if choice.kind == "embedded" else price_of(choice.model, price_in, price_out)
-    return LanguageModel(
-        choice,
-        limits,
-        price,
-        budget=Budget(budget_limits(settings, price, choice.model)),
-        embedded_file=settings.get("LLM_EMBEDDED_MODEL") or "",
-        on_progress=DownloadProgress("the embedded model"),
-        rate=rate,
-        on_call=on_call,
-        is_optional=settings.getbool("LLM_OPTIONAL"),
-    )
-
-
-def budget_limits(settings: BaseSettings, price: Price | None, model: str) -> BudgetLimits:
-    max_tokens, max_cost_usd = (number(settings, name, 0) for name in ("LLM_MAX_TOKENS", "LLM_MAX_COST_USD"))
-    if max_cost_usd and price is None:
-        raise ConfigError(
-            f"LLM_MAX_COST_USD={max_cost_usd:g}: the price of {model or 'the model that the server lists'} is not "
-            "known; set LLM_PRICE_INPUT and LLM_PRICE_OUTPUT (US dollars per million tokens), or LLM_MAX_TOKENS instead"
-        )
-    return BudgetLimits(int(max_tokens), max_cost_usd, price)
-
-
-def batch_rules(settings: BaseSettings, patience: float = 1.0) -> BatchRules:
-    """Return the rules of the batches in which pages are asked about. `patience` multiplies the time that is waited for
-    a batch to be full.
-    """
-    return BatchRules(
-        max_questions=settings.getint("LLM_BATCH_PAGES"),
-        max_tokens=settings.getint("LLM_BATCH_TOKENS"),
-        wait_seconds=settings.getfloat("LLM_BATCH_WAIT_SECONDS") * patience,
-        patient_seconds=settings.getfloat("LLM_BATCH_PATIENT_SECONDS") * patience,
-        max_in_flight=settings.getint("LLM_CONCURRENCY"),
-    )
+def worker_rules(settings: BaseSettings) -> WorkerRules:
+    """Return how many processes read pages beside the crawl's. Raises ConfigError for no such number."""
+    value = settings["CONTENT_WORKERS"]
+    if value == "auto":
+        return WorkerRules(usable_cores() - 1 if hasattr(os, "fork") else 0)
+    try:
+        count = int(value)
+    except (TypeError, ValueError):
+        count = -1
+    if count < 0:
+        raise ConfigError(f"CONTENT_WORKERS={value!r}: it is auto, or how many processes read pages beside the crawl's")
+    return WorkerRules(count, at_once=True)
 
 
 def templates_file(settings: BaseSettings) -> TemplatesFile | None:
@@ -230,14 +173,6 @@ def bans_of(settings: BaseSettings) -> BanRules:
     if not all(100 <= code <= 599 for code in codes):
         raise ConfigError(f"PROXY_BAN_STATUSES={statuses!r} are no HTTP statuses: write numbers such as 403,407")
     return BanRules(codes, tuple(str(mark) for mark in settings.getlist("PROXY_BAN_MARKS") if str(mark).strip()))
-
-
-def answer_cache_of(settings: BaseSettings) -> AnswerCache | None:
-    where = str(settings.get("LLM_CACHE", ""))
-    if where.lower() in OFF:
-        return None
-    is_default = where.lower() in ("true", "1", "on")
-    return AnswerCache(default_cache_folder() / "answers.sqlite" if is_default else Path(where))
 
 
 def job_spec_of(settings: BaseSettings, spider: str, options: ExploreOptions) -> JobSpec:

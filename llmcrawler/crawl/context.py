@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from time import monotonic
 from typing import Final
 
 from scrapy.crawler import Crawler
@@ -15,29 +16,50 @@ from scrapy.robotstxt import RobotParser
 from llmcrawler.content.bounds.body_limiter import BodyLimiter
 from llmcrawler.crawl.arguments import ExploreOptions, MapOptions
 from llmcrawler.crawl.backend import CrawlBackend, build_backend
-from llmcrawler.crawl.configuration import bans_of, focused_crawl_of, foreign_options, proxies_of, record_types_of
+from llmcrawler.crawl.configuration import (
+    bans_of,
+    focused_crawl_of,
+    foreign_options,
+    proxies_of,
+    record_types_of,
+)
 from llmcrawler.crawl.engine_state import EngineWatch, SpiderSwitch, active_bytes
 from llmcrawler.crawl.job import Job
+from llmcrawler.crawl.manners import page_robots_of, rights_of_sites, signer_of
 from llmcrawler.crawl.reachable_hosts import ReachableHosts
 from llmcrawler.crawl.render_choice import RenderChoice
 from llmcrawler.crawl.stopping import CrawlStop
 from llmcrawler.crawl.understanding import Understanding, build_understanding
 from llmcrawler.extraction import RecordTypes
 from llmcrawler.frontier import Admission, FocusedCrawl, Frontier, MapAdmission, MapRules
+from llmcrawler.politeness.bot_auth import RequestSigner, authority_of
 from llmcrawler.politeness.proxies import BanRules, ProxyPool
-from llmcrawler.politeness.robots import RobotsCache
+from llmcrawler.politeness.rights import SiteRights
+from llmcrawler.politeness.robots import PageRobots, RobotsCache
 from llmcrawler.reporting.planning.sampler import SAMPLE_PAGES, Sampler
 from llmcrawler.storage import Ledger
 from llmcrawler.urls import AddressGuard, NameLookup, Scope, TrapGuard
 
+_MOST_ARRIVING: Final = 32
 _ATTRIBUTE: Final = "llmcrawler_context"
+
+
+def _do_nothing() -> None:
+    """Do nothing: nobody waits for room."""
 
 
 @dataclass(slots=True)
 class ArrivingPages:
-    """Counts the pages that are here and whose links are not in the frontier yet."""
+    """Counts the pages that are here and whose links are not in the frontier yet. They may come in faster than they can
+    be read: `_MOST_ARRIVING` of them wait as bodies, and `on_room` is called when they are fewer again.
+    """
 
     count: int = 0
+    on_room: Callable[[], object] = _do_nothing
+
+    @property
+    def is_full(self) -> bool:
+        return self.count >= _MOST_ARRIVING
 
     @contextmanager
     def one(self) -> Iterator[None]:
@@ -45,7 +67,10 @@ class ArrivingPages:
         try:
             yield
         finally:
+            was_full = self.is_full
             self.count -= 1
+            if was_full and not self.is_full:
+                self.on_room()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,10 +88,13 @@ class CrawlContext:
     rendering: RenderChoice
     bans: BanRules
     stop: CrawlStop
+    page_robots: PageRobots
+    rights: SiteRights
     proxies: ProxyPool | None = None
+    signer: RequestSigner | None = None
     focused_crawl: FocusedCrawl | None = None
     sampler: Sampler | None = None
-    robots: RobotsCache[RobotParser] = field(default_factory=RobotsCache)
+    robots: RobotsCache[RobotParser] = field(default_factory=partial(RobotsCache, monotonic))
     arriving_pages: ArrivingPages = field(default_factory=ArrivingPages)
 
     @property
@@ -80,6 +108,12 @@ class CrawlContext:
     @property
     def frontier(self) -> Frontier:
         return self.backend.frontier
+
+    def signature_headers(self, method: str, url: str) -> Mapping[str, str]:
+        """Return the headers that sign a request; none where its host is outside of the crawl, or nobody signs."""
+        if self.signer is None or not self.admission.scope.has_site_of(f"http://{authority_of(url)}/"):
+            return {}
+        return self.signer.headers(method, url)
 
     async def close(self) -> None:
         """Keep what was learned, and end what was started, while feeds are open still."""
@@ -125,7 +159,10 @@ def build_crawl(crawler: Crawler, switch: SpiderSwitch, *, names: NameLookup | N
         rendering=RenderChoice(options.render),
         bans=bans_of(settings),
         stop=CrawlStop(goes_on_later=backend.job is not None or backend.session is not None),
+        page_robots=page_robots_of(settings),
+        rights=rights_of_sites(settings, options),
         proxies=proxies,
+        signer=signer_of(settings),
         focused_crawl=focused_crawl,
         sampler=Sampler() if settings.getint(SAMPLE_PAGES) else None,
     )

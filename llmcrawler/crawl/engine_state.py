@@ -88,6 +88,11 @@ class EngineWatch:
         phase = phase_of(self.state(), waiting)
         return None if phase is Phase.WORKING else phase.value
 
+    def is_ending(self) -> bool:
+        """Tell whether all urls that are known are on their way: no others follow but for links on their pages."""
+        state = self.state()
+        return state.is_running and not state.has_pending and not state.others_work
+
     def state(self) -> EngineState:
         engine = self.crawler.engine
         slot = None if engine is None else engine.scraper.slot

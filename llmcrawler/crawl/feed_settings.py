@@ -18,6 +18,7 @@ from llmcrawler.crawl.default_feed import has_own_pipeline
 from llmcrawler.crawl.setting_checks import near_name
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import Page, Template, Url
+from llmcrawler.storage.feeds import RIGHTS, RIGHTS_COLUMNS
 from llmcrawler.storage.feeds.feed_checks import RECORDS, check_feed, is_folder, page_types_of_feed
 from llmcrawler.storage.job_file import JOB_FILE
 
@@ -34,9 +35,9 @@ def check_feed_settings(settings: BaseSettings, options: ExploreOptions) -> None
     for name, feed in settings.getdict("FEEDS").items():
         uri, format_ = str(name), str(feed.get("format"))
         chosen = feed.get("fields") or settings.getdictorlist("FEED_EXPORT_FIELDS")
+        if format_ in (RECORDS, RIGHTS) and isinstance(options, MapOptions):
+            raise ConfigError(f"{uri}:{format_}: a map lists urls, and no {format_}; name another form, as urls.csv")
         if format_ == RECORDS:
-            if isinstance(options, MapOptions):
-                raise ConfigError(f"{uri}:records: a map lists urls, and no records; name another form, as urls.csv")
             check_page_types(f"FEEDS {uri}: page_type", page_types_of_feed(feed), options)
             _check_columns(uri, chosen, options)
         overwrite, is_processed = bool(feed.get("overwrite")), bool(feed.get("postprocessing"))
@@ -91,9 +92,11 @@ def _is_installed(module: str) -> bool:
 
 
 def _check_fields(settings: BaseSettings, chosen: Collection[str], format_: str, options: ExploreOptions) -> None:
-    if format_ not in (*_FLAT, *_ALL_LINES, "parquet"):  # those of a form of the user's are its own
+    if format_ not in (*_FLAT, *_ALL_LINES, "parquet", RIGHTS):  # those of a form of the user's are its own
         return
     known = _names(Url if isinstance(options, MapOptions) else Page)
+    if format_ == RIGHTS:
+        known = [*RIGHTS_COLUMNS]
     if format_ in _ALL_LINES:
         known += [name for name in _names(Template) if name not in known]
     for name in chosen:

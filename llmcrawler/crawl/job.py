@@ -60,6 +60,7 @@ class Job:
             check_bodies(connection, folder, spec)
             is_forced = is_forced_anew(connection, spec)
             self.resumed = begin_run(connection, spec, is_forced=is_forced)
+            self.fetched_since: float = read_value(connection, "fetched_since", 0.0)
             self.run_number: int = read_value(connection, "runs", 1)
             self.spent: Mapping[str, float] = read_value(connection, SPENT, {})
             self.plan: Mapping[str, Any] | None = read_value(connection, PLAN)
@@ -115,11 +116,13 @@ class Job:
             await asyncio.sleep(0)
 
     def note_feed(self, path: Path, file: int) -> None:
-        """Remember the size of a feed's file as it is opened (`file` is its descriptor), to cut it back on resume."""
+        """Remember the size of a feed's file as it is opened (`file` is its descriptor), to cut it back on resume. It
+        is committed when this returns: a line that a kill leaves in a file that is not known would stand there twice.
+        """
         path = path.absolute()
         place = os.fstat(file)
         offset = place.st_size
-        self._database.post(lambda connection: note_feed_file(connection, path, offset, place))
+        self._database.post_and_wait(lambda connection: note_feed_file(connection, path, offset, place))
 
     def note_run(self, run: Run) -> None:
         """Write the figures of this run; they replace those that it has written before."""

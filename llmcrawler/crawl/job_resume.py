@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from llmcrawler.crawl.job_spec import JobSpec
 from llmcrawler.storage import (
-    REQUEUED_PRIORITY,
+    REQUEUED_RANK,
     SPENT,
     STAGES,
     JobConnection,
@@ -16,6 +16,7 @@ from llmcrawler.storage import (
     return_to_queue,
     write_value,
 )
+from llmcrawler.storage.body_packer import drop_unreadable
 from llmcrawler.storage.feed_files import truncate_feeds
 from llmcrawler.storage.requeueing import RequeueChoice, park, requeue_in_transaction
 
@@ -26,7 +27,7 @@ class ResumeState:
 
     `done` have their line (dead letters too), `stored` run through their stages again from stored bodies, `again` had
     a line once and are fetched again, `queued` urls wait. `is_new`: this is the job's first run. `finished`: earlier
-    runs left nothing to do.
+    runs left nothing to do. `unreadable`: stored bodies that damage has taken.
     """
 
     is_new: bool
@@ -35,6 +36,7 @@ class ResumeState:
     stored: int
     again: int
     queued: int
+    unreadable: int = 0
 
     def __str__(self) -> str:
         parts = [f"{self.done} lines go into the feed again"]
@@ -42,6 +44,8 @@ class ResumeState:
             parts.append(f"{self.stored} pages are gone through from their stored bodies")
         if self.again:
             parts.append(f"{self.again} pages are fetched again")
+        if self.unreadable:
+            parts.append(f"{self.unreadable} stored bodies are damaged and gone")
         if self.finished:
             return f"This job was finished: {', '.join(parts)}"
         return f"Going on with a job: {', '.join(parts)}, {self.queued} urls wait"
@@ -59,6 +63,7 @@ def _forcing(spec: JobSpec) -> list[str]:
 def begin_run(connection: JobConnection, spec: JobSpec, *, is_forced: bool) -> ResumeState:
     """Put the job's urls into the state that its next run starts from, in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
+    unreadable = drop_unreadable(connection)
     is_new = read_value(connection, "spider") is None
     finished = read_value(connection, "state") == "finished"
     is_same = read_value(connection, "arguments") == dict(spec.arguments)
@@ -75,19 +80,21 @@ def begin_run(connection: JobConnection, spec: JobSpec, *, is_forced: bool) -> R
         _retry(connection, spec, is_forced=is_forced)
     if is_forced or not _forcing(spec):
         write_value(connection, "forcing", _forcing(spec))
-    now = time.time()
+    now, fetched_since = time.time(), read_value(connection, "fetched_since", 0.0)
     values = {
         "spider": spec.spider,
         "arguments": spec.arguments,
         "state": "running",
         "started": read_value(connection, "started", now),
         "run_started": now,
+        "fetched_since": now if is_new or refreshes or (is_forced and "fetch" in spec.stages) else fetched_since,
         "runs": read_value(connection, "runs", 0) + 1,
     }
     for name, value in values.items():
         write_value(connection, name, value)
     connection.execute("COMMIT")
-    return ResumeState(is_new, finished and is_same and not refreshes and not spec.retries, *count_pages(connection))
+    is_finished = finished and is_same and not refreshes and not spec.retries
+    return ResumeState(is_new, is_finished, *count_pages(connection), unreadable)
 
 
 def _refresh(connection: JobConnection) -> None:
@@ -96,10 +103,11 @@ def _refresh(connection: JobConnection) -> None:
     write_value(connection, "learned_seq", 0)
     write_value(connection, SPENT, {})  # a refresh is a crawl of its own, with a budget of its own
     connection.execute(
-        "UPDATE urls SET state = ?, attempts = 0, rank = ? WHERE state IN (?, ?)",
-        (State.QUEUED, REQUEUED_PRIORITY, State.DONE, State.DEAD),
+        f"UPDATE urls SET state = ?, attempts = 0, rank = {REQUEUED_RANK} WHERE state IN (?, ?)",  # noqa: S608 - a constant is put in
+        (State.QUEUED, State.DONE, State.DEAD),
     )
     connection.execute("UPDATE pages SET seq = NULL")
+    connection.execute("DELETE FROM marks")
     connection.execute("DELETE FROM stages")
     connection.execute("DELETE FROM feeds")
 
@@ -122,10 +130,10 @@ def _put_first(connection: JobConnection) -> None:
     `max_pages`.
     """
     connection.execute(
-        "UPDATE urls SET rank = ? WHERE state IN (?, ?) AND "
+        f"UPDATE urls SET rank = {REQUEUED_RANK} WHERE state IN (?, ?) AND "  # noqa: S608 - a constant is put in
         "(EXISTS (SELECT 1 FROM bodies b WHERE b.url = urls.id AND b.body IS NOT NULL AND b.generation = ?)"
         " OR EXISTS (SELECT 1 FROM pages p WHERE p.url = urls.id AND p.line IS NOT NULL))",
-        (REQUEUED_PRIORITY, State.QUEUED, State.LEASED, read_value(connection, "generation", 0)),
+        (State.QUEUED, State.LEASED, read_value(connection, "generation", 0)),
     )
 
 

@@ -17,13 +17,14 @@ from llmcrawler.classification import (
     site_of,
     tokens_of,
 )
+from llmcrawler.crawl.engine_state import EngineWatch
 from llmcrawler.llm import AnswerStore, Batcher, BatchRules, CachedAsker
 from llmcrawler.llm.language_model import LanguageModel
 
 
 class BatchingAsker:
-    """Asks within one event loop. `reason_to_flush` says why pages must not wait for their batch any longer, or None;
-    `count_usage` writes what the model costs into the stats.
+    """Asks within one event loop. `watch` tells when pages must not wait for their batch any longer; `count_usage`
+    writes what the model costs into the stats.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - the parts that it brings together
@@ -33,7 +34,7 @@ class BatchingAsker:
         cache: AnswerStore | None,
         rules: BatchRules,
         stats: StatsCollector,
-        reason_to_flush: Callable[[], str | None],
+        watch: EngineWatch,
         count_usage: Callable[[], None],
     ) -> None:
         self._stats = stats
@@ -44,7 +45,8 @@ class BatchingAsker:
             rules=rules,
             tokens_of=tokens_of,
             group_of=site_of,
-            pressure=reason_to_flush,
+            pressure=watch.reason_to_flush,
+            is_ending=watch.is_ending,
             on_batch=lambda _report: count_usage(),
         )
         self._cache = cache

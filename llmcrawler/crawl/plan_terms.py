@@ -12,10 +12,11 @@ from scrapy.settings import BaseSettings
 
 from llmcrawler.classification import call_tokens
 from llmcrawler.crawl.arguments import ExploreOptions
-from llmcrawler.crawl.configuration import batch_rules, page_types_of, record_types_of
+from llmcrawler.crawl.configuration import page_types_of, record_types_of
+from llmcrawler.crawl.model_settings import batch_rules
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import annotation_tokens
-from llmcrawler.llm import Price, ProviderChoice, price_of, read_price, resolve_provider
+from llmcrawler.llm import Price, ProviderChoice, own_prices, price_of, resolve_provider
 from llmcrawler.llm.providers import PLACEHOLDER_KEY
 from llmcrawler.reporting.planning import THOUGHT_TOKENS, CrawlTerms
 
@@ -77,13 +78,12 @@ def _text(values: Mapping[Any, Any], name: str) -> str:
 
 
 def _price(settings: BaseSettings, choice: ProviderChoice) -> Price | None:
-    """Return the price of a model; LLM_PRICE_INPUT and LLM_PRICE_OUTPUT are those of the settings' own model."""
+    """Return the price of a model; LLM_PRICE_INPUT and so on are those of the settings' own model."""
     if choice.kind == EMBEDDED:
         return Price(0, 0, 0)
-    if choice.model != _choice(settings, "").model:
-        return price_of(choice.model)
-    names = ("LLM_PRICE_INPUT", "LLM_PRICE_OUTPUT")
-    return price_of(choice.model, *(read_price(name, settings, os.environ) for name in names))
+    is_own = choice.model == _choice(settings, "").model
+    price = price_of(choice.model, own_prices(settings, os.environ)) if is_own else price_of(choice.model)
+    return price and price.of_tier(choice.service_tier)
 
 
 def _read_price(model: str, price: str) -> Price:

@@ -6,10 +6,13 @@ import asyncio
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from llmcrawler.classification import Classifier
 from llmcrawler.content import Boilerplate
+from llmcrawler.crawl.duplicate_finder import DuplicateFinder
+from llmcrawler.crawl.site_shelf import MOST_AWAKE, SiteShelf
 from llmcrawler.crawl.template_store import TemplateStore
 from llmcrawler.extraction import Records
 from llmcrawler.storage import SiteState
@@ -41,16 +44,28 @@ class Site:
 
 @dataclass(eq=False)
 class SiteRegistry:
-    """Opens sites by url. Where workers share the crawl (`session`), one of them learns each site's templates."""
+    """Opens sites by url; what is known of those that were not asked for lately is on disk. Where workers share the
+    crawl (`session`), one of them learns each site's templates. `duplicates` is None where all pages are kept.
+    `most_awake` sites are in memory.
+    """
 
     templates: TemplateStore
     classifier: Classifier
     records: Records
     session: DistributedSession | None = None
-    _sites: dict[str, Site] = field(default_factory=dict, init=False)
+    duplicates: DuplicateFinder | None = None
+    most_awake: int = MOST_AWAKE
+    _template_counts: dict[str, int] = field(default_factory=dict, init=False)  # by site
+    template_count: int = field(default=0, init=False)  # of all sites, as far as `count_templates` was told of changes
 
-    def __iter__(self) -> Iterator[Site]:
-        return iter(self._sites.values())
+    def __post_init__(self) -> None:
+        self._sites: SiteShelf[Site] = SiteShelf(self.most_awake)
+
+    def count_templates(self, site: Site) -> None:
+        """Count the templates of a site anew, which has had a page, or whose groups have changed."""
+        now = site.grouper.group_count
+        self.template_count += now - self._template_counts.get(site.name, 0)
+        self._template_counts[site.name] = now
 
     def of(self, url: str) -> Site:
         """Return the site of a url, which is opened if it is new; www.example.com and example.com are one."""
@@ -58,12 +73,17 @@ class SiteRegistry:
         if name not in self._sites:
             grouper = TemplateGrouper() if self.session is not None else self.templates.open(url)
             self._sites[name] = Site(name, url, grouper)
+            if self.session is None:
+                self.templates.leave(name, partial(self._grouper_of, name))
         return self._sites[name]
 
-    def own(self) -> list[Site]:
-        """Return the sites that this worker learns."""
+    def own(self) -> Iterator[Site]:
+        """Yield the sites that this worker learns."""
         names = self._sites if self.session is None else self.session.site_requests.sites
-        return [self._sites[name] for name in names if name in self._sites]
+        return (self._sites[name] for name in names if name in self._sites)
+
+    def _grouper_of(self, name: str) -> TemplateGrouper:
+        return self._sites[name].grouper
 
     async def recluster(self, site: Site) -> None:
         """Group the site's pages anew when it is time, in a thread: it takes about 30 ms."""
@@ -75,6 +95,7 @@ class SiteRegistry:
             self.classifier.regroup(site.name, changes)
             self.records.regroup(site.name, changes.aliases, changes.moved)
             site.regroupings += 1
+            self.count_templates(site)
 
     def split(self, name: str, template: str, labels: Mapping[str, str]) -> Changes | None:
         """Part a template whose samples (url -> label) disagree; None where nothing tells them apart."""
@@ -82,6 +103,7 @@ class SiteRegistry:
         changes = site.grouper.split_by(template, labels)
         self.records.regroup(name, changes.aliases, changes.moved)
         site.regroupings += 1
+        self.count_templates(site)
         return changes if changes.moved or changes.splits else None
 
     async def take_site(self, name: str) -> None:
@@ -92,4 +114,6 @@ class SiteRegistry:
         state = None if learned is None else SiteState(learned["templates"], learned["state"])
         number = await shared.number() if learned is None else 0
         site.adopt(self.templates.take_up(site.url, state, f"s{number}t" if number else "t"))
+        self.templates.leave(name, partial(self._grouper_of, name))
+        self.count_templates(site)
         logger.info("This worker owns %s%s", name, "" if learned is None else ", with what was learned of it so far")

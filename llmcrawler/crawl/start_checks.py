@@ -17,15 +17,17 @@ from llmcrawler.crawl.configuration import (
     distributed_rules,
     job_spec_of,
     load_validator,
-    model_of,
     number,
     progress_mode,
     proxies_of,
     templates_file,
+    worker_rules,
 )
 from llmcrawler.crawl.feed_settings import check_feed_settings
 from llmcrawler.crawl.job import check_job
 from llmcrawler.crawl.job_spec import JobSpec
+from llmcrawler.crawl.manners import rights_policy, signer_of
+from llmcrawler.crawl.model_settings import model_of
 from llmcrawler.crawl.monitoring import check_monitoring
 from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.crawl.setting_checks import check_values
@@ -68,8 +70,11 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     if options.has_countries and proxies is None:
         raise ConfigError("tasks: they name countries, and there are no proxies to choose from: see docs/proxies.md")
     bans_of(settings)
+    worker_rules(settings)
+    signer_of(settings)
     load_validator(settings)
     progress_mode(settings)
+    rights_policy(settings)
     check_monitoring(settings)
     check_feed_settings(settings, options)
     browser = settings.get("PLAYWRIGHT_EXECUTABLE")

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
@@ -73,7 +73,12 @@ class TemplateStore:
         self._parts = parts
         self._save_seconds = save_seconds
         self._stored = file.load() if file else {}
-        self._groupers: dict[str, TemplateGrouper] = {}
+        self._by_host = names_by_host(self._stored)
+        ids = [one["template"] for stored in self._stored.values() for one in stored.templates]
+        self._stored_prefixes = {re.sub(r"\d+\Z", "", template) for template in ids}
+        self._prefix_number = 0
+        self._site_of_prefix: dict[str, str] = {}  # of the sites that this crawl has opened
+        self._groupers: dict[str, Callable[[], TemplateGrouper]] = {}
         self._others: dict[str, dict[str, Any]] = {}  # parts of the file that this crawl does not have, by site
         self._saves = file is not None or keep is not None
         self._has_changed = False
@@ -83,17 +88,16 @@ class TemplateStore:
     def knows(self, urls: Collection[str]) -> bool:
         """Tell whether earlier crawls have learned templates of all sites of these urls; False where there are none."""
         sites = set(map(site_name, urls))
-        return bool(sites) and all(find_site(self._stored, site) is not None for site in sites)
+        return bool(sites) and all(find_site(self._stored, site, self._by_host) is not None for site in sites)
 
     def open(self, url: str) -> TemplateGrouper:
         """Return the templates of the url's site, before its first page. Raises ConfigError where the file is damaged
         in what it has of the site.
         """
         site = site_name(url)
-        stored = None if _GROUPING in self._forgotten else find_site(self._stored, site)
+        stored = None if _GROUPING in self._forgotten else find_site(self._stored, site, self._by_host)
         grouper = self._restored(site, stored, origin_of(url)) if stored else None
-        self._groupers[site] = grouper or TemplateGrouper(self._free_prefix())
-        return self._groupers[site]
+        return self._opened(site, grouper or TemplateGrouper(self._free_prefix()))
 
     def take_up(self, url: str, state: SiteState | None, prefix: str) -> TemplateGrouper:
         """Return the templates of a site that this worker begins to own. `state` is what its earlier owners have kept
@@ -102,7 +106,7 @@ class TemplateStore:
         if state is None:
             grouper = self.open(url)
             if not grouper.learned_groups():
-                grouper = self._groupers[site_name(url)] = TemplateGrouper(prefix)
+                grouper = self._opened(site_name(url), TemplateGrouper(prefix))
             return grouper
         site, values = site_name(url), dict(state.state)
         grouper = TemplateGrouper.from_json(values.pop(_GROUPING), origin_of(url))
@@ -110,8 +114,11 @@ class TemplateStore:
         for name, part in self._parts.items():
             if name in values:
                 part.restore(site, values.pop(name), origin_of(url))
-        self._groupers[site] = grouper
-        return grouper
+        return self._opened(site, grouper)
+
+    def leave(self, site: str, grouper_of: Callable[[], TemplateGrouper]) -> None:
+        """Ask for the templates of a site that was opened when they are needed: another one keeps them from now on."""
+        self._groupers[site] = grouper_of
 
     def keep_nothing(self) -> None:
         """Save nothing from here on: somebody only looks at a page."""
@@ -119,7 +126,7 @@ class TemplateStore:
 
     def state_of(self, site: str) -> SiteState:
         """Return what is to be saved of a site."""
-        grouper = self._groupers[site]
+        grouper = self._groupers[site]()
         parts = {name: part.to_json(site) for name, part in self._parts.items()}
         others = self._others.get(site, {})
         return SiteState(self._describe(site, grouper), {_GROUPING: grouper.to_json(), **parts, **others})
@@ -175,12 +182,17 @@ class TemplateStore:
         if self._marks is not None:
             await self._marks.note_learned(seq)
 
+    def _opened(self, site: str, grouper: TemplateGrouper) -> TemplateGrouper:
+        self._groupers[site] = lambda: grouper
+        self._site_of_prefix[grouper.prefix] = site
+        return grouper
+
     def _restored(self, site: str, stored: StoredSite, origin: str) -> TemplateGrouper | None:
         assert self._file is not None
         try:
             state = stored.state()
             grouper = TemplateGrouper.from_json(state.pop(_GROUPING), origin)
-            if grouper.prefix in {other.prefix for other in self._groupers.values()}:
+            if self._site_of_prefix.get(grouper.prefix, site) != site:
                 logger.warning("The templates of %s have ids that another site of this crawl has: learned anew", site)
                 return None
             for name, part in self._parts.items():
@@ -207,13 +219,11 @@ class TemplateStore:
 
     def _free_prefix(self) -> str:
         """Return a prefix for ids that no other site of the file has: a later crawl may have several of them."""
-        ids = [one["template"] for stored in self._stored.values() for one in stored.templates]
-        taken = {re.sub(r"\d+\Z", "", template) for template in ids}
-        taken |= {grouper.prefix for grouper in self._groupers.values()}
-        number = 0
-        while (prefix := f"s{number}t" if number else "t") in taken:
-            number += 1
-        return prefix
+        while True:
+            prefix = f"s{self._prefix_number}t" if self._prefix_number else "t"
+            if prefix not in self._stored_prefixes and prefix not in self._site_of_prefix:
+                return prefix
+            self._prefix_number += 1
 
 
 def check(file: TemplatesFile, urls: Iterable[str], readers: Mapping[str, Reader]) -> None:
@@ -234,11 +244,23 @@ def check(file: TemplatesFile, urls: Iterable[str], readers: Mapping[str, Reader
     file.check_writable()
 
 
-def find_site(stored: Mapping[str, StoredSite], site: str) -> StoredSite | None:
-    """Return the site itself, else the only one on the same host with another port: a staging server moves about."""
+def names_by_host(stored: Iterable[str]) -> dict[str | None, list[str]]:
+    """Return the names of the sites on each host, which may have several ports."""
+    found: dict[str | None, list[str]] = {}
+    for name in stored:
+        found.setdefault(_host(name), []).append(name)
+    return found
+
+
+def find_site(
+    stored: Mapping[str, StoredSite], site: str, by_host: Mapping[str | None, Sequence[str]] | None = None
+) -> StoredSite | None:
+    """Return the site itself, else the only one on the same host with another port: a staging server moves about.
+    `by_host` is what `names_by_host` gives of them.
+    """
     if site in stored:
         return stored[site]
-    others = [name for name in stored if _host(name) == _host(site)]
+    others = (names_by_host(stored) if by_host is None else by_host).get(_host(site), ())
     return stored[others[0]] if len(others) == 1 else None
 
 

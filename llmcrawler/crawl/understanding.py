@@ -18,15 +18,16 @@ from llmcrawler.crawl import signals
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.configuration import (
-    answer_cache_of,
-    batch_rules,
-    model_of,
     page_types_of,
     record_types_of,
     templates_file,
+    worker_rules,
 )
+from llmcrawler.crawl.duplicate_finder import DUPLICATES, duplicate_finder
 from llmcrawler.crawl.engine_state import EngineWatch
+from llmcrawler.crawl.model_settings import answer_cache_of, batch_rules, model_of
 from llmcrawler.crawl.page_asker import BatchingAsker
+from llmcrawler.crawl.site_reader import SiteReader
 from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.crawl.template_store import TemplateStore
 from llmcrawler.distributed.shared_budget import SharedBudget
@@ -36,14 +37,12 @@ from llmcrawler.errors import BudgetSpent, ConfigError, LLMError
 from llmcrawler.extraction import (
     Annotator,
     ExtractionRunner,
-    FallbackAnnotator,
     Learner,
     LLMAnnotator,
     RecordRules,
     Records,
     RecordSerializer,
     SingleRecords,
-    StructuredDataAnnotator,
     TrainingRules,
     held_by_type,
 )
@@ -77,7 +76,7 @@ class Understanding:
 
     stats: StatsCollector
     page_types: PageTypes
-    reader: PageReader
+    reader: SiteReader
     processes: BoundedProcesses
     model: LanguageModel | None
     asker: BatchingAsker | None
@@ -126,6 +125,8 @@ class Understanding:
 
     def cut_off(self) -> None:
         """End the processes that read pages and learn, whatever they do."""
+        for name, value in self.reader.figures().items():
+            self.stats.set_value(f"llmcrawler/content_workers/{name}", value)
         self.reader.close()
         self.processes.close()
 
@@ -149,7 +150,7 @@ def build_understanding(
 ) -> Understanding:
     settings, stats, session = crawler.settings, crawler.stats, backend.session
     assert stats is not None
-    reader, processes = PageReader(settings.getint("CONTENT_INLINE_CHARS")), BoundedProcesses(_RECORD_MODULES)
+    page_reader, processes = PageReader(settings.getint("CONTENT_INLINE_CHARS")), BoundedProcesses(_RECORD_MODULES)
     model, answers = _model(crawler, backend)
     stats.set_value("llmcrawler/llm/provider", "none" if model is None else model.provider)
     page_types = page_types_of(options)
@@ -158,7 +159,7 @@ def build_understanding(
         patience = 1 if session is None else _SHARED_PATIENCE
         rules = batch_rules(settings, patience)
         count = partial(_count_usage, stats, model)
-        asker = BatchingAsker(model, page_types, answers, rules, stats, watch.reason_to_flush, count)
+        asker = BatchingAsker(model, page_types, answers, rules, stats, watch, count)
 
     # These know each other: a verdict may part a template, and what is learned of it is kept with it.
     templates: TemplateStore
@@ -173,15 +174,10 @@ def build_understanding(
         if verdict.decided_by == LLM:
             templates.note_change()
 
-    def on_learned(_learner: Learner) -> None:
-        templates.note_change()
-
     classifier = Classifier(page_types, asker, split=split, on_verdict=on_verdict)
     inline_chars = min(_RECORD_INLINE_CHARS, settings.getint("CONTENT_INLINE_CHARS"))
-    place = ExtractionRunner(inline_chars, processes.run, reader.is_cheap)
-    asking = None if model is None else _annotator(crawler, options, model, answers)
-    structured = StructuredDataAnnotator(options.wanted)
-    annotator = structured if asking is None else FallbackAnnotator(asking, structured)
+    place = ExtractionRunner(inline_chars, processes.run, page_reader.is_cheap)
+    annotator = None if model is None else _annotator(crawler, options, model, answers)
     min_pages = settings.getint("RECORD_MIN_PAGES")
 
     def pressure(held: int) -> str | None:
@@ -190,26 +186,29 @@ def build_understanding(
             model.warm_up()
         return watch.reason_to_flush(held)
 
-    records = _records(crawler, options, annotator, pressure, place, on_learned)
+    records = _records(crawler, options, annotator, pressure, place, lambda _learner: templates.note_change())
 
     def page_type_of(site: str, template: str) -> str | None:
         verdict = classifier.template_verdict(site, template)
         return verdict[0] if verdict else None
 
     job = backend.job
+    duplicates = duplicate_finder(options, backend)
+    reader = SiteReader(page_reader, worker_rules(settings), with_sketches=duplicates is not None)
     templates = TemplateStore(
         templates_file(settings),
         {
             "verdicts": classifier,
-            "records": RecordSerializer(records, options.wanted, page_type_of, has_model=model is not None),
+            "records": RecordSerializer(records, options.wanted, page_type_of),
+            **({} if duplicates is None else {DUPLICATES: duplicates}),
         },
         marks=None if job is None else job.ledger,
-        forgotten=() if job is None else _FORGOTTEN.get(job.forced_from, ()),
+        forgotten=(DUPLICATES,) if job is None else _FORGOTTEN.get(job.forced_from, ()),
         keep=None if session is None else session.sites.keep,
     )
-    sites = SiteRegistry(templates, classifier, records, session)
+    sites = SiteRegistry(templates, classifier, records, session, duplicates)
     return Understanding(
-        stats, page_types, reader, processes, model, asker, answers, classifier, records, asking, templates, sites
+        stats, page_types, reader, processes, model, asker, answers, classifier, records, annotator, templates, sites
     )
 
 
@@ -271,15 +270,16 @@ def _annotator(
 def _records(  # noqa: PLR0913, PLR0917 - what a crawl decides
     crawler: Crawler,
     options: ExploreOptions,
-    annotator: Annotator,
+    annotator: Annotator | None,
     pressure: Callable[[int], str | None],
     place: ExtractionRunner,
     on_learned: Callable[[Learner], None],
 ) -> Records:
     settings, stats = crawler.settings, crawler.stats
     assert stats is not None
-    training = _training_rules(crawler)
-    singletons = settings.getbool("RECORD_SINGLETONS")
+    training, single = _training_rules(crawler), None
+    if annotator is not None and settings.getbool("RECORD_SINGLETONS"):
+        single = SingleRecords(annotator, training.budget_tokens, place)
     return Records(
         annotator,
         RecordRules(
@@ -293,6 +293,6 @@ def _records(  # noqa: PLR0913, PLR0917 - what a crawl decides
         requested=options.wanted,
         on_learned=on_learned,
         count=lambda name, value: stats.inc_value(f"llmcrawler/records/{name}", value),
-        single=SingleRecords(annotator, training.budget_tokens, place) if singletons else None,
+        single=single,
         place=place,
     )

@@ -14,10 +14,12 @@ from llmcrawler.distributed.connection import key_prefix, shown
 from llmcrawler.distributed.membership import WorkerReport
 from llmcrawler.distributed.redis_checks import check_redis
 from llmcrawler.errors import ConfigError
+from llmcrawler.storage import RightsCounts
 
 _MAX_HOSTS: Final = 100
 _SILENT_SECONDS: Final = 10.0
 _LETTERS: Final = 20
+_COUNTED: Final = ("queued", "done", "dead", "duplicates")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,8 @@ class HostStatus:
 
 @dataclass(frozen=True, slots=True)
 class DistributedStatus:
-    """The status of a crawl. `expired` counts leases whose holders were gone; `dead_letters` are the latest, as (error,
-    url).
+    """The status of a crawl. `expired` counts leases whose holders were gone; `rights`: what sites said of the pages of
+    all workers; `dead_letters` are the latest, as (error, url).
     """
 
     crawl_id: str
@@ -62,6 +64,7 @@ class DistributedStatus:
     hosts: tuple[HostStatus, ...]
     host_count: int
     errors: Mapping[str, int]
+    rights: RightsCounts
     dead_letters: tuple[tuple[str, str], ...]
     memory_bytes: int
 
@@ -101,13 +104,14 @@ class _StatusReader:
             spider=spec["spider"],
             arguments=spec["arguments"],
             started=float(meta["started"]),
-            urls={"leased": holders.total(), **{name: counts.get(name, 0) for name in ("queued", "done", "dead")}},
+            urls={"leased": holders.total(), **{name: counts.get(name, 0) for name in _COUNTED}},
             expired=counts.get("expired", 0),
             told_apart_by=meta.get("filter", "set"),
             workers=workers,
             hosts=hosts[:_MAX_HOSTS],
             host_count=len(hosts),
             errors=dict(sorted(self._numbers("errors").items(), key=lambda pair: -pair[1])),
+            rights=RightsCounts.of(sum((Counter(one.report.rights) for one in workers), Counter())),
             dead_letters=tuple(
                 _letter(text) for text in self._client.lrange(self._name("dead_letters"), 0, _LETTERS - 1)
             ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
@@ -72,7 +72,8 @@ end
 @dataclass(frozen=True, slots=True)
 class WorkerReport:
     """A worker's report of itself. `working`: urls that are buffered, delayed or being fetched; `held`: pages that wait
-    until a template is learned; `pressed`: why its pages must not wait any longer, if so.
+    until a template is learned; `pressed`: why its pages must not wait any longer, if so; `rights`: its pages by their
+    marks (storage/rights_marks.py).
     """
 
     worker: str
@@ -87,6 +88,7 @@ class WorkerReport:
     pressed: str | None = None
     llm_calls: int = 0
     tokens: int = 0
+    rights: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def read(cls, text: str | bytes) -> WorkerReport:

@@ -18,7 +18,7 @@ def page_to_json(page: Page, *, with_html: bool) -> dict[str, Any]:
     content["kinds"] = {} if with_html else dict(page.content.kinds)
     content["features"] = sorted(page.content.features)
     content["structured_data"] = [] if with_html else list(page.content.structured_data)
-    return {"line": line, "content": content, "html": page.html if with_html else None}
+    return {"line": line, "content": content, "html": page.html if with_html else None, "sketch": page.sketch}
 
 
 def page_of_json(value: dict[str, Any]) -> Page:
@@ -30,11 +30,11 @@ def page_of_json(value: dict[str, Any]) -> Page:
         kinds=content["kinds"],
         **{name: content[name] for name in _CONTENT},
     )
-    page.html = value["html"]
+    page.html, page.sketch = value["html"], value["sketch"]
     return page
 
 
-RESULTS = ("page_type", "confidence", "decided_by", "template", "record")
+RESULTS = ("page_type", "confidence", "decided_by", "template", "record", "record_by", "duplicate_of")
 
 
 def results_to_json(page: Page, error: Any) -> dict[str, Any]:

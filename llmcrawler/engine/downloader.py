@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import random
-from collections import Counter, deque
+import math
+from collections import Counter
 from collections.abc import Callable, Collection
 from functools import partial
 from time import monotonic
@@ -27,12 +27,18 @@ from llmcrawler.distributed.host_limiter import DistributedHostLimiter, HostAllo
 from llmcrawler.engine.compat import wake_engine
 from llmcrawler.engine.compat.components import DownloaderBase
 from llmcrawler.engine.handlers import PageHandlers
+from llmcrawler.engine.polite_slot import PoliteSlot, StartGate
+from llmcrawler.engine.refusals import RefusalKind
 from llmcrawler.engine.request_context import update_context
 from llmcrawler.errors import ConfigError, StorageFailed
 
 _Result = TypeVar("_Result")
 _CANCELLED = (asyncio.CancelledError, CancelledError)
 _STOPPING = "the crawl is being stopped"
+
+# A request that waits here takes some 8 KB. Of a host there are few; of hosts with long gaps there may be many.
+_MOST_WAITING = 2048
+_AHEAD_SECONDS = 1.0  # for a loop that is busy
 
 # Sent with `request` and `exception` when a request got no response; Scrapy has no signal for that.
 download_failed = object()
@@ -46,83 +52,29 @@ class HostPaused(IgnoreRequest):
     """Raised for a request whose host is left alone for now: it goes back, and loses no try."""
 
 
-class PoliteSlot(Slot):
-    """Draws the gap to the next request once, when a request starts.
-
-    Scrapy draws a new one whenever it looks, so that the mean is longer than what was asked for. The mean is never
-    shorter than that either: after gaps that were shorter, the next one is longer.
-    """
-
-    def __init__(self, concurrency: int, delay: float, jitter: float, on_start: Callable[[PoliteSlot], object]) -> None:
-        super().__init__(concurrency, delay, jitter)
-        self.queue = _CountingQueue(self)
-        self.rests_until = 0.0
-        self._on_start = on_start
-        self.at_limiter = 0  # requests that have left the queue and wait for room that the other workers leave
-        self.elsewhere = 0  # requests in flight of the other workers, as last known
-        self.window = float(concurrency)  # what `concurrency` is rounded from
-        self._gap = delay
-        self._surplus = 0.0  # seconds that the gaps so far were longer than their means
-
-    def download_delay(self) -> float:
-        return max(self._gap, self.rests_until - self.lastseen)
-
-    @property
-    def gap(self) -> float:
-        """Seconds from the request that started last to the next one."""
-        return self._gap
-
-    @property
-    def in_flight(self) -> int:
-        """Requests of all workers that are in flight."""
-        return len(self.transferring) - self.at_limiter + self.elsewhere
-
-    def start(self, request: Request) -> None:
-        self.transferring.add(request)
-        update_context(request, started=monotonic(), in_flight=self.in_flight)
-        self._on_start(self)
-        self.draw_gap()
-
-    def draw_gap(self) -> None:
-        least = 0.0 if self._surplus < 0 else -self.jitter
-        self._gap = max(0.0, self.delay * (1 + random.uniform(least, self.jitter)))  # noqa: S311 (no secret)
-        self._surplus += self._gap - self.delay
-
-
-class _CountingQueue(deque[tuple[Request, Any]]):
-    """Counts a request as transferring when it leaves the queue.
-
-    Scrapy 2.14 to 2.19 counts it in the task that downloads it. The tasks run after the loop that starts them, so with
-    no delay that loop drained the whole queue: 59 requests in flight where 5 were allowed.
-    """
-
-    def __init__(self, slot: PoliteSlot) -> None:
-        super().__init__()
-        self._slot = slot
-
-    def popleft(self) -> tuple[Request, Any]:
-        entry = super().popleft()
-        self._slot.start(entry[0])
-        return entry
-
-
 class PoliteDownloader(DownloaderBase):
-    """Holds CONCURRENT_REQUESTS_PER_DOMAIN and DOWNLOAD_DELAY per host and port, as the server sees them.
+    """Holds CONCURRENT_REQUESTS_PER_DOMAIN and DOWNLOAD_DELAY per host and port, as the server sees them, and
+    CONCURRENT_REQUESTS over all hosts: what waits here for a gap or for a robots.txt takes no place of those.
 
     `fetching` counts the requests of each slot that were handed in and are not answered, middlewares included.
-    `given_up` has the hosts that are not asked any more, with the reason. Where workers share a crawl, each request
-    waits for a place among those of all of them.
+    `given_up` has the hosts that are not asked any more, `rests` until when (monotonic seconds) others are left alone,
+    and `held` those whose robots.txt is long in coming. `on_room` is called with a host that may have room again.
+    Workers that share a crawl share the places of a host.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self.handlers: PageHandlers = PageHandlers(crawler)
         self.fetching: Counter[str] = Counter()
-        self.given_up: dict[str, str] = {}
+        self.given_up: dict[str, tuple[RefusalKind, str]] = {}
+        self.held: set[str] = set()
         crawl = find_crawl(crawler)
         session = None if crawl is None else crawl.backend.session
         self._limiter = None if session is None else session.host_limiter
-        self._rests: dict[str, float] = {}
+        self.rests: dict[str, float] = {}
+        self.on_room: Callable[[str], object] = _ignore
+        self._usual_gap_seconds = crawler.settings.getfloat("DOWNLOAD_DELAY")
+        self._gate = StartGate(self.total_concurrency, self.start_waiting)
         self._fetches: dict[Request, Deferred[Response | Request]] = {}
         self._downloads: dict[Request, asyncio.Task[Any] | None] = {}  # those that have begun
         self._is_stopping = False
@@ -150,13 +102,38 @@ class PoliteDownloader(DownloaderBase):
             slot.queue.clear()
         return len(back)
 
-    def room(self, key: str) -> int:
-        """Return how many more requests of a slot are worth handing in: what it may transfer, and two that wait."""
+    def needs_backout(self) -> bool:
+        return self._gate.is_full or len(self.active) - self._gate.in_flight >= _MOST_WAITING
+
+    def is_crowded(self) -> bool:
+        """Return whether requests that wait here may soon keep others away."""
+        return 2 * (len(self.active) - self._gate.in_flight) >= _MOST_WAITING
+
+    def has_room(self, key: str) -> bool:
+        """Return whether one more request of a slot is worth handing in: it transfers it, or it waits for one of the
+        next gaps there, two at most when the slot transfers as many as it may.
+        """
         if self.is_resting(key):
-            return 0
+            return False
         slot = self.slots.get(key)
-        concurrency = self.domain_concurrency if slot is None else slot.concurrency
-        return int(concurrency) + 2 - self.fetching[key]
+        if slot is None:
+            return self.fetching[key] < self._ahead(self._usual_gap_seconds)
+        return self.fetching[key] < min(int(slot.concurrency) + 2, len(slot.transferring) + self._ahead(slot.delay))
+
+    def wanted(self, key: str = "", most: int | None = None) -> int:
+        """Return how many requests of a slot, those that were handed in included, keep it busy, `most` of them; without
+        a key, of a host that is not known yet.
+        """
+        slot = self.slots.get(key)
+        most = 2 * self.domain_concurrency + 2 if most is None else most
+        if slot is None:
+            return min(most, 2 * self._ahead(self._usual_gap_seconds))
+        return min(most, len(slot.transferring) + 2 * self._ahead(slot.delay))
+
+    def _ahead(self, gap_seconds: float) -> int:
+        """Return how many requests are to wait for the next gaps, so that none begins late."""
+        most = self.domain_concurrency + 2
+        return most if gap_seconds * most <= _AHEAD_SECONDS else max(1, math.ceil(_AHEAD_SECONDS / gap_seconds))
 
     def waits_only_for(self, hosts: Collection[str]) -> bool:
         """Return whether nothing is left to do but for these hosts. Scrapy's scheduler hands in all it has, up to
@@ -165,32 +142,46 @@ class PoliteDownloader(DownloaderBase):
         return bool(self.fetching) and all(host in hosts for host in self.fetching)
 
     def is_resting(self, key: str) -> bool:
-        return self._rests.get(key, 0.0) > monotonic()
+        return key in self.held or self.rests.get(key, 0.0) > monotonic()
+
+    def hold(self, key: str) -> None:
+        """Hand in nothing of a host until its robots.txt is there."""
+        self.held.add(key)
+
+    def let_go(self, key: str) -> None:
+        """Undo `hold`."""
+        if key in self.held:
+            self.held.discard(key)
+            self._has_room_again(key)
+
+    def _has_room_again(self, key: str) -> None:
+        self.on_room(key)
+        wake_engine(self.crawler)
 
     def rest(self, key: str, until: float) -> None:
         """Start nothing on a slot until then (monotonic seconds). Requests that wait in it fail with HostPaused."""
-        if self._rests.get(key, 0.0) >= until:
+        if self.rests.get(key, 0.0) >= until:
             return
-        self._rests[key] = until
+        self.rests[key] = until
         call_later(max(0.0, until - monotonic()), self._rested, key, until)
         slot = self.slots.get(key)
-        if slot is None:
+        if not isinstance(slot, PoliteSlot):
             return
-        assert isinstance(slot, PoliteSlot)
         slot.rests_until = until
         # A robots.txt has no lease: it stays, and the pages that wait for it with it.
-        _put_back(key, slot, [entry for entry in slot.queue if _is_page(entry[0])])
+        slot.give_back([entry for entry in slot.queue if _is_page(entry[0])], partial(_paused, key))
 
-    def give_up(self, key: str, reason: str) -> None:
+    def give_up(self, key: str, kind: RefusalKind, reason: str) -> None:
         """Ask nothing more of this host: its requests fail at once."""
-        self.given_up[key] = reason
-        self._rests.pop(key, None)
+        self.given_up[key] = kind, reason
+        self.rests.pop(key, None)
+        self.held.discard(key)
         slot = self.slots.get(key)
         if slot is not None:
             assert isinstance(slot, PoliteSlot)
             slot.rests_until = 0.0
-            _put_back(key, slot, list(slot.queue))
-        wake_engine(self.crawler)
+            slot.give_back(list(slot.queue), partial(_paused, key))
+        self._has_room_again(key)
 
     def get_slot_key(self, request: Request) -> str:
         # Scrapy's key leaves the port out, so two servers of one machine would slow each other down.
@@ -201,6 +192,7 @@ class PoliteDownloader(DownloaderBase):
         self.fetching[key] -= 1
         if not self.fetching[key]:
             del self.fetching[key]
+        self.on_room(key)
         self._fetches.pop(request, None)
         self._downloads.pop(request, None)
         if not (self._is_stopping and isinstance(result, Failure) and isinstance(result.value, _CANCELLED)):
@@ -210,17 +202,27 @@ class PoliteDownloader(DownloaderBase):
         return request.replace(dont_filter=True)
 
     def make_slot(self, key: str, slot: Slot) -> PoliteSlot:
-        return PoliteSlot(slot.concurrency, slot.delay, slot.jitter, partial(self._send, request_started, key))
+        return PoliteSlot(slot.concurrency, slot.delay, slot.jitter, self._gate, partial(self._started, key))
 
     def slot_made(self, key: str, slot: Slot) -> None:
         assert isinstance(slot, PoliteSlot)
-        slot.rests_until = self._rests.get(key, 0.0)
+        slot.rests_until = self.rests.get(key, 0.0)
         self._send(slot_made, key, slot)
+
+    def _started(self, key: str, slot: PoliteSlot) -> None:
+        self._send(request_started, key, slot)
+        self.on_room(key)
 
     def _send(self, signal: object, key: str, slot: PoliteSlot) -> None:
         self.signals.send_catch_log(signal, key=key, slot=slot)
 
     async def download(self, slot: Slot, request: Request) -> Response:
+        try:
+            return await self._download_started(slot, request)
+        finally:
+            self._gate.leave()
+
+    async def _download_started(self, slot: Slot, request: Request) -> Response:
         if self._is_stopping:
             slot.transferring.remove(request)
             raise HostPaused(_STOPPING)
@@ -269,13 +271,21 @@ class PoliteDownloader(DownloaderBase):
             raise
 
     def _rested(self, key: str, until: float) -> None:
-        if self._rests.get(key) != until:
+        if self.rests.get(key) != until:
             return  # the rest was made longer
-        if self.is_resting(key):  # the loop's clock is coarser than ours
+        if until > monotonic():  # the loop's clock is coarser than ours
             call_later(until - monotonic(), self._rested, key, until)
             return
-        del self._rests[key]
-        wake_engine(self.crawler)
+        del self.rests[key]
+        self._has_room_again(key)
+
+
+def _ignore(_key: str) -> None:
+    """Do nothing: the scheduler does not ask for room."""
+
+
+def _paused(key: str) -> HostPaused:
+    return HostPaused(f"{key} rests")
 
 
 def _is_page(request: Request) -> bool:
@@ -288,11 +298,3 @@ def check_downloader(crawler: Crawler) -> None:
     if not issubclass(load_object(path), PoliteDownloader):
         ours = f"{PoliteDownloader.__module__}.PoliteDownloader"
         raise ConfigError(f"DOWNLOADER={path!r} does not hold the limits of hosts: it must be {ours} or a subclass")
-
-
-def _put_back(key: str, slot: Slot, entries: Collection[tuple[Request, Any]]) -> None:
-    """Fail requests that wait in a slot with HostPaused."""
-    for entry in entries:
-        slot.queue.remove(entry)
-    for _request, waiting in entries:
-        waiting.errback(HostPaused(f"{key} rests"))

@@ -23,6 +23,10 @@ _BROWSER = "browser"  # no scheme of a url
 _BROWSER_HANDLER = "llmcrawler.engine.browser.handler.BrowserDownloadHandler"
 
 
+class NotRendered(Exception):
+    """Raised by the browser for a download: it is fetched as what needs no browser is."""
+
+
 class PageHandlers(DownloadHandlersBase):
     """Imports and starts the browser with the first page that needs it. Without one pages come as the server sends
     them, and `no_browser` says why.
@@ -42,6 +46,8 @@ class PageHandlers(DownloadHandlersBase):
                 return await self.extra_handler(_BROWSER, _load_browser).download_request(request)
             except BrowserMissing as error:
                 self._note_missing(str(error))
+            except NotRendered:
+                pass
         return await super().download_request_async(request)
 
     def _note_missing(self, reason: str) -> None:

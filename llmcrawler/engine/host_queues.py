@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
@@ -10,10 +10,14 @@ T = TypeVar("T")
 
 
 class HostQueues(Generic[T]):
-    """Queues, first in and first out for each host; iterates over hosts with entries, the next one first."""
+    """Queues, first in and first out for each host; iterates over hosts with entries. A host that has
+    no room is looked at again when somebody says so, and not each time: there may be thousands.
+    """
 
     def __init__(self) -> None:
+        self.ready = 0  # entries of hosts that are not known to have no room
         self._queues: dict[str, deque[T]] = {}
+        self._turns: OrderedDict[str, None] = OrderedDict()  # hosts of those entries, the next one first
         self._count = 0
 
     def __len__(self) -> int:
@@ -23,28 +27,50 @@ class HostQueues(Generic[T]):
         return iter(self._queues)
 
     def put(self, host: str, entry: T) -> None:
-        self._queues.setdefault(host, deque()).append(entry)
+        queue = self._queues.get(host)
+        if queue is None:
+            queue = self._queues[host] = deque()
+            self._turns[host] = None
+        queue.append(entry)
         self._count += 1
+        self.ready += host in self._turns
 
     def take(self, may_have: Callable[[str], bool]) -> T | None:
         """Return the next entry of the first host that may have one; the host goes to the end of the turns."""
-        for host, queue in self._queues.items():
-            if may_have(host):
+        while self._turns:
+            host, _ = self._turns.popitem(last=False)
+            queue = self._queues[host]
+            if not may_have(host):
+                self.ready -= len(queue)
+                continue
+            entry = queue.popleft()
+            self._count -= 1
+            self.ready -= 1
+            if queue:
+                self._turns[host] = None
+            else:
                 del self._queues[host]
-                self._count -= 1
-                entry = queue.popleft()
-                if queue:
-                    self._queues[host] = queue
-                return entry
+            return entry
         return None
 
-    def counts(self) -> Counter[str]:
-        """Return the number of entries of each host."""
-        return Counter({host: len(queue) for host, queue in self._queues.items()})
+    def look_again(self, host: str, may_have: Callable[[str], bool]) -> bool:
+        """Let a host that had no room take turns again if it has room now. Return whether it does from now on."""
+        queue = self._queues.get(host)
+        if queue is None or host in self._turns or not may_have(host):
+            return False
+        self._turns[host] = None
+        self.ready += len(queue)
+        return True
+
+    def count(self, host: str) -> int:
+        """Return the number of entries of a host."""
+        queue = self._queues.get(host)
+        return 0 if queue is None else len(queue)
 
     def drain(self) -> list[T]:
         """Return all entries and keep none."""
         entries = [entry for queue in self._queues.values() for entry in queue]
         self._queues.clear()
-        self._count = 0
+        self._turns.clear()
+        self._count = self.ready = 0
         return entries

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
 from scrapy import Request, exceptions
@@ -47,17 +47,20 @@ _KNOWN: Final = (
     OSError,
 )
 
+SignRequest = Callable[[str, str], Mapping[str, str]]  # of method and url
+
 
 class PageDownloadHandler(ClientHandler):
     """Raises ProtocolFault for an answer that is no HTTP, and for a url that Twisted does not ask for."""
 
-    def __init__(self, crawler: Crawler, intake: BodyLimiter) -> None:
+    def __init__(self, crawler: Crawler, intake: BodyLimiter, sign: SignRequest) -> None:
         super().__init__(crawler)
-        self.use_protocol(lambda when_quiet: _BoundedProtocol(when_quiet, intake))
+        self.use_protocol(lambda when_quiet: _BoundedProtocol(when_quiet, intake, sign))
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler, crawl_of(crawler).intake)
+        crawl = crawl_of(crawler)
+        return cls(crawler, crawl.intake, crawl.signature_headers)
 
     async def download_request(self, request: Request) -> Response:
         try:
@@ -138,16 +141,22 @@ class _BoundedParser(HeadParser, decoder=_JoinedChunks):
 
 
 class _BoundedProtocol(ClientProtocol):
-    """Pauses a large body while others take the room (see BodyLimiter). The pause does not count for its timeout."""
+    """Pauses a large body while others take the room (see BodyLimiter). The pause does not count for its timeout.
+    Requests are signed here, where each is sent: also one that Twisted sends again, as its connection was closed.
+    """
 
     parser_class = _BoundedParser
 
-    def __init__(self, when_quiet: Callable[[Any], None], intake: BodyLimiter) -> None:
+    def __init__(self, when_quiet: Callable[[Any], None], intake: BodyLimiter, sign: SignRequest) -> None:
         super().__init__(when_quiet)  # type: ignore[no-untyped-call]
         self._intake = intake
+        self._sign = sign
         self._received_bytes = 0
         self._is_receiving = False
         self._paused_at: float | None = None
+
+    def headers_of(self, method: str, url: str) -> Mapping[str, str]:
+        return self._sign(method, url)
 
     def answer_begins(self) -> None:
         self._received_bytes, self._is_receiving = 0, True

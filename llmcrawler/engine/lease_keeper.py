@@ -114,7 +114,8 @@ class LeaseKeeper(BaseScheduler):
         except StorageFailed:
             return
         self.templates.note_progress()
-        if outcome.is_dead and not lease.task.fault and self.budget.refund():
+        is_free = outcome.is_dead and not lease.task.fault and self.budget.refund()
+        if is_free or (outcome.is_duplicate and self.budget.refund_duplicate()):
             self._refill.set()
         self._count()
 

@@ -15,6 +15,8 @@ class RefusalKind(StrEnum):
     """Reason why a request is refused; `error.kind` in the feed's line of its url."""
 
     ROBOTS = "robots"
+    ROBOTS_UNREACHABLE = "robots_unreachable"
+    RIGHTS = "rights"
     REDIRECT_LOOP = "redirect_loop"
     REDIRECT_OFFSITE = "redirect_offsite"
     REDIRECT_SEEN = "redirect_seen"

@@ -9,6 +9,7 @@ from scrapy.http import HtmlResponse, JsonResponse, Response, TextResponse, XmlR
 from llmcrawler.content import decode, encoding_of, looks_like_html
 from llmcrawler.engine.compat.components import TextBase
 
+ROBOTS_HEADER = "X-Robots-Tag"
 _KEPT_BYTES = 1024 * 1024
 _META_REFRESH_BYTES = 4 * 4096  # Scrapy looks for one in the first 4096 characters
 
@@ -73,6 +74,11 @@ def content_type_of(response: Response) -> str | None:
     """Return the Content-Type header, of several the last."""
     header = response.headers.get("Content-Type")
     return None if header is None else header.decode("latin-1")
+
+
+def robots_tags_of(response: Response) -> list[str]:
+    """Return the X-Robots-Tag headers."""
+    return [value.decode("latin-1") for value in response.headers.getlist(ROBOTS_HEADER)]
 
 
 def page_text(response: Response) -> str:

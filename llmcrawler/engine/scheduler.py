@@ -12,6 +12,7 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Protocol, Self
 
 from scrapy import Request, Spider
@@ -26,6 +27,7 @@ from llmcrawler.engine.downloader import PoliteDownloader, check_downloader
 from llmcrawler.engine.error_pages import faulty_line
 from llmcrawler.engine.host_queues import HostQueues
 from llmcrawler.engine.idle_hosts import idle_hosts
+from llmcrawler.engine.lease_demand import held_by_host
 from llmcrawler.engine.lease_keeper import LeaseKeeper
 from llmcrawler.engine.page_budget import PageBudget
 from llmcrawler.engine.request_context import update_context
@@ -35,8 +37,7 @@ from llmcrawler.frontier.link_history import restore_link_scorer
 from llmcrawler.frontier.site_views import THINGS
 from llmcrawler.storage import REQUEUED_PRIORITY, JobConnection
 
-# Pages may come in faster than they can be read: so many of them wait as bodies.
-_MOST_ARRIVING = 32
+_MOST_BUFFERED = 4096  # leases of 1 KB; those of hosts that are not asked now wait here too
 _RETRY_SECONDS = 5.0  # with a goal: between two looks into the frontier when nothing else causes one
 
 logger = logging.getLogger(__name__)
@@ -63,6 +64,8 @@ class FrontierScheduler(LeaseKeeper):
         self._is_leasing = False  # what the frontier leases just now is neither queued nor here
         self._is_leaving = self._is_stopping = False
         self._idle_in: float | None = None  # seconds until a host that has only views left may get one
+        # Not when such a page is through: it may wait long for a model's answer, and the crawl does not.
+        self.arriving.on_room = partial(wake_engine, self.crawler)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -82,6 +85,7 @@ class FrontierScheduler(LeaseKeeper):
 
     def open(self, spider: Spider) -> Deferred[None] | None:  # noqa: ARG002 (Scrapy's interface)
         check_downloader(self.crawler)
+        self._downloader.on_room = self._note_room
         return deferred_from_coro(self._open())
 
     def close(self, reason: str) -> Deferred[None] | None:
@@ -95,15 +99,15 @@ class FrontierScheduler(LeaseKeeper):
         return True
 
     def next_request(self) -> Request | None:
-        if self.arriving.count >= _MOST_ARRIVING:  # the engine asks again when one of them is through
+        if self.arriving.is_full:
             return None
-        if self._waiting and (request := self._waiting.take(self._has_room)) is not None:
+        if self._waiting and (request := self._waiting.take(self._downloader.has_room)) is not None:
             return request
-        lease = self._buffer.take(self._has_room)
+        lease = self._buffer.take(self._downloader.has_room)
         if lease is None:
             self._refill.set()
             return None
-        if self._buffered_awake() < self._low_water():
+        if self._buffer.ready < self._low_water():
             self._refill.set()
         if lease.task.fault:  # there is nothing to ask for
             process_item(self.crawler, faulty_line(self.crawler, lease))
@@ -194,7 +198,7 @@ class FrontierScheduler(LeaseKeeper):
                 await self._fill()
 
     async def _fill(self) -> None:
-        limit = min(self._leasable(), 2 * self._low_water() - self._buffered_awake())
+        limit = min(self._leasable(), 2 * self._low_water() - self._buffer.ready, _MOST_BUFFERED - len(self._buffer))
         was_dry = self._is_dry
         # To look for nothing would hold a crawl open that is at its end, until the engine's next heartbeat. Among other
         # workers a look also takes back what the dead ones held.
@@ -220,7 +224,7 @@ class FrontierScheduler(LeaseKeeper):
             leases = await self.frontier.lease(limit, self._held(), self._per_host(), REQUEUED_PRIORITY)
         limit = min(limit - len(leases), self._new_leases_left())
         if limit > 0:
-            leases += await self._lease_new(limit, self._held() + Counter(lease.task.host for lease in leases))
+            leases += await self._lease_new(limit, self._held(leases))
         if self.focused_crawl is not None:
             for lease in leases:
                 self.focused_crawl.note_lease(lease.task)
@@ -268,21 +272,18 @@ class FrontierScheduler(LeaseKeeper):
             return max(2, self._downloader.domain_concurrency // 2)
         return max(8, self._per_host())
 
-    def _per_host(self) -> int:
-        """Return how many leases of one host are held here, buffered or downloading: enough to keep it busy."""
-        if self.focused_crawl is not None:
-            return self._downloader.domain_concurrency + self._low_water()
-        return 2 * self._downloader.domain_concurrency + 2
+    def _per_host(self, host: str = "") -> int:
+        """Return how many leases of a host are held here, buffered or downloading: enough to keep it busy."""
+        most = None if self.focused_crawl is None else self._downloader.domain_concurrency + self._low_water()
+        return self._downloader.wanted(host, most)
 
-    def _buffered_awake(self) -> int:
-        """Return how many of the buffered leases could go out: those of a paused host must not keep others away."""
-        return sum(count for host, count in self._buffer.counts().items() if not self._downloader.is_resting(host))
+    def _held(self, leases: Iterable[Lease] = ()) -> Counter[str]:
+        return held_by_host(self._downloader, (self._buffer, self._waiting), leases, self._per_host)
 
-    def _held(self) -> Counter[str]:
-        return self._downloader.fetching + self._buffer.counts() + self._waiting.counts()
-
-    def _has_room(self, host: str) -> bool:
-        return self._downloader.room(host) > 0
+    def _note_room(self, host: str) -> None:
+        has_room = self._downloader.has_room
+        if self._buffer.look_again(host, has_room) | self._waiting.look_again(host, has_room):
+            wake_engine(self.crawler)
 
     @property
     def _downloader(self) -> PoliteDownloader:

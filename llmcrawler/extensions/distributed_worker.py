@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_RIGHTS = "llmcrawler/rights/"
 _BEAT_SECONDS, _IDLE_BEAT_SECONDS = 1.0, 0.25
 
 
@@ -132,6 +133,11 @@ class DistributedWorker:
             "held": self.records.held_count,
             "pressed": "backing_out" if slot is not None and slot.needs_backout() else None,
             "llm_calls": stats.get_value("llmcrawler/llm/calls", 0),
+            "rights": {
+                name.removeprefix(_RIGHTS): count
+                for name, count in stats.get_stats().items()
+                if name.startswith(_RIGHTS)
+            },
             "tokens": sum(stats.get_value(f"llmcrawler/llm/{name}_tokens", 0) for name in ("prompt", "completion")),
         }
 

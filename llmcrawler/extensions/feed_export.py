@@ -19,6 +19,8 @@ from scrapy.exceptions import NotConfigured
 from scrapy.extensions.feedexport import FeedSlot, ItemFilter, StdoutFeedStorage
 from scrapy.utils.defer import ensure_awaitable
 
+from llmcrawler.crawl.argument_types import DROP
+from llmcrawler.crawl.context import find_crawl
 from llmcrawler.engine.compat import close_spider_soon
 from llmcrawler.engine.compat.components import FeedExporterBase
 from llmcrawler.errors import ConfigError
@@ -49,6 +51,8 @@ class Feeds(FeedExporterBase):
                 del self.feeds[uri]
                 for name, given in feeds_of(crawler, uri, options, self.filters[uri]).items():
                     self.feeds[name], self.filters[name] = given
+        if (crawl := find_crawl(crawler)) is not None and crawl.options.duplicates == DROP:
+            self.filters = {uri: _WithoutDuplicates(inner) for uri, inner in self.filters.items()}
         self._failed: WeakSet[FeedSlot] = WeakSet()
         self._lacking: WeakSet[FeedSlot] = WeakSet()
         self._written: dict[str, WrittenFeed] = {}
@@ -148,6 +152,17 @@ class Feeds(FeedExporterBase):
     def _tell_and_close(self, feed: str, error: Exception) -> None:
         logger.error("The feed cannot be written (%s): %s. What was written elsewhere is kept", feed, _cause(error))
         close_spider_soon(self.crawler, "storage_failed")
+
+
+class _WithoutDuplicates(ItemFilter):
+    """Leaves out pages that repeat another one, and what another filter leaves out."""
+
+    def __init__(self, inner: ItemFilter) -> None:
+        super().__init__(None)
+        self._inner = inner
+
+    def accepts(self, item: Any) -> bool:
+        return getattr(item, "duplicate_of", None) is None and self._inner.accepts(item)
 
 
 def _abandon(slot: FeedSlot) -> None:

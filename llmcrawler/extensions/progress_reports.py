@@ -50,6 +50,7 @@ logger = logging.getLogger(__name__)
 
 _REFRESH_SECONDS = 0.25  # a refresh takes about 5 ms
 _SAMPLE_SECONDS = 1.0
+_TICK_SHARE = 50  # at most a fiftieth of the time goes into it
 
 
 class ProgressExtension:
@@ -61,7 +62,7 @@ class ProgressExtension:
         self._tally = Tally()
         self._display = display
         self._progress: CrawlProgress | None = None
-        self._logged = 0.0
+        self._logged = self._next_tick = 0.0
         self._calls: AsyncioLoopingCall | LoopingCall | None = None
         self._ending: Ending | None = None
 
@@ -131,7 +132,15 @@ class ProgressExtension:
 
     def _tick(self) -> None:
         assert self._progress is not None
-        report = self._sample(self._progress)
+        started = time.monotonic()
+        if started < self._next_tick:
+            return
+        self._show(self._progress)
+        # Of thousands of hosts a report takes its time.
+        self._next_tick = started + _TICK_SHARE * (time.monotonic() - started)
+
+    def _show(self, progress: CrawlProgress) -> None:
+        report = self._sample(progress)
         if self._display is not None:
             self._display.show(report, f"{self._crawler.settings['BOT_NAME']} {self._crawler.spidercls.name}")
         elif time.monotonic() - self._logged >= self._log_seconds:

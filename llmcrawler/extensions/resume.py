@@ -12,9 +12,10 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.extensions.feedexport import FeedExporter
 
-from llmcrawler.content import PageReader
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.job import Job
+from llmcrawler.crawl.site_content import FetchedPage
+from llmcrawler.crawl.site_reader import SiteReader
 from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.engine.stored_bodies import text_of
 from llmcrawler.errors import ContentError
@@ -34,7 +35,7 @@ class ResumeExtension:
     crawler: Crawler
     job: Job
     sites: SiteRegistry
-    reader: PageReader
+    reader: SiteReader
 
     def __post_init__(self) -> None:
         connect_handlers(self.crawler, self, "engine_started", "spider_closed")
@@ -71,8 +72,10 @@ class ResumeExtension:
         """Learn what repeats over a site's pages from some of the earlier ones, for the first pages of this run."""
         for url, body in await self.job.ledger.bodies(_PAGES_TO_LOOK_AT):
             with suppress(ContentError):
-                content = await self.reader.read(await asyncio.to_thread(text_of, body), body.url)
-                self.sites.of(url).boilerplate.observe(content.blocks)
+                site, html = self.sites.of(url), await asyncio.to_thread(text_of, body)
+                fetched = FetchedPage(html, body.url, url)
+                found = await self.reader.read(site, fetched, with_features=False, with_main=False)
+                await self.reader.observe(site, found.content)
 
     def spider_closed(self, reason: str) -> None:
         waiting = self.job.frontier.counts().queued

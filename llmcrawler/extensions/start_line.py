@@ -59,6 +59,7 @@ def start_of(settings: BaseSettings, spider: str, options: ExploreOptions | None
         tuple(filter(None, feeds)),
         is_feed_chosen=settings.getpriority("FEEDS") != CHOSEN_PRIORITY,
         job=str(settings.get("JOBDIR") or settings.get("CRAWL_ID") or ""),
+        signed_as="" if options is None else str(settings.get("BOT_AUTH_AGENT") or ""),
     )
 
 

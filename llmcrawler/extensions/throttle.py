@@ -25,18 +25,18 @@ from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.task import LoopingCall
 
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.signals import host_news
+from llmcrawler.crawl.signals import host_news, robots_unreachable
 from llmcrawler.distributed.host_limiter import DistributedHostLimiter
 from llmcrawler.engine.downloader import (
     PoliteDownloader,
-    PoliteSlot,
     check_downloader,
     download_failed,
     request_started,
     slot_made,
 )
 from llmcrawler.engine.failures import failure_kind
-from llmcrawler.engine.refusals import OVERLOAD_STATUSES
+from llmcrawler.engine.polite_slot import PoliteSlot
+from llmcrawler.engine.refusals import OVERLOAD_STATUSES, RefusalKind
 from llmcrawler.engine.request_context import LATENCY, context_of
 from llmcrawler.errors import ConfigError
 from llmcrawler.extensions.connecting import connect_handlers
@@ -54,12 +54,7 @@ logger = logging.getLogger(__name__)
 
 # By these a gateway says that the host behind it does not answer; 500 is an answer.
 _GATEWAY_STATUSES = frozenset({502, 504, 520, 521, 522, 523, 524})
-_HOST_FAILURES = (
-    CannotResolveHostError,
-    DownloadConnectionRefusedError,
-    DownloadTimeoutError,
-    DownloadFailedError,
-)
+_HOST_FAILURES = (CannotResolveHostError, DownloadConnectionRefusedError, DownloadTimeoutError, DownloadFailedError)
 _TICK_SECONDS = 1.0
 _OLD_NEWS_SECONDS = 600.0  # what other workers met longer ago says little of now
 
@@ -95,6 +90,7 @@ class AdaptiveThrottle:
         self._report = ThrottleReport(crawler.stats, logs_all=logs_all)
         connect_handlers(crawler, self, "spider_opened", "response_downloaded", "robots_parsed", "spider_closed")
         crawler.signals.connect(self._take_news, host_news)
+        crawler.signals.connect(self._robots_failed, robots_unreachable)
         crawler.signals.connect(self._take_slot, slot_made)
         crawler.signals.connect(self._request_started, request_started)
         crawler.signals.connect(self._download_failed, download_failed)
@@ -165,15 +161,18 @@ class AdaptiveThrottle:
         self._apply(key, policy, slot, decision)
 
     def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
-        delay = robotparser.crawl_delay(self._user_agent) or 0.0
-        if delay <= 0:
-            return
+        delay = max(0.0, robotparser.crawl_delay(self._user_agent) or 0.0)
         key = urlparse_cached(request).netloc
         policy = self._policies.take(key, self._rules)
         slot = self._downloader.slots.get(key)
-        self._apply(key, policy, slot, policy.set_floor(delay))
-        if isinstance(slot, PoliteSlot):
+        decision = policy.robots_came(delay)
+        self._apply(key, policy, slot, decision)
+        if decision is not None and isinstance(slot, PoliteSlot):
             slot.draw_gap()  # the one that runs was drawn before this was known
+
+    def _robots_failed(self, key: str, reason: str) -> None:
+        policy = self._policies.take(key, self._rules)
+        self._apply(key, policy, self._downloader.slots.get(key), policy.robots_failed(reason))
 
     # -- other workers on the same crawl ------------------------------------------------------------------------------
 
@@ -231,7 +230,7 @@ class AdaptiveThrottle:
         self._report.forget(self._policies.forget_idle(self._downloader.slots))
         self._report.write(self._policies.by_host)
         to_give_up = {
-            key: reason
+            key: (policy.robots.is_open, reason)
             for key, policy in self._policies.by_host.items()
             if key not in self._downloader.given_up and (reason := policy.reason_to_give_up()) is not None
         }
@@ -245,9 +244,11 @@ class AdaptiveThrottle:
         is_last = waits_only_for(to_give_up.keys() | self._downloader.given_up.keys())
         self._quiet_ticks = self._quiet_ticks + 1 if is_last else 0
         if self._quiet_ticks >= 2:
-            for key, reason in to_give_up.items():
-                logger.warning("%s is given up, nothing else is left to do: %s", key, reason)
-                self._downloader.give_up(key, reason)
+            for key, (lacks_robots, reason) in to_give_up.items():
+                level = logging.INFO if lacks_robots else logging.WARNING  # there was a warning already
+                logger.log(level, "%s is given up, nothing else is left to do: %s", key, reason)
+                kind = RefusalKind.ROBOTS_UNREACHABLE if lacks_robots else RefusalKind.HOST_DOWN
+                self._downloader.give_up(key, kind, reason)
 
     @property
     def _downloader(self) -> PoliteDownloader:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from heapq import nlargest
 from time import monotonic
 from typing import Any
 
@@ -49,8 +50,10 @@ class ThrottleReport:
 
     def write(self, policies: Mapping[str, HostPolicy], most: int = _HOSTS_IN_STATS) -> None:
         """Write the figures of up to `most` hosts into stats, and always of the same ones: a stat stays for good."""
-        new = sorted(policies.keys() - self._in_stats, key=lambda key: -policies[key].meter.requests)
-        self._in_stats.update(new[: max(0, most - len(self._in_stats))])
+        missing = most - len(self._in_stats)
+        if missing > 0:
+            new = policies.keys() - self._in_stats
+            self._in_stats.update(nlargest(missing, new, key=lambda key: policies[key].meter.requests))
         for key in self._in_stats & policies.keys():
             for name, value in _figures(policies[key]).items():
                 self._stats.set_value(f"llmcrawler/throttle/host/{key}/{name}", value)

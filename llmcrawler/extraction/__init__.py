@@ -2,18 +2,17 @@
 
 from llmcrawler.extraction.annotators import (
     Annotator,
-    FallbackAnnotator,
     LLMAnnotator,
-    StructuredDataAnnotator,
     annotation_tokens,
 )
-from llmcrawler.extraction.blocks import PageBlocks, shown_blocks
+from llmcrawler.extraction.block_choice import listed_to_show, main_scores, shown_blocks
+from llmcrawler.extraction.blocks import PageBlocks
 from llmcrawler.extraction.extraction_runs import ExtractionRunner, SelectorResult, compile_extractor
 from llmcrawler.extraction.extractor import Field, FieldRule, Selector, TemplateExtractor
 from llmcrawler.extraction.learner import Learner, LearnerKey, held_by_type
 from llmcrawler.extraction.learning_outcome import LearningOutcome
 from llmcrawler.extraction.queries import PageSource
-from llmcrawler.extraction.record_question import RecordAnswer, RecordQuestion, RecordRules
+from llmcrawler.extraction.record_question import BY_STRUCTURED_DATA, RecordAnswer, RecordQuestion, RecordRules
 from llmcrawler.extraction.record_schema import RequestedSchema
 from llmcrawler.extraction.record_serialization import (
     RecordSerializer,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -13,8 +12,10 @@ from typing import Final
 
 from lxml import etree
 
+from llmcrawler.content import block_key
 from llmcrawler.errors import TooCostly
 from llmcrawler.extraction.queries import PageSource, json_leaves
+from llmcrawler.extraction.selector_memory import SelectorMemory
 from llmcrawler.extraction.tree import (
     BLOCK_STEPS,
     INLINE_TAGS,
@@ -45,12 +46,10 @@ _DIGITS: Final = re.compile(r"\d+")
 _LABEL_TAGS: Final = frozenset("th dt b strong label legend h2 h3 h4 h5 h6".split())
 _SMALL_WHOLE_CHARS: Final = 300
 _TEXT_NODE_CHARS: Final = 200
-_LONG_BLOCK_CHARS: Final = 400
 _MAX_BLOCKS: Final = 3_000
 _MAX_HINT_CHARS: Final = 200
-# Around the text of a block in the document: {"n": 123, "text": "", "in": ""},
-_CHARS_AROUND: Final = 30
-_CHARS_PER_TOKEN: Final = 4
+_UNKNOWN_SCORE: Final = 0.5
+_INLINE_LEVELS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,8 @@ class BlockList:
 
     `links` are the numbers of the blocks that are addresses; `labels` the texts of elements that mostly name what
     stands beside or below them; `paths` the ways from the root to what carries text, as tags and classes, without
-    numbers.
+    numbers. Of each block `ways` has its path, "" for what has no element, and `scores` how surely it is of the main
+    content, in 0..1.
     """
 
     blocks: tuple[Block, ...]
@@ -88,6 +88,8 @@ class BlockList:
     texts: frozenset[str]
     labels: frozenset[str]
     paths: frozenset[str]
+    ways: tuple[str, ...] = ()
+    scores: tuple[float, ...] = ()
 
 
 class PageBlocks:
@@ -95,7 +97,7 @@ class PageBlocks:
 
     def __init__(self, html: str, url: str = "") -> None:
         self.url = url
-        self.source = PageSource(parse_tree(html), Work(TRAINING_STEPS))
+        self.source = PageSource(parse_tree(html), Work(TRAINING_STEPS), SelectorMemory())
         blocks: list[Block] = []
         spots: dict[int, Spot] = {}
         with suppress(TooCostly):  # what was found by then is shown
@@ -110,17 +112,39 @@ class PageBlocks:
     def root(self) -> etree._Element:
         return self.source.root
 
-    def listed(self) -> BlockList:
-        """Return the blocks without the page."""
+    def listed(self, scores: Mapping[int, float] | None = None) -> BlockList:
+        """Return the blocks without the page. `scores`: of its main content, by `block_key`."""
         elements = ((block.text, self.spots[block.n].element) for block in self.blocks)
         names: dict[etree._Element, str] = {}
+        found = [self.spots[block.n].element for block in self.blocks]
+        ways = tuple("" if element is None else _path(element, names) for element in found)
         return BlockList(
             self.blocks,
             frozenset(n for n, spot in self.spots.items() if spot.attribute in ("href", "src")),
             frozenset(block.text for block in self.blocks),
             frozenset(text for text, element in elements if element is not None and element.tag in _LABEL_TAGS),
-            frozenset(_path(spot.element, names) for spot in self.spots.values() if spot.element is not None),
+            frozenset(way for way in ways if way),
+            ways,
+            tuple(self._scores(scores or {})),
         )
+
+    def _scores(self, known: Mapping[int, float]) -> Iterator[float]:
+        """Yield the score of each block: that of its own text, else of the text that it stands in or behind."""
+        of_elements: dict[etree._Element, float] = {}
+        score = _UNKNOWN_SCORE
+        for block in self.blocks:
+            element = self.spots[block.n].element
+            parent = None if element is None else element.getparent()
+            if element is None or parent is None or parent.tag == "head":
+                yield _UNKNOWN_SCORE
+                continue
+            line = islice(line_up(element), _INLINE_LEVELS)
+            holder = next((node for node in line if node.tag not in INLINE_TAGS), element)
+            own = known.get(block_key(str(holder.tag), block.text)) if known else None
+            if own is None:
+                own = of_elements.get(element, of_elements.get(parent, score))
+            of_elements[element] = score = own
+            yield own
 
     def _pieces(self, work: Work) -> Iterator[tuple[str, str, Spot]]:
         head = self.root.find("head")
@@ -148,45 +172,6 @@ def _path(element: etree._Element, names: dict[etree._Element, str]) -> str:
         way = own if parent is None else f"{names[parent]} {own}"
         names[node] = blake2b(way.encode("utf-8", "replace"), digest_size=8).hexdigest()
     return names[element]
-
-
-def repeated_texts(pages: Sequence[BlockList]) -> frozenset[str]:
-    """Return the texts on nearly all pages of a template: its frame and its labels, not a page's own data."""
-    counts = Counter(text for page in pages for text in page.texts)
-    enough = max(2, 0.8 * len(pages))
-    return frozenset(text for text, count in counts.items() if count >= enough)
-
-
-def shown_blocks(page: BlockList, repeated: Collection[str], budget_tokens: int) -> tuple[Block, ...]:
-    """Return the blocks of a page that fit a budget of tokens (4 characters each), in document order but for the
-    boilerplate, which comes last and is left out first. Then go links, and at last long texts lose their ends.
-    """
-    own = {block.n for block in page.blocks if block.text not in repeated}
-    beside = {n - 1 for n in own} | {n - 2 for n in own}
-    frame = [block for block in page.blocks if block.n not in own and block.n not in beside]
-    kept = [block for block in page.blocks if block.n in own or block.n in beside]
-    budget_chars = budget_tokens * _CHARS_PER_TOKEN
-    if _chars(kept) > budget_chars:
-        kept = [block for block in kept if block.n not in page.links]
-    if _chars(kept) > budget_chars:
-        kept = [_shortened(block) for block in kept]
-    shown: list[Block] = []
-    for block in (*kept, *(_shortened(block) for block in frame)):
-        budget_chars -= _chars([block])
-        if budget_chars < 0 and shown:
-            break
-        shown.append(block)
-    return tuple(shown)
-
-
-def _chars(blocks: Sequence[Block]) -> int:
-    return sum(len(block.text) + len(block.hint) + _CHARS_AROUND for block in blocks)
-
-
-def _shortened(block: Block) -> Block:
-    if len(block.text) <= _LONG_BLOCK_CHARS:
-        return block
-    return Block(block.n, block.text[:_LONG_BLOCK_CHARS].rsplit(" ", 1)[0] + " …", block.hint)
 
 
 def _head_pieces(head: etree._Element) -> Iterator[tuple[str, str, Spot]]:

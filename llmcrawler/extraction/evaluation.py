@@ -17,6 +17,7 @@ from typing import Final
 from lxml import etree
 
 from llmcrawler.extraction.paths import ANY, TEXT, Path, PathStep
+from llmcrawler.extraction.selector_memory import SelectorMemory
 from llmcrawler.extraction.tree import Work
 
 # XPath's white space. Python's has more of it, such as the no-break space.
@@ -38,16 +39,22 @@ class TextNode:
 Node = etree._Element | TextNode
 
 
-def evaluate(path: Path, element: etree._Element, work: Work) -> list[Node]:
+def evaluate(path: Path, element: etree._Element, work: Work, memory: SelectorMemory | None = None) -> Sequence[Node]:
     """Return the nodes that a selector gives, each once and in document order, as libxml2 gives them.
 
-    Raises TooCostly where they take more work than is left.
+    `memory` is that of the page whose root the element is. Raises TooCostly where they take more work than is left.
     """
     top = element if path.start != "document" else element.getroottree().getroot()
-    nodes: list[Node] = [top]
+    nodes: Sequence[Node] = [top]
+    taken = None if memory is None else memory.begun(path.start, top)
     for at, step in enumerate(path.steps):
-        run = _Run(step, top, work)
-        nodes = run.first(path.start) if at == 0 else run.after(nodes)
+        known = None if taken is None else taken.then.get(step)
+        if known is not None:
+            nodes, taken = known.nodes, known
+        else:
+            run = _Run(step, top, work)
+            nodes = run.first(path.start) if at == 0 else run.after(nodes)
+            taken = None if memory is None or taken is None else memory.note(taken, step, nodes)
         if not nodes:
             break
     return nodes

@@ -14,7 +14,7 @@ from lxml import etree
 from llmcrawler.content import is_cheap
 from llmcrawler.errors import ContentError, TooCostly
 from llmcrawler.extraction.evaluation import outermost
-from llmcrawler.extraction.extractor import FieldRule, Selector, TemplateExtractor
+from llmcrawler.extraction.extractor import Field, FieldRule, Selector, TemplateExtractor
 from llmcrawler.extraction.patterns import compile_pattern
 from llmcrawler.extraction.queries import (
     PageSource,
@@ -26,6 +26,8 @@ from llmcrawler.extraction.queries import (
     texts_within,
 )
 from llmcrawler.extraction.record_schema import assemble
+from llmcrawler.extraction.stated.first_look import may_have_record
+from llmcrawler.extraction.stated.stated_record import PageToRead, stated_record
 from llmcrawler.extraction.tree import INLINE_STEPS, PAGE_STEPS, Work, parse_tree
 from llmcrawler.extraction.typed_values import Scalar, typed
 
@@ -36,6 +38,7 @@ _STEPS_A_FIELD: Final = 10
 # Processor time. An honest table of 60,000 rows takes four seconds, a training run on twenty long pages ten.
 _PAGE_SECONDS: Final = 20.0
 _TRAINING_SECONDS: Final = 60.0
+_LOOKED_AT: Final = 200_000  # characters, of which a first look takes a few milliseconds, and 40 at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,13 +230,27 @@ class ExtractionRunner:
         self, extractors: Sequence[TemplateExtractor], html: str, url: str, lang: str, site: str
     ) -> list[Extraction]:
         """Return what each extractor gives on a page. Raises TooCostly where they take too long for any page."""
-        if len(html) <= self._inline_chars and self._is_cheap(html):
+        if self._is_inline(html):
             try:
                 if all(compile_extractor(one).is_bounded for one in extractors):
                     return extractions(extractors, html, url, lang, INLINE_STEPS)
             except TooCostly:
                 pass  # it is no ordinary page
         return await self._run(_PAGE_SECONDS, site, extractions, tuple(extractors), html, url, lang)
+
+    async def stated(self, page: PageToRead, fields: Sequence[Field] | None, site: str) -> dict[str, Any] | None:
+        """Return the record of what a page says of itself. Raises TooCostly where that takes too long for any page."""
+        if len(page.html) <= _LOOKED_AT and not may_have_record(page.html, of_metas=page.is_sure):
+            return None
+        if self._is_inline(page.html):
+            try:
+                return stated_record(page, fields, INLINE_STEPS)
+            except TooCostly:
+                pass  # it is no ordinary page
+        return await self._run(_PAGE_SECONDS, site, stated_record, page, fields)
+
+    def _is_inline(self, html: str) -> bool:
+        return len(html) <= self._inline_chars and self._is_cheap(html)
 
     async def train(self, function: Callable[..., T], /, *arguments: object, site: str) -> T:
         """Run a function of a training run's pages. Raises TooCostly where it takes too long for any such run."""

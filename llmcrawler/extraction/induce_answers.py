@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final
 
-from llmcrawler.errors import BadAnswer, BudgetSpent
+from llmcrawler.errors import BadAnswer
 from llmcrawler.extraction.extractor import FIELD_TYPES, Field, FieldType
 from llmcrawler.extraction.induce_prompt import MAX_BLOCKS_A_VALUE, MAX_VALUES_A_PAGE
 from llmcrawler.extraction.record_schema import RequestedSchema, reconcile
@@ -29,15 +29,13 @@ Values = Mapping[str, tuple[Pointed, ...]]
 @dataclass(frozen=True, slots=True)
 class Induced:
     """A checked answer. `values` are by page id, `dropped` counts what was refused by reason, `missing` are the ids of
-    the pages that the answer leaves out. `refused` counts the pages on which every pointer of a field was refused.
-    `stands_in_for`: why it is not the model's, where the budget is to blame."""
+    the pages that the answer leaves out. `refused` counts the pages on which every pointer of a field was refused."""
 
     fields: tuple[Field, ...]
     values: Values
     dropped: Counter[str] = field(default_factory=Counter)
     missing: frozenset[str] = frozenset()
     refused: Counter[str] = field(default_factory=Counter)
-    stands_in_for: BudgetSpent | None = None
 
 
 def parse_answer(document: Mapping[str, Any], answer: Any, requested: RequestedSchema | None) -> Induced:

@@ -25,9 +25,10 @@ from llmcrawler.extraction.induce_prompt import (
 )
 from llmcrawler.extraction.record_schema import RequestedSchema
 from llmcrawler.extraction.tree import fold
+from llmcrawler.llm import MAX_ID_CHARS
 
 # Raise it with every change here; changes in induce_prompt.py that this form shares are in its own version.
-_VERSION: Final = "small-1"
+_VERSION: Final = "small-2"
 
 _SYSTEM: Final = """\
 You find the values of a record on a web page. The user message is JSON: "schema" has the fields, "pages" the page as \
@@ -88,16 +89,15 @@ def _cut(text: str) -> str:
     return text if len(text) <= _TEXT_CHARS else text[:_TEXT_CHARS].rsplit(" ", 1)[0] + " …"
 
 
-def _answer_schema(page_ids: Sequence[str], requested: RequestedSchema | None) -> dict[str, Any]:
+def _answer_schema(most_pages: int, requested: RequestedSchema | None) -> dict[str, Any]:
     fields = requested.fields if requested is not None else ()
     value = {
         "field": {"type": "string", "enum": [one.key for one in fields]},
         "quote": {"type": "string", "maxLength": _MAX_QUOTE_CHARS},
     }
     most = sum(_MAX_VALUES_OF_A_LIST if one.many or one.group else 1 for one in fields)
-    page = {"id": {"type": "string", "enum": list(page_ids)}, "values": list_of(strict(value), most)}
-    count = len(page_ids)
-    return strict({"pages": {"type": "array", "items": strict(page), "minItems": count, "maxItems": count}})
+    page = {"id": {"type": "string", "maxLength": MAX_ID_CHARS}, "values": list_of(strict(value), most)}
+    return strict({"pages": {**list_of(strict(page), most_pages), "minItems": 1}})
 
 
 def _located(document: Mapping[str, Any], answer: Any) -> Any:

@@ -8,10 +8,11 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, LLMUnavailable, StorageFailed, TooCostly
+from llmcrawler.errors import LLMError, LLMUnavailable, StorageFailed, TooCostly
 from llmcrawler.extraction.annotators import Annotator
 from llmcrawler.extraction.extraction_runs import Extraction, ExtractionRunner, compile_extractor
 from llmcrawler.extraction.extractor import Field, TemplateExtractor
+from llmcrawler.extraction.queries import PageSource
 from llmcrawler.extraction.record_schema import RequestedSchema
 from llmcrawler.extraction.training_run import TrainingRules, TrainingRun
 from llmcrawler.extraction.training_set import TrainingPage
@@ -89,11 +90,6 @@ class Learner:
         return [variant.extractor for variant in self.variants]
 
     @property
-    def proper_variants(self) -> list[Variant]:
-        """The variants without those that stand in where the budget did not reach for the model."""
-        return [variant for variant in self.variants if variant.shortcoming is None]
-
-    @property
     def fields(self) -> tuple[Field, ...]:
         """The fields of all variants, each key once."""
         return tuple({one.key: one for variant in self.variants for one in variant.extractor.fields}.values())
@@ -143,7 +139,7 @@ class Trainer:
             learner.error = PageError("record", error.kind, str(error))
             learner.gave_up |= isinstance(error, LLMUnavailable) or learner.runs >= _MAX_FAILURES
             # What stops a crawl, or keeps the model from all of it, was said once.
-            level = logging.INFO if type(error) in {LLMStopped, LLMUnavailable} else logging.WARNING
+            level = logging.INFO if isinstance(error, LLMUnavailable) else logging.WARNING
             logger.log(level, "Template %s could not be learned: %s", name, error)
         except TooCostly as error:
             learner.give_up(error.kind, str(error))
@@ -172,7 +168,7 @@ class Trainer:
             found = await self._place.train(extract_all, variant.extractor, pages, site=learner.key.site)
             if sum(map(variant.fit, found)) >= _ADOPTED_FIT * len(pages):
                 logger.info("Template %s: its pages fit what was learned of another one", learner.key.template)
-                return Variant.measured(variant.extractor, found, variant.shortcoming)
+                return Variant.measured(variant.extractor, found)
         return None
 
     async def _trained(self, learner: Learner, pages: Sequence[TrainingPage]) -> Variant | None:
@@ -198,11 +194,7 @@ class Trainer:
         if result.extractor is None or learner.fruitless:
             return None
         found = await self._place.train(extract_all, result.extractor, pages, site=site)
-        shortcoming = None
-        if result.stands_in_for is not None:
-            what = f"{result.stands_in_for}; the record is from the page's structured data"
-            shortcoming = PageError("record", BudgetSpent.kind, what)
-        return Variant.measured(result.extractor, found, shortcoming)
+        return Variant.measured(result.extractor, found)
 
     def _why_fruitless(self, extractor: TemplateExtractor | None) -> str:
         """Say why an extractor is of no use: a template is to have half of the fields of the user's schema at least."""
@@ -248,4 +240,8 @@ def heir_of(template: str, aliases: Mapping[str, str]) -> str:
 def extract_all(extractor: TemplateExtractor, pages: Sequence[TrainingPage]) -> list[Extraction]:
     """Return what an extractor gives on each of the pages."""
     compiled = compile_extractor(extractor)
-    return [compiled.extract(page.html, page.url, page.lang) for page in pages]
+    taken_apart = ((page, page.blocks().source) for page in pages)
+    return [
+        compiled.extract_from(PageSource(source.root, memory=source.memory), page.url, page.lang)
+        for page, source in taken_apart
+    ]

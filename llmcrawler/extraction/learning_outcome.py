@@ -22,8 +22,8 @@ class LearningOutcome:
     reason: str = ""
 
 
-def outcome_of(learner: Learner, min_pages: int, requested: RequestedSchema | None) -> LearningOutcome:
-    """`min_pages`: a template with fewer is not learned."""
+def outcome_of(learner: Learner, min_pages: int | None, requested: RequestedSchema | None) -> LearningOutcome:
+    """`min_pages`: a template with fewer is not learned; None where no model can learn any."""
     known = frozenset(one.key for one in learner.fields)
     reason = "" if known else _reason(learner, min_pages)
     wanted = () if requested is None else tuple(one.key for one in requested.fields)
@@ -33,13 +33,15 @@ def outcome_of(learner: Learner, min_pages: int, requested: RequestedSchema | No
     return LearningOutcome(learner.key.page_type, known, missing, learner.unserved, reason)
 
 
-def _reason(learner: Learner, min_pages: int) -> str:
+def _reason(learner: Learner, min_pages: int | None) -> str:
     if learner.error is not None:
         return f"{learner.error.kind}: {learner.error.message}"
     if learner.fruitless:
         return learner.fruitless
     if learner.was_restored:
         return "an earlier crawl found nothing to learn"
+    if min_pages is None:
+        return "no structured data, and no model to learn from their text"
     if learner.unserved < min_pages:
-        return f"too few pages of one template: {min_pages} are needed (RECORD_MIN_PAGES)"
+        return f"no structured data, fewer than RECORD_MIN_PAGES={min_pages} pages of its template"
     return "the crawl ended before its template was learned"

@@ -14,6 +14,7 @@ from llmcrawler.extraction.evaluation import TextNode, evaluate
 from llmcrawler.extraction.extractor import Language, Selector
 from llmcrawler.extraction.paths import path_of
 from llmcrawler.extraction.patterns import taken
+from llmcrawler.extraction.selector_memory import SelectorMemory
 from llmcrawler.extraction.tree import Work, fold, text_of
 
 _TRANSLATOR: Final = HTMLTranslator()
@@ -27,11 +28,13 @@ _FRAME_TYPES: Final = frozenset({"WebSite", "SearchAction", "SiteNavigationEleme
 
 
 class PageSource:
-    """A page that selectors run on: its tree and, read on demand, its JSON-LD. `work` counts what they take."""
+    """A page that selectors run on: its tree and, read on demand, its JSON-LD. `work` counts what they take; `memory`
+    is for a page that many of them are tried on, and whose tree does not change."""
 
-    def __init__(self, root: etree._Element, work: Work | None = None) -> None:
+    def __init__(self, root: etree._Element, work: Work | None = None, memory: SelectorMemory | None = None) -> None:
         self.root = root
         self.work = work or Work()
+        self.memory = memory
 
     @cached_property
     def json_ld(self) -> list[dict[str, Any]]:
@@ -60,14 +63,16 @@ def is_bounded(selector: Selector) -> bool:
     return selector.language == "json-ld" or path_of(selector.query, selector.language) is not None
 
 
-def nodes_at(element: etree._Element, selector: Selector, work: Work) -> list[Any]:
+def nodes_at(
+    element: etree._Element, selector: Selector, work: Work, memory: SelectorMemory | None = None
+) -> list[Any]:
     """Return the elements (or texts, for an XPath that ends in them) that a CSS or XPath selector gives in an element.
 
     Raises TooCostly where they take more work than is left.
     """
     path = path_of(selector.query, selector.language)
     if path is not None:
-        return [str(node) if isinstance(node, TextNode) else node for node in evaluate(path, element, work)]
+        return [str(node) if isinstance(node, TextNode) else node for node in evaluate(path, element, work, memory)]
     try:
         found = compile_query(selector.query, selector.language)(element)
     except etree.XPathError:
@@ -93,20 +98,23 @@ def texts_at(source: PageSource, selector: Selector) -> list[str]:
     """Return the texts that a selector gives on a page, white space folded, none of them empty. Raises TooCostly."""
     if selector.language == "json-ld":
         return taken(json_texts(source.json_ld, selector.query), selector.pattern, source.work)
-    return texts_within(source.root, selector, source.work)
+    return texts_within(source.root, selector, source.work, source.memory)
 
 
-def texts_within(element: etree._Element, selector: Selector, work: Work) -> list[str]:
+def texts_within(
+    element: etree._Element, selector: Selector, work: Work, memory: SelectorMemory | None = None
+) -> list[str]:
     """Return the texts that a CSS or XPath selector gives within an element. Raises TooCostly."""
-    texts = (_text(node, selector.attribute, work) for node in nodes_at(element, selector, work)[:_MAX_NODES])
+    nodes = nodes_at(element, selector, work, memory)[:_MAX_NODES]
+    texts = (_text(node, selector.attribute, work, memory) for node in nodes)
     return taken([text for text in texts if text], selector.pattern, work)
 
 
-def _text(node: Any, attribute: str | None, work: Work) -> str:
+def _text(node: Any, attribute: str | None, work: Work, memory: SelectorMemory | None = None) -> str:
     if not isinstance(node, etree._Element):
         text = str(node)
     elif attribute is None:
-        return text_of(node, work)
+        return text_of(node, work) if memory is None else memory.text_of(node, work)
     else:
         text = node.get(attribute) or ""
     work.charge_text(len(text))

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from llmcrawler.extraction.learner import LearnerKey
+from llmcrawler.extraction.stated.stated_record import PageToRead
 from llmcrawler.extraction.training_run import TrainingRules
 from llmcrawler.extraction.training_set import TrainingPage
 from llmcrawler.items import PageError
+
+# What records are made by: selectors of a template, what the page says of itself, a call of the model for that page.
+BY_TEMPLATE: Final = "template"
+BY_STRUCTURED_DATA: Final = "structured-data"
+BY_MODEL: Final = "llm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +55,17 @@ class RecordQuestion:
         """Return the page as it is kept until its template is learned."""
         return TrainingPage(self.url, self.title, self.lang, self.html, self.features)
 
+    def to_read(self) -> PageToRead:
+        """Return the page as it is read for what it says of itself."""
+        return PageToRead(self.html, self.url, self.title, self.lang, self.page_type, not self.is_guess)
+
 
 @dataclass(frozen=True, slots=True)
 class RecordAnswer:
-    """The record of a page, or why there is none. `home` is set where a page fits another template of its site than the
-    one it was put into."""
+    """The record of a page, and what made it (`by`, one of those above), or why there is none. `home` is set where a
+    page fits another template of its site than the one it was put into."""
 
     record: dict[str, Any] | None = None
     error: PageError | None = None
     home: LearnerKey | None = None
+    by: str | None = None

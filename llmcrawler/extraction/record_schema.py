@@ -95,6 +95,18 @@ def completed(fields: Sequence[Field], record: Mapping[str, Any]) -> dict[str, A
     return filled
 
 
+def filled_up(record: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record with what another one of the same page has in the place of its nulls."""
+    filled = dict(record)
+    for name, value in more.items():
+        known = filled.get(name)
+        if isinstance(known, dict) and isinstance(value, dict):
+            filled[name] = filled_up(known, value)
+        elif known is None:
+            filled[name] = value
+    return filled
+
+
 def _filled(shape: Any, value: Any) -> Any:
     if isinstance(shape, dict):
         inner = value if isinstance(value, Mapping) else {}

@@ -20,8 +20,7 @@ class RecordSerializer:
     """Turns the extractors of `records` into JSON and back. `page_type_of` a template says which of its records people
     are shown.
 
-    What was learned for other fields than are requested now is learned anew; so is, with a model, what was learned
-    without one.
+    What was learned for other fields than are requested now is learned anew.
     """
 
     def __init__(
@@ -29,13 +28,10 @@ class RecordSerializer:
         records: Records,
         requested: RequestedSchema | None,
         page_type_of: Callable[[str, str], str | None],
-        *,
-        has_model: bool,
     ) -> None:
         self._records = records
         self._page_type_of = page_type_of
         self._requested = None if requested is None else [dict(requested.schema), list(requested.page_types)]
-        self._has_model = has_model
 
     def to_json(self, site: str) -> dict[str, Any]:
         """Return what the next crawl of a site should know."""
@@ -43,7 +39,6 @@ class RecordSerializer:
         learners.sort(key=lambda one: (len(one.key.template), one.key.template, one.key.page_type))
         return {
             "wanted": self._requested,
-            "has_model": self._has_model or any(one.calls for one in learners),
             "templates": [_to_json(learner) for learner in learners],
         }
 
@@ -52,8 +47,6 @@ class RecordSerializer:
         learners = read_learners(site, value, origin)
         if value["wanted"] != self._requested:
             logger.warning("Other fields are wanted of %s than those learned before: they are learned anew", site)
-        elif self._has_model and not value["has_model"]:
-            logger.info("Records of %s were learned without a model before: they are learned anew", site)
         else:
             self._records.restore(learners)
 
@@ -70,8 +63,10 @@ class RecordSerializer:
 def read_learners(site: str, value: Any, _origin: str = "") -> list[Learner]:
     """Read what `RecordSerializer.to_json` gave. Raises ValueError for anything else."""
     try:
-        if not isinstance(value["has_model"], bool) or "wanted" not in value:
+        if "wanted" not in value:
             raise ValueError("not the records of a site")
+        if not value.get("has_model", True):
+            return []  # of an older crawl without a model, which learned from structured data
         return [_from_json(site, one) for one in value["templates"]]
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not the records of a site: {error!r}") from error
@@ -83,7 +78,7 @@ def _to_json(learner: Learner) -> dict[str, Any]:
         "page_type": learner.key.page_type,
         "variants": [
             {"extractor": one.extractor.to_json(), "coverage": dict(sorted(one.coverage.items()))}
-            for one in learner.proper_variants
+            for one in learner.variants
         ],
         "calls": learner.calls,
         "pages_shown": learner.pages_shown,

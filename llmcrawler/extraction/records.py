@@ -12,30 +12,30 @@ from llmcrawler.extraction.annotators import Annotator
 from llmcrawler.extraction.extraction_runs import Extraction, ExtractionRunner
 from llmcrawler.extraction.learner import SAYING_CORE, HeldPage, Learner, LearnerKey, Trainer, heir_of
 from llmcrawler.extraction.learning_outcome import LearningOutcome, outcome_of
-from llmcrawler.extraction.record_question import RecordAnswer, RecordQuestion, RecordRules
-from llmcrawler.extraction.record_schema import RequestedSchema, completed
-from llmcrawler.extraction.record_validation import RecordValidator
+from llmcrawler.extraction.record_question import BY_TEMPLATE, RecordAnswer, RecordQuestion, RecordRules
+from llmcrawler.extraction.record_schema import RequestedSchema
 from llmcrawler.extraction.training_set import TrainingPage
+from llmcrawler.extraction.unlearned_records import RecordChecks, UnlearnedRecords
 from llmcrawler.extraction.variants import Variant, VariantMatch, best_match
 from llmcrawler.items import PageError
 
 logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.05
-_LONG_LIST = 500  # of rows; more take long to validate
 
 
 class Records:
-    """Makes the records of one crawl, and learns how. `pressure` gets the number of held pages and returns why they
-    must not be held any longer ("idle", "backing_out", "closing", "stopped"), or None; after "stopped" nothing is
-    learned. `record_types` are the page types that have a record at all. `on_learned` is called with each learner that
-    has a new variant, `count` with the name and number of what is worth a stat; `single` makes records of pages that
-    are left over.
+    """Makes the records of one crawl, and learns how from what `annotator` points at: without one no page waits, and
+    each has what its template taught an earlier crawl, or what it says of itself. `pressure` gets the number of held
+    pages and returns why they must not be held any longer ("idle", "backing_out", "closing", "stopped"), or None; after
+    "stopped" nothing is learned. `record_types` are the page types that have a record at all. `on_learned` is called
+    with each learner that has a new variant, `count` with the name and number of what is worth a stat; `single` asks
+    the model about one page that is left over.
     """
 
     def __init__(  # noqa: PLR0913 - what a crawl decides
         self,
-        annotator: Annotator,
+        annotator: Annotator | None,
         rules: RecordRules,
         *,
         record_types: Container[str],
@@ -50,22 +50,24 @@ class Records:
         self._record_types = record_types
         self._pressure = pressure
         self._requested = requested
-        self._validator = RecordValidator(requested.schema) if requested is not None else None
         self._count = count
-        self._single = single
         self._place = place or ExtractionRunner()
+        self._valid = RecordChecks(requested, count)
+        self._unlearned = UnlearnedRecords(self._valid, requested, self._place, count, single)
         self._learners: dict[LearnerKey, Learner] = {}
         # By id, the templates of the pages whose records are being made elsewhere.
         self._under_way: dict[str, LearnerKey] = {}
-        self._trainer = Trainer(
-            annotator,
-            rules.training,
-            self.learners,
-            requested=requested,
-            on_learned=on_learned,
-            count=count,
-            place=self._place,
-        )
+        self._trainer = None
+        if annotator is not None:
+            self._trainer = Trainer(
+                annotator,
+                rules.training,
+                self.learners,
+                requested=requested,
+                on_learned=on_learned,
+                count=count,
+                place=self._place,
+            )
         self._poll: asyncio.Task[None] | None = None
 
     async def record_of(self, question: RecordQuestion) -> RecordAnswer:
@@ -97,7 +99,7 @@ class Records:
                 template = now  # meanwhile its template was learned, or became part of another one
                 continue
             may_learn = self._may_learn(learner)
-            if match is not None and (match.fits or not may_learn):
+            if match is not None and (match.fits or (match.extraction.present and not may_learn)):
                 return await self._taken(learner, match, question)
             if may_learn:
                 held = self._hold(learner, question)
@@ -148,13 +150,14 @@ class Records:
         return [one for one in self._learners.values() if one.variants and site in (None, one.key.site)]
 
     def to_keep(self, site: str) -> list[Learner]:
-        """Return the learners for the next crawl: with something learned (by no stand-in), or found not worth it."""
+        """Return the learners for the next crawl: with something learned, or found not worth it."""
         known = [one for one in self._learners.values() if one.key.site == site]
-        return [one for one in known if one.proper_variants or (one.gave_up and one.error is None)]
+        return [one for one in known if one.variants or (one.gave_up and one.error is None)]
 
     def outcomes(self) -> list[LearningOutcome]:
         """Return what came of each template that pages with records were in."""
-        return [outcome_of(one, self._rules.min_pages, self._requested) for one in self._learners.values()]
+        min_pages = None if self._trainer is None else self._rules.min_pages
+        return [outcome_of(one, min_pages, self._requested) for one in self._learners.values()]
 
     def restore(self, learners: Iterable[Learner]) -> None:
         """Go on with what an earlier crawl has learned."""
@@ -170,7 +173,9 @@ class Records:
             learner.tell_all(look_again=False)
 
     def _may_learn(self, learner: Learner) -> bool:
-        return not learner.gave_up and (learner.is_learning or learner.runs <= self._rules.max_relearned)
+        if self._trainer is None or learner.gave_up:
+            return False
+        return learner.is_learning or learner.runs <= self._rules.max_relearned
 
     async def _taken(self, learner: Learner, match: VariantMatch, question: RecordQuestion) -> RecordAnswer:
         """Return the record by a variant of the page's own template. Fields that it lacks may start a training run."""
@@ -187,19 +192,7 @@ class Records:
                 logger.info("%s is missing more and more; learning it again", what)
                 self._start(learner, pages)
         record = await self._valid(match.extraction.record) if present else None
-        return RecordAnswer(record, variant.shortcoming)
-
-    async def _valid(self, record: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the record with all fields of the user's schema, and without the values that it does not allow."""
-        if self._validator is None or self._requested is None:
-            return record
-        whole = completed(self._requested.fields, record)
-        is_long = any(isinstance(one, list) and len(one) > _LONG_LIST for one in record.values())
-        clean = self._validator.clean
-        cleaned, problems = await asyncio.to_thread(clean, whole) if is_long else clean(whole)
-        if problems:
-            self._count("invalid_values", len(problems))
-        return cleaned
+        return RecordAnswer(record, by=None if record is None else BY_TEMPLATE)
 
     async def _at_home(self, question: RecordQuestion) -> RecordAnswer | None:
         """Return the record of a page that no variant of its template fits, by another template of its site that fits.
@@ -222,18 +215,16 @@ class Records:
         ]
         if not matches:
             return None
-        home, variant, extraction = max(matches, key=lambda match: (len(match[2].present), match[0].template))
-        return RecordAnswer(await self._valid(extraction.record), variant.shortcoming, home)
+        home, _, extraction = max(matches, key=lambda match: (len(match[2].present), match[0].template))
+        return RecordAnswer(await self._valid(extraction.record), None, home, BY_TEMPLATE)
 
     async def _left(self, learner: Learner, match: VariantMatch | None, question: RecordQuestion) -> RecordAnswer:
         """Return the answer for a page whose template could not be learned (or not for such pages)."""
         if match is not None and match.extraction.present:
             return await self._taken(learner, match, question)
-        if learner.error is None and self._single is not None:
-            self._count("singletons", 1)
-            return await self._single(question)
-        learner.unserved += 1
-        return RecordAnswer(None, learner.error)
+        answer = await self._unlearned(question, learner.error)
+        learner.unserved += answer.record is None
+        return answer
 
     async def _match(
         self, variants: Sequence[Variant], question: RecordQuestion, template: str
@@ -285,6 +276,7 @@ class Records:
             learner.tell_all(look_again=False)
 
     def _start(self, learner: Learner, pages: Sequence[TrainingPage] | None = None) -> None:
+        assert self._trainer is not None
         chosen = list(pages) if pages is not None else [held.page for held in learner.held.values()]
         learner.task = asyncio.ensure_future(self._trainer.train(learner, chosen))
 

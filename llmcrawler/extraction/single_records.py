@@ -7,13 +7,13 @@ from typing import Any
 
 from llmcrawler.errors import LLMError
 from llmcrawler.extraction.annotators import Annotator
-from llmcrawler.extraction.blocks import PageBlocks, shown_blocks
+from llmcrawler.extraction.block_choice import listed_to_show, shown_blocks
+from llmcrawler.extraction.blocks import PageBlocks
 from llmcrawler.extraction.extraction_runs import ExtractionRunner
 from llmcrawler.extraction.extractor import Field
 from llmcrawler.extraction.induce_prompt import ShownPage
-from llmcrawler.extraction.record_question import RecordAnswer, RecordQuestion
+from llmcrawler.extraction.record_question import BY_MODEL, RecordAnswer, RecordQuestion
 from llmcrawler.extraction.record_schema import assemble
-from llmcrawler.extraction.training_run import blocks_of
 from llmcrawler.extraction.training_set import AnnotatedPage, Pointed, TrainingPage, Value, as_one
 from llmcrawler.extraction.typed_values import Scalar, typed
 from llmcrawler.items import PageError
@@ -30,14 +30,15 @@ class SingleRecords:
     async def __call__(self, question: RecordQuestion) -> RecordAnswer:
         """Return the record, or an error where the model fails. Raises TooCostly for a page that takes too long."""
         page = question.to_learn_from()
-        (listed,) = await self._place.train(blocks_of, [page], site=question.site)
+        listed = await self._place.train(listed_to_show, page.html, page.url, self._budget_tokens, site=question.site)
         shown = ShownPage("1", question.url, question.title, shown_blocks(listed, (), self._budget_tokens))
         try:
             answer = await self._annotator.point(question.page_type, [shown], ())
         except LLMError as error:
             return RecordAnswer(None, PageError("record", error.kind, str(error)))
         pointed = answer.values.get("1", ())
-        return RecordAnswer(await self._place.train(record_of, page, answer.fields, pointed, site=question.site))
+        record = await self._place.train(record_of, page, answer.fields, pointed, site=question.site)
+        return RecordAnswer(record, by=None if record is None else BY_MODEL)
 
 
 def record_of(page: TrainingPage, fields: Sequence[Field], pointed: Sequence[Pointed]) -> dict[str, Any] | None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from llmcrawler.errors import BadAnswer, BudgetSpent
 from llmcrawler.extraction.annotators import Annotator
-from llmcrawler.extraction.blocks import BlockList, PageBlocks, repeated_texts, shown_blocks
+from llmcrawler.extraction.block_choice import is_crowded, main_scores, repeated_texts, shown_blocks
+from llmcrawler.extraction.blocks import BlockList
 from llmcrawler.extraction.extraction_runs import ExtractionRunner
 from llmcrawler.extraction.extractor import Field, FieldRule, TemplateExtractor
 from llmcrawler.extraction.field_learning import LearnedField, learn_field
@@ -48,14 +49,12 @@ class TrainingRules:
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
     """The outcome of a run. `extractor` is None where there was nothing to learn. `dropped` counts the model's pointers
-    that were refused, by reason; `abstained` has the fields that no selector could be trusted for, and why.
-    `stands_in_for`: the budget did not reach for the model's first answer."""
+    that were refused, by reason; `abstained` has the fields that no selector could be trusted for, and why."""
 
     extractor: TemplateExtractor | None
     pages_shown: int
     dropped: Counter[str] = field(default_factory=Counter)
     abstained: Mapping[str, str] = field(default_factory=dict)
-    stands_in_for: BudgetSpent | None = None
 
 
 class TrainingRun:
@@ -82,7 +81,6 @@ class TrainingRun:
         self._dropped: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
         self._learned: tuple[list[LearnedField], list[LearnedGroup]] = ([], [])
-        self._stands_in_for: BudgetSpent | None = None
 
     async def run(self, pages: Sequence[TrainingPage]) -> TrainingResult:
         """Learn from the pages of one template.
@@ -129,15 +127,17 @@ class TrainingRun:
     ) -> list[int]:
         """Ask the annotator about some pages; return the pages that were answered."""
         budget = self._rules.budget_tokens
+        blocks = {at: listed[at] for at in places}
+        crowded = [at for at in places if is_crowded(listed[at], repeated, budget)]
+        if crowded:
+            scored = await self._place.train(scored_blocks_of, [pages[at] for at in crowded], site=self._site)
+            blocks.update(zip(crowded, scored, strict=True))
         asked = [
-            ShownPage(str(at), pages[at].url, pages[at].title, shown_blocks(listed[at], repeated, budget))
+            ShownPage(str(at), pages[at].url, pages[at].title, shown_blocks(blocks[at], repeated, budget))
             for at in places
         ]
         self.calls += 1
         answer = await self._annotator.point(self._page_type, asked, self._fields or self._known)
-        if answer.stands_in_for is not None and self._pointed and self._stands_in_for is None:
-            raise answer.stands_in_for  # what the model has named is not to be mixed with what others call it
-        self._stands_in_for = answer.stands_in_for
         self._dropped += answer.dropped
         self._refused += answer.refused
         answered = [place for place in places if str(place) not in answer.missing]
@@ -175,7 +175,7 @@ class TrainingRun:
             logger.info("No selector can be trusted for %s of %s pages", ", ".join(abstained), self._page_type)
         rows = tuple((group.name, group.rows) for group in found)
         extractor = TemplateExtractor(self._page_type, tuple(rules), rows) if rules else None
-        return TrainingResult(extractor, pages_shown, self._dropped, abstained, self._stands_in_for)
+        return TrainingResult(extractor, pages_shown, self._dropped, abstained)
 
     def _why_not(self, one: Field) -> str:
         """Say why there is no selector for a field."""
@@ -204,14 +204,19 @@ def _check_useful(answer: Induced, answered: Collection[int]) -> None:
 
 def blocks_of(pages: Sequence[TrainingPage]) -> list[BlockList]:
     """Return the blocks of each page."""
-    return [PageBlocks(page.html, page.url).listed() for page in pages]
+    return [page.blocks().listed() for page in pages]
+
+
+def scored_blocks_of(pages: Sequence[TrainingPage]) -> list[BlockList]:
+    """Return the blocks of each page with their scores, for which it is read as a crawl reads it."""
+    return [page.blocks().listed(main_scores(page.html, page.url)) for page in pages]
 
 
 def learn(
     pages: Sequence[TrainingPage], pointed: Mapping[int, Sequence[Pointed]], fields: Sequence[Field]
 ) -> tuple[list[LearnedField], list[LearnedGroup]]:
     """Learn the rules of the fields and groups. `pointed` has what was pointed at, by the place of the page."""
-    parsed = [PageBlocks(page.html, page.url) for page in pages]
+    parsed = [page.blocks() for page in pages]
     annotated = [AnnotatedPage.of(parsed[place], given) for place, given in sorted(pointed.items())]
     training_set = TrainingSet(annotated, [page for place, page in enumerate(parsed) if place not in pointed])
     plain = [learn_field(one, training_set) for one in fields if not one.group]

@@ -5,15 +5,17 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from llmcrawler.extraction.blocks import PageBlocks, Spot
 from llmcrawler.extraction.extractor import Selector
 from llmcrawler.extraction.queries import texts_at
-from llmcrawler.extraction.tree import fold, line_up, text_of
+from llmcrawler.extraction.tree import TRAINING_STEPS, Work, fold, line_up, text_of
 
 # Selectors are learned from the first so many characters of a page, and from so many of all pages.
 _MAX_PAGE_CHARS = 1_000_000
 _MAX_CHARS = 8_000_000
+_KEPT_PAGES = 24  # a run has twenty, if the settings are as they come
 
 
 class TrainingPage:
@@ -33,6 +35,19 @@ class TrainingPage:
     @property
     def html(self) -> str:
         return zlib.decompress(self._packed).decode("utf-8")
+
+    def blocks(self) -> PageBlocks:
+        """Return the page taken apart, with as much work allowed as a run may do on it. The pages of the latest run are
+        kept so: it looks at them again after each answer.
+        """
+        page = _taken_apart(self._packed, self.url)
+        page.source.work = Work(TRAINING_STEPS)
+        return page
+
+
+@lru_cache(maxsize=_KEPT_PAGES)
+def _taken_apart(packed: bytes, url: str) -> PageBlocks:
+    return PageBlocks(zlib.decompress(packed).decode("utf-8"), url)
 
 
 def first_pages(pages: Sequence[TrainingPage]) -> list[TrainingPage]:
@@ -98,7 +113,8 @@ class TrainingSet:
         """Return all texts that a selector gives on a page, its pattern left aside."""
         key = (id(page), selector.query, selector.attribute)
         if key not in self._texts:
-            self._texts[key] = texts_at(page.source, replace(selector, pattern=None))
+            plain = selector if selector.pattern is None else replace(selector, pattern=None)
+            self._texts[key] = texts_at(page.source, plain)
         return self._texts[key]
 
 

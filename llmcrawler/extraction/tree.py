@@ -9,6 +9,7 @@ from typing import Final
 
 from lxml import etree
 
+from llmcrawler.content import MAX_HTML_CHARS, with_streamed_parts
 from llmcrawler.errors import TooCostly
 
 # A step takes up to a microsecond. An ordinary page of 200 kB takes 5,000, and its record is made on the event loop.
@@ -21,7 +22,6 @@ TRAINING_STEPS: Final = 100_000_000
 BLOCK_STEPS: Final = 1_000_000
 _CHARS_A_STEP: Final = 8
 
-_MAX_HTML_CHARS: Final = 6_000_000
 _MANY_PIECES: Final = 1_000
 _STEPS_A_PIECE: Final = 3
 # Words before and after these are one word.
@@ -58,8 +58,8 @@ class Work:
 def parse_tree(html: str) -> etree._Element:
     """Return the root element. Never raises on malformed HTML; an empty page is an empty html element."""
     parser = etree.HTMLParser(recover=True, encoding="utf-8", huge_tree=True)
-    body = html[:_MAX_HTML_CHARS].strip().replace("\x00", "").encode("utf-8", "replace") or b"<html/>"
-    root = etree.fromstring(body, parser=parser)
+    page = with_streamed_parts(html[:MAX_HTML_CHARS]).strip().replace("\x00", "")
+    root = etree.fromstring(page.encode("utf-8", "replace") or b"<html/>", parser=parser)
     return etree.fromstring(b"<html/>", parser=parser) if root is None else root
 
 

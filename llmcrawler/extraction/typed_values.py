@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Final
+from unicodedata import category
 from urllib.parse import urljoin, urlsplit
 
 from llmcrawler.extraction.dates import read_date
@@ -131,8 +132,12 @@ def _boolean(text: str) -> bool | None:
 
 
 def _url(text: str, base_url: str) -> str | None:
-    """Return an absolute web address, or one of mail or telephone; a word is none, though a browser would take it."""
+    """Return an absolute web address, or one of mail or telephone; a word or a price is none, though a browser would
+    take it.
+    """
     if len(text) > MAX_URL_LENGTH or text.isalpha() or text.startswith("#") or _MAIL.fullmatch(text):
+        return None
+    if "/" not in text and any(category(sign) == "Sc" for sign in text):
         return None
     if " " in text:
         if not _PATH_START.match(text):
@@ -157,6 +162,31 @@ def read_number(text: str, lang: str = "") -> int | float | None:
     without decimals are int. Where "1.299" can be read in two ways, `lang` decides; without it, and without a
     currency, a comma marks thousands and a point decimals, as machines write.
     """
+    read = _read_numeral(text, lang)
+    if read is None:
+        return None
+    whole, fraction, is_negative = read
+    if fraction is None:
+        value: int | float = int(whole)
+    elif len((whole + fraction).strip("0")) > _MAX_FLOAT_DIGITS:
+        return None
+    else:
+        value = float(f"{whole or 0}.{fraction}")
+    return -value if is_negative else value
+
+
+def read_decimal(text: str, lang: str = "") -> str | None:
+    """Return the number that `read_number` reads with all of its digits, as "1299.00"; None for one below zero."""
+    read = _read_numeral(text, lang)
+    if read is None or read[2]:
+        return None
+    whole, fraction, _ = read
+    whole = whole.lstrip("0") or "0"
+    return whole if fraction is None else f"{whole}.{fraction}"
+
+
+def _read_numeral(text: str, lang: str) -> tuple[str, str | None, bool] | None:
+    """Return the digits before the decimal mark and behind it (None without one), and whether it is below zero."""
     if len(text) > _MAX_NUMBER_CHARS:
         return None
     runs = list(_RUN.finditer(text))
@@ -169,8 +199,8 @@ def read_number(text: str, lang: str = "") -> int | float | None:
     if " " in numeral and "," not in numeral and not is_price and any(map(str.isalpha, before)):
         return None  # "Model 15 128 GB": two numbers side by side
     cents = _NO_CENTS.match(after)
-    value = _number_of(numeral, cents[0][0] if cents else _decimal_mark(lang, is_price=is_price))
-    return -value if value is not None and _MINUS.search(before) else value
+    parts = _parts_of(numeral, cents[0][0] if cents else _decimal_mark(lang, is_price=is_price))
+    return None if parts is None else (*parts, bool(_MINUS.search(before)))
 
 
 def read_amount(text: str, lang: str = "") -> tuple[int | float, str] | None:
@@ -194,19 +224,14 @@ def _is_named(before: str) -> bool:
     return bool(_GLUED_NAME.search(before)) and not _GLUED_CURRENCY.search(before)
 
 
-def _number_of(numeral: str, decimal_mark: str) -> int | float | None:
+def _parts_of(numeral: str, decimal_mark: str) -> tuple[str, str | None] | None:
     grouped = _GROUPED.fullmatch(numeral) or _INDIAN.fullmatch(numeral)
     if _AMBIGUOUS.fullmatch(numeral) and (numeral.startswith("0") or decimal_mark in numeral):
         grouped = None
     match = grouped or _PLAIN.fullmatch(numeral)
     if match is None:
         return None
-    whole, fraction = re.sub(r"\D", "", match["whole"]), match["fraction"]
-    if fraction is None:
-        return int(whole)
-    if len((whole + fraction).strip("0")) > _MAX_FLOAT_DIGITS:
-        return None
-    return float(f"{whole or 0}.{fraction}")
+    return re.sub(r"\D", "", match["whole"]), match["fraction"]
 
 
 def _decimal_mark(lang: str, *, is_price: bool) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 from llmcrawler.extraction.extraction_runs import Extraction, extractions
 from llmcrawler.extraction.extractor import TemplateExtractor
 from llmcrawler.extraction.tree import PAGE_STEPS
-from llmcrawler.items import PageError
 
 # A field on so many of the pages a variant was learned on is at its core: a page without most of them is another kind.
 _CORE_COVERAGE = 0.8
@@ -29,23 +28,19 @@ _SUREST = 0.98
 @dataclass(slots=True)
 class Variant:
     """Variant of a template: one of its extractors. `coverage` is the share of pages that have each field, when it was
-    learned. `shortcoming` is said on each page that it serves.
-    """
+    learned."""
 
     extractor: TemplateExtractor
     coverage: dict[str, float]
-    shortcoming: PageError | None = None
     _seen: deque[frozenset[str]] = field(default_factory=lambda: deque(maxlen=_WINDOW_PAGES))
 
     @classmethod
-    def measured(
-        cls, extractor: TemplateExtractor, pages: Sequence[Extraction], shortcoming: PageError | None = None
-    ) -> Variant:
+    def measured(cls, extractor: TemplateExtractor, pages: Sequence[Extraction]) -> Variant:
         """Make a variant with the coverage that it has on the pages it was learned from, of plain fields and groups."""
         keys = [rule.field.key for rule in extractor.rules if not rule.field.group]
         keys += [name for name, _ in extractor.groups]
         share = {key: sum(key in one.present for one in pages) / max(1, len(pages)) for key in keys}
-        return cls(extractor, share, shortcoming)
+        return cls(extractor, share)
 
     @property
     def core(self) -> frozenset[str]:

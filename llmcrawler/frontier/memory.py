@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from itertools import count
+from math import inf
 
-from llmcrawler.frontier.protocol import FIRST, Counts, Lease, UrlTask
+from llmcrawler.frontier.host_turns import HostTurns
+from llmcrawler.frontier.protocol import Counts, Lease, UrlTask
 from llmcrawler.items import UrlSource
 from llmcrawler.storage import Outcome, url_key
 
@@ -29,11 +31,12 @@ class MemoryFrontier:
         self._redirect_targets: dict[str, str] = {}  # url -> the url that is redirected to it
         self._found: dict[int, UrlSource] = {}  # by key, for unfinished urls of a map
         self._queues: dict[_Queue, list[_Entry]] = {}
-        self._priorities: dict[str, int] = {}  # by group
+        self._turns: HostTurns[str, str] = HostTurns()
         self._leased: dict[str, tuple[_Entry, float]] = {}  # url -> its entry, and the deadline of the lease
+        self._first_deadline = inf  # or before it
         self._attempts: dict[str, int] = {}  # of unfinished urls that were started
         self._arrival = count()
-        self._queued = self._done = self._dead = 0
+        self._queued = self._done = self._dead = self._duplicates = 0
 
     async def open(self) -> None:
         return
@@ -53,24 +56,15 @@ class MemoryFrontier:
         return new
 
     async def set_priorities(self, priorities: Mapping[str, int]) -> None:
-        self._priorities.update(priorities)
+        self._turns.set_priorities(priorities)
 
     async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None = None) -> list[Lease]:
         self._expire()
         leases: list[Lease] = []
-        room = {host: per_host - held.get(host, 0) for host, _group in self._queues}
-        turns = [(self._place(queue), queue) for queue in self._queues if room[queue[0]] > 0]
-        heapify(turns)
-        while turns and len(leases) < limit:
-            place, queue = heappop(turns)
-            if worst is not None and place[0] > worst:
-                break
-            if room[queue[0]] <= 0:
-                continue
-            room[queue[0]] -= 1
-            leases.append(self._pop(queue))
-            if queue in self._queues:
-                heappush(turns, (self._place(queue), queue))
+        look = self._turns.look(lambda host: per_host - held.get(host, 0), worst)
+        while len(leases) < limit and (turn := look.next()) is not None:
+            leases.append(self._pop(turn[:2]))
+            look.took(turn[0])
         return leases
 
     async def start(self, url: str) -> None:
@@ -94,6 +88,7 @@ class MemoryFrontier:
         is_dead = outcome is not None and outcome.is_dead
         self._dead += is_dead
         self._done += not is_dead
+        self._duplicates += outcome is not None and outcome.is_duplicate
         return True
 
     async def release(self, url: str) -> bool:
@@ -110,32 +105,36 @@ class MemoryFrontier:
         return self._redirect_targets.get(url) == by
 
     def counts(self) -> Counts:
-        return Counts(queued=self._queued, leased=len(self._leased), done=self._done, dead=self._dead)
+        return Counts(self._queued, len(self._leased), self._done, self._dead, self._duplicates)
 
     def _expire(self) -> None:
         now = self._clock()
+        if now < self._first_deadline:
+            return
         for url in [url for url, (_entry, deadline) in self._leased.items() if deadline <= now]:
             entry, _deadline = self._leased.pop(url)
             if self._attempts.get(url, 0) < self._max_leases:
                 self._push(entry)
             else:
                 self._dead += 1
+        self._first_deadline = min((deadline for _entry, deadline in self._leased.values()), default=inf)
 
     def _push(self, entry: _Entry) -> None:
-        heappush(self._queues.setdefault((entry[2].host, entry[2].group), []), entry)
+        priority, arrival, task = entry
+        heappush(self._queues.setdefault((task.host, task.group), []), entry)
+        self._turns.note(task.host, task.group, (priority, arrival))
         self._queued += 1
-
-    def _place(self, queue: _Queue) -> tuple[int, int, int]:
-        priority, arrival, _task = self._queues[queue][0]
-        return FIRST if priority <= FIRST else self._priorities.get(queue[1], 0), priority, arrival
 
     def _pop(self, queue: _Queue) -> Lease:
         heap = self._queues[queue]
         priority, arrival, task = heappop(heap)
         if not heap:
             del self._queues[queue]
+        self._turns.put(*queue, heap[0][:2] if heap else None)
         self._queued -= 1
         if task.found is not None:
             task = replace(task, found=self._found.get(url_key(task.url), task.found))
-        self._leased[task.url] = (priority, arrival, task), self._clock() + self._lease_seconds
+        deadline = self._clock() + self._lease_seconds
+        self._first_deadline = min(self._first_deadline, deadline)
+        self._leased[task.url] = (priority, arrival, task), deadline
         return Lease(task, self._attempts.get(task.url, 0) + 1)

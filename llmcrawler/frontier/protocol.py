@@ -93,10 +93,13 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
+    """Counts of urls by their states; `duplicates` are those of `done` that repeat another page."""
+
     queued: int = 0
     leased: int = 0
     done: int = 0
     dead: int = 0
+    duplicates: int = 0
 
 
 class Frontier(Protocol):

@@ -256,7 +256,7 @@ def _ack_parts(ended: _Ended, *, with_line: bool) -> tuple[str | int | bytes, ..
     error = (line or {}).get("error")
     return (
         ended.arrival,
-        int(outcome is not None and outcome.is_dead),
+        0 if outcome is None else 1 if outcome.is_dead else 2 * outcome.is_duplicate,
         f"{error['stage']}/{error.get('kind', '')}" if error else "",
         zlib.compress(json.dumps(line).encode(), 1) if with_line and line is not None else "",
         ended.url,

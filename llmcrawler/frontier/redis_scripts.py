@@ -1,8 +1,8 @@
 """The Lua of the Redis frontier. KEYS[1] is the prefix of the crawl's keys; time is the server's unless one is given.
 
 meta              hash: what was asked for, `filter`: set or bloom
-counts            hash: queued, done, dead, arrival (of the last url)
-hosts             hash: the first three by host
+counts            hash: queued, done, dead, duplicates (of done), arrival (of the last url)
+hosts             hash: the first four by host
 depth             list: an entry for every hundred that are queued, for autoscalers that can read nothing but lengths
 seen:N            sets of integers, small enough that each takes 8 bytes (64 bits of a url's hash, 14 of them are N)
 seen              or the Bloom filter
@@ -117,8 +117,9 @@ local function is_new(bucket, key)
 end
 local function last_added(worker) return tonumber(redis.call('HGET', P .. 'added', worker) or '0') end
 local function counts()
-  local known = redis.call('HMGET', P .. 'counts', 'queued', 'done', 'dead')
-  return {tonumber(known[1] or 0), redis.call('HLEN', P .. 'leases'), tonumber(known[2] or 0), tonumber(known[3] or 0)}
+  local known = redis.call('HMGET', P .. 'counts', 'queued', 'done', 'dead', 'duplicates')
+  for i = 1, 4 do known[i] = tonumber(known[i] or 0) end
+  return {known[1], redis.call('HLEN', P .. 'leases'), known[2], known[3], known[4]}
 end
 """
 
@@ -178,7 +179,8 @@ if tonumber(redis.call('GET', P .. 'grace_until') or '0') <= at then
 end
 if ARGV[9] ~= '' then
   local known, most = counts(), tonumber(ARGV[9])
-  limit = math.min(limit, most - known[2] - known[3] - math.max(0, known[4] - most))
+  local counted = known[2] + known[3] - math.min(known[5], most) + math.max(0, known[4] - most)
+  limit = math.min(limit, most - counted)
 end
 local from = 0
 while limit > 0 do
@@ -228,8 +230,9 @@ end
 """
 )
 
-# worker, its last addition, then for each url: arrival, dead (1 or 0), its error ("stage/kind", or ""), its line to be
-# kept (or ""), url. Nothing is acknowledged where that addition is lost, as links of these urls may be lost with it.
+# worker, its last addition, then for each url: arrival, what it is (1: dead, 2: a duplicate, else 0), its error
+# ("stage/kind", or ""), its line to be kept (or ""), url. Nothing is acknowledged where that addition is lost, as links
+# of these urls may be lost with it.
 ACK: Final = (
     _COMMON
     + """
@@ -242,6 +245,7 @@ for i = 3, #ARGV, 5 do
     drop(ARGV[i])
     redis.call('HDEL', P .. 'attempts', ARGV[i])
     count(ARGV[i + 1] == '1' and 'dead' or 'done', queue, 1)
+    if ARGV[i + 1] == '2' then count('duplicates', queue, 1) end
     if ARGV[i + 2] ~= '' then redis.call('HINCRBY', P .. 'errors', ARGV[i + 2], 1) end
     if ARGV[i + 1] == '1' then
       redis.call('LPUSH', P .. 'dead_letters', ARGV[i + 2] .. ' ' .. ARGV[i + 4])

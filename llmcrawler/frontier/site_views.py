@@ -29,6 +29,7 @@ _MAX_FAMILIES: Final = 400
 _MAX_BLOCKS: Final = 2000  # of one page
 _REMEMBERED: Final = 100_000  # blocks of all pages
 _TARGET: Final = re.compile(r"\]\(([^()\s]+)\)")
+_IMAGE: Final = re.compile(r"!\[[^\[\]]*+\]\([^()\s]*+\)")
 
 
 @dataclass(slots=True)
@@ -52,6 +53,10 @@ class _Family:
         if self.own >= _OWN * pages and not (self.has_copies and _names_things(self.base)):
             return THINGS
         return _VIEWS + (self.brought < _MANY) + (self.brought < 1)
+
+
+# What `block_facts` tells of a block.
+BlockFacts = tuple[int, int, bool, bool]
 
 
 class SiteViews:
@@ -83,10 +88,10 @@ class SiteViews:
             self.ranks = self._has_news = True
         return name
 
-    def note_page(self, url: str, blocks: Sequence[TextBlock]) -> None:
-        """Learn from a page that was read what the pages of its family are."""
+    def note_page(self, url: str, blocks: Sequence[BlockFacts]) -> None:
+        """Learn from a page that was read what the pages of its family are; `block_facts` gives its blocks."""
         host = urlsplit(url).netloc
-        own, words, keys = self._own_words(host, url, blocks[:_MAX_BLOCKS])
+        own, words, keys = self._own_words(host, blocks)
         self._remember(host, keys)
         family = self._family(family_of(url), url)
         if family is not None and words:
@@ -125,29 +130,21 @@ class SiteViews:
             known = self._families[name] = _Family(base, address)
         return known
 
-    def _own_words(self, host: str, url: str, blocks: Iterable[TextBlock]) -> tuple[int, int, set[int]]:
+    def _own_words(self, host: str, blocks: Iterable[BlockFacts]) -> tuple[int, int, set[int]]:
         """Return how many of a page's words are its own, how many it has besides those of all pages, and the keys of
         the blocks that are not under a heading that leads elsewhere: what is there belongs to that page.
         """
         pages, own, words, keys = self._pages.get(host, 0), 0, 0, set()
-        teaser = 0  # the level of the heading that leads elsewhere
-        for block in blocks:
-            found = _TARGET.findall(block.markdown) if "](" in block.markdown else ()
-            targets = [target.partition("#")[0] for target in found]
-            if block.markdown.startswith("#"):
-                level = len(block.markdown) - len(block.markdown.lstrip("#"))
-                leads = bool(targets) and not _is_same(url, targets[0])
-                teaser = level if leads else teaser if level > teaser else 0
-            key = hash((host, block.key))
-            if not teaser:
+        for block_key, word_count, is_list, is_teaser in blocks:
+            key = hash((host, block_key))
+            if not is_teaser:
                 keys.add(key)
             seen = self._blocks.get(key, 0)
             if seen and seen >= _SITE_WIDE * pages:
                 continue
-            is_list = len(targets) * _WORDS_A_LINK > block.word_count
-            words += block.word_count
-            if not (is_list or teaser or seen):
-                own += block.word_count
+            words += word_count
+            if not (is_list or is_teaser or seen):
+                own += word_count
         return own, words, keys
 
     def _remember(self, host: str, keys: Iterable[int]) -> None:
@@ -159,6 +156,24 @@ class SiteViews:
         self._pages[host] = self._pages.pop(host, 0) + 1
         if len(self._pages) > _MAX_FAMILIES:
             del self._pages[next(iter(self._pages))]
+
+
+def block_facts(url: str, blocks: Sequence[TextBlock]) -> list[BlockFacts]:
+    """Return of each block its key, the number of its words, whether it is a list of links, and whether it stands under
+    a heading that leads elsewhere. `url` is the page's.
+    """
+    found: list[BlockFacts] = []
+    teaser = 0  # the level of the heading that leads elsewhere
+    for block in blocks[:_MAX_BLOCKS]:
+        links = _TARGET.findall(_IMAGE.sub("", block.markdown)) if "](" in block.markdown else ()
+        targets = [target.partition("#")[0] for target in links]
+        if block.markdown.startswith("#"):
+            level = len(block.markdown) - len(block.markdown.lstrip("#"))
+            leads = bool(targets) and not _is_same(url, targets[0])
+            teaser = level if leads else teaser if level > teaser else 0
+        is_list = len(targets) * _WORDS_A_LINK > block.word_count
+        found.append((block.key, block.word_count, is_list, teaser > 0))
+    return found
 
 
 def _names_things(family: _Family | None) -> bool:

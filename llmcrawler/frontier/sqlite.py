@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from heapq import heapify, heappop, heappush
+from math import inf
 from typing import Any
 
+from llmcrawler.frontier.host_turns import HostTurns
 from llmcrawler.frontier.name_table import NameTable
-from llmcrawler.frontier.protocol import FIRST, Counts, Lease, UrlTask
+from llmcrawler.frontier.protocol import Counts, Lease, UrlTask
 from llmcrawler.items import SOURCES, PageError, UrlSource
 from llmcrawler.storage import Database, JobConnection, Outcome, State, id_of, read_value, url_key, write_outcome
+from llmcrawler.storage.job_file import count_duplicates
 
 _Queue = tuple[int, int]  # host, group
-_Place = tuple[int, int]  # priority, id: the order within a queue
 _FIRST_ID = 0
 
 _INSERT = 'INSERT INTO urls (id, url, host, depth, referer, rank, "group") VALUES (?, ?, ?, ?, ?, ?, ?)'
@@ -52,10 +53,11 @@ class SqliteFrontier:
         self._hosts = NameTable("hosts")
         self._groups = NameTable("groups")
         self._groups.note(0, "")
-        self._priorities: dict[int, int] = {}  # by group
-        self._heads: dict[_Queue, _Place] = {}  # no later than the first url that is queued
+        self._turns: HostTurns[int, int] = HostTurns()  # by places no later than those of the first urls
         self._deadlines: dict[str, float] = {}
+        self._first_deadline = inf  # or before it
         self._counts = dict.fromkeys(State, 0)
+        self._duplicates = 0
         self._referer: tuple[str, int] = ("", 0)
         self._generation = 0
 
@@ -97,7 +99,8 @@ class SqliteFrontier:
         return await self._database.run(lambda connection: self._reserve(connection, url, by))
 
     def counts(self) -> Counts:
-        return Counts(*(self._counts[state] for state in (State.QUEUED, State.LEASED, State.DONE, State.DEAD)))
+        queued, leased, done, dead = (self._counts[one] for one in (State.QUEUED, State.LEASED, State.DONE, State.DEAD))
+        return Counts(queued, leased, done, dead, self._duplicates)
 
     # Everything below runs on the database's thread.
 
@@ -110,12 +113,14 @@ class SqliteFrontier:
             State(state): count
             for state, count in connection.execute("SELECT state, count(*) FROM urls GROUP BY state")
         }
-        for number, name, self._priorities[number] in connection.execute("SELECT id, name, rank FROM groups"):
+        self._duplicates = count_duplicates(connection)
+        for number, name, self._turns.priorities[number] in connection.execute("SELECT id, name, rank FROM groups"):
             self._groups.note(number, name)
         queued = connection.execute(
             'SELECT host, "group", min(rank) FROM urls WHERE state = 0 GROUP BY host, "group"'  # 0: State.QUEUED
         )
-        self._heads = {(host, group): (priority, _FIRST_ID) for host, group, priority in queued}
+        for host, group, priority in queued:
+            self._turns.put(host, group, (priority, _FIRST_ID))
         for (url,) in leased:
             self._give_back(connection, url)
 
@@ -135,7 +140,7 @@ class SqliteFrontier:
             host, referer = self._hosts.number(connection, task.host), self._referer_id(connection, task.referer)
             group = self._groups.number(connection, task.group)
             rows.append((number, task.url, host, task.depth, referer, task.priority, group))
-            self._note_head((host, group), (task.priority, _FIRST_ID))
+            self._turns.note(host, group, (task.priority, _FIRST_ID))
             if task.payload is not None:
                 payloads.append((number, task.details().get("key"), task.payload))
         connection.executemany(_INSERT, rows)
@@ -152,7 +157,7 @@ class SqliteFrontier:
         connection.executemany(
             "UPDATE groups SET rank = ? WHERE id = ?", [(priority, number) for number, priority in numbered.items()]
         )
-        self._priorities.update(numbered)
+        self._turns.set_priorities(numbered)
 
     def _referer_id(self, connection: JobConnection, url: str | None) -> int | None:
         if url is None:
@@ -163,18 +168,14 @@ class SqliteFrontier:
             self._referer = (url, number)
         return self._referer[1]
 
-    def _note_head(self, queue: _Queue, place: _Place) -> None:
-        head = self._heads.get(queue)
-        if head is None or place < head:
-            self._heads[queue] = place
-
     def _lease(
         self, connection: JobConnection, limit: int, held: Mapping[str, int], per_host: int, worst: int | None
     ) -> list[Lease]:
         self._expire(connection)
-        room = {host: per_host - held.get(name, 0) for name, host in self._hosts.number_of.items()}
-        rows = self._best(connection, limit, room, worst)
+        names = self._hosts.name_of
+        rows = self._best(connection, limit, lambda host: per_host - held.get(names[host], 0), worst)
         deadline = self._clock() + self._lease_seconds
+        self._first_deadline = min(self._first_deadline, deadline)
         leases = []
         for (host, group), (
             priority,
@@ -188,42 +189,30 @@ class SqliteFrontier:
             payload,
             *found,
         ) in rows:
-            names = self._hosts.name_of[host], self._groups.name_of[group]
-            task = UrlTask(url, names[0], depth, referer, priority, names[1], payload, _found(*found))
+            name = self._groups.name_of[group]
+            task = UrlTask(url, names[host], depth, referer, priority, name, payload, _found(*found))
             leases.append(Lease(task, attempts + 1, generation == self._generation, bool(is_known)))
             self._deadlines[url] = deadline
         self._move(connection, [row[1] for _queue, row in rows], State.QUEUED, State.LEASED)
         return leases
 
     def _best(
-        self, connection: JobConnection, limit: int, room: dict[int, int], worst: int | None
+        self, connection: JobConnection, limit: int, room: Callable[[int], int], worst: int | None
     ) -> list[tuple[_Queue, Any]]:
         """Choose the first urls of all queues whose hosts have room. A queue's urls are read when its turn comes."""
-        turns = [(self._order(queue, place), queue) for queue, place in self._heads.items() if room[queue[0]] > 0]
-        heapify(turns)
+        look = self._turns.look(room, worst)
         ahead: dict[_Queue, deque[Any]] = {}
         rows: list[tuple[_Queue, Any]] = []
-        while turns and len(rows) < limit:
-            (priority, *_place), queue = heappop(turns)
-            free = room[queue[0]]
-            if worst is not None and priority > worst:
-                break
-            if free > 0 and queue in ahead:
+        while len(rows) < limit and (turn := look.next()) is not None:
+            host, group, free = turn
+            queue = (host, group)
+            if queue in ahead:
                 rows.append((queue, ahead[queue].popleft()))
-                room[queue[0]] -= 1
-            elif free > 0:  # one more than may be taken tells where the queue goes on
+                look.took(host)
+            else:  # one more than may be taken tells where the queue goes on
                 ahead[queue] = deque(connection.execute(_NEXT, (*queue, min(free, limit) + 1)))
-            if free > 0 and ahead[queue]:
-                heappush(turns, (self._order(queue, ahead[queue][0][:2]), queue))
-        for queue, urls in ahead.items():
-            if urls:
-                self._heads[queue] = urls[0][:2]
-            else:
-                del self._heads[queue]
+            self._turns.put(host, group, ahead[queue][0][:2] if ahead[queue] else None)
         return rows
-
-    def _order(self, queue: _Queue, place: _Place) -> tuple[int, int, int]:
-        return place[0] if place[0] <= FIRST else self._priorities.get(queue[1], 0), *place
 
     def _move(self, connection: JobConnection, ids: list[int], old: State, new: State) -> None:
         connection.executemany(f"UPDATE urls SET state = {new:d} WHERE id = ?", [(number,) for number in ids])  # noqa: S608 - a constant is put in
@@ -236,22 +225,23 @@ class SqliteFrontier:
         return connection.execute(query, (id_of(connection, url), State.LEASED)).fetchone()
 
     def _ack(self, connection: JobConnection, url: str, outcome: Outcome | None) -> bool:
-        row = self._leased(connection, url)
-        if row is None:
+        number = id_of(connection, url) or 0  # which no url has
+        state = State.DEAD if outcome is not None and outcome.is_dead else State.DONE
+        query = "UPDATE urls SET state = ? WHERE id = ? AND state = ?"
+        if not connection.execute(query, (state, number, State.LEASED)).rowcount:
             return False
-        is_dead = outcome is not None and outcome.is_dead
-        self._move(connection, [row[0]], State.LEASED, State.DEAD if is_dead else State.DONE)
+        self._counts |= {State.LEASED: self._counts[State.LEASED] - 1, state: self._counts[state] + 1}
         self._deadlines.pop(url, None)
         if outcome is not None:
-            write_outcome(connection, row[0], outcome)
+            write_outcome(connection, number, outcome)
+            self._duplicates += outcome.is_duplicate
         return True
 
     def _release(self, connection: JobConnection, url: str) -> bool:
-        row = self._leased(connection, url)
-        if row is not None:
+        if (row := self._leased(connection, url)) is not None:
             number, host, priority, _attempts, group = row
             self._move(connection, [number], State.LEASED, State.QUEUED)
-            self._note_head((host, group), (priority, number))
+            self._turns.note(host, group, (priority, number))
         self._deadlines.pop(url, None)
         return row is not None
 
@@ -270,9 +260,11 @@ class SqliteFrontier:
 
     def _expire(self, connection: JobConnection) -> None:
         now = self._clock()
-        # Deadlines stand in the order of the leases, but for those that were renewed.
+        if now < self._first_deadline:
+            return
         for url in [url for url, deadline in self._deadlines.items() if deadline <= now]:
             self._give_back(connection, url)
+        self._first_deadline = min(self._deadlines.values(), default=inf)
 
     def _give_back(self, connection: JobConnection, url: str) -> None:
         """Queue a url again whose holder is gone, or make it a dead letter when that happened too often."""

@@ -26,8 +26,8 @@ _FULL_COMPANY_ASKS = 2
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """Report on one call of the worker. `reason` is full, tokens, waited, patience, halved or what `pressure` said;
-    `outcome` is ok, partial or the error's name.
+    """Report on one call of the worker. `reason` is full, tokens, waited, patience, ending, halved or what
+    `pressure` said; `outcome` is ok, partial or the error's name.
     """
 
     number: int
@@ -62,7 +62,7 @@ class Batcher(Generic[Q, A]):
     Questions of different groups (`group_of`) never share a call: what one holds cannot change the other's answer.
 
     `pressure` is polled while something waits. It returns a reason (a word for the log) to send all that waits at once,
-    or None. Must be used within one event loop.
+    or None. `is_ending` as in `WaitingRoom`. Must be used within one event loop.
     """
 
     def __init__(  # noqa: PLR0913 - by keyword, with defaults
@@ -73,6 +73,7 @@ class Batcher(Generic[Q, A]):
         tokens_of: Callable[[Q], int] = lambda _: 0,
         group_of: Callable[[Q], Hashable] = lambda _: None,
         pressure: Callable[[], str | None] = lambda: None,
+        is_ending: Callable[[], bool] = lambda: False,
         on_batch: Callable[[BatchReport], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
@@ -85,7 +86,7 @@ class Batcher(Generic[Q, A]):
         self._on_batch = on_batch
         self._clock = clock
         self._sleep = sleep
-        self._waiting: WaitingRoom[Q, A] = WaitingRoom(self._rules)
+        self._waiting: WaitingRoom[Q, A] = WaitingRoom(self._rules, is_ending)
         self._in_flight: set[asyncio.Task[None]] = set()
         self._poller: asyncio.Task[None] | None = None
         self._numbers = 0

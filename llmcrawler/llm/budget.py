@@ -11,7 +11,7 @@ from typing import Protocol
 
 from llmcrawler.errors import BudgetSpent
 from llmcrawler.llm.tokens import BYTES_PER_TOKEN
-from llmcrawler.llm.usage import Price
+from llmcrawler.llm.usage import Price, Tokens
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class CommonBudget(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BudgetLimits:
-    """Limits over all calls; 0 means none. A limit in money needs a `price`."""
+    """Limits over all calls; 0 means none. A limit in money needs a `price`, which holds where a call has no other."""
 
     max_tokens: int = 0
     max_cost_usd: float = 0.0
@@ -70,10 +70,14 @@ class BudgetLimits:
     def __bool__(self) -> bool:
         return bool(self.max_tokens or self.max_cost_usd)
 
-    def cost(self, prompt_tokens: int, answer_tokens: int, provider_cached_tokens: int = 0) -> Spent:
-        price = self.price or Price(0, 0, 0)
-        cost_usd = price.cost_usd(prompt_tokens, answer_tokens, provider_cached_tokens)
-        return Spent(prompt_tokens + answer_tokens, cost_usd, 1)
+    def most(self, prompt_tokens: int, answer_tokens: int, price: Price | None = None) -> Spent:
+        """Return the most that a call may cost: the provider may charge more for tokens that it puts into its cache."""
+        price = price or self.price or Price(0, 0, 0)
+        return Spent(prompt_tokens + answer_tokens, price.most_usd(prompt_tokens, answer_tokens), 1)
+
+    def cost(self, tokens: Tokens, price: Price | None = None) -> Spent:
+        price = price or self.price or Price(0, 0, 0)
+        return Spent(tokens.prompt + tokens.completion, price.cost_usd(tokens.plausible()), 1)
 
     def allow(self, spent: Spent) -> bool:
         within_tokens = not self.max_tokens or spent.tokens <= self.max_tokens
@@ -86,16 +90,17 @@ class Call:
     answered and be on the bill: all that was held for it counts as spent.
     """
 
-    def __init__(self, budget: Budget, estimated_prompt_tokens: int, held: Spent) -> None:
+    def __init__(self, budget: Budget, estimated_prompt_tokens: int, held: Spent, price: Price | None = None) -> None:
         self._budget = budget
+        self._price = price
         self._estimated_prompt_tokens = estimated_prompt_tokens
         self.held = held
         self.paid = held
 
-    def settle(self, prompt_tokens: int, answer_tokens: int, provider_cached_tokens: int = 0) -> None:
-        """Pay for the tokens that the server counted."""
-        self.paid = self._budget.limits.cost(prompt_tokens, answer_tokens, min(provider_cached_tokens, prompt_tokens))
-        self._budget.learn_margin(prompt_tokens, self._estimated_prompt_tokens)
+    def settle(self, tokens: Tokens, price: Price | None = None) -> None:
+        """Pay for the tokens that the server counted; `price` where it is lower than what the call was held at."""
+        self.paid = self._budget.limits.cost(tokens, price or self._price)
+        self._budget.learn_margin(tokens.prompt, self._estimated_prompt_tokens)
 
     def release(self) -> None:
         """Pay nothing, as the server did not answer the question."""
@@ -137,12 +142,12 @@ class Budget:
         self._account = account
 
     @asynccontextmanager
-    async def call(self, prompt_tokens: int, answer_tokens: int) -> AsyncIterator[Call]:
+    async def call(self, prompt_tokens: int, answer_tokens: int, price: Price | None = None) -> AsyncIterator[Call]:
         """Hold what a call may cost; `prompt_tokens` is an estimate, `answer_tokens` the most that is asked for. Waits
         while calls under way may leave enough. Raises BudgetSpent.
         """
-        held = await self._hold(prompt_tokens, answer_tokens)
-        call = Call(self, prompt_tokens, held)
+        held = await self._hold(prompt_tokens, answer_tokens, price)
+        call = Call(self, prompt_tokens, held, price)
         try:
             if self._account is not None and self.limits:
                 await self._account.keep(self._committed())
@@ -176,9 +181,9 @@ class Budget:
             figures["budget_cost_usd"] = round(self.spent.cost_usd, 6)
         return figures | ({"budget_reached": True} if self.is_reached else {})
 
-    async def _hold(self, prompt_tokens: int, answer_tokens: int) -> Spent:
+    async def _hold(self, prompt_tokens: int, answer_tokens: int, price: Price | None) -> Spent:
         while True:
-            need = self.limits.cost(int(prompt_tokens * self._margin) + 1, answer_tokens)
+            need = self.limits.most(int(prompt_tokens * self._margin) + 1, answer_tokens, price)
             if await self._takes(need):
                 return need
             if not self._held.calls or not self.limits.allow(self.spent.plus(need)):

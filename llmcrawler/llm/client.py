@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -14,11 +15,12 @@ from llmcrawler.llm import faults
 from llmcrawler.llm.answers import read_answer
 from llmcrawler.llm.budget import Budget, BudgetLimits, Call
 from llmcrawler.llm.call_limits import CallBreaker, CallLimits, CallRate, Clock, RateLimiter
-from llmcrawler.llm.dialect import Dialect, ModelRequest, answer_bound, prompt_estimate
+from llmcrawler.llm.cures import cure_of, for_fallback
+from llmcrawler.llm.dialect import Dialect, ModelRequest, answer_bound, messages_estimate, prompt_estimate
 from llmcrawler.llm.faults import Fault, Redactor, rules_with
 from llmcrawler.llm.openai_transport import Completion, OpenAITransport
 from llmcrawler.llm.tokens import estimate_tokens
-from llmcrawler.llm.usage import CallReport, Usage
+from llmcrawler.llm.usage import FLEX, CallReport, Price, Tokens, Usage
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +38,8 @@ AskLLM = Callable[[ModelRequest], Awaitable[Any]]
 class LLMClient:
     """Asks one server. It retries itself (the openai package does not), by a rule for each kind of failure (faults.py).
 
-    An empty `model` stands for the first that the server lists.
+    An empty `model` stands for the first that the server lists; `price` is needed where it is another than that of
+    `usage` and `budget`.
     """
 
     def __init__(  # noqa: PLR0913 - by keyword, with defaults
@@ -49,15 +52,19 @@ class LLMClient:
         usage: Usage | None = None,
         temperature: float | None = None,
         reasoning_effort: str | None = None,
+        service_tier: str | None = None,
         budget: Budget | None = None,
+        price: Price | None = None,
         clock: Clock | None = None,
         rate: CallRate | None = None,
         is_optional: bool = False,
+        is_fallback: bool = False,
     ) -> None:
         self.usage = usage or Usage()
         self._budget = budget or Budget(BudgetLimits())
         self.host = urlsplit(base_url).netloc.rpartition("@")[2]
         self._model = model
+        self._price = price
         self._limits = limits or CallLimits()
         self._clock = clock or Clock()
         self._rules = rules_with(self._limits.max_attempts)
@@ -74,14 +81,20 @@ class LLMClient:
         )
         self._circuit = CallBreaker(self._clock.monotonic)
         self._dialect = Dialect(
-            {"temperature": temperature, "reasoning_effort": reasoning_effort}, bounded=bool(self._budget.limits)
+            {"temperature": temperature, "reasoning_effort": reasoning_effort, "service_tier": service_tier},
+            bounded=bool(self._budget.limits),
         )
         self._loss_level = logging.WARNING if is_optional else logging.ERROR
         self._naming = asyncio.Lock()
+        self._is_fallback = is_fallback
         self._unavailable = ""
 
     def __repr__(self) -> str:
-        return f"<LLMClient {self._model!r} at {self.host}>"
+        return f"<LLMClient {self.label}>"
+
+    @property
+    def label(self) -> str:
+        return f"{self._model or 'a model'} at {self.host}"
 
     async def ask(self, ask: ModelRequest) -> Any:
         """Return the model's answer, which fits the schema that was asked for.
@@ -165,22 +178,30 @@ class LLMClient:
         return [] if isinstance(outcome, Fault) and outcome.status == 404 else outcome
 
     async def _attempt(self, ask: ModelRequest) -> Completion | Fault:
-        """Send a request, and again in a simpler form where the server does not understand it."""
+        """Send a request, and again in a simpler form where the server does not understand it, or in the usual tier
+        where flex has no room for it or takes too long.
+        """
         while True:
             body = self._dialect.body(self._model, ask)
             outcome = await self._send(ask, body)
-            change = self._dialect.adapt(outcome, body) if isinstance(outcome, Fault) else ""
-            if not isinstance(outcome, Fault) or not change:
+            if not isinstance(outcome, Fault):
                 return outcome
-            logger.info("%s; %s from now on", self._describe(outcome), change)
+            change = self._dialect.adapt(outcome, body)
+            if change:
+                change += " from now on"
+            elif body.get("service_tier") == FLEX and outcome.kind in {faults.NO_CAPACITY, faults.TIMEOUT}:
+                ask, change = replace(ask, is_urgent=True), "asking this once in the usual service tier"
+            else:
+                return outcome
+            logger.info("%s; %s", self._describe(outcome), change)
             self.usage.faults[outcome.kind] += 1
             self.usage.retries += 1
 
     async def _send(self, ask: ModelRequest, body: dict[str, Any]) -> Completion | Fault:
-        prompt_tokens = sum(estimate_tokens(message["content"]) for message in body["messages"])
+        prompt_tokens = messages_estimate(body)
         async with self._slots:
             entry = await self._rate.admit(prompt_tokens)
-            async with self._budget.call(prompt_estimate(body), answer_bound(body)) as call:
+            async with self._budget.call(prompt_estimate(body), answer_bound(body), self._price) as call:
                 started = self._clock.monotonic()
                 outcome = await self._transport.complete(body)
                 if not isinstance(outcome, Fault) or outcome.kind not in {faults.UNREACHED, faults.LOST}:
@@ -188,25 +209,33 @@ class LLMClient:
                 seconds = self._clock.monotonic() - started
                 self.usage.seconds += seconds
                 if isinstance(outcome, Completion):
-                    asked, said = self._settle(ask.task, outcome, prompt_tokens, call, entry)
-                    self.usage.tell(CallReport(ask.task, self._model, self.host, seconds, asked, said))
+                    tokens = self._settle(ask.task, outcome, prompt_tokens, call, entry, body.get("service_tier"))
+                    report = CallReport(ask.task, self._model, self.host, seconds, tokens.prompt, tokens.completion)
+                    self.usage.tell(report)
                 else:
                     self.usage.tell(CallReport(ask.task, self._model, self.host, seconds, fault=outcome.kind))
                     if not outcome.may_be_billed:
                         call.release()
         return outcome
 
-    def _settle(
-        self, task: str, answer: Completion, prompt_tokens: int, call: Call, entry: list[float]
-    ) -> tuple[int, int]:
-        """Count what the call took; return the tokens of the prompt and of the answer."""
-        asked = _plausible(answer.prompt_tokens, prompt_tokens)
-        said = _plausible(answer.completion_tokens, estimate_tokens(answer.text))
+    def _settle(  # noqa: PLR0913, PLR0917 - all there is to know of it
+        self, task: str, answer: Completion, prompt_tokens: int, call: Call, entry: list[float], tier: str | None
+    ) -> Tokens:
+        """Count what the call took; `tier` is the service tier that it was asked in."""
+        price = self._price or self.usage.price
+        # At the lower price only where it was asked for and the server says that it was given.
+        price = price and price.of_tier(tier if answer.service_tier == tier else None)
+        tokens = Tokens(
+            _plausible(answer.prompt_tokens, prompt_tokens),
+            _plausible(answer.completion_tokens, estimate_tokens(answer.text)),
+            answer.provider_cached_tokens,
+            answer.provider_cache_write_tokens,
+        ).plausible()
         self.usage.answers += 1
-        self.usage.count_tokens(task, asked, said, answer.provider_cached_tokens)
-        self._rate.settle(entry, asked + said)
-        call.settle(asked, said, answer.provider_cached_tokens)
-        return asked, said
+        self.usage.count_tokens(task, tokens, price)
+        self._rate.settle(entry, tokens.prompt + tokens.completion)
+        call.settle(tokens, price)
+        return tokens
 
     def _delay_seconds(self, fault: Fault, failures: int) -> float | None:
         rule = self._rules.get(fault.kind)
@@ -224,12 +253,13 @@ class LLMClient:
     def _final_error(self, fault: Fault, attempts: int) -> LLMError:
         what = f"{self._describe(fault)}, {attempts} attempts"
         if fault.kind == faults.REFUSED:
-            return self._give_up(self._cure(fault))
+            return self._give_up(cure_of(fault, self.host, self._model, is_fallback=self._is_fallback))
         if fault.kind in {faults.BAD_REQUEST, faults.UNKNOWN_FORMAT, faults.UNKNOWN_PARAMETER}:
             return BadAnswer(what)
         if fault.kind in _NO_WAY:
             proxy = " HTTPS_PROXY or HTTP_PROXY of the environment," if self._transport.is_proxied else ""
-            what += f"; see whether LLM_BASE_URL is right,{proxy} and whether the server runs"
+            address = for_fallback("LLM_BASE_URL", self._is_fallback)
+            what += f"; see whether {address} is right,{proxy} and whether the server runs"
         if self._note_failure(fault):
             logger.warning("%s; the LLM is left alone for a while and then tried again", what)
         # A server that has just answered others may fail on this very request: then fewer questions help.
@@ -249,18 +279,6 @@ class LLMClient:
             self._unavailable = reason
             logger.log(self._loss_level, "The LLM is out for this crawl: %s", reason)
         return LLMUnavailable(reason)
-
-    def _cure(self, fault: Fault) -> str:
-        said = f"({fault.status}: {fault.message})"
-        if "insufficient_quota" in fault.message or "quota" in fault.message or fault.status == 402:
-            return f"the account of LLM_API_KEY has no credit left at {self.host} {said}; add credit or set another key"
-        if fault.status in {401, 403}:
-            return f"LLM_API_KEY was refused by {self.host} {said}; set a key that is valid there"
-        if fault.status is not None and 300 <= fault.status < 400:
-            return f"LLM_BASE_URL leads elsewhere: {self.host} redirects {said}; set the address that it leads to"
-        if "model" in fault.message.lower():
-            return f"LLM_MODEL {self._model!r} is not to be had at {self.host} {said}; set one that the server lists"
-        return f"LLM_BASE_URL leads to no chat completions at {self.host} {said}; it mostly ends in /v1"
 
     def _describe(self, fault: Fault) -> str:
         status = f" {fault.status}" if fault.status else ""

@@ -14,6 +14,7 @@ from llmcrawler.politeness.throttling import retry_after_seconds
 RATE_LIMIT = "rate_limit"
 SERVER_ERROR = "server_error"
 TIMEOUT = "timeout"
+NO_CAPACITY = "no_capacity"  # the service tier that was asked for has no room just now; nothing was charged
 UNREACHED = "unreached"  # no connection, and there has been none in this session
 AWAY = "away"  # a gateway answers for a server that is down, starting or overloaded (502, 503, 504)
 LOST = "lost"  # no connection to a server that was there before: it restarts, or the network is down
@@ -46,6 +47,7 @@ RETRY_RULES: Mapping[str, RetryRule] = {
     RATE_LIMIT: RetryRule(6, 1.0, 30.0),
     SERVER_ERROR: RetryRule(5, 0.5, 8.0),
     TIMEOUT: RetryRule(2, 0.5, 2.0),
+    NO_CAPACITY: RetryRule(6, 1.0, 30.0),
     UNREACHED: RetryRule(14, 0.5, 4.0),
     AWAY: RetryRule(14, 0.5, 8.0),
     LOST: RetryRule(14, 0.5, 8.0),
@@ -56,7 +58,7 @@ FIRST_CONTACT = RetryRule(4, 0.5, 2.0)
 
 def rules_with(max_attempts: int) -> dict[str, RetryRule]:
     """Return RETRY_RULES, with at most `max_attempts` where the server answered."""
-    answered = {RATE_LIMIT, SERVER_ERROR, TIMEOUT}
+    answered = {RATE_LIMIT, SERVER_ERROR, TIMEOUT, NO_CAPACITY}
     return {
         kind: replace(rule, attempts=min(rule.attempts, max_attempts)) if kind in answered else rule
         for kind, rule in RETRY_RULES.items()
@@ -77,10 +79,19 @@ class Fault:
 
 
 _FORMAT = re.compile(r"response_format|json_schema|json_object|structured.?output|guided|grammar", re.IGNORECASE)
+_NO_CAPACITY = re.compile(r"resource.?unavailable|capacity.?exceeded", re.IGNORECASE)
 _TOO_LONG = re.compile(r"context.?length|context window|context size|too long|too many tokens", re.IGNORECASE)
 # Options of a call, and bounds in its schema, that a server may not know and that can be left out.
 SCHEMA_KEYWORDS = frozenset({"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern"})
-PARAMETERS = ("reasoning_effort", "max_tokens", "max_completion_tokens", "temperature")
+CACHE_PARAMETERS = ("prompt_cache_options", "prompt_cache_breakpoint", "prompt_cache_key")
+PARAMETERS = (
+    "reasoning_effort",
+    "max_tokens",
+    "max_completion_tokens",
+    "temperature",
+    "service_tier",
+    *CACHE_PARAMETERS,
+)
 
 
 def fault_of_status(
@@ -92,8 +103,9 @@ def fault_of_status(
     # A redirect is not followed: the key and the pages are for no other address than the one that the user gave.
     if status in {401, 402, 403, 404} or 300 <= status < 400 or "insufficient_quota" in text:
         return Fault(REFUSED, message, status)
-    if status == 429:
-        return Fault(RATE_LIMIT, message, status, _wait_seconds(headers, wall_seconds))
+    if status in {429, 498}:  # 498 is Groq's
+        kind = NO_CAPACITY if status == 498 or _NO_CAPACITY.search(text) else RATE_LIMIT
+        return Fault(kind, message, status, _wait_seconds(headers, wall_seconds))
     if status in {502, 503, 504, 529}:
         # A gateway that has waited in vain (504) knows nothing of what the server behind it has done.
         return Fault(AWAY, message, status, _wait_seconds(headers, wall_seconds), may_be_billed=status == 504)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,13 +17,18 @@ from llmcrawler.llm.call_limits import CallLimits, CallRate
 from llmcrawler.llm.client import LLMClient
 from llmcrawler.llm.dialect import ModelRequest
 from llmcrawler.llm.embedded.download import QWEN_CODER_1_5B, Progress
+from llmcrawler.llm.endpoints import Endpoint
+from llmcrawler.llm.model_chain import ModelChain
 from llmcrawler.llm.providers import ProviderChoice
-from llmcrawler.llm.usage import CallReport, Price, Usage
+from llmcrawler.llm.usage import FLEX, CallReport, Price, Usage
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+# A server that is out is asked no longer than this where there is another one.
+_FALLBACK_SECONDS = 10.0
+_FLEX_TIMEOUT_SECONDS = 900.0  # what OpenAI's guide to flex processing recommends
 # A call of the embedded model takes seconds on a CPU, and two at a time would take turns with its one context.
 _EMBEDDED_LIMITS = CallLimits(concurrency=1, timeout_seconds=300.0, max_attempts=2)
 
@@ -43,17 +48,20 @@ class LanguageModel:
         rate: CallRate | None = None,
         on_call: Callable[[CallReport], object] = lambda _call: None,
         is_optional: bool = False,
+        fallbacks: Sequence[Endpoint] = (),
     ) -> None:
         self.budget = budget or Budget(BudgetLimits(price=price))
         self.usage = Usage(price, on_call)
         self._rate = rate
         self._choice = choice
         self._limits = limits
+        self._price = price
+        self._fallbacks = fallbacks
         self.is_optional = is_optional or not choice.is_chosen
         self._embedded_file = embedded_file
         self._on_progress = on_progress
         self._server: embedded.EmbeddedServer | None = None
-        self._client: LLMClient | None = None
+        self._client: LLMClient | ModelChain | None = None
         self._failure: LLMUnavailable | None = None
         self._warming: asyncio.Task[None] | None = None
         self.fetched_bytes: tuple[int, int] | None = None  # of the weights: done and in total, while they are fetched
@@ -165,7 +173,7 @@ class LanguageModel:
         finally:
             self._waiting.discard(waiting)
 
-    async def _ready_client(self) -> LLMClient:
+    async def _ready_client(self) -> LLMClient | ModelChain:
         async with self._starting:
             if self._failure is not None:
                 raise self._failure
@@ -173,11 +181,27 @@ class LanguageModel:
                 self._client = await self._start_embedded() if self.is_embedded else self._connect()
         return self._client
 
-    def _connect(self) -> LLMClient:
-        to, effort = self._choice, self._choice.reasoning_effort
+    def _connect(self) -> LLMClient | ModelChain:
+        """Make a client for each server. One that has others behind it does not wait long for a server that is out."""
+        *earlier, last = [Endpoint(self._choice, self._limits, self._price), *self._fallbacks]
+        if not earlier:
+            return self._client_of(last, self._rate, is_optional=self.is_optional)
+        patient = [replace(one, limits=replace(one.limits, max_retry_seconds=_FALLBACK_SECONDS)) for one in earlier]
+        rates = [self._rate, *[None] * len(earlier)]
+        clients = [
+            self._client_of(one, rate, is_optional=self.is_optional or one is not last)
+            for one, rate in zip([*patient, last], rates, strict=True)
+        ]
+        return ModelChain(clients, self.usage)
+
+    def _client_of(self, at: Endpoint, rate: CallRate | None, *, is_optional: bool) -> LLMClient:
+        to, limits = at.choice, at.limits
+        if to.service_tier == FLEX:
+            limits = replace(limits, timeout_seconds=max(limits.timeout_seconds, _FLEX_TIMEOUT_SECONDS))
         return LLMClient(
-            to.base_url, to.model, to.api_key, limits=self._limits, usage=self.usage, budget=self.budget,
-            reasoning_effort=effort, rate=self._rate, is_optional=self.is_optional,
+            to.base_url, to.model, to.api_key, limits=limits, usage=self.usage, budget=self.budget, price=at.price,
+            reasoning_effort=to.reasoning_effort, service_tier=to.service_tier, rate=rate, is_optional=is_optional,
+            is_fallback=to.is_fallback,
         )  # fmt: skip
 
     async def _start_embedded(self) -> LLMClient:

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from llmcrawler.llm.faults import LOST, SERVER_ERROR, TIMEOUT, UNREACHED, Fault, Redactor, fault_of_status
+from llmcrawler.llm.openai_package import import_openai
 
 if TYPE_CHECKING:
     import openai
@@ -19,6 +20,14 @@ from dataclasses import dataclass
 
 from llmcrawler.content.bounds.untrusted_json import loads
 
+# Where servers say how many tokens of the prompt they had in their cache, and how many they put there: OpenAI and
+# OpenRouter; LiteLLM; Anthropic's names, which gateways pass on; DeepSeek.
+_CACHE_READS = ("prompt_tokens_details.cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens")
+_CACHE_WRITES = (
+    "prompt_tokens_details.cache_write_tokens",
+    "prompt_tokens_details.cache_creation_tokens",
+    "cache_creation_input_tokens",
+)
 # No model takes or gives so many in a call.
 _MOST_TOKENS = 100_000_000
 _MAX_MODELS = 1_000
@@ -36,6 +45,8 @@ class Completion:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     provider_cached_tokens: int = 0
+    provider_cache_write_tokens: int = 0
+    service_tier: str | None = None  # the one that answered, where the server says so
 
 
 def completion_of(body: bytes, redact: Redact) -> Completion | Fault:
@@ -43,7 +54,7 @@ def completion_of(body: bytes, redact: Redact) -> Completion | Fault:
     reply = _object(body)
     choices = reply.get("choices")
     choice = _dict(choices[0]) if isinstance(choices, list) and choices else {}
-    message, usage = choice.get("message"), _dict(reply.get("usage"))
+    message, usage, tier = choice.get("message"), _dict(reply.get("usage")), reply.get("service_tier")
     text = message.get("content") if isinstance(message, dict) else 0
     if not isinstance(message, dict) or not isinstance(text, str | None):
         return Fault(SERVER_ERROR, f"no chat completion: {redact(_said(body))}", may_be_billed=True)
@@ -53,7 +64,9 @@ def completion_of(body: bytes, redact: Redact) -> Completion | Fault:
         finish_reason="refusal" if message.get("refusal") else reason if isinstance(reason, str) and reason else "stop",
         prompt_tokens=_count(usage.get("prompt_tokens")),
         completion_tokens=_count(usage.get("completion_tokens")),
-        provider_cached_tokens=_count(_dict(usage.get("prompt_tokens_details")).get("cached_tokens")) or 0,
+        provider_cached_tokens=_first_count(usage, _CACHE_READS),
+        provider_cache_write_tokens=_first_count(usage, _CACHE_WRITES),
+        service_tier=tier if isinstance(tier, str) else None,
     )
 
 
@@ -73,7 +86,10 @@ def error_of(body: bytes) -> tuple[str, str]:
     error = inner if isinstance(inner, dict) else reply
     code = error.get("code")
     said = [error.get("message"), error.get("detail"), inner, _said(body)]
-    return next(text for text in said if isinstance(text, str)), code if isinstance(code, str) else ""
+    message, parameter = next(text for text in said if isinstance(text, str)), error.get("param")
+    if isinstance(parameter, str) and parameter not in message:
+        message = f"{message} ({parameter})"
+    return message, code if isinstance(code, str) else ""
 
 
 def _object(body: bytes) -> dict[str, Any]:
@@ -97,13 +113,22 @@ def _count(value: Any) -> int | None:
     return value if is_number and 0 <= value <= _MOST_TOKENS else None
 
 
+def _first_count(usage: dict[str, Any], places: Sequence[str]) -> int:
+    """Return the first number of tokens that stands at one of these places, or 0."""
+    for place in places:
+        inside, _, name = place.rpartition(".")
+        if count := _count((_dict(usage.get(inside)) if inside else usage).get(name)):
+            return count
+    return 0
+
+
 _CONNECT_SECONDS = 10.0
 # The longest thoughts and answer that a model is asked for come to some 400 kB.
 _MAX_BYTES = 2 * 2**20
 
 
 class OpenAITransport:
-    """Imports openai at the first request and in a thread: it takes 0.5 s and 37 MB, which a crawl that never asks the
+    """Imports openai at the first request and in a thread: it takes 0.3 s and 25 MB, which a crawl that never asks the
     model should not pay, and which the event loop should not wait for.
     """
 
@@ -123,7 +148,12 @@ class OpenAITransport:
     async def complete(self, body: dict[str, Any]) -> Completion | Fault:
         """Send the body of a chat completion; `timeout_seconds` bounds the whole exchange."""
         client = await self._open()
-        answer = await self._guarded(client.chat.completions.with_raw_response.create(**body))
+        rest = {name: value for name, value in body.items() if name not in {"model", "messages"}}
+        # As `extra_body`, as older versions of the package do not know all parameters.
+        asking = client.chat.completions.with_raw_response.create(
+            model=body["model"], messages=body["messages"], extra_body=rest
+        )
+        answer = await self._guarded(asking)
         return answer if isinstance(answer, Fault) else completion_of(answer, self._redact)
 
     async def models(self) -> list[str] | Fault:
@@ -144,9 +174,8 @@ class OpenAITransport:
 
     def _build(self) -> openai.AsyncOpenAI:
         # The last of them checks the answers.
-        package, http, _ = map(
-            importlib.import_module, ("openai", "llmcrawler.content.bounds.api_client", "jsonschema_rs")
-        )
+        http, _ = map(importlib.import_module, ("llmcrawler.content.bounds.api_client", "jsonschema_rs"))
+        package = import_openai()
         http.quieten("openai")
         timeout = package.Timeout(self._timeout_seconds, connect=min(_CONNECT_SECONDS, self._timeout_seconds))
         trusts_env = http.takes_proxy(self._base_url)

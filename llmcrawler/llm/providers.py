@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from llmcrawler.errors import ConfigError
+from llmcrawler.llm.usage import FLEX, OwnPrices
 
 PROVIDERS = ("auto", "openai", "embedded", "none")
+SERVICE_TIERS = ("", "default", FLEX)
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 
 # The cheapest of OpenAI's models with structured outputs that has no announced end (November 2026).
@@ -40,7 +42,9 @@ class ProviderChoice:
     model: str = ""
     api_key: str = field(default="", repr=False)
     reasoning_effort: str | None = None
+    service_tier: str | None = None
     is_chosen: bool = True
+    is_fallback: bool = False
 
 
 def resolve_provider(settings: SettingValues, environ: Mapping[str, str]) -> ProviderChoice:
@@ -65,11 +69,29 @@ def resolve_provider(settings: SettingValues, environ: Mapping[str, str]) -> Pro
             "LLM_PROVIDER is 'openai', but neither LLM_API_KEY (or OPENAI_API_KEY) nor LLM_BASE_URL is set: "
             "set a key, or the address of a server of your own"
         )
-    return _openai_choice(base_url or OPENAI_BASE_URL, model, api_key, _text("LLM_REASONING_EFFORT", settings, environ))
+    choice = _openai_choice(
+        base_url or OPENAI_BASE_URL, model, api_key, _text("LLM_REASONING_EFFORT", settings, environ)
+    )
+    return replace(choice, service_tier=_tier(settings, environ))
 
 
-def read_price(name: str, settings: SettingValues, environ: Mapping[str, str]) -> float | None:
-    """Return LLM_PRICE_INPUT or LLM_PRICE_OUTPUT in US dollars per million tokens; None where it is not set."""
+def _tier(settings: SettingValues, environ: Mapping[str, str]) -> str | None:
+    tier = _text("LLM_SERVICE_TIER", settings, environ).lower()
+    if tier not in SERVICE_TIERS:
+        # The faster tiers cost more than the prices that a budget reckons with.
+        raise ConfigError(f"LLM_SERVICE_TIER is {tier!r}; it can be {', '.join(filter(None, SERVICE_TIERS))}, or empty")
+    return tier or None
+
+
+def own_prices(settings: SettingValues, environ: Mapping[str, str]) -> OwnPrices:
+    """Return LLM_PRICE_INPUT, LLM_PRICE_OUTPUT, LLM_PRICE_CACHED_INPUT and LLM_PRICE_CACHE_WRITE, as far as they are
+    set. Raises ConfigError for what is no price.
+    """
+    names = ("INPUT", "OUTPUT", "CACHED_INPUT", "CACHE_WRITE")
+    return OwnPrices(*(_price(f"LLM_PRICE_{name}", settings, environ) for name in names))
+
+
+def _price(name: str, settings: SettingValues, environ: Mapping[str, str]) -> float | None:
     text = _text(name, settings, environ)
     if not text:
         return None
@@ -80,6 +102,19 @@ def read_price(name: str, settings: SettingValues, environ: Mapping[str, str]) -
     if not 0 <= price < math.inf:
         raise ConfigError(f"{name} is {text!r}; it has to be US dollars per million tokens, such as 0.25")
     return price
+
+
+def other_choice(  # noqa: PLR0913, PLR0917 - what an entry of LLM_FALLBACKS may have
+    first: ProviderChoice, base_url: str, model: str, api_key: str, reasoning_effort: str, environ: Mapping[str, str]
+) -> ProviderChoice:
+    """Return another choice beside the first. Without an address it is the first one's, with its key. A key of OpenAI's
+    in the environment goes to OpenAI only.
+    """
+    url = base_url or first.base_url
+    key = api_key or (first.api_key if url == first.base_url else "")
+    if not key and _is_openai(url):
+        key = _api_key("", {}, environ)
+    return replace(_openai_choice(url, model, key, reasoning_effort), is_fallback=True)
 
 
 def _openai_choice(base_url: str, model: str, api_key: str, effort: str) -> ProviderChoice:
@@ -95,7 +130,11 @@ def _api_key(own_url: str, settings: SettingValues, environ: Mapping[str, str]) 
     if not key and (not own_url or _is_openai(own_url)):
         name = "OPENAI_API_KEY"
         key = _text(name, settings, environ)
-    # Such a key can't stand in a header, and the error that says so would show it.
+    return checked_key(name, key)
+
+
+def checked_key(name: str, key: str) -> str:
+    """Refuse a key that can't stand in a header: the error that says so would show it. Raises ConfigError."""
     if not key.isascii() or not key.isprintable() or " " in key:
         raise ConfigError(f"{name} holds a space, a line break or a character that no key has; copy it again")
     return key
@@ -113,8 +152,11 @@ def _text(name: str, settings: SettingValues, environ: Mapping[str, str]) -> str
 
 def _base_url(name: str, settings: SettingValues, environ: Mapping[str, str]) -> str:
     url = _text(name, settings, environ)
-    if not url:
-        return ""
+    return checked_url(name, url) if url else ""
+
+
+def checked_url(name: str, url: str) -> str:
+    """Return the address of an API; `name` is what gives it. Raises ConfigError for what is none."""
     parts = urlsplit(url)
     try:
         well_formed = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0

@@ -5,52 +5,122 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+
+FLEX = "flex"  # OpenAI's service tier for what may take its time
+
+_FLEX_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Tokens of a call, or of many, as the server counts them. Of the prompt's, `cached` were in the provider's prompt
+    cache, and `cache_written` were put there."""
+
+    prompt: int
+    completion: int
+    cached: int = 0
+    cache_written: int = 0
+
+    def plausible(self) -> Tokens:
+        """Return them with no more of the cache than the prompt has."""
+        cached = min(self.cached, self.prompt)
+        return replace(self, cached=cached, cache_written=min(self.cache_written, self.prompt - cached))
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars per million tokens; `cached_input` is for prompt tokens that the provider had in its cache."""
+    """US dollars per million tokens; `cached_input` is for prompt tokens that the provider had in its cache,
+    `cache_write` for those that it put there (None: as all other input). `flex_share` is what flex processing costs of
+    that.
+    """
 
     input: float
     output: float
     cached_input: float
+    cache_write: float | None = None
+    flex_share: float = 1.0
 
-    def cost_usd(self, prompt_tokens: int, completion_tokens: int, provider_cached_tokens: int) -> float:
-        fresh = prompt_tokens - provider_cached_tokens
-        total = fresh * self.input + provider_cached_tokens * self.cached_input + completion_tokens * self.output
-        return total / 1_000_000
+    def of_tier(self, service_tier: str | None) -> Price:
+        """Return the price of what a service tier has answered."""
+        if service_tier != FLEX:
+            return self
+        write, share = self.cache_write, self.flex_share
+        return Price(
+            self.input * share,
+            self.output * share,
+            self.cached_input * share,
+            None if write is None else write * share,
+        )
+
+    def cost_usd(self, tokens: Tokens) -> float:
+        write = self.input if self.cache_write is None else self.cache_write
+        fresh = tokens.prompt - tokens.cached - tokens.cache_written
+        paid_in = fresh * self.input + tokens.cached * self.cached_input + tokens.cache_written * write
+        return (paid_in + tokens.completion * self.output) / 1_000_000
+
+    def most_usd(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """Return the most that a call can cost: all of its prompt at the highest of the prices that it may have."""
+        dearest = max(self.input, self.cached_input, self.cache_write or 0.0)
+        return (prompt_tokens * dearest + completion_tokens * self.output) / 1_000_000
 
 
-# OpenAI's list prices (developers.openai.com/api/docs/pricing), standard tier, short prompts, as of November 2026.
-# Small models only: for any other one set LLM_PRICE_INPUT and LLM_PRICE_OUTPUT.
+# OpenAI's list prices (developers.openai.com/api/docs/pricing), standard tier, short prompts, as of November 2026; flex
+# costs half. Small models only: for any other one set LLM_PRICE_INPUT and LLM_PRICE_OUTPUT.
 PRICES: dict[str, Price] = {
-    "gpt-6-luna": Price(0.10, 0.50, 0.01),
-    "gpt-5.6-luna": Price(0.20, 1.20, 0.02),
-    "gpt-5.4-nano": Price(0.20, 1.25, 0.02),
-    "gpt-5.4-mini": Price(0.75, 4.50, 0.075),
-    "gpt-5-nano": Price(0.05, 0.40, 0.005),
-    "gpt-5-mini": Price(0.25, 2.00, 0.025),
+    "gpt-6-luna": Price(0.10, 0.50, 0.01, 0.125, _FLEX_SHARE),
+    "gpt-5.6-luna": Price(0.20, 1.20, 0.02, 0.25, _FLEX_SHARE),
+    "gpt-5.4-nano": Price(0.20, 1.25, 0.02, None, _FLEX_SHARE),
+    "gpt-5.4-mini": Price(0.75, 4.50, 0.075, None, _FLEX_SHARE),
+    "gpt-5-nano": Price(0.05, 0.40, 0.005, None, _FLEX_SHARE),
+    "gpt-5-mini": Price(0.25, 2.00, 0.025, None, _FLEX_SHARE),
     "gpt-4.1-nano": Price(0.10, 0.40, 0.025),
     "gpt-4.1-mini": Price(0.40, 1.60, 0.10),
     "gpt-4o-mini": Price(0.15, 0.60, 0.075),
 }
 
 _SNAPSHOT_DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
+_GPT_VERSION = re.compile(r"(?:^|/)gpt-(\d+)(?:\.(\d+))?(?![\d.])")
+_WRITE_SURCHARGE = 1.25
 
 
-def price_of(model: str, input_usd: float | None = None, output_usd: float | None = None) -> Price | None:
+def charges_cache_writes(model: str) -> bool:
+    """Whether it is one of OpenAI's models from GPT-5.6 on: what they put into the prompt cache costs 1.25 times the
+    input price, and requests mark what that is (developers.openai.com/api/docs/guides/prompt-caching).
+    """
+    found = _GPT_VERSION.search(model)
+    return found is not None and (int(found[1]), int(found[2] or 0)) >= (5, 6)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPrices:
+    """Prices that the user gives, in US dollars per million tokens (LLM_PRICE_INPUT and so on); None: not given."""
+
+    input: float | None = None
+    output: float | None = None
+    cached_input: float | None = None
+    cache_write: float | None = None
+
+
+def price_of(model: str, own: OwnPrices = OwnPrices()) -> Price | None:
     """Return the price of a model, or None where it is not known; figures of the user's win over the table."""
     known = PRICES.get(_SNAPSHOT_DATE.sub("", model))
-    if input_usd is None and output_usd is None:
-        return known
-    if known is None and (input_usd is None or output_usd is None):
+    if known is None and (own.input is None or own.output is None):
         return None
-    paid_in = input_usd if input_usd is not None else known.input if known else 0.0
-    paid_out = output_usd if output_usd is not None else known.output if known else 0.0
-    # A price of the user's own says nothing about the provider's cache: count its tokens in full.
-    cached = paid_in if input_usd is not None else known.cached_input if known else paid_in
-    return Price(paid_in, paid_out, cached)
+    paid_in = known.input if own.input is None and known else own.input or 0.0
+    paid_out = known.output if own.output is None and known else own.output or 0.0
+    # An input price of the user's own says nothing about the provider's cache: count its tokens in full.
+    cached, write = (known.cached_input, known.cache_write) if known and own.input is None else (paid_in, None)
+    if write is None and charges_cache_writes(model):
+        write = paid_in * _WRITE_SURCHARGE
+    return Price(
+        paid_in,
+        paid_out,
+        cached if own.cached_input is None else own.cached_input,
+        write if own.cache_write is None else own.cache_write,
+        # The user's own prices are those of the tier that the user chose.
+        known.flex_share if known and own == OwnPrices() else 1.0,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +144,14 @@ class TaskUsage:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     provider_cached_tokens: int = 0
-
-    def cost_usd(self, price: Price | None) -> float | None:
-        if price is None:
-            return None
-        return price.cost_usd(self.prompt_tokens, self.completion_tokens, self.provider_cached_tokens)
+    provider_cache_write_tokens: int = 0
+    cost_usd: float = 0.0
 
 
 class Usage:
     """Running totals of one crawl; `on_call` is told of each call.
 
-    `price` None means that the cost is not known, and so it is never shown as 0.
+    `price` None means that the cost of some calls is not known, and so it is never shown as 0.
     """
 
     def __init__(
@@ -96,6 +163,7 @@ class Usage:
         self.bad_answers = 0
         self.retries = 0
         self.cached_answers = 0
+        self.fallback_answers = 0  # of other servers than the first
         self.seconds = 0.0
         self.tasks: defaultdict[str, TaskUsage] = defaultdict(TaskUsage)
         self.faults: Counter[str] = Counter()
@@ -106,18 +174,22 @@ class Usage:
 
     @property
     def cost_usd(self) -> float | None:
-        return self.total.cost_usd(self.price)
+        return self._cost(self.total)
 
     def count_call(self, task: str) -> None:
         self.tasks[task].calls += 1
 
-    def count_tokens(
-        self, task: str, prompt_tokens: int, completion_tokens: int, provider_cached_tokens: int = 0
-    ) -> None:
-        spent = self.tasks[task]
-        spent.prompt_tokens += prompt_tokens
-        spent.completion_tokens += completion_tokens
-        spent.provider_cached_tokens += min(provider_cached_tokens, prompt_tokens)
+    def count_tokens(self, task: str, tokens: Tokens, price: Price | None = None) -> None:
+        """Count the tokens of a call; `price` is that of the model that answered, where it is another one."""
+        spent, tokens, price = self.tasks[task], tokens.plausible(), price or self.price
+        spent.prompt_tokens += tokens.prompt
+        spent.completion_tokens += tokens.completion
+        spent.provider_cached_tokens += tokens.cached
+        spent.provider_cache_write_tokens += tokens.cache_written
+        spent.cost_usd += price.cost_usd(tokens) if price is not None else 0.0
+
+    def _cost(self, spent: TaskUsage) -> float | None:
+        return None if self.price is None else spent.cost_usd
 
     def as_dict(self) -> dict[str, int | float]:
         """Return flat figures for stats: `calls`, `calls/TASK`, `faults/KIND`, ... A cost not known is left out."""
@@ -131,14 +203,18 @@ class Usage:
             "prompt_tokens": total.prompt_tokens,
             "completion_tokens": total.completion_tokens,
             "provider_cached_tokens": total.provider_cached_tokens,
+            "provider_cache_write_tokens": total.provider_cache_write_tokens,
             "seconds": round(self.seconds, 3),
-            "cost_usd": total.cost_usd(self.price),
+            "cost_usd": self._cost(total),
         }
         for name, task in sorted(self.tasks.items()):
             figures[f"calls/{name}"] = task.calls or None
             if task.prompt_tokens:
                 figures[f"prompt_tokens/{name}"] = task.prompt_tokens
                 figures[f"completion_tokens/{name}"] = task.completion_tokens
-                figures[f"cost_usd/{name}"] = task.cost_usd(self.price)
+                figures[f"cost_usd/{name}"] = self._cost(task)
+                figures[f"provider_cached_tokens/{name}"] = task.provider_cached_tokens or None
+        if self.fallback_answers:
+            figures["fallback_answers"] = self.fallback_answers
         figures |= {f"faults/{kind}": count for kind, count in sorted(self.faults.items())}
         return {name: round(figure, 6) for name, figure in figures.items() if figure is not None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Collection, Hashable
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -17,7 +17,8 @@ A = TypeVar("A")
 @dataclass(frozen=True, slots=True)
 class BatchRules:
     """Rules of when a batch goes: when it has `max_questions` or `max_tokens` (0: no limit), or its oldest question has
-    waited `wait_seconds`, its oldest patient one `patient_seconds`. `max_in_flight` counts batches with their halves.
+    waited `wait_seconds`, its oldest patient one `patient_seconds`, or less long where no company will come any more.
+    `max_in_flight` counts batches with their halves.
     """
 
     max_questions: int = 20
@@ -55,11 +56,14 @@ class WaitingQuestion(Generic[Q, A]):
 
 class WaitingRoom(Generic[Q, A]):
     """Holds entries in the order of arrival, each in the room of its group, as only one group's may share a batch; the
-    rules hold for each room by itself. It has no clock: `now` is given, on the scale of `WaitingQuestion.since`.
+    rules hold for each room by itself. `is_ending` tells that hardly any more will come: from then on patient ones wait
+    no longer than others, so that their answers are there at the end. It has no clock: `now` is given, on the scale of
+    `WaitingQuestion.since`.
     """
 
-    def __init__(self, rules: BatchRules) -> None:
+    def __init__(self, rules: BatchRules, is_ending: Callable[[], bool] = lambda: False) -> None:
         self._rules = rules
+        self._is_ending = is_ending
         self._rooms: dict[Hashable, dict[WaitingQuestion[Q, A], None]] = {}
 
     def __len__(self) -> int:
@@ -78,8 +82,8 @@ class WaitingRoom(Generic[Q, A]):
             self._rooms.pop(entry.group, None)
 
     def due(self, now: float) -> tuple[Hashable, str] | None:
-        """Return a group whose batch should go, and why (full, tokens, waited, patience); None while waiting still
-        pays.
+        """Return a group whose batch should go, and why (full, tokens, waited, patience, ending); None while waiting
+        still pays.
         """
         reasons = ((group, self._reason(room, now)) for group, room in self._rooms.items())
         return next(((group, reason) for group, reason in reasons if reason is not None), None)
@@ -114,6 +118,9 @@ class WaitingRoom(Generic[Q, A]):
             return "tokens"
         if any(not entry.patient and now - entry.since >= rules.wait_seconds for entry in room):
             return "waited"
-        if any(entry.patient and now - entry.since >= rules.patient_seconds for entry in room):
+        patient = max((now - entry.since for entry in room if entry.patient), default=0.0)
+        if patient >= rules.patient_seconds:
             return "patience"
+        if patient > 0 and patient >= rules.wait_seconds and self._is_ending():
+            return "ending"
         return None

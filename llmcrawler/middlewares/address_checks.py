@@ -32,7 +32,10 @@ class AddressMiddleware:
 
     def process_request(self, request: Request) -> None:
         refusal = self._hosts.addresses.reason_to_refuse(request.url, source_of(request))
-        if refusal is not None:
+        if refusal is None:
+            return
+        led_from = request.meta.get("redirect_urls") if request.meta.get("dont_obey_robotstxt") else None
+        if not (led_from and self._hosts.addresses.admits_robots_txt(request.url, led_from[0])):
             raise RequestRefused(RefusalKind.PRIVATE_ADDRESS, refusal)
 
 

@@ -11,7 +11,7 @@ from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
 from llmcrawler.engine.downloader import HostPaused, PoliteDownloader
-from llmcrawler.engine.refusals import OVERLOAD_STATUSES, RefusalKind, RequestRefused
+from llmcrawler.engine.refusals import OVERLOAD_STATUSES, RequestRefused
 from llmcrawler.engine.request_context import context_of, update_context
 
 # The host rests after a refusal. A page that is refused again and again waits by itself on top of that.
@@ -73,6 +73,6 @@ class GivenUpMiddleware:
         downloader = self.crawler.engine.downloader
         if not isinstance(downloader, PoliteDownloader):
             return
-        reason = downloader.given_up.get(downloader.get_slot_key(request))
-        if reason is not None:
-            raise RequestRefused(RefusalKind.HOST_DOWN, reason)
+        given_up = downloader.given_up.get(downloader.get_slot_key(request))
+        if given_up is not None:
+            raise RequestRefused(*given_up)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from typing import Final, Self
 
 from scrapy import Request
@@ -22,6 +23,8 @@ _INLINE_PACKED_BYTES: Final = 32 * 1024
 _INLINE_BYTES: Final = 512 * 1024
 _ORDINARY_BYTES: Final = 2 * 2**20  # a larger body waits for its turn, so that few of them are here at once
 _MAX_CODINGS: Final = 5  # as curl has it; a file that unpacks to itself could be unpacked for each of 40,000 of them
+# The meta key of a request whose body is worth nothing when it is cut: Scrapy unpacks what there is of one.
+WHOLE_BODY: Final = "whole_body"
 
 
 class CompressionMiddleware(HttpCompressionMiddleware):
@@ -46,6 +49,13 @@ class CompressionMiddleware(HttpCompressionMiddleware):
             return response
         if sum(one.count(b",") + 1 for one in codings) > _MAX_CODINGS:
             raise RequestRefused(RefusalKind.BODY, f"the body is encoded more than {_MAX_CODINGS} times")
+        unpacked = await self._unpacked(request, response)
+        is_gzip = codings[0].strip().lower() in (b"gzip", b"x-gzip")
+        if is_gzip and request.meta.get(WHOLE_BODY) and await asyncio.to_thread(_is_cut, response.body):
+            raise RequestRefused(RefusalKind.BODY, "the compressed body is cut")
+        return unpacked
+
+    async def _unpacked(self, request: Request, response: Response) -> Request | Response:
         if len(response.body) <= _INLINE_PACKED_BYTES:
             try:
                 return self._small.process_response(request, response)
@@ -58,3 +68,10 @@ class CompressionMiddleware(HttpCompressionMiddleware):
         most_bytes: int = request.meta.get("download_maxsize", self._max_bytes)
         async with self._intake.unpacking(most_bytes):
             return await asyncio.to_thread(super().process_response, request, response)
+
+
+def _is_cut(packed: bytes) -> bool:
+    """Return whether the first file of a gzip body, which can be unpacked within its limit, has no end."""
+    unpacker = zlib.decompressobj(wbits=31)
+    unpacker.decompress(packed)
+    return not unpacker.eof

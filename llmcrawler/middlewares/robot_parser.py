@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Final, Self
 
 from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 from scrapy.utils.python import to_unicode
 
-from llmcrawler.politeness.robots import Robots, parse_robots, product_token
+from llmcrawler.crawl.manners import own_token
+from llmcrawler.politeness.robots import Robots, parse_robots
+
+FORBIDS_ALL: Final = b"User-agent: *\nDisallow: /"
 
 
 class GroupRobotParser(RobotParser):
@@ -21,8 +24,7 @@ class GroupRobotParser(RobotParser):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, robotstxt_body: bytes) -> Self:
-        user_agent = crawler.settings["ROBOTSTXT_USER_AGENT"] or crawler.settings["USER_AGENT"] or ""
-        return cls(parse_robots(robotstxt_body, product_token(str(user_agent))))
+        return cls(parse_robots(robotstxt_body, own_token(crawler.settings)))
 
     def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:  # noqa: ARG002 (Scrapy's)
         return self.robots.allows(to_unicode(url))
@@ -38,3 +40,15 @@ class GroupRobotParser(RobotParser):
     @property
     def size_bytes(self) -> int:
         return self.robots.size_bytes
+
+
+class UnreachableRobots(GroupRobotParser):
+    """Stands for a robots.txt that cannot be had: everything is forbidden until it can (RFC 9309, 2.3.1.4).
+
+    `is_final`: its pages do not wait for it.
+    """
+
+    def __init__(self, reason: str, *, is_final: bool) -> None:
+        super().__init__(parse_robots(FORBIDS_ALL, ""))
+        self.reason = reason
+        self.is_final = is_final

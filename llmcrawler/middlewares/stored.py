@@ -13,6 +13,7 @@ from scrapy.http import Response
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.request_context import context_of, update_context
 from llmcrawler.engine.stored_bodies import response_of
+from llmcrawler.politeness.robots import NOFOLLOW, NOINDEX
 from llmcrawler.storage import Ledger, StoredPage
 
 
@@ -48,8 +49,10 @@ class StoredPageMiddleware:
 
 
 def _ask_conditionally(request: Request, page: StoredPage) -> None:
-    if page.body is None or page.line is None or page.line.get("error") is not None:
-        return  # what it would be compared with is not what the feed should say
+    if page.body is None or page.line is None or page.line.get("error") is not None or page.line.get("duplicate_of"):
+        return  # what it would be compared with is not what the feed should say; a first page may be gone
+    if {NOINDEX, NOFOLLOW} & set(page.line.get("robots") or ()):
+        return  # that the header is gone which said so, a 304 would not tell
     for validator, header in (("etag", "If-None-Match"), ("last-modified", "If-Modified-Since")):
         value = page.body.header(validator)
         if value is not None:

@@ -10,6 +10,7 @@ from scrapy.crawler import Crawler
 
 from llmcrawler.classification import TEMPLATE, Classifier, Question
 from llmcrawler.content import forget_kinds
+from llmcrawler.crawl.changes import CHANGED, UNCHANGED
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.site_registry import Site, SiteRegistry
 from llmcrawler.engine.compat import let_unopened_close
@@ -62,8 +63,22 @@ class ClassifyPipeline(SiteStage):
     async def open_spider(self) -> None:
         await self.prepare()
 
+    async def run(self, page: Page) -> PageError | None:
+        """Judge the page. One that repeats another has only a line: that one's text, type and record are its own."""
+        earlier, page.duplicate_of = page.duplicate_of, None
+        error = await super().run(page)
+        if _is_duplicate(page):
+            _empty(page)
+        elif earlier is not None and page.change == UNCHANGED:
+            page.change = CHANGED  # what it repeated is gone
+        return error
+
     async def run_here(self, page: Page) -> PageError | None:
         assert page.content is not None
+        if self.sites.duplicates is not None:
+            self.sites.duplicates.judge(page)
+            if _is_duplicate(page):
+                return None
         question, assigned = await self._place(page)
         site = self.sites.of(page.url)
         regroupings = site.regroupings
@@ -78,6 +93,11 @@ class ClassifyPipeline(SiteStage):
     async def restore(self, page: Page) -> None:
         """Keep the verdict of an earlier run, and find the template, which may have another id in this run."""
         assert page.content is not None
+        if self.sites.duplicates is not None:
+            self.sites.duplicates.restore_page(page)
+        if _is_duplicate(page):
+            _empty(page)
+            return
         question, assigned = await self._place(page)
         page.template = self.sites.of(page.url).grouper.resolve(assigned.template)
         forget_kinds(page.content)
@@ -91,7 +111,8 @@ class ClassifyPipeline(SiteStage):
         words = words_of(page.content)
         assigned = site.grouper.assign(page.id, page.content.features, words, title=page.content.title)
         await self.sites.recluster(site)
-        self.rules.stats.set_value("llmcrawler/templates", sum(one.grouper.group_count for one in self.sites))
+        self.sites.count_templates(site)
+        self.rules.stats.set_value("llmcrawler/templates", self.sites.template_count)
         question = Question(
             url=page.id,  # one url may be asked for in several ways
             title=page.title or "",
@@ -109,6 +130,16 @@ class ClassifyPipeline(SiteStage):
 
     async def close_spider(self) -> None:
         await self.close()
+
+
+def _is_duplicate(page: Page) -> bool:
+    return page.duplicate_of is not None
+
+
+def _empty(page: Page) -> None:
+    """Leave nothing of a duplicate to the stages that follow; its line tells what it is a copy of."""
+    page.withhold("title", "lang", "content_hash")
+    page.content = page.html = None
 
 
 def judge_again(page: Page, site: Site, classifier: Classifier, *, was_regrouped: bool) -> None:

@@ -9,7 +9,9 @@ from scrapy.crawler import Crawler
 from scrapy.statscollectors import StatsCollector
 
 from llmcrawler.items import FeedItem, Page, PageError, Template
+from llmcrawler.politeness.robots import NOINDEX
 from llmcrawler.reporting import count_item
+from llmcrawler.storage import marks_of
 from llmcrawler.storage.feeds import clean, clean_text
 
 
@@ -39,11 +41,17 @@ class FeedPipeline:
 
     def _count(self, page: Page) -> None:
         self.stats.inc_value("llmcrawler/pages")
+        if page.duplicate_of is not None:
+            self.stats.inc_value("llmcrawler/duplicates")
         counted = {"page_types": page.page_type, "decided_by": page.decided_by, "changes": page.change}
         counted["page_records"] = None if page.record is None else page.page_type
         for name, value in counted.items():
             if value is not None:
                 self.stats.inc_value(f"llmcrawler/{name}/{value}")
+        if page.is_withheld and page.error is None and NOINDEX in (page.robots or ()):
+            self.stats.inc_value("llmcrawler/noindex_pages")
+        for mark in marks_of({"rights": page.rights, "robots": page.robots}):
+            self.stats.inc_value(f"llmcrawler/rights/{mark}")
         if page.error is not None:
             self.stats.inc_value(f"llmcrawler/errors/{page.error.stage}/{page.error.kind}")
 

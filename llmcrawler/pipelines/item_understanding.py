@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any, Final, Self
 
@@ -12,11 +13,10 @@ from itemadapter import ItemAdapter
 from scrapy.crawler import Crawler
 
 from llmcrawler.content import decode_page
-from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.understanding import Understanding
+from llmcrawler.crawl.context import CrawlContext, crawl_of
+from llmcrawler.crawl.site_content import FetchedPage
 from llmcrawler.engine.loop_watchdog import note_url
 from llmcrawler.errors import ConfigError, ContentError
-from llmcrawler.extraction import RecordTypes
 from llmcrawler.items import Page, PageError
 from llmcrawler.pipelines.classify import ClassifyPipeline
 from llmcrawler.pipelines.page_content import ContentPipeline
@@ -24,8 +24,8 @@ from llmcrawler.pipelines.record import RecordPipeline
 from llmcrawler.pipelines.stage import StageRules
 
 # What an item may be told of its page: names of the lines of our feed.
-RESULTS: Final = (
-    "page_type confidence decided_by template record error title lang text content_hash".split()  # in their order
+RESULTS: Final = (  # in their order
+    "page_type confidence decided_by template record record_by error title lang text content_hash robots".split()
 )
 
 logger = logging.getLogger(__name__)
@@ -41,8 +41,7 @@ class ItemUnderstanding:
     def __init__(
         self,
         rules: StageRules,
-        known: Understanding,
-        record_types: RecordTypes,
+        crawl: CrawlContext,
         fields: Mapping[str, str],
         *,
         keeps_html: bool = True,
@@ -51,13 +50,14 @@ class ItemUnderstanding:
         if unknown or not fields:
             told = f"{unknown[0]!r} is nothing" if unknown else "it is empty: there is nothing"
             raise ConfigError(f"UNDERSTANDING_FIELDS: {told} that a page has; there are: {', '.join(RESULTS)}")
-        self._known = known
+        known = self._known = crawl.understanding
+        self._robots = crawl.page_robots
         self._fields = fields
         self._keeps_html = keeps_html
         self._stages = (
-            ContentPipeline(rules, known.sites),
+            ContentPipeline(rules, known.sites, known.reader),
             ClassifyPipeline(rules, known.sites, known.classifier),
-            RecordPipeline(rules, known.sites, known.classifier, known.records, record_types),
+            RecordPipeline(rules, known.sites, known.classifier, known.records, crawl.record_types),
         )
         self._under_way: set[str] = set()
         self._has_seen_a_page = False
@@ -68,8 +68,7 @@ class ItemUnderstanding:
         assert crawler.stats is not None
         return cls(
             StageRules(crawler.stats, settings.getfloat("STAGE_TIMEOUT_SECONDS"), stop=crawl.stop),
-            crawl.understanding,
-            crawl.record_types,
+            crawl,
             settings.getdict("UNDERSTANDING_FIELDS"),
             keeps_html=settings.getbool("UNDERSTANDING_KEEP_HTML"),
         )
@@ -117,8 +116,12 @@ class ItemUnderstanding:
         page.id = next(name for name in names if name not in self._under_way)
         self._under_way.add(page.id)
         try:
-            page.content = await self._known.reader.read(html, url)
+            site = self._known.sites.of(url)
+            fetched = FetchedPage(html, url, url)
+            found = await self._known.reader.read(site, fetched, with_features=False, with_main=True)
+            page.content, page.main = found.content, found.main
             page.html = html
+            page.robots = self._robots.directives(datetime.now(UTC), (), page.content.robots)
             for stage in self._stages:
                 page = await stage.process_item(page)
         except ContentError as error:

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
 from scrapy.crawler import Crawler
 
-from llmcrawler.content import content_hash, main_text
 from llmcrawler.crawl.context import crawl_of
+from llmcrawler.crawl.site_reader import SiteReader
 from llmcrawler.crawl.site_registry import SiteRegistry
-from llmcrawler.items import Page, PageError, TextBlock
+from llmcrawler.items import Page, PageError
 from llmcrawler.pipelines.stage import Stage, StageRules
-
-_LONG_BLOCKS = 2_000
-_LONG_CHARS = 200_000
-
-
-def is_long(blocks: Sequence[TextBlock]) -> bool:
-    """Return whether the page's text is more than some milliseconds of work."""
-    return len(blocks) > _LONG_BLOCKS or sum(len(block.markdown) for block in blocks) > _LONG_CHARS
 
 
 @dataclass(eq=False)
@@ -29,23 +19,21 @@ class ContentPipeline(Stage):
     """Takes the text, its hash, the title and the language from what was read of the page."""
 
     sites: SiteRegistry
+    reader: SiteReader
 
     name = "content"
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(StageRules.from_crawler(crawler), crawl_of(crawler).understanding.sites)
+        known = crawl_of(crawler).understanding
+        return cls(StageRules.from_crawler(crawler), known.sites, known.reader)
 
     async def run(self, page: Page) -> PageError | None:
         assert page.content is not None
-        boilerplate = self.sites.of(page.url).boilerplate
-        boilerplate.observe(page.content.blocks)
-        if is_long(page.content.blocks):
-            page.text = await asyncio.to_thread(main_text, page.content.blocks, boilerplate)
-            page.content_hash = await asyncio.to_thread(content_hash, page.text)
-        else:
-            page.text = main_text(page.content.blocks, boilerplate)
-            page.content_hash = content_hash(page.text)
+        main, page.main = page.main, None
+        if main is None:
+            main = await self.reader.main_text(self.sites.of(page.url), page.content, page.final_url or page.url)
+        page.text, page.content_hash, page.sketch = main
         page.title = page.content.title or None
         page.lang = page.content.lang or None
         # The largest parts of a page that may wait for long from here on, and nobody asks for them any more.

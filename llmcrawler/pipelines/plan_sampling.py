@@ -12,7 +12,7 @@ from scrapy.crawler import Crawler
 from llmcrawler.classification import STRUCTURED_DATA, PageTypeRules, describe_page, tokens_of
 from llmcrawler.crawl.configuration import page_types_of
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.extraction import PageBlocks, RecordTypes, shown_blocks
+from llmcrawler.extraction import RecordTypes, listed_to_show, shown_blocks
 from llmcrawler.items import Page, PageError
 from llmcrawler.llm import estimate_tokens
 from llmcrawler.pipelines.classify import ClassifyPipeline
@@ -71,6 +71,12 @@ class SamplingPipeline(ClassifyPipeline):
             kind = item.error.kind if item.error is not None else "content"
             self.sampler.failures.setdefault(kind, item.error.message if item.error is not None else kind)
             self.sampler.add_page(SampledPage(item.url, url_pattern(item.url), error=kind), item.final_url)
+        elif isinstance(item, Page) and item.is_withheld:  # it comes, and costs nothing more
+            seconds = item.latency_seconds or 0.0
+            page = SampledPage(
+                item.url, url_pattern(item.url), template="withheld", is_sure=True, latency_seconds=seconds
+            )
+            self.sampler.add_page(page, item.final_url)
         return await super().process_item(item)
 
     async def run(self, page: Page) -> PageError | None:
@@ -102,5 +108,5 @@ class SamplingPipeline(ClassifyPipeline):
 
 
 def _block_tokens(html: str, url: str, budget_tokens: int) -> int:
-    blocks = shown_blocks(PageBlocks(html, url).listed(), (), budget_tokens)
+    blocks = shown_blocks(listed_to_show(html, url, budget_tokens), (), budget_tokens)
     return estimate_tokens(json.dumps([asdict(block) for block in blocks], ensure_ascii=False))

@@ -59,12 +59,13 @@ class RecordPipeline(SiteStage):
             if answer.home is not None:
                 page.template, page.page_type = answer.home.template, answer.home.page_type
                 site.grouper.move(page.id, page.template)
+                self.sites.count_templates(site)
                 break
             # While it was held its template may have been parted, and the page may be no longer what it was taken for.
             judge_again(page, site, self.classifier, was_regrouped=site.regroupings != regroupings)
             if page.page_type == page_type:
                 break
-        page.record = answer.record
+        page.record, page.record_by = answer.record, answer.by
         return answer.error
 
     def _question(self, page: Page) -> RecordQuestion:

@@ -85,7 +85,7 @@ class Stage(ABC):
         if isinstance(item, Page) and item.content is not None:
             note_url(item.url)
             earlier = item.stages.get(self.name)
-            if earlier is not None and earlier.status == SUCCESS:
+            if earlier is not None and earlier.status == SUCCESS and not item.is_withheld:
                 self._count(SKIPPED)
                 await self.restore(item)
             else:
@@ -100,7 +100,7 @@ class Stage(ABC):
 
     async def _record(self, page: Page, attempts: int) -> None:
         started, clock = time.time(), time.monotonic()
-        applies = self.applies(page)
+        applies = not page.is_withheld and self.applies(page)
         error = await self._try(page) if applies else None
         if error is not None:  # what is raised may quote anything, and is kept as UTF-8
             error = replace(error, message=clean_text(error.message))

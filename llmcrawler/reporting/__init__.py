@@ -20,4 +20,4 @@ from llmcrawler.reporting.model_wait import ModelWait
 from llmcrawler.reporting.plan_tables import Actual
 from llmcrawler.reporting.summary import WIDTH, Ending, WrittenFeed, summary
 from llmcrawler.reporting.tally import Tally
-from llmcrawler.reporting.text import plain
+from llmcrawler.reporting.text import many, plain

@@ -26,6 +26,7 @@ class CrawlStart:
     feeds: Sequence[str]
     is_feed_chosen: bool = True
     job: str = ""
+    signed_as: str = ""
 
     def as_line(self) -> str:
         parts = [
@@ -33,6 +34,7 @@ class CrawlStart:
             ", ".join(self.limits),
             self.model,
             f"robots.txt {'obeyed' if self.obeys_robots else 'NOT obeyed'}",
+            f"signed as {self.signed_as}" if self.signed_as else "",
             self.pace,
             f"job {self.job}" if self.job else "",
             self._output(),

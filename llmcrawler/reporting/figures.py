@@ -52,6 +52,7 @@ class LLMFigures:
     pages_shown: int = _of("llmcrawler/llm/pages_shown")
     prompt_tokens: int = _of("llmcrawler/llm/prompt_tokens")
     completion_tokens: int = _of("llmcrawler/llm/completion_tokens")
+    provider_cached_tokens: int = _of("llmcrawler/llm/provider_cached_tokens")
     cost_usd: float | None = _of("llmcrawler/llm/cost_usd", None)
     cached_answers: int = _of("llmcrawler/llm/cached_answers")
     faults: Counter[str] = _of("llmcrawler/llm/faults/")
@@ -63,20 +64,27 @@ class LLMFigures:
     def tokens(self) -> int:
         return self.prompt_tokens + self.completion_tokens
 
+    @property
+    def provider_cached_share(self) -> float:
+        """Return the share of the prompts' tokens that the provider had in its prompt cache, in 0..1."""
+        return self.provider_cached_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class Figures:
     """Figures of a crawl so far. `errors` counts "stage/kind"; `queued` and `leased` are urls; `requests` are those
-    that went out, repeats too.
+    that went out, repeats too; `noindex_pages` have no text because they say so.
 
     `goal` are the page types that are wanted first, with commas; `goal_records` counts over all runs of a job.
-    `changes` counts the pages of a refresh by what became of them. `sources` counts the urls of a map, which are no
-    pages; `map_end` says why it looked through no more pages.
+    `changes` counts the pages of a refresh by what became of them. `rights` counts pages by their marks
+    (storage/rights_marks.py). `sources` counts the urls of a map, which are no pages; `map_end` says why it looked
+    through no more pages.
     """
 
     llm: LLMFigures
     pages: int = _of("llmcrawler/pages")
     max_pages: int | None = _of("llmcrawler/max_pages", None)
+    duplicates: int = _of("llmcrawler/duplicates")
     queued: int = _of("llmcrawler/frontier/queued")
     leased: int = _of("llmcrawler/frontier/leased")
     requests: int = _of("downloader/request_count")
@@ -89,14 +97,16 @@ class Figures:
     max_records: int | None = _of("llmcrawler/max_records", None)
     changes: Counter[str] = _of("llmcrawler/changes/")
     decided_by: Counter[str] = _of("llmcrawler/decided_by/")
+    rights: Counter[str] = _of("llmcrawler/rights/")
     errors: Counter[str] = _of("llmcrawler/errors/")
+    noindex_pages: int = _of("llmcrawler/noindex_pages")
     sources: Counter[str] = _of("llmcrawler/urls/")
     map_end: str = _of("llmcrawler/map_end", "")
 
     @property
     def counted_pages(self) -> int:
-        """The pages that count towards max_pages: a url that could not be fetched does not."""
-        return self.pages - self.failed_urls
+        """The pages that count towards max_pages: a url that could not be fetched does not, nor does a duplicate."""
+        return self.pages - self.failed_urls - self.duplicates
 
     @property
     def guessed_types(self) -> dict[str, int]:

@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from llmcrawler.reporting.plan_tables import job_plan_rows
+from llmcrawler.reporting.rights_words import rights_rows
 from llmcrawler.reporting.terminal_table import more, table
 from llmcrawler.reporting.text import duration, moment, plain
 from llmcrawler.storage.job_status import JobStatus, StageCounts
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _ROWS = 10
 _STATUSES = ("success", "failed", "skipped")
 _SHOWN_WIDTH = 200  # of what strangers have written
+_SAID = ("what sites say of the use", ">pages")
 
 
 def job_status_tables(status: JobStatus, now: float) -> Iterator[RenderableType]:
@@ -29,7 +31,8 @@ def job_status_tables(status: JobStatus, now: float) -> Iterator[RenderableType]
     yield from (Text(plain(line)) for line in _facts(status, now))
     leased = "in flight" if status.state == "running" else "in flight when the crawl ended"
     names = {"done": "done", "dead": "dead letters", "leased": leased, "queued": "queued", "seen": "redirects' targets"}
-    yield from _part(("urls", ">"), [(names[state], f"{status.urls[state]:,}") for state in names])
+    urls = [(names[state], f"{status.urls[state]:,}") for state in names]
+    yield from _part(("urls", ">"), [*urls, ("duplicates among those done", f"{status.duplicates:,}")])
     yield from _part(("plan", ">planned", ">so far"), job_plan_rows(status))
     yield from _part(*_stages(status.stages))
     errors = [
@@ -39,6 +42,7 @@ def job_status_tables(status: JobStatus, now: float) -> Iterator[RenderableType]
     yield from _part(("errors in", "kind", ">pages", "for example", "at"), errors, len(errors))
     types = [(name, f"{count:,}") for name, count in status.page_types.items()]
     yield from _part(("page type", ">pages"), types, len(types))
+    yield from _part(_SAID, [*rights_rows(status.rights)])
     hosts = [(one.host, *_numbers(one.queued, one.leased, one.done, one.dead)) for one in status.hosts]
     yield from _part(("host", ">queued", ">in flight", ">done", ">dead"), hosts, status.host_count)
 
@@ -63,7 +67,8 @@ def session_status_tables(status: DistributedStatus, now: float) -> Iterator[Ren
     ]
     yield Text("")
     yield table(("worker", "", ">pages", ">a minute", ">leases", ">in flight", ">LLM calls", "owner of"), workers)
-    urls = {"done": "done", "dead": "dead letters", "leased": "leased", "queued": "queued"}
+    urls = {"done": "done", "duplicates": "duplicates among them", "dead": "dead letters"}
+    urls |= {"leased": "leased", "queued": "queued"}
     rows = [(text, f"{status.urls[name]:,}") for name, text in urls.items()]
     yield from _part(("urls", ">"), [*rows, ("leases expired", f"{status.expired:,}")])
     hosts = [
@@ -79,6 +84,7 @@ def session_status_tables(status: DistributedStatus, now: float) -> Iterator[Ren
     yield from _part(columns, hosts, status.host_count)
     errors = [(name, f"{count:,}") for name, count in status.errors.items()]
     yield from _part(("error", ">pages"), errors[:_ROWS])
+    yield from _part(_SAID, [*rights_rows(status.rights)])
     yield from _part(("latest dead letters", ""), status.dead_letters[:_ROWS])
 
 

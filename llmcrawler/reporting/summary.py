@@ -19,6 +19,7 @@ from llmcrawler.reporting.exit_status import reason_words
 from llmcrawler.reporting.figures import FAILED_PER_PAGE, Figures
 from llmcrawler.reporting.plan_tables import Actual, plan_rows
 from llmcrawler.reporting.record_summary import goal_words, record_lines
+from llmcrawler.reporting.rights_words import rights_lines
 from llmcrawler.reporting.tally import Tally, TemplateTally
 from llmcrawler.reporting.text import column, counts, duration, fold, many, money, percent, plain, ranked
 
@@ -74,6 +75,7 @@ def summary(figures: Figures, tally: Tally, ending: Ending, width: int = WIDTH) 
         _errors(figures, tally, width),
         _page_types(tally, width),
         _without_model(figures, tally, width),
+        rights_lines(figures),
         record_lines(tally, ending.outcomes, ending.record_types, width),
         _result(figures, ending),
     ]
@@ -95,12 +97,16 @@ def _fitted(line: str, width: int) -> list[str]:
 def _result(figures: Figures, ending: Ending) -> list[str]:
     pages, failed = figures.counted_pages, figures.failed_urls
     rate = pages / ending.elapsed_seconds if ending.elapsed_seconds else 0.0
-    what = many(pages, "page") + (f" and {many(failed, 'failed url')}" if failed else "")
+    others = (many(figures.duplicates, "duplicate"), many(failed, "failed url"))
+    counted = [words for words, count in zip(others, (figures.duplicates, failed), strict=True) if count]
+    what = " and ".join([many(pages, "page"), *counted])
     with_errors = f"{figures.errors.total() - failed:,} with errors"
     lines = [
         f"{what} in {duration(ending.elapsed_seconds)}, {rate:.1f} pages/s, {with_errors}",
         f"Ended: {_why_ended(figures, ending)}",
     ]
+    if figures.noindex_pages:
+        lines.insert(1, f"{many(figures.noindex_pages, 'page')} without text, not to be indexed (robots: noindex)")
     if figures.sources:
         lines.insert(0, f"{many(figures.sources.total(), 'url')} ({counts(figures.sources, 5)})")
     if figures.changes:
@@ -138,6 +144,8 @@ def _why_ended(figures: Figures, ending: Ending) -> str:
         failed = figures.failed_urls
         if figures.max_pages and failed >= FAILED_PER_PAGE * figures.max_pages:
             cap = f"too many urls failed ({failed:,}) before max_pages={figures.max_pages} were there"
+        elif figures.max_pages and figures.duplicates > figures.max_pages:
+            cap = f"too many duplicates ({figures.duplicates:,}) before max_pages={figures.max_pages} were there"
         return f"{cap}, {more} known"
     return "finished, no url is left"
 
@@ -184,8 +192,8 @@ def _without_model(figures: Figures, tally: Tally, width: int) -> list[str]:
         lines.append(f"{many(sum(guessed.values()), 'page type')} guessed: {by_whom}{why}")
     has_learned = any(template.selectors for template in tally.templates.values())
     if tally.templates and not has_learned and (llm.failure or llm.provider == "none"):
-        reason = llm.failure or "without a model they come from structured data, and no template has enough of it"
-        lines.append(f"No records were learned: {reason}")
+        reason = f"no template was learned: {llm.failure}" if llm.failure else "there is no model to learn more"
+        lines.append(f"Records are what each page says of itself, as {reason}")
     return [part for line in lines for part in wrap(line, width, subsequent_indent="  ")]
 
 
@@ -229,13 +237,12 @@ def _llm(figures: Figures) -> list[str]:
         return []
     tasks = f" ({counts(llm.calls_by_task, 5)})" if llm.calls_by_task else ""
     cached, tokens = f"{many(llm.cached_answers, 'answer')} from the cache", many(llm.tokens, "token")
-    lines = [
+    reused = f", {llm.provider_cached_share:.0%} of it cached" if llm.provider_cached_tokens else ""
+    return [
         f"LLM: {many(llm.calls, 'call')}{tasks}, {many(llm.pages_shown, 'page')} shown, {cached}",
-        f"     {tokens} ({llm.prompt_tokens:,} in, {llm.completion_tokens:,} out), {money(llm.cost_usd)}",
+        f"     {tokens} ({llm.prompt_tokens:,} in{reused}, {llm.completion_tokens:,} out), {money(llm.cost_usd)}",
+        *([f"     faults: {counts(llm.faults, 8)}"] if llm.faults else []),
     ]
-    if llm.faults:
-        lines.append(f"     faults: {counts(llm.faults, 8)}")
-    return lines
 
 
 def _budget(figures: Figures, tally: Tally) -> list[str]:

@@ -77,7 +77,7 @@ class FrontierSpider(Spider):
     def _lists(self) -> SiteLists:
         crawl, engine = self.crawl, self.crawler.engine
         assert engine is not None
-        processes = crawl.understanding.reader.processes
+        processes = crawl.understanding.reader.pages.processes
         return SiteLists(
             engine.crawl, crawl.hosts.addresses, processes, self._take_list, self._wants_lists, self.LIST_LIMITS
         )

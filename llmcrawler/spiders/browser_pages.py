@@ -13,15 +13,16 @@ from llmcrawler.content.render_features import (
     THIN_WORDS,
     RenderFeatures,
     may_need_browser,
-    read_page_and_features,
     read_render_features,
 )
 from llmcrawler.crawl.render_choice import NEVER, RenderChoice
+from llmcrawler.crawl.site_reader import PageReading
 from llmcrawler.engine.browser.page_scripts import LINKS_HEADER
 from llmcrawler.engine.request_context import LATENCY, RENDER, RENDERED
 from llmcrawler.errors import ContentError
-from llmcrawler.frontier import Frontier, Lease
-from llmcrawler.items import Link, Page, PageContent, PageError
+from llmcrawler.frontier import Lease
+from llmcrawler.items import Link, Page, PageError
+from llmcrawler.spiders.page_builder import PageBuilder
 
 # In Scrapy's HTTP cache a page and what the browser makes of it would be one.
 _BY_BROWSER = {RENDER: True, "dont_cache": True}
@@ -37,7 +38,7 @@ class PageLook:
     """
 
     again: Request | None = None
-    content: PageContent | ContentError | None = None
+    content: PageReading | ContentError | None = None
 
 
 @dataclass(eq=False)
@@ -46,7 +47,7 @@ class BrowserPages:
 
     choice: RenderChoice
     reader: PageReader
-    frontier: Frontier
+    pages: PageBuilder
 
     def meta_of(self, lease: Lease) -> dict[str, Any]:
         """Return the meta of a request that is made for a lease."""
@@ -65,7 +66,7 @@ class BrowserPages:
             return PageLook()
         if RENDER in response.meta:  # there is no browser
             return PageLook()
-        content, features = await self._content_and_features(lease, html, response.url, reads=reads)
+        content, features = await self._content_and_features(lease, response, html, reads=reads)
         if not self.choice.wants(lease.task.address, features):
             return PageLook(content=content)
         # A page does not refer to itself.
@@ -92,20 +93,15 @@ class BrowserPages:
             page.content = None
 
     async def _content_and_features(
-        self, lease: Lease, html: str, url: str, *, reads: bool
-    ) -> tuple[PageContent | ContentError | None, RenderFeatures]:
+        self, lease: Lease, response: TextResponse, html: str, *, reads: bool
+    ) -> tuple[PageReading | ContentError | None, RenderFeatures]:
         if not may_need_browser(html):
             return None, RenderFeatures()
         if not reads:
-            return None, await self._features(html, url)
-        found: tuple[PageContent | ContentError, RenderFeatures]
-        await self.frontier.start(lease.url)
-        try:
-            found = await self.reader.apply(read_page_and_features, html, url, url=url)
-        except ContentError as error:
-            found = error, RenderFeatures()
-        self.frontier.mark_survived(lease.url)
-        return found
+            return None, await self._features(html, response.url)
+        found = await self.pages.read(lease, response, html, with_features=True)
+        features = None if isinstance(found, ContentError) else found.features
+        return found, features or RenderFeatures()
 
     async def _features(self, html: str, url: str, *, is_rendered: bool = False) -> RenderFeatures:
         """Read the features of a page by which a browser is chosen; none where it cannot be read, which its content

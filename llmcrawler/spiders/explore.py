@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from scrapy import Request
 from scrapy.http import Response, TextResponse
@@ -16,11 +16,14 @@ from twisted.python.failure import Failure
 from llmcrawler.engine.error_pages import error_page
 from llmcrawler.engine.failures import response_fault
 from llmcrawler.engine.request_context import lease_of, response_context
+from llmcrawler.engine.rights_files import RightsFiles
 from llmcrawler.frontier import Lease
+from llmcrawler.frontier.site_views import block_facts
 from llmcrawler.items import Link, Page
 from llmcrawler.spiders.base import FrontierSpider, faulty_task
 from llmcrawler.spiders.browser_pages import BrowserPages
 from llmcrawler.spiders.page_builder import PageBuilder, add_facts, now
+from llmcrawler.spiders.page_rights import PageRights
 from llmcrawler.urls import Sitemap, UrlRefusalKind, in_turns, route_of
 
 logger = logging.getLogger(__name__)
@@ -30,6 +33,7 @@ class ExploreSpider(FrontierSpider):
     """Follows links and sitemaps from the start urls; see docs/explore.md for the arguments."""
 
     name = "explore"
+    WITHHOLDS: ClassVar[bool] = True  # what pages do not want to be indexed is not taken
 
     @property
     def worker(self) -> str:
@@ -40,12 +44,23 @@ class ExploreSpider(FrontierSpider):
     @cached_property
     def _pages(self) -> PageBuilder:
         crawl, known = self.crawl, self.crawl.understanding
-        parts = (known.reader, crawl.frontier, known.sites, known.records, crawl.arriving_pages, crawl.ledger)
-        return PageBuilder(*parts, refreshes=crawl.options.refresh)
+        parts = (known.reader, crawl.frontier, known.sites, known.records, crawl.arriving_pages)
+        return PageBuilder(
+            *parts,
+            crawl.page_robots,
+            crawl.ledger,
+            refreshes=crawl.options.refresh,
+            withholds=self.WITHHOLDS,
+            may_refuse=crawl.rights.policy.refusing_purpose is not None,
+        )
 
     @cached_property
     def _browser(self) -> BrowserPages:
-        return BrowserPages(self.crawl.rendering, self.crawl.understanding.reader, self.crawl.frontier)
+        return BrowserPages(self.crawl.rendering, self.crawl.understanding.reader.pages, self._pages)
+
+    @cached_property
+    def _rights(self) -> PageRights:
+        return PageRights(self.crawl.rights, RightsFiles(self.crawler), self.crawl.ledger)
 
     async def parse(self, response: Response) -> AsyncIterator[Any]:
         assert response.request is not None
@@ -56,12 +71,15 @@ class ExploreSpider(FrontierSpider):
         fault = response_fault(response)
         if unchanged is not None:
             await self._pages.keep_unchanged(unchanged)
+            await self._rights.settle(unchanged, response)
             yield unchanged
         elif fault is not None:
             page = error_page(lease, *fault, response)
             assert response.request is not None
             page.change = self._pages.change_of_fault(page, response.request)
             add_facts(page, response)
+            self._pages.note_robots(page, response)
+            await self._rights.settle(page, response)
             yield page
         else:
             assert isinstance(response, TextResponse)  # response_fault saw to it
@@ -74,11 +92,16 @@ class ExploreSpider(FrontierSpider):
                 page = await self._pages.page_of(lease, response, html, look.content)
                 if page.content is not None:
                     if self.crawl.focused_crawl is None:
-                        self.crawl.admission.views.note_page(page.url, page.content.blocks)
+                        facts = page.block_facts or block_facts(page.url, page.content.blocks)
+                        self.crawl.admission.views.note_page(page.url, facts)
                     links = [*page.content.links, *self._browser.more_links(lease, response)]
+                    if not self.crawl.page_robots.follows(page.robots):
+                        links = []
                     await self._follow(links, page.depth + 1, response.url, of=page.url)
-                    await self._browser.refuse_shell(page, response, html)
+                    if not page.is_withheld:
+                        await self._browser.refuse_shell(page, response, html)
             del html, look  # of a large page they are much, and the page may wait long for a verdict
+            await self._rights.settle(page, response)
             yield page
 
     async def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
@@ -105,6 +128,7 @@ class ExploreSpider(FrontierSpider):
         page.change = self._pages.change_of_fault(page, failure.request)  # type: ignore[attr-defined]  # see failed
         page.final_url = getattr(failure.value, "url", None)
         page.fetched_at = now()
+        self._rights.note_failure(page)
         return page
 
     async def _take_list(self, found: Sitemap, _kind: str, address: str) -> str:

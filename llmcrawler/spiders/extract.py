@@ -27,6 +27,7 @@ class ExtractSpider(ExploreSpider):
     """Fetches what a list names, through the stages of `explore`; see docs/extract.md for the arguments."""
 
     name = "extract"
+    WITHHOLDS: ClassVar[bool] = False  # the user has named each url
     Options: ClassVar[type[ExtractOptions]] = ExtractOptions
     options: ExtractOptions
 

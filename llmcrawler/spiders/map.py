@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from scrapy import Request
@@ -20,7 +22,7 @@ from llmcrawler.engine.failures import response_fault
 from llmcrawler.engine.map_scheduler import MapScheduler, line_of_task
 from llmcrawler.engine.own_schedulers import running_scheduler
 from llmcrawler.engine.request_context import LATENCY, lease_of
-from llmcrawler.engine.response_text import head_of, page_text
+from llmcrawler.engine.response_text import head_of, page_text, robots_tags_of
 from llmcrawler.frontier import Lease, MapAdmission, UrlTask
 from llmcrawler.items import Page, Url
 from llmcrawler.spiders.base import FrontierSpider, faulty_task
@@ -84,6 +86,7 @@ class MapSpider(FrontierSpider):
         line = line_of_task(lease)
         line.status, line.latency_seconds = response.status, response.meta.get(LATENCY)
         fault = response_fault(response)
+        line.robots = self._robots(response)
         if target is not None:
             line.final_url = target
             if lease.task.depth == 0 and self.crawl.hosts.addresses.reason_to_refuse(target, response.url) is None:
@@ -96,6 +99,9 @@ class MapSpider(FrontierSpider):
             assert isinstance(response, TextResponse)  # response_fault saw to it
             outline = await self._outline(response)
             line.title = outline.title or line.title
+            line.robots = self._robots(response, outline)
+            if not self.crawl.page_robots.follows(line.robots):
+                outline = replace(outline, links=(), feeds=())
             await self._look_through(outline, lease, response.url)
         if self.admission.matches(lease.url):
             yield line
@@ -153,7 +159,11 @@ class MapSpider(FrontierSpider):
             html = page_text(response)
         else:
             html = await asyncio.to_thread(page_text, response)
-        return await self.crawl.understanding.reader.apply(read_outline, html, response.url, url=response.url)
+        return await self.crawl.understanding.reader.pages.apply(read_outline, html, response.url, url=response.url)
+
+    def _robots(self, response: Response, outline: Outline | None = None) -> list[str] | None:
+        metas = {} if outline is None else outline.robots
+        return self.crawl.page_robots.directives(datetime.now(UTC), robots_tags_of(response), metas)
 
     async def _look_through(self, outline: Outline, lease: Lease, url: str) -> None:
         if self.options.depth == 0:

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from scrapy import Request
 from scrapy.http import Response, TextResponse
 
-from llmcrawler.content import PageReader, content_hash, main_text
 from llmcrawler.crawl.changes import CHANGED, GONE, GONE_STATUSES, NEW, UNCHANGED, PageVersion, says_the_same
 from llmcrawler.crawl.context import ArrivingPages
+from llmcrawler.crawl.site_content import FetchedPage, may_withhold
+from llmcrawler.crawl.site_reader import PageReading, SiteReader
 from llmcrawler.crawl.site_registry import SiteRegistry
-from llmcrawler.engine.request_context import LATENCY, attempts_of, context_of, response_context
-from llmcrawler.engine.response_text import page_text
+from llmcrawler.engine.request_context import LATENCY, RENDERED, attempts_of, context_of, response_context
+from llmcrawler.engine.response_text import ROBOTS_HEADER, page_text, robots_tags_of
 from llmcrawler.engine.stored_bodies import body_of, text_of
 from llmcrawler.errors import ContentError, TooCostly
 from llmcrawler.extraction import Records
 from llmcrawler.frontier import Frontier, Lease
-from llmcrawler.items import Page, PageContent, PageError, StageRun
+from llmcrawler.items import Page, PageError, StageRun
+from llmcrawler.politeness.robots import PageRobots
 from llmcrawler.storage import STAGES, Ledger, StoredPage, body_hash
+from llmcrawler.urls import canonical_link
 
 NOT_MODIFIED = 304
 # A page that was read takes twenty times the memory of its body until its links are in the frontier. When pages come in
@@ -41,19 +45,23 @@ _KEPT_CHARS = 2_000_000
 @dataclass(eq=False)
 class PageBuilder:
     """Makes pages of responses. `ledger` is None without a job. `refreshes`: pages are compared with the last
-    crawl's.
+    crawl's. `withholds`: the content of pages is not taken whose `robots` say so. `may_refuse`: that of others neither,
+    by what is said of their rights.
     """
 
-    reader: PageReader
+    reader: SiteReader
     frontier: Frontier
     sites: SiteRegistry
     records: Records
     arriving: ArrivingPages
+    robots: PageRobots
     ledger: Ledger | None = None
     refreshes: bool = False
+    withholds: bool = True
+    may_refuse: bool = False
 
     def __post_init__(self) -> None:
-        self._places = asyncio.Semaphore(_READ_AT_ONCE)
+        self._places = asyncio.Semaphore(_READ_AT_ONCE * (1 + self.reader.most_workers))
         self._costly_places = asyncio.Semaphore(_COSTLY_AT_ONCE)
         self._large_places = asyncio.Semaphore(_LARGE_AT_ONCE)
 
@@ -66,13 +74,13 @@ class PageBuilder:
                     yield await asyncio.to_thread(page_text, response)
             return
         html = page_text(response)
-        places = self._places if self.reader.is_cheap(html) else self._costly_places
+        places = self._places if self.reader.pages.is_cheap(html) else self._costly_places
         with self.arriving.one():
             async with places:
                 yield html
 
     async def page_of(
-        self, lease: Lease, response: TextResponse, html: str, content: PageContent | ContentError | None = None
+        self, lease: Lease, response: TextResponse, html: str, content: PageReading | ContentError | None = None
     ) -> Page:
         """Return the page. Its content is None where the stages have nothing to do: it cannot be read, or has not
         changed. With a JOBDIR the body is safe from here on. `content` is given where it has been read in passing, or
@@ -86,13 +94,13 @@ class PageBuilder:
             add_facts(page, response)
         page.status, page.depth, page.referer = response.status, lease.task.depth, lease.task.referer
         if is_new:
-            await self._keep_body(page, response, NEW if self.refreshes else None)
+            self._keep_body(page, response, NEW if self.refreshes else None)
         if content is not None:
-            self._take(page, html, content)
+            self._take(page, response, html, content)
         elif before is None or is_new or is_restored:
-            await self._read(page, response, html)
+            self._take(page, response, html, await self.read(lease, response, html))
         else:
-            page = await self._compared(page, response, html, before)
+            page = await self._compared(lease, page, response, html, before)
         return page
 
     def not_modified(self, lease: Lease, response: Response) -> Page | None:
@@ -102,7 +110,13 @@ class PageBuilder:
             return None
         page = lease.task.page()
         page.fetched_at = now()
-        return self._unchanged(page, before.line)
+        # What a 304 leaves out still holds (RFC 9110, 15.4.5).
+        return self._unchanged(page, before.line, [*(before.line.get("robots") or ()), *robots_tags_of(response)])
+
+    def note_robots(self, page: Page, response: Response) -> None:
+        """Put into the page what it says to robots, in its headers and its content; withhold it where they say so."""
+        metas = page.content.robots if page.content is not None else {}
+        self._mark(page, self.robots.directives(datetime.now(UTC), robots_tags_of(response), metas))
 
     def change_of_fault(self, page: Page, request: Request) -> str | None:
         """Return what has changed with a page that could not be fetched, where the crawl looks for changes."""
@@ -121,35 +135,57 @@ class PageBuilder:
         assert self.ledger is not None
         await self.ledger.note_unchanged(page.id)
 
-    async def _compared(self, page: Page, response: TextResponse, html: str, before: StoredPage) -> Page:
+    async def _compared(self, lease: Lease, page: Page, response: TextResponse, html: str, before: StoredPage) -> Page:
         """Compare a page with what the last crawl has kept of it."""
         assert before.body is not None
         was_fine = before.line is not None and before.line.get("error") is None
-        if before.body.digest == await _hash_of(response.body) and was_fine:
+        if before.line is not None and before.line.get("duplicate_of") is not None:  # what it repeats may be gone
+            page.duplicate_of, was_fine = before.line["duplicate_of"], False
+        is_same = before.body.digest == await _hash_of(response.body)
+        if is_same and was_fine and self._says_the_same_to_robots(response, before):
             assert before.line is not None
-            page = self._unchanged(page, before.line)
+            page = self._unchanged(page, before.line, before.line["robots"])
             await self.keep_unchanged(page)
             return page
-        await self._read(page, response, html)
-        same = page.content is not None and await self._says_the_same(page, before)
+        self._take(page, response, html, await self.read(lease, response, html))
+        said = (before.line or {}).get("robots", page.robots)
+        same = page.content is not None and page.robots == said and await self._says_the_same(page, before)
         page.change = UNCHANGED if same else CHANGED
         if before.line is not None and before.line["status"] in GONE_STATUSES:  # it has come back
             page.change = NEW
-        await self._keep_body(page, response, page.change)
+        self._keep_body(page, response, page.change)
         if same and was_fine:
             assert before.line is not None
-            return self._unchanged(page, before.line)
+            return self._unchanged(page, before.line, page.robots or ())
         return page
 
-    def _unchanged(self, page: Page, line: dict[str, Any]) -> Page:
-        """Return the page of the last crawl, with the times of this one. Its stages have nothing to do."""
+    def _says_the_same_to_robots(self, response: Response, before: StoredPage) -> bool:
+        """Return whether headers say what they said, and no date that they named is over now."""
+        if before.line is None or before.body is None or "robots" not in before.line:
+            return False
+        headers = [value for name, value in before.body.headers if name.lower() == ROBOTS_HEADER.lower()]
+        said = before.line["robots"]
+        return headers == robots_tags_of(response) and said == self.robots.directives(datetime.now(UTC), said or ())
+
+    def _mark(self, page: Page, robots: list[str] | None) -> None:
+        page.robots = robots
+        if self.withholds and self.robots.withholds(robots):
+            page.withhold()  # an earlier crawl may have read it
+
+    def _unchanged(self, page: Page, line: dict[str, Any], robots: Iterable[str] | None) -> Page:
+        """Return the page of the last crawl, with the times of this one and what it says to robots now. Its stages have
+        nothing to do.
+        """
         known = Page.of_line(line)
         known.id = page.id
-        known.change = UNCHANGED
+        self._mark(known, self.robots.directives(datetime.now(UTC), robots or ()))
+        known.change = UNCHANGED if known.robots == line.get("robots", known.robots) else CHANGED
         known.fetched_at, known.latency_seconds = page.fetched_at, page.latency_seconds or known.latency_seconds
         fetch = page.stages.get("fetch") or StageRun("success", None, 1, time.time(), known.latency_seconds or 0.0)
         skipped = StageRun("skipped", None, 0, time.time(), 0.0)
         known.stages = {"fetch": fetch, **dict.fromkeys(STAGES[1:], skipped)}
+        if self.sites.duplicates is not None:
+            self.sites.duplicates.keep_unchanged(known)
         if known.template is not None:
             grouper = self.sites.of(known.url).grouper
             known.template = grouper.count_earlier(known.id, known.template)
@@ -158,17 +194,17 @@ class PageBuilder:
     async def _says_the_same(self, page: Page, before: StoredPage) -> bool:
         assert page.content is not None
         assert before.body is not None
-        boilerplate = self.sites.of(page.url).boilerplate
         line = before.line or {}
+        site, template, page_type = self.sites.of(page.url), line.get("template"), line.get("page_type")
         if before.body.body is None:  # STORE_BODIES is off: what is left to compare with
-            text = await asyncio.to_thread(main_text, page.content.blocks, boilerplate)
-            return bool(line.get("content_hash") == await asyncio.to_thread(content_hash, text))
+            return bool(line.get("content_hash") == await self.reader.main_hash(site, page.content))
         try:
             html = await asyncio.to_thread(text_of, before.body)
-            old = PageVersion(html, await self.reader.read(html, before.body.url))
+            fetched = FetchedPage(html, before.body.url, page.url)
+            read = self.reader.read(site, fetched, with_features=False, with_main=False)
+            old = PageVersion(html, (await read).content)
         except ContentError:
             return False
-        site, template, page_type = self.sites.of(page.url), line.get("template"), line.get("page_type")
         learner = self.records.learner_of(site.name, site.grouper.resolve(template), page_type) if template else None
 
         async def record_of(version: PageVersion) -> dict[str, Any] | None:
@@ -178,11 +214,12 @@ class PageBuilder:
             return await self.records.record_by(learner, version.html, url, version.content.lang)
 
         try:
-            return await says_the_same(old, PageVersion(page.html or "", page.content), boilerplate, record_of)
+            new = PageVersion(page.html or "", page.content)
+            return await says_the_same(old, new, partial(self.reader.texts_differ, site), record_of)
         except TooCostly:
             return False
 
-    async def _keep_body(self, page: Page, response: TextResponse, change: str | None) -> None:
+    def _keep_body(self, page: Page, response: TextResponse, change: str | None) -> None:
         page.change = change
         if self.ledger is None:
             return
@@ -191,22 +228,43 @@ class PageBuilder:
         seconds = page.latency_seconds or 0.0
         page.stages["fetch"] = StageRun("success", None, attempts, time.time() - seconds, seconds)
         body = replace(body_of(response, page.fetched_at), change=change)
-        await self.ledger.keep_body(page.id, body, page.stages["fetch"])
+        self.ledger.keep_body(page.id, body, page.stages["fetch"])
 
-    def _take(self, page: Page, html: str, content: PageContent | ContentError) -> None:
-        if isinstance(content, ContentError):
-            page.error = PageError("content", content.kind, str(content))
-            return
-        page.content = content
-        page.html = html if len(html) <= _KEPT_CHARS else None
+    def _take(self, page: Page, response: Response, html: str, found: PageReading | ContentError) -> None:
+        if isinstance(found, ContentError):
+            page.error = PageError("content", found.kind, str(found))
+            page.duplicate_of = None  # whatever it was before
+        else:
+            content, page.main, page.block_facts = found.content, found.main, found.facts
+            header = b", ".join(response.headers.getlist("Link")).decode("latin-1")
+            if header and "canonical" not in content.metadata and (named := canonical_link(header, response.url)):
+                content = replace(content, metadata={**content.metadata, "canonical": named})
+            page.content = content
+            page.html = html if len(html) <= _KEPT_CHARS else None
+        self.note_robots(page, response)
 
-    async def _read(self, page: Page, response: TextResponse, html: str) -> None:
-        await self.frontier.start(page.id)
+    async def read(
+        self, lease: Lease, response: TextResponse, html: str, *, with_features: bool = False
+    ) -> PageReading | ContentError:
+        """Read a page, or tell why it cannot be read."""
+        url = lease.task.page().url
+        # Else headers, the last crawl or the page's rights decide whether, and with what, the site learns from it.
+        with_main = not (
+            self.may_refuse
+            or response_context(response).stored is not None
+            or RENDERED in response.flags
+            or may_withhold(robots_tags_of(response))
+            or b"canonical" in b" ".join(response.headers.getlist("Link"))
+        )
+        await self.frontier.start(lease.url)
         try:
-            self._take(page, html, await self.reader.read(html, response.url))
+            fetched = FetchedPage(html, response.url, url)
+            site = self.sites.of(url)
+            return await self.reader.read(site, fetched, with_features=with_features, with_main=with_main)
         except ContentError as error:
-            self._take(page, html, error)
-        self.frontier.mark_survived(page.id)
+            return error
+        finally:
+            self.frontier.mark_survived(lease.url)
 
 
 def add_facts(page: Page, response: Response) -> None:

@@ -1,8 +1,10 @@
 """Files that outlive a crawl: a job's database, its folder, and the file of learned templates."""
 
+from llmcrawler.storage.body_packer import unpack
 from llmcrawler.storage.database import Database
 from llmcrawler.storage.job_file import (
     REQUEUED_PRIORITY,
+    REQUEUED_RANK,
     State,
     check_job_file,
     holds_job,
@@ -23,9 +25,9 @@ from llmcrawler.storage.ledger import (
     id_of,
     read_value,
     return_to_queue,
-    unpack,
     write_outcome,
     write_value,
 )
 from llmcrawler.storage.replacing import replace_file
+from llmcrawler.storage.rights_marks import RightsCounts, marks_of
 from llmcrawler.storage.templates_file import SiteState, StoredSite, TemplatesFile

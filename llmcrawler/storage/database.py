@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, TypeVar
 
 from llmcrawler.errors import StorageFailed
@@ -19,6 +20,10 @@ from llmcrawler.storage.keys import JobConnection
 T = TypeVar("T")
 Work = Callable[[JobConnection], T]
 
+# While several wait for work at a time, it is gathered for so long: to wake the thread, to commit and to wake the event
+# loop cost more than most of the work itself. What comes alone, as each piece that waits for the last, is done at once.
+_GATHER_SECONDS = 0.01
+_BUSY_SECONDS = 0.1  # several waited at a time so short ago
 _MAX_GATHERED = 500
 # Errors of one piece of work, which leave the file usable.
 _WORK_ERRORS = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataError, sqlite3.NotSupportedError)
@@ -27,7 +32,8 @@ _WORK_ERRORS = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.DataEr
 @dataclass(slots=True)
 class _Task:
     work: Work[Any]
-    future: asyncio.Future[Any] | None
+    future: asyncio.Future[Any] | None = None
+    done: Event | None = None
     result: Any = None
     error: BaseException | None = None
 
@@ -55,12 +61,17 @@ class Database:
         self._path = path
         self._sync_seconds = sync_seconds
         self._on_failure = on_failure
-        self._queue: SimpleQueue[_Task | None] = SimpleQueue()
+        self._pending: list[_Task] = []  # gathered here for the thread
+        self._timer: asyncio.TimerHandle | None = None
+        self._awaited = 0
+        self._busy_until = -inf
+        self._queue: SimpleQueue[list[_Task] | None] = SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: Thread | None = None
         self._is_closed = False
         self._synced = 0.0
         self._has_unsynced = False
+        self._is_full: bool | None = None  # what `synchronous` of the connection is
 
     async def run(self, work: Work[T]) -> T:
         """Return what `work` returns, after the commit. Raises what `work` raises, and StorageFailed."""
@@ -75,11 +86,21 @@ class Database:
     def post(self, work: Work[object]) -> None:
         """Queue work without waiting for it. Its errors count as errors of the file."""
         if self.failure is None and not self._is_closed:
-            self._put(_Task(work, None))
+            self._put(_Task(work))
+
+    def post_and_wait(self, work: Work[object]) -> None:
+        """As `post`, and hold the event loop until it is committed: for what must be written down before the next line
+        of code runs. Everything that was queued before is done first.
+        """
+        if self.failure is None and not self._is_closed:
+            done = Event()
+            self._put(_Task(work, done=done))
+            done.wait()
 
     async def close(self) -> None:
         """Finish all work, write it to the disk, and close the file."""
         if self._thread is not None:
+            self._hand_over()
             self._queue.put(None)
             await asyncio.to_thread(self._thread.join)
             self._thread = None
@@ -91,7 +112,36 @@ class Database:
             self._loop = asyncio.get_running_loop()
             self._thread = Thread(target=self._work_off, name="job-file", daemon=True)
             self._thread.start()
-        self._queue.put(task)
+        assert self._loop is not None
+        self._pending.append(task)
+        now = self._loop.time()
+        if task.future is not None:
+            if self._awaited:
+                self._busy_until = now + _BUSY_SECONDS
+            self._awaited += 1
+        if task.done is not None or (task.future is not None and now >= self._busy_until):
+            self._hand_over()
+        elif self._timer is None:
+            self._timer = self._loop.call_later(_GATHER_SECONDS, self._hand_over)
+
+    def _hand_over(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._pending:
+            self._queue.put(self._pending)
+            self._pending = []
+
+    def _settle(self, tasks: list[_Task]) -> None:
+        self._awaited -= len(tasks)
+        for task in tasks:
+            assert task.future is not None
+            if task.future.done():  # its caller was cancelled
+                continue
+            if task.error is not None:
+                task.future.set_exception(task.error)
+            else:
+                task.future.set_result(task.result)
 
     # Everything below runs on the thread.
 
@@ -103,18 +153,18 @@ class Database:
                 self._transact(tasks)
                 self._tell(tasks)
             elif self._has_unsynced and self.failure is None:
-                self._transact([_Task(_touch, None)], sync=True)
+                self._transact([_Task(_touch)], sync=True)
 
     def _gather(self) -> tuple[list[_Task], bool]:
         """Return the tasks that wait (none when it is time to sync), and False at the end."""
         tasks: list[_Task] = []
         try:
-            first = self._queue.get(timeout=self._sync_seconds if self._has_unsynced else None)
-            while first is not None:
-                tasks.append(first)
+            some = self._queue.get(timeout=self._sync_seconds if self._has_unsynced else None)
+            while some is not None:
+                tasks += some
                 if len(tasks) >= _MAX_GATHERED:
                     return tasks, True
-                first = self._queue.get_nowait()
+                some = self._queue.get_nowait()
         except Empty:
             return tasks, True
         return tasks, False
@@ -124,7 +174,9 @@ class Database:
         try:
             if self.failure is not None:
                 raise self.failure
-            self._connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
+            if sync != self._is_full:
+                self._connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'NORMAL'}")
+                self._is_full = sync
             self._connection.execute("BEGIN IMMEDIATE")
             for task in tasks:
                 self._do(task)
@@ -137,6 +189,9 @@ class Database:
             self._synced = time.monotonic()
 
     def _do(self, task: _Task) -> None:
+        if task.future is None:
+            self._do_or_fail(task)
+            return
         self._connection.execute("SAVEPOINT task")
         try:
             task.result = task.work(self._connection)
@@ -145,9 +200,16 @@ class Database:
                 raise
             task.error = error
             self._connection.execute("ROLLBACK TO task")
-            if task.future is None:
-                raise StorageFailed(f"{self._path}: {type(error).__name__}: {error}") from error
         self._connection.execute("RELEASE task")
+
+    def _do_or_fail(self, task: _Task) -> None:
+        """Do what nobody waits for; its error is one of the file, which takes back the whole transaction."""
+        try:
+            task.work(self._connection)
+        except sqlite3.Error:
+            raise
+        except Exception as error:
+            raise StorageFailed(f"{self._path}: {type(error).__name__}: {error}") from error
 
     def _fail(self, error: Exception, tasks: list[_Task]) -> None:
         with suppress(sqlite3.Error):  # a broken disk; nothing was committed in any case
@@ -163,25 +225,17 @@ class Database:
             task.error = self.failure
 
     def _tell(self, tasks: list[_Task]) -> None:
+        for task in tasks:
+            if task.done is not None:
+                task.done.set()
         awaited = [task for task in tasks if task.future is not None]
         if awaited:
-            self._call(_settle, awaited)
+            self._call(self._settle, awaited)
 
     def _call(self, function: Callable[..., object], *arguments: Any) -> None:
         assert self._loop is not None
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(function, *arguments)
-
-
-def _settle(tasks: list[_Task]) -> None:
-    for task in tasks:
-        assert task.future is not None
-        if task.future.done():  # its caller was cancelled
-            continue
-        if task.error is not None:
-            task.future.set_exception(task.error)
-        else:
-            task.future.set_result(task.result)
 
 
 def _touch(connection: JobConnection) -> None:

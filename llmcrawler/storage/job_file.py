@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import zlib
 from contextlib import closing
 from enum import IntEnum
 from functools import lru_cache
@@ -14,6 +13,8 @@ from typing import Final
 from filelock import FileLock, Timeout
 
 from llmcrawler.errors import ConfigError, JobBusy
+from llmcrawler.storage.body_packer import PACKING_ERRORS, unpack
+from llmcrawler.storage.job_schema import APPLICATION_ID, OLDEST_VERSION, SCHEMA_VERSION, prepare_tables
 from llmcrawler.storage.keys import JobConnection
 
 JOB_FILE: Final = "crawl.sqlite"
@@ -48,15 +49,16 @@ def is_locked(folder: Path) -> bool | None:
         return None
 
 
-APPLICATION_ID = 0x6C6C6D63  # "llmc"
-SCHEMA_VERSION = 2
-
 _CURE = "it is left as it is: name another JOBDIR, or remove the file to start anew"
 _HEADER = b"SQLite format 3\0"
 _Stamp = tuple[tuple[int, ...], ...]
-_PACKED = "SELECT line FROM pages WHERE line IS NOT NULL UNION ALL SELECT body FROM bodies WHERE body IS NOT NULL"
 _QUICK_CHECK_BYTES = 200 * 2**20  # a second or two; beyond that damage shows when the crawl comes across it
 REQUEUED_PRIORITY: Final = -2  # the priority of urls that an earlier run had: they go out before all others
+DUPLICATE: Final = "duplicate of another page"  # stands for the page type of a page that repeats another one
+# The rank of such a url in SQL: the pages that others repeat come before those.
+REQUEUED_RANK: Final = (
+    f"{REQUEUED_PRIORITY} - NOT EXISTS (SELECT 1 FROM pages d WHERE d.url = urls.id AND d.page_type = '{DUPLICATE}')"  # noqa: S608 - constants are put in
+)
 
 
 class State(IntEnum):
@@ -68,83 +70,6 @@ class State(IntEnum):
     DEAD = 3  # the same, and the line says why it could not be fetched
     SEEN = 4  # a redirect's target, reserved for the url in `referer`: it has no line of its own
     PARKED = 5  # not of this run, which is for the tasks of other keys
-
-
-# groups: of urls that go out together, with their present priority; urls of the group 0 have no name
-# urls:   one row for each url while it waits; a million of them is nothing unusual
-# keys:   hashes by which urls are found, but for the newest ones (keys.py)
-# pages:  the ends of urls. `seq`: the order of the ends; null while the page is on its way
-#         `ends`: an index by which status need not read all lines
-# bodies: responses, for stages that run again. `generation` counts the refreshes of the job
-# stages: one row for each stage that a page went through
-# tasks:  for urls that are no plain GET: the rest of the request as JSON, and the user's name for it
-# found:  for the urls of a map: where each was found, with its date and title there
-# runs:   figures of each run of the job, for the report
-# feeds:  files that this job writes its lines to, and their size before
-_TABLES = """
-CREATE TABLE job (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE hosts (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
-CREATE TABLE referers (id INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE);
-CREATE TABLE groups (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, rank INTEGER NOT NULL DEFAULT 0);
-CREATE TABLE urls (
-    id INTEGER PRIMARY KEY,
-    url TEXT NOT NULL,
-    host INTEGER NOT NULL,
-    depth INTEGER NOT NULL DEFAULT 0,
-    referer INTEGER,
-    rank INTEGER NOT NULL DEFAULT 0,
-    "group" INTEGER NOT NULL DEFAULT 0,
-    state INTEGER NOT NULL DEFAULT 0,
-    attempts INTEGER NOT NULL DEFAULT 0
-);
-CREATE TABLE keys (key INTEGER PRIMARY KEY, url INTEGER NOT NULL);
-CREATE INDEX queue ON urls (host, "group", rank, id) WHERE state = 0;
-CREATE TABLE pages (
-    url INTEGER PRIMARY KEY,
-    seq INTEGER UNIQUE,
-    line BLOB,
-    status INTEGER,
-    page_type TEXT,
-    error_stage TEXT,
-    error_kind TEXT,
-    error TEXT,
-    finished REAL
-);
-CREATE INDEX ends ON pages (error_stage, error_kind, page_type) WHERE seq IS NOT NULL;
-CREATE TABLE bodies (
-    url INTEGER PRIMARY KEY,
-    final_url TEXT,
-    status INTEGER NOT NULL,
-    headers TEXT NOT NULL,
-    body BLOB,
-    body_hash BLOB NOT NULL,
-    fetched_at TEXT NOT NULL,
-    latency REAL NOT NULL,
-    change TEXT,
-    generation INTEGER NOT NULL
-);
-CREATE TABLE stages (
-    url INTEGER NOT NULL,
-    stage TEXT NOT NULL,
-    status TEXT NOT NULL,
-    error TEXT,
-    attempts INTEGER NOT NULL DEFAULT 1,
-    started REAL NOT NULL,
-    seconds REAL NOT NULL,
-    PRIMARY KEY (url, stage)
-) WITHOUT ROWID;
-CREATE TABLE tasks (url INTEGER PRIMARY KEY, name TEXT, payload TEXT NOT NULL);
-CREATE TABLE found (url INTEGER PRIMARY KEY, source INTEGER NOT NULL, lastmod TEXT, title TEXT);
-CREATE TABLE runs (
-    number INTEGER PRIMARY KEY,
-    started REAL NOT NULL,
-    ended REAL NOT NULL,
-    reason TEXT,
-    figures TEXT NOT NULL,
-    timeline TEXT NOT NULL
-);
-CREATE TABLE feeds (path TEXT PRIMARY KEY, offset INTEGER NOT NULL, device INTEGER, inode INTEGER) WITHOUT ROWID;
-"""
 
 
 def check_job_file(path: Path, *, is_whole: bool = False, with_content: bool = False) -> None:
@@ -164,7 +89,7 @@ def check_job_file(path: Path, *, is_whole: bool = False, with_content: bool = F
             verdict = "ok" if is_whole else _verdict(path, _stamp(path))
             if with_content and verdict == "ok":
                 _check_content(connection, path)
-    except (sqlite3.DatabaseError, zlib.error, TypeError) as error:
+    except (sqlite3.DatabaseError, *PACKING_ERRORS, TypeError) as error:
         raise refusal(path, f"is damaged or cannot be read ({error})") from error
     except OSError as error:
         raise refusal(path, f"cannot be read ({error.strerror or error})") from error
@@ -208,6 +133,15 @@ def read_job_file(path: Path) -> JobConnection:
     return _connect_to_read(path)
 
 
+def count_duplicates(connection: JobConnection) -> int:
+    """Count the pages with a line that repeat another one."""
+    query = (
+        "SELECT count(*) FROM pages INDEXED BY ends WHERE seq IS NOT NULL AND error_stage IS NULL "
+        "AND error_kind IS NULL AND page_type = ?"
+    )
+    return int(connection.execute(query, (DUPLICATE,)).fetchone()[0])
+
+
 def refusal(path: Path, what: str, cure: str = _CURE) -> ConfigError:
     return ConfigError(f"JOBDIR: {path} {what}; {cure}")
 
@@ -226,10 +160,9 @@ def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
         return
     if application != APPLICATION_ID:
         raise refusal(path, "is a database of another program")
-    if version != SCHEMA_VERSION:
-        cure = (
-            f"this release of llmcrawler reads version {SCHEMA_VERSION}: use the one that wrote it, or another JOBDIR"
-        )
+    if not OLDEST_VERSION <= version <= SCHEMA_VERSION:
+        known = f"{OLDEST_VERSION} to {SCHEMA_VERSION}"
+        cure = f"this release of llmcrawler reads versions {known}: use the one that wrote it, or another JOBDIR"
         raise refusal(path, f"has version {version} of the format", cure)
 
 
@@ -255,19 +188,19 @@ def _stamp(path: Path) -> _Stamp:
     return tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats)
 
 
-def _check_content(connection: sqlite3.Connection, path: Path) -> None:
-    """Unpack all lines and bodies: SQLite has no checksums, but compressed values have."""
+def _check_content(connection: JobConnection, path: Path) -> None:
+    """Unpack all lines and bodies: SQLite has no checksums, but compressed values have. A body whose dictionary is lost
+    is fetched again.
+    """
     if path.stat().st_size <= _QUICK_CHECK_BYTES and not _is_blank(connection):
-        for packed in connection.execute(_PACKED):
-            zlib.decompress(*packed)
+        for (line,) in connection.execute("SELECT line FROM pages WHERE line IS NOT NULL"):
+            unpack(line)
+        for (body,) in connection.execute("SELECT body FROM bodies WHERE body IS NOT NULL"):
+            connection.packer.unpack(body)
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA wal_autocheckpoint = 4000")
     connection.execute("PRAGMA cache_size = -8192")
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version == 0:
-        # One transaction, so that no half of it is ever found.
-        pragmas = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
-        connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} {pragmas} COMMIT;")
+    prepare_tables(connection)

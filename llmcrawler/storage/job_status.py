@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from llmcrawler.storage.job_file import JOB_FILE, State, is_locked, read_job_file, refusal
+from llmcrawler.storage.job_file import DUPLICATE, JOB_FILE, State, count_duplicates, is_locked, read_job_file, refusal
 from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import PLAN, SPENT, STAGES, read_value
+from llmcrawler.storage.rights_marks import RightsCounts, read_marks
 
 _LATELY_SECONDS = 60.0
 _MAX_HOSTS = 100
@@ -30,7 +31,7 @@ GROUP BY host ORDER BY sum(n) DESC, host
 # These two queries need not read the lines of the pages.
 _TYPES = (
     "SELECT page_type, count(*) FROM pages INDEXED BY ends WHERE seq IS NOT NULL AND page_type IS NOT NULL "
-    "GROUP BY page_type"
+    "AND page_type != ? GROUP BY page_type"
 )
 _ERRORS = (
     "SELECT error_stage, error_kind, count(*), max(rowid) FROM pages WHERE seq IS NOT NULL AND error_stage IS NOT NULL "
@@ -83,7 +84,8 @@ class JobStatus:
     """Moments are seconds since 1970. `state`: running, finished or interrupted; `reason` is Scrapy's finish_reason.
 
     `spent` is what all runs have paid the model, `plan` what `scrapy plan` said of the crawl, as planning.Plan.to_json.
-    `hosts` are the hundred with the most urls. What is leased while no crawl runs was on its way when it ended.
+    `duplicates` are pages that repeat another one. `hosts` are the hundred with the most urls. What is leased while no
+    crawl runs was on its way when it ended.
     """
 
     jobdir: str
@@ -101,6 +103,8 @@ class JobStatus:
     stages: Mapping[str, StageCounts]
     errors: tuple[ErrorCount, ...]
     page_types: Mapping[str, int]
+    rights: RightsCounts
+    duplicates: int
     rate: CrawlRate
     hosts: tuple[HostUrls, ...]
     host_count: int
@@ -150,7 +154,9 @@ def job_status(folder: Path, now: float) -> JobStatus:
             urls=_url_counts(connection, hosts),
             stages=_stages(connection),
             errors=_errors(connection),
-            page_types=_by_count(connection.execute(_TYPES)),
+            page_types=_by_count(connection.execute(_TYPES, (DUPLICATE,))),
+            duplicates=count_duplicates(connection),
+            rights=RightsCounts.of(read_marks(connection)),
             rate=_rate(connection, values["run_started"] or end, end, last_seq),
             hosts=tuple(hosts[:_MAX_HOSTS]),
             host_count=len(hosts),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Final
 
+from llmcrawler.storage.body_packer import BodyPacker
 from llmcrawler.urls import dedup_key
 
 # Keys are spread evenly, so in a large table each of them changes a page of its own: a million urls would cost four
@@ -58,9 +59,16 @@ class JobConnection(sqlite3.Connection):
     """A connection to a job's file."""
 
     _keys: UrlKeys | None = None
+    _packer: BodyPacker | None = None
 
     @property
     def keys(self) -> UrlKeys:
         if self._keys is None:
             self._keys = UrlKeys(self)
         return self._keys
+
+    @property
+    def packer(self) -> BodyPacker:
+        if self._packer is None:
+            self._packer = BodyPacker(self)
+        return self._packer

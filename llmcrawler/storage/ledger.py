@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import time
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from llmcrawler.items import StageRun
+from llmcrawler.storage.body_packer import pack, unpack
 from llmcrawler.storage.database import Database
-from llmcrawler.storage.job_file import REQUEUED_PRIORITY, State
+from llmcrawler.storage.job_file import DUPLICATE, REQUEUED_RANK, State
 from llmcrawler.storage.keys import JobConnection, url_key
+from llmcrawler.storage.rights_marks import write_marks
 
 STAGES: Final = ("fetch", "content", "classify", "record")  # and then the user's own
 
@@ -21,7 +23,6 @@ STAGES: Final = ("fetch", "content", "classify", "record")  # and then the user'
 SPENT: Final = "llm_spent"
 PLAN: Final = "plan"
 
-_COMPRESSION = 1  # a third of the time of the usual level, for a tenth more bytes
 _LINES_AT_ONCE = 200
 
 
@@ -63,6 +64,10 @@ class Outcome:
     stages: Mapping[str, StageRun]
     is_dead: bool = False
 
+    @property
+    def is_duplicate(self) -> bool:
+        return self.line is not None and self.line.get("duplicate_of") is not None
+
 
 class Ledger:
     """Writes and reads the pages of one crawl. Bodies are kept for stages that run again; without `keep_bodies` only
@@ -73,15 +78,16 @@ class Ledger:
         self._database = database
         self._keep_bodies = keep_bodies
 
-    async def keep_body(self, url: str, body: StoredBody, fetch: StageRun | None = None) -> None:
-        """Store a response and its fetch: from here on the page need not be fetched again."""
-        # Compressed on the database's thread; zlib lets others run meanwhile.
-        await self._database.run(lambda connection: _write_body(connection, url, body, fetch))
+    def keep_body(self, url: str, body: StoredBody, fetch: StageRun | None = None) -> None:
+        """Store a response and its fetch, without waiting. From the next work that is awaited on, as `Frontier.start`,
+        the page need not be fetched again.
+        """
+        # Compressed on the database's thread, which lets others run meanwhile.
+        self._database.post(lambda connection: _write_body(connection, url, body, fetch))
 
     def keep_progress(self, url: str, line: Mapping[str, Any], stages: Mapping[str, StageRun]) -> None:
         """Store the line and stages so far of a page that is still on its way, without waiting."""
-        text = json.dumps(line, ensure_ascii=False)
-        runs = dict(stages)
+        text, runs = json.dumps(line, ensure_ascii=False), dict(stages)
         self._database.post(lambda connection: _write_progress(connection, url, text, runs))
 
     async def keep_stage(self, url: str, name: str, run: StageRun) -> None:
@@ -97,11 +103,12 @@ class Ledger:
     async def note_unchanged(self, url: str) -> None:
         """Mark the stored body of an earlier generation as the body of this one too."""
         query = "UPDATE bodies SET generation = ?, change = 'unchanged' WHERE url = ?"
+        await self._database.run(lambda to: to.execute(query, (read_value(to, "generation", 0), id_of(to, url))))
 
-        def note(connection: JobConnection) -> None:
-            connection.execute(query, (read_value(connection, "generation", 0), id_of(connection, url)))
-
-        await self._database.run(note)
+    async def forget_body(self, url: str) -> None:
+        """Delete the stored response of a page."""
+        query = "DELETE FROM bodies WHERE url = ?"
+        await self._database.run(lambda connection: connection.execute(query, (id_of(connection, url),)))
 
     async def bodies(self, limit: int) -> list[tuple[str, StoredBody]]:
         """Return up to `limit` bodies of pages from all over the job, each with its url."""
@@ -156,19 +163,19 @@ def write_outcome(connection: JobConnection, url_id: int, outcome: Outcome) -> N
     line = outcome.line or {}
     error = line.get("error") or {}
     connection.execute(
-        "INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT OR REPLACE INTO pages VALUES (?, 1 + ({_LAST_SEQ}), ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - a constant
         (
             url_id,
-            _last_seq(connection) + 1,
             None if outcome.line is None else pack(json.dumps(outcome.line, ensure_ascii=False)),
             line.get("status"),
-            line.get("page_type"),
+            DUPLICATE if outcome.is_duplicate else line.get("page_type"),
             error.get("stage"),
             error.get("kind"),
             error.get("message"),
             time.time(),
         ),
     )
+    write_marks(connection, url_id, line)
     _write_stages(connection, url_id, outcome.stages)
 
 
@@ -185,7 +192,7 @@ def read_page(connection: JobConnection, url: str) -> StoredPage:
     line = connection.execute("SELECT line FROM pages WHERE url = ?", (url_id,)).fetchone()
     body = connection.execute(f"SELECT {_BODY} FROM bodies WHERE url = ?", (url_id,)).fetchone()  # noqa: S608 - names of columns
     return StoredPage(
-        body=None if body is None else _body_of(url, body),
+        body=None if body is None else _body_of(connection, url, body),
         line=json.loads(unpack(line[0])) if line and line[0] else None,
         stages=dict(read_stages(connection, url_id)),
     )
@@ -199,7 +206,8 @@ def read_bodies(connection: JobConnection, limit: int) -> list[tuple[str, Stored
         " WHERE b.body IS NOT NULL AND (b.url * 7919) % ? < ? LIMIT ?",
         (max(1, count), 2 * limit, limit),
     )
-    return [(url, _body_of(url, body)) for url, *body in rows]
+    found = [(url, _body_of(connection, url, body)) for url, *body in rows.fetchall()]
+    return [(url, body) for url, body in found if body is not None]
 
 
 def read_stages(connection: JobConnection, url_id: int | None) -> Iterator[tuple[str, StageRun]]:
@@ -218,33 +226,22 @@ def return_to_queue(connection: JobConnection, url_ids: Sequence[int], forget_st
     """Queue pages that are done or dead once more, before all other urls. Their lines and bodies are kept until then;
     `forget_stages` run again.
     """
-    stages = list(forget_stages)
-    for start in range(0, len(url_ids), 500):
-        some = url_ids[start : start + 500]
-        marks = ",".join("?" * len(some))
-        connection.execute(
-            f"UPDATE urls SET attempts = 0, rank = {REQUEUED_PRIORITY}, state = {State.QUEUED:d} WHERE id IN ({marks})",  # noqa: S608 - only question marks are put in
-            some,
-        )
-        connection.execute(f"UPDATE pages SET seq = NULL WHERE url IN ({marks})", some)  # noqa: S608 - the same
-    for stage in stages:
+    rows = [(number,) for number in url_ids]
+    back = f"UPDATE urls SET attempts = 0, rank = {REQUEUED_RANK}, state = {State.QUEUED:d} WHERE id = ?"  # noqa: S608 - numbers of ours
+    connection.executemany(back, rows)
+    connection.executemany("UPDATE pages SET seq = NULL WHERE url = ?", rows)
+    connection.executemany("DELETE FROM marks WHERE url = ?", rows)
+    for stage in forget_stages:
         connection.executemany("DELETE FROM stages WHERE url = ? AND stage = ?", [(n, stage) for n in url_ids])
 
 
-def pack(text: str) -> bytes:
-    return zlib.compress(text.encode("utf-8", "surrogatepass"), _COMPRESSION)
-
-
-def unpack(packed: bytes) -> str:
-    return zlib.decompress(packed).decode("utf-8", "surrogatepass")
-
-
+_LAST_SEQ = "SELECT coalesce(max(seq), 0) FROM pages"
+_GENERATION = "SELECT value FROM job WHERE name = 'generation'"
 _BODY = "final_url, status, headers, body, fetched_at, latency, change, body_hash"
 
 
 def _last_seq(connection: JobConnection) -> int:
-    (seq,) = connection.execute("SELECT max(seq) FROM pages").fetchone()
-    return seq or 0
+    return int(connection.execute(_LAST_SEQ).fetchone()[0])
 
 
 def _write_body(connection: JobConnection, url: str, body: StoredBody, fetch: StageRun | None) -> None:
@@ -252,18 +249,17 @@ def _write_body(connection: JobConnection, url: str, body: StoredBody, fetch: St
     if url_id is None:
         return
     connection.execute(
-        "INSERT OR REPLACE INTO bodies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT OR REPLACE INTO bodies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(({_GENERATION}), 0))",  # noqa: S608 - a constant
         (
             url_id,
             body.url if body.url != url else None,
             body.status,
             json.dumps(body.headers),
-            zlib.compress(body.body or b"", _COMPRESSION),
+            connection.packer.pack(url_id, urlsplit(body.url).netloc, body.body or b""),
             body_hash(body.body or b""),
             body.fetched_at,
             body.latency_seconds,
             body.change,
-            read_value(connection, "generation", 0),
         ),
     )
     if fetch is not None:
@@ -274,10 +270,13 @@ def body_hash(body: bytes) -> bytes:
     return blake2b(body, digest_size=16).digest()
 
 
-def _body_of(url: str, row: Sequence[Any]) -> StoredBody:
+def _body_of(connection: JobConnection, url: str, row: Sequence[Any]) -> StoredBody | None:
+    """Return the response; None where its dictionary is lost, so that the page is fetched again."""
     final_url, status, headers, packed, fetched_at, latency, change, digest = row
     pairs = tuple((name, value) for name, value in json.loads(headers))
-    body = None if packed is None else zlib.decompress(packed)
+    body = None if packed is None else connection.packer.unpack(packed)
+    if packed is not None and body is None:
+        return None
     return StoredBody(final_url or url, status, pairs, body, fetched_at, latency, change, digest)
 
 
@@ -293,7 +292,9 @@ def _write_progress(connection: JobConnection, url: str, line: str, stages: Mapp
 
 
 def _write_stages(connection: JobConnection, url_id: int, stages: Mapping[str, StageRun]) -> None:
-    connection.executemany(
-        "INSERT OR REPLACE INTO stages VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [(url_id, name, run.status, run.error, run.attempts, run.started, run.seconds) for name, run in stages.items()],
-    )
+    if stages:  # all in one statement: each of them gives way to the event loop
+        rows = ", ".join(["(?, ?, ?, ?, ?, ?, ?)"] * len(stages))
+        values: list[Any] = []
+        for name, run in stages.items():
+            values += (url_id, name, run.status, run.error, run.attempts, run.started, run.seconds)
+        connection.execute(f"INSERT OR REPLACE INTO stages VALUES {rows}", values)  # noqa: S608 - question marks

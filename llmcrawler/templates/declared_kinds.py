@@ -24,8 +24,10 @@ def part_by_declared_kind(samples: Sequence[PageSample], clusters: Sequence[int]
     """Return the clusters parted, numbered by first page. What a class says counts only where the url says it, too:
     a class alone may name the author, the season or the experiment that a page is in."""
     classes = _matrix([_of(sample.features, _DECLARING) for sample in samples])
-    words = _matrix([_of(sample.tokens, _NAMING) for sample in samples])
     found = np.asarray(clusters)
+    if not _varies(classes):
+        return _numbered(found)
+    words = _matrix([_of(sample.tokens, _NAMING) for sample in samples])
     unchecked = list(range(max(clusters, default=-1) + 1))
     new = len(unchecked)
     while unchecked:
@@ -36,8 +38,17 @@ def part_by_declared_kind(samples: Sequence[PageSample], clusters: Sequence[int]
             found[inside[with_word]] = new
             unchecked += [cluster, new]
             new += 1
+    return _numbered(found)
+
+
+def _numbered(clusters: NDArray[np.int_]) -> list[int]:
     numbers: dict[int, int] = {}
-    return [numbers.setdefault(int(one), len(numbers)) for one in found]
+    return [numbers.setdefault(int(one), len(numbers)) for one in clusters]
+
+
+def _varies(classes: Counts) -> bool:
+    """Tell whether some pages have a class that others have not: one that all have goes with no word."""
+    return bool((classes != classes[:1]).any())
 
 
 def _side(words: Counts, classes: Counts) -> NDArray[np.bool_] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -84,6 +85,7 @@ class KnownPages:
         return known
 
 
+@lru_cache(maxsize=256)  # most pages of a site share their features with another one
 def features_key(features: frozenset[str]) -> str:
     text = "\n".join(sorted(features))
     return blake2b(text.encode("utf-8", "replace"), digest_size=_FEATURES_BYTES).hexdigest()

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from llmcrawler.templates.grouping_types import PageSample, SimilarityMetric
 
 _ROWS = 64
+_KEPT = 64
 _CLOSE = 0.05
 _TOLERANCE = 0.02
 
@@ -37,18 +38,20 @@ class Matcher:
         measure = metric or SimilarityMetric()
         self.threshold = measure.threshold
         self._url_share = measure.url_share
-        self._dom = _Index(measure.weights, measure.unknown_weight)
-        self._url = _Index(measure.weights, measure.unknown_url_weight)
+        self._dom = _Index(measure.weights, measure.unknown_weight, keeps_sets=True)
+        self._url = _Index(measure.weights, measure.unknown_url_weight, keeps_sets=False)
         self._samples: list[PageSample] = []
         self._group: list[int] = []  # number of each sample's group
         self._numbers: dict[str, int] = {}  # group -> 0, 1, ... in the order in which they came
+        self._similarities: dict[frozenset[str], NDArray[np.float64]] = {}  # of the DOM, by a page's features
 
     def add(self, sample: PageSample, template: str) -> None:
         """Let the page stand for the group in later matches."""
         self._samples.append(sample)
         self._group.append(self._number(template))
-        self._dom.add(sorted(sample.features))
-        self._url.add(sorted(sample.tokens))
+        self._dom.add(sample.features)
+        self._url.add(sample.tokens)
+        self._similarities.clear()
 
     def is_loose(self, match: GroupMatch, template: str) -> bool:
         return match.similarity < self.floors.get(template, 0.0) - _TOLERANCE
@@ -57,15 +60,24 @@ class Matcher:
         """Return the best group, the older one on a tie; None when there is none."""
         if not self._group:
             return None
-        # Sorted, because a sum in the order of a set differs in its last bits from process to process.
-        dom, url = self._dom.similarity(sorted(sample.features)), self._url.similarity(sorted(sample.tokens))
-        similarity = (1 - self._url_share) * dom + self._url_share * url
+        url = self._url.similarity(sample.tokens)
+        similarity = (1 - self._url_share) * self._dom_similarity(sample.features) + self._url_share * url
         average = self._by_group(similarity)
         best = int(average.argmax())
         rivals = {self._group[int(similarity.argmax())]}
         rivals.update(np.flatnonzero(average > average[best] - _CLOSE).tolist())
         names = list(self._numbers)
         return GroupMatch(names[best], float(average[best]), tuple(names[rival] for rival in sorted(rivals - {best})))
+
+    def _dom_similarity(self, features: frozenset[str]) -> NDArray[np.float64]:
+        """Return the similarity of features to those of each known page: most pages of a site share theirs with another
+        one."""
+        known = self._similarities.get(features)
+        if known is None:
+            if len(self._similarities) >= _KEPT:
+                self._similarities.clear()
+            known = self._similarities[features] = self._dom.similarity(features)
+        return known
 
     def _by_group(self, similarity: NDArray[np.float64]) -> NDArray[np.float64]:
         group = np.asarray(self._group)
@@ -88,38 +100,53 @@ class Matcher:
 
 
 class _Index:
-    """Computes the weighted Jaccard similarity of one set to each of many known sets."""
+    """Computes the weighted Jaccard similarity of one set to each of many known sets. `keeps_sets`: most of these come
+    more than once.
+    """
 
-    def __init__(self, weights: Mapping[str, float], unknown: float) -> None:
+    def __init__(self, weights: Mapping[str, float], unknown: float, *, keeps_sets: bool) -> None:
+        self._keeps_sets = keeps_sets
         self._weights = weights
         self._unknown = unknown
         self._rows: dict[str, int] = {}
         self._row_weights: list[float] = []
         self._matrix: NDArray[np.uint8] = np.zeros((_ROWS, _ROWS), dtype=np.uint8)
         self._sizes: list[float] = []
+        self._known: dict[frozenset[str], tuple[list[int], float]] = {}  # rows and sizes of sets that were added
 
-    def add(self, features: Sequence[str]) -> None:
+    def add(self, features: frozenset[str]) -> None:
+        found = self._known.get(features)
+        if found is None:
+            names = sorted(features)
+            for name in names:
+                if name not in self._rows:
+                    self._rows[name] = len(self._row_weights)
+                    self._row_weights.append(self._weights.get(name, self._unknown))
+            found = [self._rows[name] for name in names], self._size(names)
+            if self._keeps_sets:
+                self._known[features] = found
         column = len(self._sizes)
-        for name in features:
-            if name not in self._rows:
-                self._rows[name] = len(self._row_weights)
-                self._row_weights.append(self._weights.get(name, self._unknown))
         rows, columns = self._matrix.shape
         if column >= columns or len(self._rows) > rows:
             more_rows = 2 * len(self._rows) - rows if len(self._rows) > rows else 0
             more_columns = columns if column >= columns else 0
             self._matrix = np.pad(self._matrix, ((0, more_rows), (0, more_columns)))
-        self._matrix[[self._rows[name] for name in features], column] = 1
-        self._sizes.append(self._size(features))
+        self._matrix[found[0], column] = 1
+        self._sizes.append(found[1])
 
-    def similarity(self, features: Sequence[str]) -> NDArray[np.float64]:
-        known = [row for name in features if (row := self._rows.get(name)) is not None]
+    def similarity(self, features: frozenset[str]) -> NDArray[np.float64]:
+        known, size = self._known.get(features) or self._looked_up(features)
         weights = np.asarray([self._row_weights[row] for row in known])
         sizes = np.asarray(self._sizes)
         common = weights @ self._matrix[known, : len(sizes)] if known else np.zeros(len(sizes))
-        union = sizes + self._size(features) - common
+        union = sizes + size - common
         similarity: NDArray[np.float64] = np.where(union > 1e-6, common / np.maximum(union, 1e-6), 1.0)
         return similarity
 
-    def _size(self, features: Sequence[str]) -> float:
-        return sum(self._weights.get(name, self._unknown) for name in features)
+    def _looked_up(self, features: frozenset[str]) -> tuple[list[int], float]:
+        names = sorted(features)
+        return [row for name in names if (row := self._rows.get(name)) is not None], self._size(names)
+
+    def _size(self, names: Sequence[str]) -> float:
+        """Add up weights, in order: a sum in the order of a set differs in its last bits from process to process."""
+        return sum(self._weights.get(name, self._unknown) for name in names)

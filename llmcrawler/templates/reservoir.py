@@ -30,8 +30,8 @@ class Reservoir:
         if len(self.pages) <= RESERVOIR_PAGES:
             return
         counts = Counter(self.group_of.values())
-        spare = [url for url, group in self.group_of.items() if counts[group] > 2]
-        gone = max(spare or self.pages, key=lambda url: (url not in self.sampled, self._order[url]))
+        spare = [url for url, group in self.group_of.items() if counts[group] > 2] or list(self.pages)
+        gone = max([url for url in spare if url not in self.sampled] or spare, key=self._order.__getitem__)
         del self.pages[gone], self.group_of[gone], self._order[gone]
         self.sampled.discard(gone)
         self.here.discard(gone)

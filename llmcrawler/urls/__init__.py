@@ -11,3 +11,4 @@ from llmcrawler.urls.sitemaps import parse_packed_sitemap, parse_sitemap
 from llmcrawler.urls.traps import TrapGuard
 from llmcrawler.urls.url_lists import Listed, Sitemap, in_turns, parse_llms_txt
 from llmcrawler.urls.url_refusals import UrlRefusal, UrlRefusalKind
+from llmcrawler.urls.views import canonical_link, names_view, view_key

@@ -76,6 +76,11 @@ def is_private_address(address: str | Address) -> bool:
     return not is_known or any(ip.version == network.version and ip in network for network in _MORE_PRIVATE)
 
 
+def _is_loopback(host: str) -> bool:
+    address = _parse_address(host)
+    return _fold(host) == "localhost" if address is None else address.is_loopback
+
+
 @lru_cache(maxsize=1024)
 def is_private_host(host: str) -> bool:
     """Tell by the name alone. A public name may still resolve to a private address, which has to be judged too."""
@@ -130,6 +135,17 @@ class AddressGuard:
         if place == source:
             return None
         return UrlRefusal(UrlRefusalKind.PRIVATE_HOST, f"{place} is a start, and open to its own pages only")
+
+    def admits_robots_txt(self, url: str, source: str) -> bool:
+        """Return whether the robots.txt of `source` may lead to `url`, though that is private: from a start on this
+        machine to another robots.txt on it, of which there is little to be had. Such a host is open for nothing else.
+        """
+        host = _host_and_port(url)[0]
+        is_ours = all(map(_is_loopback, (host, _host_and_port(source)[0])))
+        if not is_ours or urlsplit(url).path != "/robots.txt" or not self.private_place_of(source):
+            return False
+        self._hosts.add(_fold(host))
+        return True
 
     def reason_to_refuse_address(self, address: str | Address, host: str) -> str | None:
         """Judge the address that `host` resolved to, or that the connection was made to. Its url has been judged."""

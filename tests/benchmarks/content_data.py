@@ -10,9 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 WORD = re.compile(r"\w+")
-_LINK = re.compile(r"!?\[([^\]]*)\]\([^()\s]*\)")
-_MARKS = re.compile(r"^ *(?:> )*(?:#{1,6} |- |\d+\. |```+.*$|\|(?: --- \|)+ *$)", re.MULTILINE)
+_IMAGE = re.compile(r"!\[[^\[\]]*\]\([^()\s]*\)")
+_LINK = re.compile(r"\[([^\]]*)\]\([^()\s]*\)")
+_MARKS = re.compile(
+    r"^ *(?:> )*(?:#{1,6} |- (?:\[[ x]\] )?|\d+\. |```+.*$|\|(?: --- \|)+ *$|\[\^[^\]\s]+\]: )|<br>", re.MULTILINE
+)
 
 
 def pages(folder: Path) -> Iterator[tuple[dict[str, Any], str]]:
@@ -27,8 +33,13 @@ def words(text: str) -> list[str]:
 
 
 def without_marks(markdown: str) -> str:
-    """Link targets, marks at line starts (heading, list, quote, fence, table rule) and emphasis signs removed."""
-    return _MARKS.sub("", _LINK.sub(r"\1", markdown)).replace("*", "").replace("`", "").replace("\\|", " ")
+    """Images, link targets, marks at line starts (heading, list, quote, fence, table, note) and emphasis removed."""
+    return (
+        _MARKS.sub(" ", _LINK.sub(r"\1", _IMAGE.sub(" ", markdown)))
+        .replace("*", "")
+        .replace("`", "")
+        .replace("\\|", " ")
+    )
 
 
 def word_f1(found: list[str], wanted: list[str]) -> float:
@@ -36,3 +47,27 @@ def word_f1(found: list[str], wanted: list[str]) -> float:
     if not found or not wanted:
         return float(not found and not wanted)
     return 2 * sum((Counter(found) & Counter(wanted)).values()) / (len(found) + len(wanted))
+
+
+def labels(blocks: list[list[str]], gold: list[str]) -> NDArray[np.float64]:
+    """Return for each block the share of its word trigrams in the main content. A short one needs a neighbour's words
+    beside it; what the page has more often than the main content is main where it comes first.
+    """
+    joined = f" {' '.join(gold)} "
+    grams = set(zip(gold, gold[1:], gold[2:], strict=False))
+    seen: Counter[str] = Counter()
+    found = []
+    for index, block in enumerate(blocks):
+        text = " ".join(block)
+        if len(block) >= 4:
+            share = float(np.mean([gram in grams for gram in zip(block, block[1:], block[2:], strict=False)]))
+            seen[text] += 1
+            found.append(0.0 if seen[text] > 1 and share > 0.3 and joined.count(f" {text} ") < seen[text] else share)
+        elif not block or f" {text} " not in joined:
+            found.append(0.0)
+        else:
+            before = " ".join(blocks[index - 1][-3:]) if index else ""
+            after = " ".join(blocks[index + 1][:3]) if index + 1 < len(blocks) else ""
+            beside = (before and f" {before} {text} " in joined) or (after and f" {text} {after} " in joined)
+            found.append(1.0 if beside else 0.3)
+    return np.array(found)

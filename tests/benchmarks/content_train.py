@@ -1,96 +1,140 @@
-"""Trains the block model:
+"""Trains the main-text model:
 
-    python -m tests.benchmarks.content_train DATASET_DIR [--write llmcrawler/content/main_text_trees.npz]
+    python -m tests.benchmarks.content_train DATASET_DIR [--scores FILE] [--write llmcrawler/content/main_text.npz]
 
-Needs lightgbm. Prints the out-of-fold word F1 (five folds by host), then writes a model of all pages.
+Needs lightgbm. Prints the word F1 of each page by a model that has seen no page of its site (five folds by site), and
+writes the scores of its blocks to FILE for content_quality.py; then writes a model of all pages.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
+import multiprocessing
 from pathlib import Path
 from typing import Any
 
 import lightgbm
 import numpy as np
+from numpy.typing import NDArray
 
+from llmcrawler.content.block_trees import pack_trees
+from llmcrawler.content.cues import price_counts
 from llmcrawler.content.layout import layout_of
 from llmcrawler.content.markup import parse, tokens
-from llmcrawler.content.scoring import block_features
+from llmcrawler.content.scoring import MainTextModel, PageColumns, pack_model
 from llmcrawler.content.segmenter import segment
-from llmcrawler.content.selection import limit_score
-from tests.benchmarks.content_data import pages, word_f1, words
+from llmcrawler.content.selection import limit_score, unit_scores
+from tests.benchmarks.content_data import labels, pages, word_f1, words
+from tests.benchmarks.content_words import WordCounts, summaries
 
-TREES, DEPTH = 80, 6
+FOLDS, INNER = 5, 3
+TREES = (80, 120)
+RATES = (0.1, 0.07)
 PARAMETERS = {
-    "objective": "cross_entropy", "num_leaves": 16, "max_depth": DEPTH, "learning_rate": 0.1, "min_data_in_leaf": 60,
-    "feature_fraction": 0.4, "bagging_fraction": 0.7, "bagging_freq": 1, "lambda_l2": 5, "verbose": -1,
-    "num_threads": 2, "seed": 1,
+    "objective": "cross_entropy", "num_leaves": 16, "max_depth": 6, "min_data_in_leaf": 40, "feature_fraction": 0.3,
+    "bagging_fraction": 0.7, "bagging_freq": 1, "lambda_l2": 5, "verbose": -1, "num_threads": 1, "max_bin": 63,
 }  # fmt: skip
+# Pages of types that are rare count for more.
+WEIGHTS = {"product": 2.5, "collection": 2.5, "listing": 2.0, "forum": 2.0}
+# A block that weighs less than this is taken with so much less chance, and weighs this.
+LEAST_WEIGHT = 0.01
+
+Data = list[dict[str, Any]]
 
 
-def labels(blocks: list[list[str]], gold: list[str]) -> list[float]:
-    """Per block the share of its word trigrams in the main content; a short one needs a neighbour's words beside it."""
-    joined = " " + " ".join(gold) + " "
-    grams = set(zip(gold, gold[1:], gold[2:], strict=False))
-    found = []
-    for index, block in enumerate(blocks):
-        text = " ".join(block)
-        if len(block) >= 4:
-            found.append(float(np.mean([gram in grams for gram in zip(block, block[1:], block[2:], strict=False)])))
-        elif not block or f" {text} " not in joined:
-            found.append(0.0)
-        else:
-            before = " ".join(blocks[index - 1][-3:]) if index else ""
-            after = " ".join(blocks[index + 1][:3]) if index + 1 < len(blocks) else ""
-            beside = (before and f" {before} {text} " in joined) or (after and f" {text} {after} " in joined)
-            found.append(1.0 if beside else 0.3)
-    return found
-
-
-def read(folder: Path) -> list[dict[str, Any]]:
-    data = []
+def read(folder: Path) -> tuple[Data, WordCounts]:
+    data: Data = []
+    counts, sites = WordCounts(), dict[str, int]()
     for row, html in pages(folder):
         page = segment(tokens(parse(html)))
         blocks = [words(block.text) for block in page.blocks]
         gold = words(row["fields"]["main_content"] or "")
-        count = np.array([len(block) for block in blocks], float)
-        data.append({
-            "fold": int(hashlib.md5(row["site"].encode()).hexdigest(), 16) % 5, "type": row["page_type"], "gold": gold,
-            "blocks": blocks, "x": block_features(page, layout_of(page)) if blocks else None,
-            "y": np.array(labels(blocks, gold)),
-            "words": count, "weight": (count + 0.5) / max(100, len(gold), 0.5 * count.sum()),
-        })  # fmt: skip
-    return data
+        lengths = np.array([len(block) for block in blocks], float)
+        one = {
+            "file": row["file"], "type": row["page_type"], "site": sites.setdefault(row["site"], len(sites)),
+            "fold": int(hashlib.md5(row["site"].encode()).hexdigest(), 16) % FOLDS, "gold": gold, "blocks": blocks,
+            "weight": (lengths + 0.5) / max(100, len(gold), 0.5 * lengths.sum()) * WEIGHTS.get(row["page_type"], 1),
+        }  # fmt: skip
+        data.append(one)
+        if blocks:
+            layout, prices = layout_of(page), price_counts(page)
+            one |= {"page": page, "layout": layout, "prices": prices, "y": labels(blocks, gold)}
+            one["columns"] = PageColumns(page, layout, prices)
+            one["words"] = counts.add(one["site"], page, layout, one["y"])
+    counts.close()
+    return data, counts
 
 
-def fit(data: list[dict[str, Any]]) -> lightgbm.Booster:
-    data = [page for page in data if page["x"] is not None]
-    x, y, weight = (np.concatenate([page[name] for page in data]) for name in ("x", "y", "weight"))
-    return lightgbm.train(PARAMETERS, lightgbm.Dataset(x, y, weight=weight / weight.mean()), TREES)
+def fit(data: Data, rows: list[NDArray[Any]], step: int, seed: int) -> lightgbm.Booster:
+    chance = np.random.default_rng(seed)
+    x, y, weight = [], [], []
+    for page, columns in zip(data, rows, strict=True):
+        share = np.minimum(1, page["weight"] / LEAST_WEIGHT)
+        kept = chance.random(len(share)) < share
+        x.append(columns[kept])
+        y.append(page["y"][kept])
+        weight.append((page["weight"] / share)[kept])
+    weights = np.concatenate(weight)
+    dataset = lightgbm.Dataset(
+        np.concatenate(x), np.concatenate(y), weight=weights / weights.mean(), params={"max_bin": 63, "verbose": -1}
+    )
+    return lightgbm.train({**PARAMETERS, "learning_rate": RATES[step], "seed": seed}, dataset, TREES[step])
 
 
-def out_of_fold(data: list[dict[str, Any]]) -> None:
+def train(data: Data, counts: WordCounts) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a model of these pages. The second step learns from first scores of sites not seen."""
+    data = [page for page in data if page["blocks"]]
+    sites = sorted({page["site"] for page in data})
+    of_site = counts.without_own(sites)
+    matrices_of = [
+        page["columns"].first(*(summaries(of_site[page["site"]], *found) for found in page["words"])) for page in data
+    ]
+    rows = [np.concatenate(matrices, 1) for matrices in matrices_of]
+    further: list[NDArray[Any]] = [np.zeros(0)] * len(data)
+    for part in range(INNER):
+        seen = [index for index, page in enumerate(data) if page["site"] % INNER != part]
+        model = fit([data[index] for index in seen], [rows[index] for index in seen], 0, 2 + part)
+        for index, page in enumerate(data):
+            if page["site"] % INNER == part:
+                matrices = page["columns"].second([rows[index]], np.asarray(model.predict(rows[index])))
+                further[index] = np.concatenate(matrices, 1)
+    models = fit(data, rows, 0, 1), fit(data, further, 1, 9)
+    first, second = (
+        pack_trees([tree["tree_structure"] for tree in model.dump_model()["tree_info"]]) for model in models
+    )
+    return pack_model(first, second, counts.table(sites))
+
+
+DATA: Data = []
+COUNTS = WordCounts()
+
+
+def scores_of_fold(fold: int) -> dict[str, list[float]]:
+    model = MainTextModel(train([page for page in DATA if page["fold"] != fold], COUNTS))
+    return {
+        page["file"]: model.scores(page["page"], page["layout"], page["prices"]).round(4).tolist()
+        if page["blocks"]
+        else []
+        for page in DATA
+        if page["fold"] == fold
+    }
+
+
+def show(scores: dict[str, list[float]]) -> None:
     by_type: dict[str, list[float]] = {}
-    for fold in range(5):
-        model = fit([page for page in data if page["fold"] != fold])
-        for page in data:
-            if page["fold"] != fold:
-                continue
-            found: list[str] = []
-            if page["x"] is not None:
-                scores = model.predict(page["x"]).tolist()
-                limit = limit_score(scores, page["words"].tolist())
-                found = [
-                    word
-                    for block, score in zip(page["blocks"], scores, strict=True)
-                    if score >= limit
-                    for word in block
-                ]
-            by_type.setdefault(page["type"] if page["gold"] else "(no content)", []).append(
-                word_f1(found, page["gold"])
-            )
+    for page in DATA:
+        found: list[str] = []
+        if page["blocks"]:
+            blocks = page["page"].blocks
+            lengths = [block.words for block in blocks]
+            of_units = unit_scores(scores[page["file"]], lengths, [block.unit for block in blocks])
+            limit = limit_score(of_units, lengths)
+            found = [
+                word for block, score in zip(page["blocks"], of_units, strict=True) if score >= limit for word in block
+            ]
+        by_type.setdefault(page["type"] if page["gold"] else "(no content)", []).append(word_f1(found, page["gold"]))
     for kind, values in sorted(by_type.items()):
         print(f"{kind:15} {len(values):4} {np.mean(values):.4f}")
     with_content = [value for kind, values in by_type.items() if kind != "(no content)" for value in values]
@@ -98,36 +142,25 @@ def out_of_fold(data: list[dict[str, Any]]) -> None:
     print(f"out of fold, pages with content {np.mean(with_content):.4f}, all {np.mean(everything):.4f}")
 
 
-def write(model: lightgbm.Booster, path: Path) -> None:
-    rows: list[tuple[float, ...]] = []
-
-    def add(tree: dict[str, Any]) -> int:
-        at = len(rows)
-        rows.append((0, 0, at, at, tree.get("leaf_value", 0)))
-        if "split_feature" in tree:
-            left, right = add(tree["left_child"]), add(tree["right_child"])
-            rows[at] = (tree["split_feature"], tree["threshold"], left, right, 0)
-        return at
-
-    roots = [add(tree["tree_structure"]) for tree in model.dump_model()["tree_info"]]
-    feature, threshold, left, right, value = zip(*rows, strict=True)
-    np.savez_compressed(
-        path,
-        roots=np.array(roots, "<i2"),
-        feature=np.array(feature, "<i2"),
-        threshold=np.array(threshold, "<f4"),
-        left=np.array(left, "<i2"),
-        right=np.array(right, "<i2"),
-        value=np.array(value, "<f4"),
-    )
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--scores", type=Path)
+    parser.add_argument("--write", type=Path)
+    parser.add_argument("--only-write", action="store_true", help="make the model, without the folds")
+    options = parser.parse_args()
+    global DATA, COUNTS
+    DATA, COUNTS = read(options.folder)
+    if not options.only_write:
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            found = pool.map(scores_of_fold, range(FOLDS), 1)
+        scores = {file: values for of_fold in found for file, values in of_fold.items()}
+        show(scores)
+        if options.scores:
+            options.scores.write_text(json.dumps(scores))
+    if options.write:
+        np.savez_compressed(options.write, **train(DATA, COUNTS))  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--write", type=Path)
-    arguments = parser.parse_args()
-    dataset = read(arguments.folder)
-    out_of_fold(dataset)
-    if arguments.write:
-        write(fit(dataset), arguments.write)
+    main()

@@ -8,6 +8,7 @@ For each number of pages that are done: seconds, and how far the process grew (M
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sqlite3
 import subprocess
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import llmcrawler
+from llmcrawler.politeness.rights import SIGNALS, USES
 from llmcrawler.storage import open_job_file
 from llmcrawler.storage.job_file import JOB_FILE
 from llmcrawler.storage.requeueing import RequeueChoice, requeue
@@ -63,8 +65,20 @@ def make(folder: Path, count: int, done: int) -> None:
     connection.executemany("INSERT INTO urls (id, url, host, rank, state) VALUES (?, ?, ?, ?, ?)", urls(count, done))
     connection.executemany("INSERT INTO pages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", pages(done, start))
     connection.executemany("INSERT INTO stages VALUES (?, ?, ?, ?, ?, ?, ?)", stages(done, start))
+    write_said(connection, done)
     connection.execute("COMMIT")
     connection.close()
+
+
+def write_said(connection: sqlite3.Connection, done: int) -> None:
+    """Of nine in ten pages something is said of their use, in a thousand ways."""
+    for n in range(1000):
+        said = random.sample([f"signals/{name}" for name in SIGNALS], random.randrange(1, 6))
+        marks = json.dumps(["verdicts/forbidden", f"uses/{random.choice(USES)}: no", *said])
+        connection.execute("INSERT OR IGNORE INTO mark_sets VALUES (?, ?)", (n, marks))
+    sets = [number for (number,) in connection.execute("SELECT id FROM mark_sets")]
+    rows = ((n, random.choice(sets)) for n in range(1, done + 1) if n % 10)
+    connection.executemany("INSERT INTO marks VALUES (?, ?)", rows)
 
 
 def measure(name: str, folder: Path) -> None:

@@ -12,7 +12,7 @@ from tests import benchmarks
 pytestmark = pytest.mark.slow
 
 # In tests/benchmarks/requirements.txt alone.
-COMPARED_WITH = {"lightgbm", "scipy", "trafilatura"}
+COMPARED_WITH = {"extruct", "lightgbm", "markdown_it", "mdit_py_plugins", "scipy", "trafilatura"}
 
 
 @pytest.mark.parametrize("name", [module.name for module in pkgutil.iter_modules(benchmarks.__path__)])

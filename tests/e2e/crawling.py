@@ -24,6 +24,7 @@ FAST = {
     "LLM_PROVIDER": "none",
     "LLM_CACHE": False,
     "STATS_DUMP": True,
+    "RIGHTS_POLICY": "off",  # what is asked of a host beside its pages has tests of its own (test_rights.py)
     "LOOP_WATCHDOG_MS": 50,  # what holds the loop for longer is in the log, and in the file LOOP_HOLDS
 }
 

@@ -9,7 +9,7 @@ from scrapy import Request, signals
 from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
 
-from llmcrawler.engine.downloader import PoliteSlot
+from llmcrawler.engine.polite_slot import PoliteSlot
 
 
 class NoHeartbeat:

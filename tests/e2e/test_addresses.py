@@ -192,3 +192,28 @@ def test_of_a_list_each_entry_is_a_start_of_its_own(tmp_path):
     assert outcome.error_kinds() == {"private_address": 1}
     assert outcome.page("/a")["error"] is None
     assert "/b" not in other.measures.hits
+
+
+def test_a_robots_txt_on_another_host_holds_for_the_host_that_leads_to_it(tmp_path, names, monkeypatch):
+    async def robots(request):
+        host = URL(f"http://{request.host}").host
+        if host == "rules.public.example":
+            return web.Response(text="User-agent: *\nDisallow: /shut\n")
+        target = "rules.public.example" if host == "www.public.example" else "map.inside.example"
+        return web.Response(status=301, headers={"Location": f"http://{target}:{request.url.port}/robots.txt"})
+
+    pages = {"/open": "<title>Open</title>", "/shut": "<title>Shut</title>"}
+    site_of_all = MockSite({"/robots.txt": robots, **pages})
+    with site_of_all.in_thread() as site, ProxyServer(forward_to="127.0.0.1").in_thread() as proxy:
+        port = site.origin.rpartition(":")[2]
+        monkeypatch.setenv("http_proxy", proxy.url)
+        hosts = (f"http://{name}.public.example:{port}" for name in ("www", "other"))
+        starts = ",".join(f"{host}{path}" for host in hosts for path in ("/open", "/shut"))
+        outcome = explore(tmp_path, starts, {"THROTTLE_BREAKER_REST_SECONDS": 0.2}, depth=0)
+    errors = {page["url"].replace(f":{port}", ""): page["error"] for page in outcome.pages}
+    assert errors["http://www.public.example/open"] is None
+    assert errors["http://www.public.example/shut"]["kind"] == "robots"
+    for path in ("open", "shut"):  # its robots.txt leads into this network
+        assert errors[f"http://other.public.example/{path}"]["kind"] == "robots_unreachable"
+    assert not [target for target in proxy.targets if "inside" in target]
+    assert site.measures.hits.keys() == {"/robots.txt", "/open"}

@@ -24,8 +24,8 @@ from tests.servers.teacher import answer_from_truth
 PAGES = sorted(DOCS.glob("*.md"))
 README = ROOT / "README.md"
 # Their commands are only parsed here: what they start has tests of its own.
-NOTHING_RUN = {"explore.md", "jobs.md", "models.md", "page-kinds.md", "politeness.md"}
-NOTHING_RUN |= {"proxies.md", "records.md", "rendering.md", "security.md", "settings.md"}
+NOTHING_RUN = {"explore.md", "jobs.md", "main-text.md", "manners.md", "models.md", "page-kinds.md", "politeness.md"}
+NOTHING_RUN |= {"proxies.md", "records.md", "rendering.md", "rights.md", "security.md", "settings.md", "site-owners.md"}
 # Where the docs say that something is, and a test has it elsewhere.
 SITE, CHECKOUT = "https://shop.example", "/srv/llmcrawler"
 # What it names of the code is checked by tests/core/test_docs_paths.py, and nothing in it is run.
@@ -178,6 +178,13 @@ def test_monitoring(reader):
     assert "Exit status 0: finished" in shown.stdout
 
 
+def test_bot_auth(reader_without_a_model):
+    made, headers, _crawl = reader_without_a_model.read("bot-auth.md")
+    assert "keyid: " in made.stdout
+    assert headers.stdout.startswith("Content-Type: application/http-message-signatures-directory+json\n")
+    assert len(reader_without_a_model.pages("pages.jsonl")) == 5
+
+
 def test_many_machines(reader_without_a_model):
     reader = reader_without_a_model
     reader.read("many-machines.md")
@@ -197,7 +204,9 @@ def test_feeds_of_each_kind_and_a_report_of_one(reader_without_a_model):
     assert len(reader.pages("pages.jsonl")) == 15
     assert all((reader.folder / feed).exists() for feed in ("docs.jsonl", "site/index.md", "pages.parquet"))
     assert (reader.folder / "products.csv").read_text(encoding="utf-8").startswith("url,page_type,name,price,tags\n")
+    assert len((reader.folder / "rights.csv").read_text(encoding="utf-8").splitlines()) == 1 + 15
     reader.read("report.md")
+    assert (reader.folder / "rights.csv").read_text(encoding="utf-8").startswith("host,url,")
     assert "crawl report</title>" in (reader.folder / "report.html").read_text(encoding="utf-8")
 
 

@@ -19,6 +19,11 @@ from tests.servers.many_pages import ManyPages
 from tests.servers.mock_site import MockSite
 from tests.servers.proxy_server import ProxyServer
 
+LAMP = """<title>Desk lamp</title><h1>Desk lamp</h1><p>Only 12,50 €.</p>
+<meta property="og:image" content="/i.png">
+<script type="application/ld+json">{"@type": "Product", "name": "Desk lamp", "brand": {"name": "Acme"}, "offers": {
+"@type": "Offer", "price": "12,50", "priceCurrency": "EUR", "availability": "https://schema.org/InStock"}}</script>"""
+
 
 @pytest.fixture
 def echo():
@@ -27,7 +32,7 @@ def echo():
 
 @pytest.fixture
 def site(echo):
-    with MockSite(echo.routes()).in_thread() as site:
+    with MockSite({**echo.routes(), "/lamp": LAMP}).in_thread() as site:
         yield site
 
 
@@ -61,12 +66,22 @@ def test_tasks_are_asked_as_they_say_and_told_by_their_keys(tmp_path, echo, site
         moved={"url": site.url("/moved"), "post_payload": {"carried": "on"}},
         cookie={"url": site.url("/cookie"), "cookies": {"who": "cookie"}},
         missing={"url": site.url("/nowhere"), "json": {}},
+        lamp={"url": site.url("/lamp")},
     )
     outcome = extract(tmp_path, tasks=tasks)
     pages = by_key(outcome)
     assert outcome.exit_status == 0, outcome.log
-    assert set(pages) == {"plain", "form", "other", "json", "flaky", "moved", "cookie", "missing"}
+    assert set(pages) == {"plain", "form", "other", "json", "flaky", "moved", "cookie", "missing", "lamp"}
     assert pages["missing"]["error"]["kind"] == "http_404"
+    assert (pages["lamp"]["page_type"], pages["lamp"]["record_by"]) == ("product", "structured-data")
+    assert pages["lamp"]["record"] == {
+        "@type": "Product",
+        "name": "Desk lamp",
+        "brand": "Acme",
+        "offers": {"price": "12.50", "priceCurrency": "EUR", "availability": "InStock"},
+        "image": [site.url("/i.png")],
+    }
+    assert {key for key, page in pages.items() if page["record"]} == {"lamp"}
     assert pages["plain"]["meta"] == {"shelf": 7}
     assert {page["url"] for key, page in pages.items() if key in ("plain", "form", "other", "json")} == {url}
     assert heard(pages["plain"])["method"] == "GET"

@@ -75,7 +75,7 @@ def test_all_forms_hold_the_pages_of_a_crawl_wherever_they_go(tmp_path, site):
         url: page["record"]["name"] for url, page in records.items() if page["page_type"] == "product"
     }
     assert {row["url"] for row in products + articles} == set(records)
-    assert all(float(row["offers_price"]) > 5 for row in products)
+    assert all(float(row["offers.price"]) > 5 for row in products)
     assert f"Stored records feed ({len(products)} lines) in: {tmp_path}/product.csv" in done.log
     assert {file.name for file in tmp_path.glob("*.csv")} == {"pages.csv", "product.csv", "article.csv", "job.csv"}
     assert (tmp_path / "job.csv").read_text() == "url,page_type\n"
@@ -141,7 +141,7 @@ def test_a_feed_that_cannot_be_written_ends_the_crawl_with_one_message_a_feed(tm
     """The largest size that a file may have stands for the disk."""
 
     def limit_files() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, resource.RLIM_INFINITY))
 
     pages = ManyPages(200)
     with MockSite(pages.routes()).in_thread() as site:

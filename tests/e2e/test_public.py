@@ -83,14 +83,14 @@ def test_a_site_is_explored_from_within_an_event_loop():
     """As in a notebook."""
 
     async def cell(url: str) -> pd.DataFrame:
-        crawl = llmcrawler.explore(url, fields="name,offers_price", max_pages=60, progress=False, settings=FAST)
+        crawl = llmcrawler.explore(url, fields="name,price", max_pages=60, progress=False, settings=FAST)
         return crawl.to_pandas()
 
     with MockSite().in_thread() as site:
         records = asyncio.run(cell(site.url()))
     products = records[records["page_type"] == "product"]
     assert len(products) > 5
-    assert products["offers_price"].gt(5).all()
+    assert products["price"].gt(5).all()
 
 
 def test_a_crawl_that_is_left_ends_as_one_that_is_told_to():

@@ -21,7 +21,9 @@ def site():
 @needs_browser
 def test_an_app_is_crawled_by_the_browser_and_the_plain_pages_beside_it_are_not(tmp_path, site):
     cache = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path / "cache")}
-    outcome = explore(tmp_path, f"{site.url('/app/')},{site.url('/hash/')}", cache, allow="/(app|hash|plain|half)/")
+    outcome = explore(
+        tmp_path, f"{site.url('/app/')},{site.url('/hash/')}", cache, allow="/(app|hash|plain|half)/", duplicates="keep"
+    )
     assert outcome.exit_status == 0, outcome.log
     pages = {page["url"].removeprefix(site.origin): page for page in outcome.pages}
     routes = [path for path in pages if path.startswith("/hash/")]
@@ -232,7 +234,7 @@ def test_a_rendered_page_may_name_any_codec(tmp_path):
     codecs = ("punycode", "undefined", "rot13")
     with AppSite(routes={"/codec/*": page}).in_thread() as site:
         urls = ",".join(site.url(f"/codec/{codec}") for codec in codecs)
-        outcome = explore(tmp_path, urls, depth=0, render="always")
+        outcome = explore(tmp_path, urls, depth=0, render="always", duplicates="keep")
     assert outcome.exit_status == 0, outcome.log
     assert [outcome.page(f"/codec/{codec}")["error"] for codec in codecs] == [None] * 3
     assert all("kettle" in page["text"] for page in outcome.pages)

@@ -12,6 +12,7 @@ from random import Random
 import pytest
 
 from llmcrawler.reporting import ExitStatus
+from tests.core.storage import old_jobs
 from tests.e2e.killing import JobCrawl, Server, files_of, lines_of, paths_of, wait_until
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.many_pages import ManyPages
@@ -38,18 +39,20 @@ def once(pages: ManyPages) -> Counter[str]:
 
 
 def test_kill_9_again_and_again_loses_no_page_and_repeats_none_but_those_in_flight(tmp_path, pages, site):
-    jsonl, table = tmp_path / "pages.jsonl", tmp_path / "pages.csv"
+    jsonl, tables = tmp_path / "pages.jsonl", [tmp_path / "pages.csv", tmp_path / "rights.csv"]
     with FakeLLM(label_by_url(LABELS, "homepage"), latency_seconds=0.3).in_thread() as llm:
         settings = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url}
-        crawl = JobCrawl(tmp_path, site.url(), settings, feeds=["-O", jsonl, "-O", table], pages=pages)
+        feeds = ["-O", jsonl, "-O", tables[0], "-O", f"{tables[1]}:rights"]
+        crawl = JobCrawl(tmp_path, site.url(), settings, feeds=feeds, pages=pages)
         random = Random(4)
         for _kill in range(4):
             wanted = len(pages.requested) + random.randint(1, COUNT // 4)
             assert crawl.run_until(pages, wanted) == -signal.SIGKILL
         assert crawl.run() == 0, crawl.logs[-1]
     assert paths_of(lines_of(jsonl)) == once(pages)
-    with table.open(newline="", encoding="utf-8") as file:
-        assert sorted(row["url"] for row in csv.DictReader(file)) == sorted(site.url(path) for path in pages.paths)
+    for table in tables:
+        with table.open(newline="", encoding="utf-8") as file:
+            assert sorted(row["url"] for row in csv.DictReader(file)) == sorted(site.url(path) for path in pages.paths)
     assert not crawl.repeats_of_stored()
     assert {line["page_type"] for line in lines_of(jsonl) if "/item/" in line.get("url", "")} == {"product"}
 
@@ -106,6 +109,16 @@ def _without_templates(parts):
     return {
         name: [{**line, "template": None} for line in lines if line["kind"] == "page"] for name, lines in parts.items()
     }
+
+
+def test_a_job_that_an_earlier_release_was_killed_in_goes_on(tmp_path):
+    pages = ManyPages(old_jobs.COUNT)
+    with MockSite(pages.routes()).in_thread() as site:
+        old_jobs.make_old_job(tmp_path, site.url())
+        crawl = JobCrawl(tmp_path, site.url(), feeds=["-O", tmp_path / "pages.jsonl"], pages=pages)
+        assert crawl.run() == 0, crawl.logs[-1]
+    assert paths_of(lines_of(tmp_path / "pages.jsonl")) == once(pages)
+    assert set(pages.requested) == pages.paths - old_jobs.STORED
 
 
 def test_a_model_server_that_is_killed_and_comes_back_costs_no_verdict(tmp_path, pages, site):

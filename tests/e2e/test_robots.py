@@ -1,12 +1,171 @@
-"""robots.txt files that are made to do harm."""
+"""What robots.txt forbids is never fetched, whatever becomes of the crawl; and files that are made to do harm."""
 
+import asyncio
 import gzip
 
+import pytest
 from aiohttp import web
 
-from tests.e2e.crawling import explore
+from tests.e2e.browsing import needs_browser
+from tests.e2e.crawling import TIMEOUT_SECONDS, explore, scrapy
+from tests.e2e.killing import JobCrawl
+from tests.e2e.test_fleet import Fleet
+from tests.servers.app_site import AppSite
 from tests.servers.listed_site import index
-from tests.servers.mock_site import MockSite
+from tests.servers.many_pages import ManyPages
+from tests.servers.mock_site import MockSite, html
+from tests.servers.redis_server import RedisServer
+from tests.servers.serving import all_in_thread
+
+COUNT = 200
+FORBIDDEN = "/item/1"  # and all that begin so
+RULES = f"User-agent: *\nDisallow: {FORBIDDEN}\n"
+WIDE = {"CONCURRENT_REQUESTS_PER_DOMAIN": 16}
+QUICK_RESTS = {"THROTTLE_BREAKER_REST_SECONDS": 0.2}
+
+
+@pytest.fixture
+def pages():
+    return ManyPages(COUNT, latency_seconds=0.02)
+
+
+@pytest.fixture
+def site(pages):
+    with MockSite({**pages.routes(), "/robots.txt": RULES}).in_thread() as site:
+        yield site
+
+
+def wait_for(pages, condition):
+    with pages.changed:
+        assert pages.changed.wait_for(condition, TIMEOUT_SECONDS)
+
+
+def allowed(pages):
+    return {path for path in pages.paths if not path.startswith(FORBIDDEN)}
+
+
+def test_nothing_forbidden_is_fetched_with_many_requests_in_flight(tmp_path, pages, site):
+    outcome = explore(tmp_path, site.url(), WIDE, max_pages=1000)
+    assert set(pages.requested) == allowed(pages)
+    assert outcome.error_kinds() == {"robots": len(pages.paths - allowed(pages))}
+
+
+def test_nothing_forbidden_is_fetched_by_a_crawl_that_was_killed_and_goes_on(tmp_path, pages, site):
+    crawl = JobCrawl(tmp_path, site.url(), WIDE, pages=pages)
+    for wanted in (20, 60):
+        assert crawl.run_until(pages, wanted) == -9
+    assert crawl.run() == 0, crawl.logs[-1]
+    assert set(pages.requested) == allowed(pages)
+    assert site.measures.hits["/robots.txt"] == 3
+
+
+def test_nothing_forbidden_is_fetched_by_workers_that_share_a_crawl(tmp_path, pages):
+    asked: list[int] = []
+    held: list[str] = []
+
+    async def robots(_request):
+        with pages.changed:
+            asked.append(1)
+            pages.changed.notify_all()
+        return web.Response(text=RULES)
+
+    async def item(request):
+        if len(held) < 3:  # the crawl does not end before the second worker is there
+            held.append(request.path)
+            await asyncio.to_thread(wait_for, pages, lambda: len(asked) == 2)
+        return await answer(request)
+
+    routes = pages.routes()
+    answer = routes["/item/0/"]
+    items = {path: item if path.startswith("/item/") else answer for path in pages.paths}
+    (tmp_path / "redis").mkdir()
+    with MockSite({**items, "/robots.txt": robots}).in_thread() as site, RedisServer(tmp_path / "redis") as redis:
+        settings = {**WIDE, "REDIS_URL": redis.url, "CRAWL_ID": "shop"}
+        with Fleet(tmp_path, site.url(), settings) as fleet:
+            workers = fleet.start(), fleet.start()
+            assert [worker.wait(TIMEOUT_SECONDS) for worker in workers] == [0, 0], fleet.log(1)
+            assert fleet.pages().keys() == {site.url(path) for path in pages.paths}
+    assert set(pages.requested) == allowed(pages)
+    assert len(asked) == 2
+
+
+@needs_browser
+def test_nothing_forbidden_is_fetched_by_the_browser(tmp_path):
+    tries = "".join(f'<img src="/shut/{n}.png"><script src="/shut/{n}.js"></script>' for n in range(5))
+    links = "".join(f'<a href="/{place}/{n}">{n}</a>' for n in range(10) for place in ("open", "shut"))
+    script = """<script>fetch("/shut/fetched"); const frame = document.createElement("iframe");
+        frame.src = "/shut/frame"; document.body.append(frame);</script>"""
+
+    async def page(_request):
+        return html(f"<title>A page</title><p>Words of a page{tries}{links}{script}")
+
+    async def to_shut(_request):
+        return html("<title>Away</title><script>location.href = '/shut/by-script'</script>")
+
+    routes = {"/": page, "/open/*": page, "/open/9": to_shut, "/shut/*": page}
+    with AppSite(routes={**routes, "/robots.txt": "User-agent: *\nDisallow: /shut/\n"}).in_thread() as site:
+        outcome = explore(tmp_path, site.url(), WIDE, render="always", depth=1)
+    assert not [path for path in site.measures.hits if path.startswith("/shut")]
+    assert site.measures.hits["/open/0"]
+    assert outcome.error_kinds()["robots"] >= 10
+
+
+@needs_browser
+def test_the_browser_fetches_nothing_of_a_host_whose_robots_txt_cannot_be_had(tmp_path):
+    with AppSite(routes={"/robots.txt": unavailable}).in_thread() as site:
+        outcome = explore(tmp_path, site.url("/app/"), QUICK_RESTS, render="always", depth=0)
+    assert site.measures.hits.keys() == {"/robots.txt"}
+    assert outcome.error_kinds() == {"robots_unreachable": 1}
+
+
+# -- robots.txt that cannot be had -------------------------------------------------------------------------------------
+
+
+async def unavailable(_request):
+    return web.Response(status=500)
+
+
+def test_pages_of_a_host_without_its_robots_txt_are_dead_letters_that_requeue_brings_back(tmp_path):
+    is_back: list[bool] = []
+
+    async def robots(_request):
+        return web.Response(text="User-agent: *\nDisallow: /terms/\n") if is_back else web.Response(status=500)
+
+    settings = {**QUICK_RESTS, "JOBDIR": tmp_path / "job"}
+    with MockSite({"/robots.txt": robots}).in_thread() as site:
+        starts = f"{site.url('/about/')},{site.url('/terms/')}"
+        outcome = explore(tmp_path, starts, settings, depth=0)
+        assert outcome.error_kinds() == {"robots_unreachable": 2}
+        assert outcome.exit_status == 4
+        assert "its robots.txt cannot be had" in outcome.page("/about/")["error"]["message"]
+        assert outcome.log.count("cannot be had, so nothing of it is fetched until it can: 500 Internal") == 1
+        assert site.measures.hits.keys() == {"/robots.txt"}
+        is_back.append(True)
+        requeued = scrapy("requeue", tmp_path / "job", "--dead")
+        assert requeued.returncode == 0, requeued.stderr
+        again = explore(tmp_path, starts, settings, depth=0)
+    assert again.page("/about/")["error"] is None
+    assert again.error_kinds() == {"robots": 1}
+
+
+def test_a_host_whose_robots_txt_stalls_holds_up_no_other(tmp_path, pages):
+    async def stalls(_request):
+        await asyncio.to_thread(wait_for, pages, lambda: len(pages.requested) == COUNT)
+        return web.Response(text="")
+
+    stalled = [MockSite({"/robots.txt": stalls, "/page/*": "<title>A page</title>"}) for _ in range(4)]
+    with all_in_thread(*stalled), MockSite(pages.routes()).in_thread() as site:
+        listed = tmp_path / "urls.txt"
+        listed.write_text("\n".join(one.url(f"/page/{number}") for one in stalled for number in range(20)))
+        # Fewer than the pages that would wait for the four.
+        settings = {"CONCURRENT_REQUESTS": 16, "DOWNLOAD_TIMEOUT": 200}
+        outcome = explore(tmp_path, site.url(), settings, urls=listed, max_pages=1000)
+    assert not outcome.error_kinds()
+    assert len(outcome.pages) == COUNT + 80
+    assert {one.measures.hits["/robots.txt"] for one in stalled} == {1}
+
+
+# -- files that are made to do harm ------------------------------------------------------------------------------------
 
 
 def site_with(body, **headers):
@@ -72,3 +231,16 @@ def test_lists_beyond_the_limit_are_counted_and_not_named_one_by_one(tmp_path):
     assert len([line for line in warnings if "19,950 lists over 50 are not read" in line]) == 1
     assert len([line for line in warnings if f"{count:,} lists over 50 are not read" in line]) == 50
     assert len(warnings) < 60
+
+
+def test_a_robots_txt_at_another_host_holds_for_the_host_that_leads_there(tmp_path, pages):
+    other = MockSite({"/robots.txt": RULES})
+    with other.in_thread():
+
+        async def moved(_request):
+            raise web.HTTPFound(other.url("/robots.txt").replace("127.0.0.1", "localhost"))
+
+        with MockSite({**pages.routes(), "/robots.txt": moved}).in_thread() as site:
+            outcome = explore(tmp_path, site.url(), max_pages=1000)
+    assert set(pages.requested) == allowed(pages)
+    assert outcome.error_kinds() == {"robots": len(pages.paths - allowed(pages))}

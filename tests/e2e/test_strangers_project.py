@@ -105,6 +105,19 @@ def test_a_host_that_asks_for_a_day_is_given_up_when_nothing_else_is_left(projec
     assert outcome.items == []
 
 
+def test_a_crawl_whose_host_has_no_robots_txt_to_be_had_fetches_nothing_and_ends(project):
+    async def fails(_request: web.Request) -> web.Response:
+        return web.Response(status=500)
+
+    project.set("Politeness", THROTTLE_BREAKER_REST_SECONDS=0.2)
+    with MockSite({"/": LINKS, "/robots.txt": fails}).in_thread() as site:
+        outcome = crawled(project, site.url())
+    assert site.measures.hits.keys() == {"/robots.txt"}
+    assert 8 <= site.measures.hits["/robots.txt"] <= 20  # twice each time
+    assert "cannot be had, so nothing of it is fetched until it can: 500 Internal Server Error" in outcome.log
+    assert "is given up, nothing else is left to do" in outcome.log
+
+
 def test_another_downloader_than_ours_is_refused(project):
     project.set("Politeness", DOWNLOADER="scrapy.core.downloader.Downloader")
     outcome = project.crawl("http://127.0.0.1:9/")

@@ -32,6 +32,12 @@ CORPUS: Mapping[str, Sequence[Sequence[Stretch]]] = MappingProxyType(
             [Stretch("User-agent: *\nDisallow: /"), Stretch("*a", 5_000), Stretch("b\n")],
             [Stretch("User-agent: *\n"), Stretch("Disallow: /*a*a*a*a%d$\n", 10_000)],
         ],
+        "page_robots": [
+            [Stretch("noindex, "), Stretch("unavailable_after: 1,", 1_000)],
+            [Stretch("a: noindex: ", 5_000)],
+            [Stretch("unavailable_after", 5_000)],
+            [Stretch("max-a: unavailable_after: Fri, 9 Jan 99999999999999999999,", 500)],
+        ],
         "signs": [[Stretch("<div>", 30_000)], [Stretch("<script>fetch(", 20_000)]],
         "record": [
             [Stretch("<table><tr>"), Stretch("<th>UPC</th>", 30_000)],

@@ -105,6 +105,11 @@ ROBOTS_WORDS = (
     "Request-rate: 1/5s\n", "Sitemap: https://x.example/s%d.xml\n", ":", "#", "%", "%3F", "%e3%81%82", "\u3042", " ",
     "\t", "\r", "\x00", "\ufeff", "disallow:", "/" * 50, "*", "a" * 200, "host: x\n", "Disallow:\n",
 )  # fmt: skip
+PAGE_ROBOTS_WORDS = (
+    "noindex", "nofollow", "none", "all", "llmcrawler", "googlebot", "unavailable_after", ": ", ":", ", ", ";", " ",
+    ",", "25 Jun 2010 15:00:00 PST", "Friday, 25-Jun-10 15:00:00 UTC", "2010-06-25", "9" * 300, "jan 1",
+    "max-snippet:-1", "max-image-preview:none", "\n", "\x00", "\xe9", "a%d", "*", "noindex,", "a:noindex:", "jun, 9,",
+)  # fmt: skip
 JSON_WORDS = (
     "{", "}", "[", "]", ":", ",", '"', '"pages":', '{"pages": [',
     '{"id": "1", "label": "product", "confidence": 0.9},', '"id": "%d"', "null", "true", "1e999", "-1", "NaN",

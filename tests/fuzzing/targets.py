@@ -16,7 +16,7 @@ from llmcrawler.classification.classify_answers import answer_schema, parse_answ
 from llmcrawler.classification.classify_prompt import describe_page
 from llmcrawler.classification.evidence import StructuredEvidence
 from llmcrawler.classification.page_type_rules import score
-from llmcrawler.content import Boilerplate, content_hash, decode_page, main_text, read_page
+from llmcrawler.content import Boilerplate, content_hash, decode_page, main_text, read_page, robots_metas
 from llmcrawler.content.cost import is_cheap
 from llmcrawler.content.render_features import read_render_features
 from llmcrawler.errors import BadAnswer, TooCostly
@@ -26,11 +26,12 @@ from llmcrawler.extraction.extraction_runs import extractions
 from llmcrawler.extraction.extractor import Field, FieldRule, Selector, TemplateExtractor
 from llmcrawler.extraction.patterns import learn_pattern
 from llmcrawler.extraction.queries import texts_at
+from llmcrawler.extraction.stated.stated_record import PageToRead, stated_record
 from llmcrawler.extraction.tree import INLINE_STEPS, Work
 from llmcrawler.extraction.typed_values import typed
 from llmcrawler.items import Link
 from llmcrawler.llm.answers import read_answer
-from llmcrawler.politeness.robots import parse_robots
+from llmcrawler.politeness.robots import PageRobots, parse_robots
 from llmcrawler.politeness.throttling import retry_after_seconds
 from llmcrawler.templates import TemplateGrouper
 from llmcrawler.urls import (
@@ -46,6 +47,7 @@ from llmcrawler.urls import (
 from tests.fuzzing.inputs import (
     HTML_WORDS,
     JSON_WORDS,
+    PAGE_ROBOTS_WORDS,
     ROBOTS_WORDS,
     SITEMAP_WORDS,
     URL_WORDS,
@@ -161,6 +163,8 @@ def _record(body: bytes) -> bool:
         return False
     with suppress(TooCostly):  # then a process goes on with it
         extractions([_EXTRACTOR], html, URL, "en", INLINE_STEPS)
+    with suppress(TooCostly):
+        stated_record(PageToRead(html, URL, "Lamp", "en", "product"), None, INLINE_STEPS)
     return True
 
 
@@ -181,6 +185,12 @@ def _robots(body: bytes) -> bool:
     for path in ("/", "/a1?b=%3F&c=d", "/" + "a" * 2_000, "/é/" + "a/" * 500, "/robots.txt"):
         robots.allows(f"https://shop.example{path}")
     return len(body) <= _ROBOTS_INLINE_BYTES
+
+
+def _page_robots(body: bytes) -> bool:
+    text, now = body.decode("latin-1"), datetime(2026, 1, 1, tzinfo=UTC)
+    PageRobots("llmcrawler").directives(now, text.splitlines(), robots_metas([("robots", text), (text[:9], text)]))
+    return True
 
 
 _SCHEMA = answer_schema(DEFAULT_PAGE_TYPES)
@@ -233,6 +243,7 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         "record_apart": Target(_HTML, _record_apart, 0.05),
         "sitemap": Target(torn(texts(SITEMAP_WORDS)), _sitemap),
         "robots": Target(torn(texts(ROBOTS_WORDS)), _robots),
+        "page_robots": Target(torn(texts(PAGE_ROBOTS_WORDS)), _page_robots),
         "answer": Target(torn(texts(JSON_WORDS)), _answer),
         "url": Target(torn(texts(URL_WORDS)), _url, 0.004),
         "value": Target(torn(texts(VALUE_WORDS, 8_000)), _value, 0.02),

@@ -20,6 +20,7 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.servers.prompt_cache import CacheUse, PromptCache
 from tests.servers.serving import Startable
 
 Document = dict[str, Any]
@@ -56,9 +57,20 @@ def obeying(answer: Callable[[Document], Document]) -> Callable[[Document], Docu
 
 
 def is_check(document: Document) -> bool:
-    """Whether it is the first question of a crawl, which asks whether the model can be used."""
-    labels = document.get("labels")
-    return bool(labels) and all(label.keys() == {"name"} for label in labels)
+    """Whether it is the first question of a crawl, which asks whether the model can be used: of one url alone."""
+    names_only = all(label.keys() == {"name"} for label in document.get("labels", ()))
+    return names_only and [page.keys() for page in document["pages"]] == [{"id", "url"}] and "labels" in document
+
+
+def document_of(body: Document) -> Document:
+    """Return the task document of a request: the last message, which may come in parts."""
+    document: Document = json.loads(texts_of(body)[-1])
+    return document
+
+
+def texts_of(body: Document) -> list[str]:
+    contents = [message["content"] for message in body["messages"]]
+    return [one if isinstance(one, str) else "".join(part["text"] for part in one) for one in contents]
 
 
 class FakeLLM(Startable):
@@ -66,10 +78,12 @@ class FakeLLM(Startable):
 
     "" (none), an HTTP status ("500", "401", ...), "429:3" (with Retry-After: 3, or any text after the colon), "hang"
     (never answers), "late" (answers after half a second), "cut", "fenced", "prose", "length", "drop", "alien",
-    "refusal", "html", "empty", "reset" (the connection breaks), "no-usage". With probability `fault_rate` a call
+    "refusal", "html", "empty", "reset" (the connection breaks), "no-usage",
+    "no-tier" (does not say in which service tier it answered). With probability `fault_rate` a call
     without one of them gets one of COMMON_FAULTS. `refuse` sees a request body and gives (status, message) or None.
 
-    A crawl's check of the model is counted in `checks` only; `check_faults` are for that one.
+    A crawl's check of the model is counted in `checks` only; `check_faults` are for that one. With `prompt_cache` the
+    usage says what of each prompt was in it, else that half of it was.
     """
 
     def __init__(
@@ -84,6 +98,7 @@ class FakeLLM(Startable):
         models: Sequence[str] = ("fake-model",),
         latency_seconds: float = 0.0,
         port: int = 0,
+        prompt_cache: PromptCache | None = None,
     ) -> None:
         self.answer = answer or label_by_url([])
         self.faults = deque(faults)
@@ -94,6 +109,7 @@ class FakeLLM(Startable):
         self.models = models
         self.latency_seconds = latency_seconds
         self.port = port
+        self.prompt_cache = prompt_cache
         self.bodies: list[Document] = []
         self.documents: list[Document] = []
         self.authorizations: list[str] = []
@@ -133,7 +149,7 @@ class FakeLLM(Startable):
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
-        if is_check(json.loads(body["messages"][-1]["content"])):
+        if is_check(document_of(body)):
             self.checks += 1
             return await self._respond(request, body, self.check_faults.popleft() if self.check_faults else "")
         self.bodies.append(body)
@@ -170,13 +186,16 @@ class FakeLLM(Startable):
             request.transport.abort()
         if fault == "html":
             return web.Response(text="<html>not an API</html>", content_type="text/html")
-        document = json.loads(body["messages"][-1]["content"])
+        document = document_of(body)
         if is_check(document):
             answer = {"pages": [{"id": "1", "label": document["labels"][-1]["name"], "confidence": 0.5}]}
         else:
             self.documents.append(document)
             answer = self.answer(document)
-        completion = _completion(body, self._spoil(answer, fault), fault)
+        use = None
+        if self.prompt_cache is not None:
+            use = self.prompt_cache.read(request.headers.get("Authorization", ""), body)
+        completion = _completion(body, self._spoil(answer, fault), fault, use)
         self.tokens += completion.get("usage", {}).get("total_tokens", 0)
         return web.json_response(completion)
 
@@ -198,14 +217,16 @@ class FakeLLM(Startable):
         }.get(fault, text)
 
 
-def _completion(body: Document, text: str, fault: str) -> Document:
-    prompt_tokens = sum(len(message["content"]) for message in body["messages"]) // 4
+def _completion(body: Document, text: str, fault: str, use: CacheUse | None) -> Document:
+    prompt_tokens = use.prompt if use else sum(map(len, texts_of(body))) // 4
     message = {"role": "assistant", "content": text, "refusal": "no" if fault == "refusal" else None}
     usage = {
         "prompt_tokens": prompt_tokens,
         "completion_tokens": len(text) // 4,
         "total_tokens": prompt_tokens + len(text) // 4,
-        "prompt_tokens_details": {"cached_tokens": prompt_tokens // 2},
+        "prompt_tokens_details": {"cached_tokens": use.cached, "cache_write_tokens": use.written}
+        if use
+        else {"cached_tokens": prompt_tokens // 2},
     }
     return {
         "id": "fake",
@@ -213,6 +234,7 @@ def _completion(body: Document, text: str, fault: str) -> Document:
         "created": 0,
         "model": body.get("model"),
         "choices": [{"index": 0, "finish_reason": "length" if fault == "length" else "stop", "message": message}],
+        **({"service_tier": body["service_tier"]} if "service_tier" in body and fault != "no-tier" else {}),
     } | ({} if fault == "no-usage" else {"usage": usage})
 
 

@@ -78,7 +78,7 @@ def supervise(descriptor: int, memory_bytes: int, result_bytes: int, modules: Se
         while True:
             worker = os.fork()
             if worker == 0:
-                _end_now(_work(connection, memory_bytes, result_bytes))
+                end_now(_work(connection, memory_bytes, result_bytes))
             _, status = os.waitpid(worker, 0)
             if os.WIFSIGNALED(status):
                 connection.send_bytes(DIED + signal.Signals(os.WTERMSIG(status)).name.encode())
@@ -88,16 +88,14 @@ def supervise(descriptor: int, memory_bytes: int, result_bytes: int, modules: Se
                 connection.send_bytes(DIED + b"exit")
 
 
-def _end_now(status: int) -> None:
+def end_now(status: int) -> None:
     sys.stdout.flush()
     os._exit(status)
 
 
 def _work(connection: Connection, memory_bytes: int, result_bytes: int) -> int:
     """Run one piece of work after the other; return the exit status."""
-    limit = _data_bytes() + memory_bytes
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limit_memory(memory_bytes)
     while True:
         try:
             work = connection.recv_bytes()
@@ -109,15 +107,25 @@ def _work(connection: Connection, memory_bytes: int, result_bytes: int) -> int:
         with contextlib.suppress(BrokenPipeError, ConnectionError):
             connection.send_bytes(answer)
         del answer
-        if _resident_bytes() > _WORN_BYTES:
+        if is_worn():
             return _WORN
 
 
 def _answer(work: bytes, beside: list[bytes], result_bytes: int) -> bytes:
-    try:
+    def call() -> Any:
         seconds, function, arguments = pickle.loads(memoryview(work)[1:], buffers=beside)  # noqa: S301 - from the crawl
-        _limit_time(seconds)
-        answer = DONE + pickle.dumps(function(*arguments), pickle.HIGHEST_PROTOCOL)
+        limit_time(seconds)
+        return function(*arguments)
+
+    return answer_of(call, result_bytes)
+
+
+def answer_of(call: Callable[[], Any], result_bytes: int) -> bytes:
+    """Return what a call gives, pickled, or what became of it: one of the bytes above and what goes with it. The call
+    may limit its time.
+    """
+    try:
+        answer = DONE + pickle.dumps(call(), pickle.HIGHEST_PROTOCOL)
     except MemoryError:
         answer = OUT_OF_MEMORY
     except RecursionError as error:
@@ -125,7 +133,7 @@ def _answer(work: bytes, beside: list[bytes], result_bytes: int) -> bytes:
     except Exception as error:  # noqa: BLE001 - it is raised on the other side
         answer = RAISED + _pickled(error)
     finally:
-        _limit_time(0)
+        limit_time(0)
     return answer if len(answer) <= result_bytes else TOO_MUCH + b"%d bytes" % len(answer)
 
 
@@ -138,7 +146,19 @@ def _pickled(error: Exception) -> bytes:
     return data
 
 
-def _limit_time(seconds: float) -> None:
+def limit_memory(memory_bytes: int) -> None:
+    """Let this process grow by so much, and leave no dump of its memory."""
+    limit = _data_bytes() + memory_bytes
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def is_worn() -> bool:
+    """Tell whether this process has grown so much that a fresh one is to go on."""
+    return _resident_bytes() > _WORN_BYTES
+
+
+def limit_time(seconds: float) -> None:
     """Let the kernel end the process when the time is up (ITIMER_PROF: processor time); 0 takes the limit off."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
     signal.setitimer(signal.ITIMER_REAL, _PATIENCE * seconds + _PATIENCE_SECONDS if seconds else 0)

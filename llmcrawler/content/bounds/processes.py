@@ -23,7 +23,16 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final, ParamSpec, TypeVar, cast
 
-from llmcrawler.content.bounds.process_worker import DIED, DONE, OUT_OF_MEMORY, RAISED, TOO_MUCH, Buffer, packed
+from llmcrawler.content.bounds.process_worker import (
+    DIED,
+    DONE,
+    OUT_OF_MEMORY,
+    RAISED,
+    TOO_MUCH,
+    Buffer,
+    packed,
+    supervise,
+)
 from llmcrawler.errors import ContentError, ReadingStopped
 
 P = ParamSpec("P")
@@ -32,15 +41,46 @@ T = TypeVar("T")
 _MEMORY_BYTES: Final = 512 * 2**20
 _RESULT_BYTES: Final = 32 * 2**20
 _BOOT: Final = (
-    "import sys, json; given = json.loads(sys.argv[1]); sys.path[:] = given.pop('path'); "
-    "from llmcrawler.content.bounds.process_worker import supervise; supervise(**given)"
+    "import sys, json, importlib; given = json.loads(sys.argv[1]); sys.path[:] = given.pop('path'); "
+    "module, name = given.pop('runs'); getattr(importlib.import_module(module), name)(**given)"
 )
 # Threads of a numeric library would only wait for each other, and their stacks count as memory.
 _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 # Each piece of work that goes over a limit halves the time of the later ones of its share, down to this; each that does
 # not takes one such fault back.
 _LEAST_SECONDS: Final = 0.5
-_ENDING: Final = "the crawl was stopped before this was read"
+ENDING: Final = "the crawl was stopped before this was read"
+
+
+def start_python(runs: Callable[..., None], **given: object) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Start a process that calls a function of ours with the `descriptor` of a socket and what is `given`, which is
+    JSON; return it and the other end of the socket.
+    """
+    ours, theirs = socket.socketpair()
+    told = {
+        **given,
+        "runs": (runs.__module__, runs.__name__),
+        "path": [entry or str(Path.cwd()) for entry in sys.path],
+        "descriptor": theirs.fileno(),
+    }
+    with theirs:
+        # A group of its own: Ctrl-C is for the crawl, which still wants its pages then.
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter
+            [sys.executable, "-c", _BOOT, json.dumps(told)],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **_ONE_THREAD},
+            process_group=0,
+        )
+    return process, ours
+
+
+def end_group(process: subprocess.Popen[bytes]) -> None:
+    """End a process of `start_python` and those that it has forked, at once, whatever they do."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # it was not waited for yet, so the group is its own
+    # The kernel takes 30 ms to take back half a gigabyte.
+    threading.Thread(target=process.wait, name="reaper").start()
 
 
 class _Process:
@@ -49,23 +89,9 @@ class _Process:
     def __init__(self, modules: Sequence[str], memory_bytes: int, result_bytes: int) -> None:
         self.works = True
         self._is_ended = False
-        ours, theirs = socket.socketpair()
-        given = {
-            "path": [entry or str(Path.cwd()) for entry in sys.path],
-            "descriptor": theirs.fileno(),
-            "memory_bytes": memory_bytes,
-            "result_bytes": result_bytes,
-            "modules": list(modules),
-        }
-        with theirs:
-            # A group of its own: Ctrl-C is for the crawl, which still wants its pages then.
-            self._supervisor = subprocess.Popen(  # noqa: S603 - our own interpreter
-                [sys.executable, "-c", _BOOT, json.dumps(given)],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                env={**os.environ, **_ONE_THREAD},
-                process_group=0,
-            )
+        self._supervisor, ours = start_python(
+            supervise, memory_bytes=memory_bytes, result_bytes=result_bytes, modules=list(modules)
+        )
         self._connection = Connection(ours.detach())
 
     def ask(self, work: list[Buffer]) -> bytes:
@@ -84,10 +110,7 @@ class _Process:
         if self._is_ended:
             return
         self._is_ended = True
-        with suppress(ProcessLookupError):
-            os.killpg(self._supervisor.pid, signal.SIGKILL)  # it was not waited for yet, so the group is its own
-        # The kernel takes 30 ms to take back half a gigabyte.
-        threading.Thread(target=self._supervisor.wait, name="reaper").start()
+        end_group(self._supervisor)
         self._connection.close()
 
 
@@ -141,7 +164,7 @@ class BoundedProcesses:
             finally:
                 self._spent[share] += asyncio.get_running_loop().time() - started
         if self._closed and kind == DIED:
-            raise ReadingStopped(_ENDING)
+            raise ReadingStopped(ENDING)
         if kind == DONE:
             self._faults[share] = max(0, self._faults[share] - 1)
             return cast(T, result)
@@ -150,7 +173,7 @@ class BoundedProcesses:
         if kind == RAISED:
             raise cast(Exception, result)
         self._faults[share] += 1
-        raise ContentError(_words(kind, cast(str, result), seconds, self._limits[0]))
+        raise ContentError(fault_words(kind, cast(str, result), seconds, self._limits[0]))
 
     def close(self) -> None:
         """End all processes at once, whatever they do. What runs, waits or comes later gets ReadingStopped."""
@@ -178,7 +201,7 @@ class BoundedProcesses:
 
     async def _take(self, share: str) -> _Process:
         if self._closed:
-            raise ReadingStopped(_ENDING)
+            raise ReadingStopped(ENDING)
         process = None if self._waiting else self._any()
         if process is None:
             one = _Waiting(share)
@@ -193,7 +216,7 @@ class BoundedProcesses:
                     self._waiting.remove(one)
                 raise
             if process is None:
-                raise ReadingStopped(_ENDING)
+                raise ReadingStopped(ENDING)
         else:
             self._running[share] += 1
         return process
@@ -233,7 +256,8 @@ def _ask(process: _Process, work: list[Buffer]) -> tuple[bytes, object]:
     return kind, bytes(rest).decode(errors="replace")
 
 
-def _words(kind: bytes, detail: str, seconds: float, memory_bytes: int) -> str:
+def fault_words(kind: bytes, detail: str, seconds: float, memory_bytes: int) -> str:
+    """Say why a piece of work gave no result: the first byte of the answer and what goes with it, and its limits."""
     if kind == OUT_OF_MEMORY or (kind == DIED and detail in ("SIGSEGV", "SIGABRT", "SIGBUS")):
         return f"reading it took more than {memory_bytes // 2**20} MB of memory"
     if kind == TOO_MUCH:

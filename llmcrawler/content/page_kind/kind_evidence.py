@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from llmcrawler.content.elements import H1, H6
 from llmcrawler.content.layout import Layout
 from llmcrawler.content.segments import RawBlock, Segments
 from llmcrawler.items import Link
@@ -91,7 +92,7 @@ def block_numbers(page: Segments, layout: Layout, scores: Sequence[float], price
         emphasis=emphasis,
         prose=((words >= _PROSE_WORDS) & (link_words < _PROSE_DENSITY * words)).astype(np.float64),
         linked=(link_words >= words).astype(np.float64),
-        headings=((tags >= 3) & (tags <= 8)).astype(np.float64),
+        headings=((tags >= H1) & (tags <= H6)).astype(np.float64),
         scores=score,
         prices=(np.array(prices or [0]) > 0).astype(np.float64),
         main=(score >= 0.5).astype(np.float64),

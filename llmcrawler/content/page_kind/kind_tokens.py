@@ -7,13 +7,14 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
+from llmcrawler.content.elements import H1
+
 from .address_numbers import read_address
 from .head_numbers import schema_types
 from .kind_evidence import KindEvidence
 
 _WORD: Final = re.compile(r"[^\W_]{1,24}")
 _NUMBER: Final = re.compile(r"\d+")
-_H1: Final = 3
 _SHORT_WORDS: Final = 5
 _MAX_SHORT_CHARS: Final = 100
 _MAX_SHORT_BLOCKS: Final = 1500
@@ -40,7 +41,7 @@ def _with_pairs(words: list[str]) -> list[str]:
 def kind_tokens(evidence: KindEvidence) -> dict[str, list[str]]:
     """Return the tokens of each group, a token as often as it occurs; digits are 0."""
     blocks = evidence.page.blocks
-    heading = next((block.text for block in blocks if block.tag == _H1), "")
+    heading = next((block.text for block in blocks if block.tag == H1), "")
     short = [block.text for block in blocks if block.words <= _SHORT_WORDS and len(block.text) <= _MAX_SHORT_CHARS]
     return {
         "address": _address_tokens(evidence.url),

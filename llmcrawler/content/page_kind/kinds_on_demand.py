@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from llmcrawler.content.page_kind.kind_evidence import KindEvidence
-from llmcrawler.content.page_kind.kind_model import kind_probabilities
 from llmcrawler.items import PageContent
 
 
 class KindsOnDemand(Mapping[str, float]):
-    """The probability of each kind, by name. It holds on to what was parsed of the page until it is asked, or told to
-    forget; from then on a page that was not asked has no kinds. It is pickled as what it gives.
+    """The probability of each kind, by name. `work_out` holds on to what was parsed of the page until somebody asks, or
+    tells it to forget; from then on a page that was not asked has no kinds. It is pickled as what it gives.
     """
 
-    def __init__(self, evidence: KindEvidence) -> None:
-        self._evidence: KindEvidence | None = evidence
-        self._kinds: dict[str, float] = {}
+    def __init__(self, work_out: Callable[[], Mapping[str, float]]) -> None:
+        self._work_out: Callable[[], Mapping[str, float]] | None = work_out
+        self._kinds: Mapping[str, float] = {}
 
     def forget(self) -> None:
         """Let go of the page."""
-        self._evidence = None
+        self._work_out = None
 
-    def _known(self) -> dict[str, float]:
-        if self._evidence is not None:
-            self._kinds = kind_probabilities(self._evidence)
-            self._evidence = None
+    def _known(self) -> Mapping[str, float]:
+        if self._work_out is not None:
+            self._kinds = self._work_out()
+            self._work_out = None
         return self._kinds
 
     def __getitem__(self, kind: str) -> float:
@@ -39,7 +37,7 @@ class KindsOnDemand(Mapping[str, float]):
         return len(self._known())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (self._known(),)
+        return dict, (dict(self._known()),)
 
 
 def forget_kinds(content: PageContent) -> None:

@@ -7,13 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from llmcrawler.content.elements import TAG_IDS, TAGS
+from llmcrawler.content.elements import H1, TAG_IDS, TAGS
 
 from .kind_evidence import BlockNumbers, Floats
 
 _TAGS: Final = ("p", "li", "pre", "h1", "h2", "h3", "div", "figcaption")
 _MAIN_TAGS: Final = ("li", "pre", "p", "div")
-_H1: Final = TAG_IDS["h1"]
 _LI: Final = TAG_IDS["li"]
 
 
@@ -120,9 +119,9 @@ def _place_of_main(main: Floats, count: int) -> dict[str, float]:
 
 def heading_numbers(blocks: BlockNumbers, title: str) -> dict[str, float]:
     """Return the form of the first h1 and of the other headings."""
-    firsts = np.flatnonzero(blocks.tags == _H1)
+    firsts = np.flatnonzero(blocks.tags == H1)
     first = blocks.texts[firsts[0]] if len(firsts) else ""
-    others = [blocks.texts[index] for index in np.flatnonzero((blocks.tags > _H1) & (blocks.headings > 0))]
+    others = [blocks.texts[index] for index in np.flatnonzero((blocks.tags > H1) & (blocks.headings > 0))]
     count = max(1, len(others))
     return {
         "h1 words": first.count(" ") + 1 if first else -1,

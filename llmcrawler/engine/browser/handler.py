@@ -22,7 +22,6 @@ from scrapy.exceptions import (
 )
 from scrapy.http import Headers, HtmlResponse, Response
 from scrapy.responsetypes import responsetypes
-from scrapy.utils.httpobj import urlparse_cached
 
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.browser.browser_limiter import BrowserHostLimiter
@@ -31,11 +30,14 @@ from llmcrawler.engine.browser.gateway import Failure, Gateway, Route, Upstream
 from llmcrawler.engine.browser.launching import CLOSE_SECONDS, LaunchingHandler
 from llmcrawler.engine.browser.page_scripts import LINKS_HEADER, links_header
 from llmcrawler.engine.browser.page_traffic import Traffic
-from llmcrawler.engine.browser.traffic_rules import TrafficRules
+from llmcrawler.engine.browser.traffic_rules import BrowserRequest, TrafficRules
 from llmcrawler.engine.browser.viewing import RenderedPage, RenderRules, view
 from llmcrawler.engine.downloader import PoliteDownloader
+from llmcrawler.engine.handlers import NotRendered
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import LATENCY, RENDER, RENDERED
+from llmcrawler.engine.response_text import ROBOTS_HEADER
+from llmcrawler.urls import origin_of
 
 logger = logging.getLogger(__name__)
 
@@ -51,9 +53,8 @@ _VIEW: Final = "_view"
 
 
 class BrowserDownloadHandler(LaunchingHandler):
-    """Renders pages in contexts that take turns. Raises BrowserMissing when there is no browser.
-
-    A download, or a status that is no page, comes as it would over plain HTTP.
+    """Renders pages in contexts that take turns. Raises BrowserMissing when there is no browser, and NotRendered for a
+    download.
     """
 
     lazy = True
@@ -68,6 +69,7 @@ class BrowserDownloadHandler(LaunchingHandler):
             scrolls=settings.getint("RENDER_SCROLLS"),
             clicks=settings.getint("RENDER_CLICKS"),
         )
+        self._sign = crawl.signature_headers
         self._robots = crawl.robots
         self._guard = hosts.addresses if hosts.is_guarded else None
         self._gateway = Gateway(
@@ -100,8 +102,6 @@ class BrowserDownloadHandler(LaunchingHandler):
         except PlaywrightError as error:
             await self.forget_if_gone()
             raise self._failed(request) or _error_of(error) from error
-        if response is None:
-            return await self.download_plain(request)
         if traffic.document_seconds is not None:  # the host's latency; the rest is the browser's
             request.meta[LATENCY] = traffic.document_seconds
         self.stats.inc_value("llmcrawler/content/rendering/pages")
@@ -113,8 +113,8 @@ class BrowserDownloadHandler(LaunchingHandler):
 
     # -- one page -----------------------------------------------------------------------------------------------------
 
-    async def _render(self, request: Request, traffic: Traffic, seconds: float) -> Response | None:
-        """Return the rendered response; None for a download, which is fetched over plain HTTP."""
+    async def _render(self, request: Request, traffic: Traffic, seconds: float) -> Response:
+        """Return the rendered response. Raises NotRendered for a download."""
         place = "" if self._guard is None else self._guard.private_place_of(request.url)
         agent = (request.headers.get(b"User-Agent") or b"").decode("latin-1")
         port = await self._gateway.port(Route(_upstream(request), place))
@@ -127,7 +127,7 @@ class BrowserDownloadHandler(LaunchingHandler):
             if not traffic.left.is_set():
                 return self._finished(request, inner, work.result(), traffic)
             if traffic.is_download:
-                return None
+                raise NotRendered
             # The redirect middlewares know what becomes of it.
             return Response(request.url, 302, headers={"Location": traffic.sent_to})
         finally:
@@ -170,6 +170,8 @@ class BrowserDownloadHandler(LaunchingHandler):
         answer = await self.go(request, page)
         headers = Headers(await answer.all_headers() if answer is not None else None)
         headers.pop("Content-Encoding", None)
+        if answer is not None:  # in one header after another, one robot's name would be for what was said to all
+            headers.setlist(ROBOTS_HEADER, await answer.header_values(ROBOTS_HEADER))
         traffic: Traffic = request.meta[_TRAFFIC]
         if not traffic.is_watched:
             raise PlaywrightError("the page's requests could not be watched; the log says why")
@@ -199,6 +201,8 @@ class BrowserDownloadHandler(LaunchingHandler):
         links = links_header(seen.links, response.url)
         if links:
             headers[LINKS_HEADER] = links
+        for said in seen.robots:
+            headers.appendlist(ROBOTS_HEADER, said.encode("latin-1", "replace"))
         return HtmlResponse(
             response.url, response.status, headers=headers, body=body, encoding="utf-8", flags=[RENDERED]
         )
@@ -229,12 +233,16 @@ class BrowserDownloadHandler(LaunchingHandler):
             if name.lower() not in _NOT_PASSED_ON
         }
         url = request.url.partition("#")[0]
-        return Traffic(url, rules, self._limiter, headers, lambda reason: self._count(f"blocked/{reason}"))
+
+        def more_headers(ask: BrowserRequest) -> dict[str, str]:
+            return {**(headers if ask.is_page else {}), **self._sign(ask.method, ask.url)}
+
+        return Traffic(url, rules, self._limiter, more_headers, lambda reason: self._count(f"blocked/{reason}"))
 
     def _is_forbidden(self, url: str) -> bool:
         if not self._obeys_robots:
             return False
-        parser = self._robots.get(urlparse_cached(Request(url)).netloc)
+        parser = self._robots.last(origin_of(url))
         return parser is not None and not parser.allowed(url, self._robots_agent)
 
     def _room(self, host: str) -> int:

@@ -61,7 +61,7 @@ class LaunchingHandler(RenderingHandlerBase):
                 **({"executable_path": path} if path is not None else {}),
                 "args": [*_ARGUMENTS, *self.config.launch_options.get("args", ())],
                 "proxy": {"server": _NO_WAY_OUT},
-                "env": {**os.environ, "LLM_API_KEY": "", "OPENAI_API_KEY": ""},
+                "env": {**os.environ, "LLM_API_KEY": "", "OPENAI_API_KEY": "", "BOT_AUTH_KEY": ""},
             }
             await self._open_browser()
         except (PlaywrightError, ConfigError) as error:

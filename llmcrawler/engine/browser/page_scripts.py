@@ -48,7 +48,16 @@ PREPARE: Final = """
     if (!event.formData) note(event.destination.url);
     if (event.cancelable) event.preventDefault();
   });
-  const watcher = new MutationObserver(() => { state.changed = performance.now(); });
+  const metas = [];
+  Object.defineProperty(state, "metas", { value: () => metas.map((meta) => [...meta]) });
+  const watcher = new MutationObserver((records) => {
+    state.changed = performance.now();
+    if (document.readyState !== "loading") return;
+    // As the server sent them: this runs before the page's scripts may change them.
+    for (const { addedNodes } of records) for (const node of addedNodes)
+      if (node.nodeName === "META" && node.name && metas.length < 100)
+        metas.push([node.name.slice(0, 100), node.content.slice(0, 2000)]);
+  });
   const watch = (root) => watcher.observe(root, { childList: true, subtree: true, characterData: true });
   watch(document);
   const attach = Element.prototype.attachShadow;
@@ -112,6 +121,9 @@ SNAPSHOT: Final = """
 
 # -> the urls of all links
 LINKS: Final = "() => window.__llmcrawler.links()"
+
+# -> the meta elements that the server sent, as pairs of name and content
+METAS: Final = "() => window.__llmcrawler.metas()"
 
 # -> {height, items}: whether a step has brought anything
 SIZE: Final = "() => ({ height: document.documentElement.scrollHeight, items: window.__llmcrawler.all('*').length })"

@@ -34,7 +34,7 @@ class Traffic:
         url: str,
         rules: TrafficRules,
         limiter: BrowserHostLimiter,
-        headers: Mapping[str, str],
+        more_headers: Callable[[BrowserRequest], Mapping[str, str]],
         count: Callable[[str], None],
     ) -> None:
         self.page: Page | None = None
@@ -49,7 +49,7 @@ class Traffic:
         self._url = url
         self._rules = rules
         self._limiter = limiter
-        self._headers = headers
+        self._more_headers = more_headers
         self._count = count
         self._held: dict[str, tuple[str, asyncio.TimerHandle]] = {}
         self._hops: dict[str, str] = {}  # where requests on their way went last, to tell what redirects them
@@ -144,7 +144,8 @@ class Traffic:
         if ask.is_page:
             self._documents += 1
             self._document_id, self._document_started = request_id, time.monotonic()
-            headers = {**event["request"]["headers"], **self._headers}
+        if more := self._more_headers(ask):  # they do not go on to where it is redirected
+            headers = {**event["request"]["headers"], **more}
             options["headers"] = [{"name": name, "value": value} for name, value in headers.items()]
         await self._answer("Fetch.continueRequest", event, options)
 

@@ -9,7 +9,8 @@ from typing import Final
 
 from playwright.async_api import Page
 
-from llmcrawler.engine.browser.page_scripts import LINKS, LOOK, MORE, PROBE, SIZE, SNAPSHOT
+from llmcrawler.content import robots_metas
+from llmcrawler.engine.browser.page_scripts import LINKS, LOOK, METAS, MORE, PROBE, SIZE, SNAPSHOT
 from llmcrawler.engine.browser.page_traffic import Traffic
 from llmcrawler.urls import route_of
 
@@ -31,10 +32,13 @@ class RenderRules:
 
 @dataclass(frozen=True, slots=True)
 class RenderedPage:
-    """A rendered page. `links` are those that `html` does not show."""
+    """A rendered page. `links` are those that `html` does not show, `robots` what the HTML that the server sent says to
+    robots, as X-Robots-Tag headers.
+    """
 
     html: str
     links: tuple[str, ...]
+    robots: tuple[str, ...]
 
 
 async def view(page: Page, traffic: Traffic, rules: RenderRules) -> RenderedPage:
@@ -45,11 +49,13 @@ async def view(page: Page, traffic: Traffic, rules: RenderRules) -> RenderedPage
         if not await _load_more(page, traffic, rules.wait_seconds):
             break
     html: str = await page.evaluate(SNAPSHOT)
+    said = robots_metas(await page.evaluate(METAS))
     shown = dict.fromkeys(await page.evaluate(LINKS))
     passed += filter(route_of, shown)  # in plain pages they are none
     traffic.probing = True
     found = [*passed, *await page.evaluate(PROBE, rules.clicks), *traffic.probed]
-    return RenderedPage(html, tuple(url for url in dict.fromkeys(found) if url not in shown or route_of(url)))
+    links = tuple(url for url in dict.fromkeys(found) if url not in shown or route_of(url))
+    return RenderedPage(html, links, tuple(f"{name}: {' '.join(text.split())}" for name, text in said.items()))
 
 
 async def _settle(page: Page, traffic: Traffic, seconds: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
 from scrapy import Request
@@ -31,6 +31,7 @@ from twisted.web.http import _ChunkedTransferDecoder
 from twisted.web.iweb import IResponse
 
 _PROTOCOL: Final = "_llmcrawler_protocol"  # of a response of Twisted's: the connection that it comes through
+_IDLE_SECONDS: Final = 20  # of a connection; Twisted's 240 would take thousands of sockets where hosts are many
 _MAX_TUNNEL_BYTES: Final = 64 * 1024  # of a proxy's answer to CONNECT
 _STATUS: Final = re.compile(rb"HTTP/1\.. (\d{3})")
 
@@ -49,9 +50,15 @@ class ClientProtocol(_LenientHTTP11ClientProtocol):
     def answer_ends(self) -> None:
         """Do what has to be done when an answer is whole, or the connection is lost."""
 
+    def headers_of(self, method: str, url: str) -> Mapping[str, str]:  # noqa: ARG002 (overridden)
+        """Return headers to add to a request that is about to be sent."""
+        return {}
+
     def request(self, request: TwistedRequest) -> Deferred[IResponse]:
         self.put_off = None
         self.answer_begins()
+        for name, value in self.headers_of(request.method.decode(), (request.absoluteURI or b"").decode()).items():
+            request.headers.setRawHeaders(name, [value])
         answer = super().request(request)
         assert self._parser is not None
         self._parser.__class__ = self.parser_class  # as Scrapy does it, too
@@ -192,6 +199,7 @@ class ClientHandler(HTTP11DownloadHandler):
             return made
 
         self._pool._factory = factory  # type: ignore[assignment]
+        self._pool.cachedConnectionTimeout = _IDLE_SECONDS
 
     async def download(self, request: Request) -> Response:
         """Download a request. Scrapy's own errors are raised for what goes wrong between two machines."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from playwright.async_api import Page
 from scrapy import Request, Spider
-from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.http import Response
 from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler  # type: ignore[import-untyped]
 
@@ -29,10 +28,6 @@ class RenderingHandlerBase(ScrapyPlaywrightDownloadHandler):  # type: ignore[mis
         """Open a page in the context that the request's meta names, and have `work_on_page` done in it."""
         response: Response = await self._download_request(request)
         return response
-
-    async def download_plain(self, request: Request) -> Response:
-        """Download a request over plain HTTP."""
-        return await HTTP11DownloadHandler.download_request(self, request)
 
     async def start_playwright(self) -> None:
         """Start Playwright's process, in a session of its own: Ctrl-C, and the SIGTERM of `timeout`, reach all

@@ -1,11 +1,10 @@
-"""Tells how much memory and how many cores this machine can give to a model, container limits included."""
+"""Tells how much memory this machine can give to a model, container limits included."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-_CGROUP = Path("sys/fs/cgroup")
+from llmcrawler.content.bounds.cores import CGROUP, read_system_file
 
 
 def available_memory_bytes(root: Path = Path("/")) -> int | None:
@@ -18,34 +17,16 @@ def available_memory_bytes(root: Path = Path("/")) -> int | None:
     return min(known) if known else None
 
 
-def usable_cores(root: Path = Path("/")) -> int:
-    """Count the cores that this process may use: its CPU affinity, or less by the control group's quota; at least 1."""
-    # sched_getaffinity is missing on macOS and Windows.
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota, _, period = (_read(root / _CGROUP / "cpu.max") or "max").partition(" ")
-    if quota.isdecimal() and period.isdecimal():
-        cores = min(cores, int(quota) // int(period))
-    return max(1, cores)
-
-
 def _mem_available(root: Path) -> int | None:
-    for line in (_read(root / "proc/meminfo") or "").splitlines():
+    for line in (read_system_file(root / "proc/meminfo") or "").splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
     return None
 
 
 def _cgroup_rest(root: Path) -> int | None:
-    limit, used = _read(root / _CGROUP / "memory.max"), _read(root / _CGROUP / "memory.current")
+    limit, used = read_system_file(root / CGROUP / "memory.max"), read_system_file(root / CGROUP / "memory.current")
     if not limit or not used or not limit.isdecimal():
         return None
-    stat = dict(line.split() for line in (_read(root / _CGROUP / "memory.stat") or "").splitlines())
+    stat = dict(line.split() for line in (read_system_file(root / CGROUP / "memory.stat") or "").splitlines())
     return max(0, int(limit) - int(used) + int(stat.get("inactive_file", 0)))
-
-
-def _read(path: Path) -> str | None:
-    """Return the file's text, or None where this system has no such file."""
-    try:
-        return path.read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
-        return None

@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from llmcrawler.content.bounds.cores import usable_cores
 from llmcrawler.errors import LLMUnavailable
-from llmcrawler.llm.embedded.machine import usable_cores
 
 logger = logging.getLogger(__name__)
 

@@ -1,3 +1,8 @@
-"""Reads robots.txt by RFC 9309: what a file allows one crawler, and what else it says to it."""
+"""Reads what sites say to robots: robots.txt by RFC 9309, what other answers to it mean, and directives in pages and
+their headers.
+"""
 
-from llmcrawler.politeness.robots.parser import MAX_BYTES, Robots, RobotsCache, parse_robots, product_token
+from llmcrawler.politeness.robots.page_directives import NOFOLLOW, NOINDEX, PageRobots
+from llmcrawler.politeness.robots.parser import MAX_BYTES, Robots, parse_robots, product_token
+from llmcrawler.politeness.robots.robots_answers import MAX_REDIRECTS, RobotsAnswer, robots_answer
+from llmcrawler.politeness.robots.robots_cache import RobotsCache

@@ -1,5 +1,4 @@
-"""Reads a robots.txt for one crawler: its own groups, or those for everybody where it has none (RFC 9309); and keeps
-what each host says, as long as there is room.
+"""Reads a robots.txt for one crawler: its own groups, or those for everybody where it has none (RFC 9309).
 
 Other crawlers' rules are passed over, so that a file of thousands of them costs neither time nor memory.
 """
@@ -11,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import Generic, TypeVar
 
 from llmcrawler.politeness.robots.path_rules import PathRules, canonical, path_of
 
@@ -25,12 +23,18 @@ _DISALLOWS = frozenset((b"disallow", b"dissallow", b"dissalow", b"disalow", b"di
 # colon is missing, there are two words and no more. Possessive repeats keep this linear in the file.
 _LINE = re.compile(
     rb"(?:\A|[\r\n])[ \t]*+"
-    rb"(user[- ]?agent|allow|diss?all?ow|diasllow|disallaw|site-?map|crawl[- ]delay|request[- ]rate)"
+    rb"(user[- ]?agent|allow|diss?all?ow|diasllow|disallaw|site-?map|crawl[- ]delay|request[- ]rate"
+    rb"|content-usage|content-signal|license)"
     rb"(?:[ \t]*+:[ \t]*+([^\r\n#\0]*+)|[ \t]++([^ \t\r\n#\0:]++)[ \t]*+(?=[\r\n#\0]|\Z))",
     re.IGNORECASE,
 )
+_BYTE_ORDER_MARK = re.compile(rb"\A\xef(?:\xbb\xbf?)?")  # cut short it is skipped too, as Google does
 _LINE_END = re.compile(rb"[\r\n]")
 _PIECE_BYTES = 50_000
+# Lines about what pages may be used for: AIPREF's, Cloudflare's, RSL's. politeness/rights/ reads them.
+_STATEMENTS = {b"contentusage": "content-usage", b"contentsignal": "content-signal", b"license": "license"}
+_MAX_STATEMENTS = 500
+_MAX_STATEMENT_OCTETS = 2_000
 _SECONDS = re.compile(rb"\d{0,9}\.?\d{1,9}")
 _REQUESTS = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})\s*([smhd]?)(?:\s.*)?", re.IGNORECASE)
 _UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -39,12 +43,14 @@ _UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 @dataclass(frozen=True)
 class Robots:
     """The part of a robots.txt for one crawler. `sitemaps` are for everybody, as they were written. `gap_seconds`: the
-    longest gap between two requests that it asks for, by Crawl-delay or Request-rate.
+    longest gap between two requests that it asks for, by Crawl-delay or Request-rate. `statements`: what it says of
+    rights, by the names of its lines; where no group is for us, what stands before all groups.
     """
 
     rules: PathRules
     sitemaps: tuple[str, ...] = ()
     gap_seconds: float | None = None
+    statements: tuple[tuple[str, str], ...] = ()
 
     def allows(self, url: str) -> bool:
         path = path_of(url)
@@ -53,7 +59,8 @@ class Robots:
     @cached_property
     def size_bytes(self) -> int:
         """Return about how much memory this takes."""
-        return 1000 + self.rules.size_bytes + sum(100 + len(url) for url in self.sitemaps)
+        texts = (*self.sitemaps, *(text for _, text in self.statements))
+        return 1000 + self.rules.size_bytes + sum(100 + len(text) for text in texts)
 
 
 @dataclass(slots=True)
@@ -85,6 +92,39 @@ class _AgentGroup:
             self.gaps.append(int(match[2]) * _UNIT_SECONDS[match[3].lower()] / int(match[1]))
 
 
+@dataclass(slots=True)
+class _RightsStatements:
+    """Statements about rights. Each is for the agents before it; unlike unknown lines one ends a row of agents, but for
+    other statements only.
+    """
+
+    audience: _AgentGroup = field(default_factory=_AgentGroup)
+    is_answered: bool = False  # after the agents, rules or statements have come
+    before_all: list[tuple[str, str]] = field(default_factory=list)
+    for_us: list[tuple[str, str]] = field(default_factory=list)
+    for_all: list[tuple[str, str]] = field(default_factory=list)
+
+    def add_agent(self, name: bytes, token: str) -> None:
+        if self.is_answered:
+            self.audience, self.is_answered = _AgentGroup(), False
+        self.audience.add_agent(name, token)
+        self.audience.has_rules = True
+
+    def add(self, kind: str, value: bytes) -> None:
+        self.is_answered = True
+        said = (kind, value[:_MAX_STATEMENT_OCTETS].decode("utf-8", "replace"))
+        lists = ((self.audience.is_ours, self.for_us), (self.audience.is_for_all, self.for_all))
+        for is_meant, statements in (*lists, (not self.audience.has_rules, self.before_all)):
+            if is_meant and len(statements) < _MAX_STATEMENTS:
+                statements.append(said)
+
+    def of(self, *, has_own_group: bool) -> tuple[tuple[str, str], ...]:
+        """Return those that count; what stands before all groups, where ours says nothing of the kind."""
+        said = self.for_us if has_own_group else self.for_all
+        kinds = {kind for kind, _ in said}
+        return (*said, *(one for one in self.before_all if one[0] not in kinds))
+
+
 def product_token(user_agent: str) -> str:
     """Return the name by which robots.txt knows a crawler, in lower case: "llmcrawler" of "llmcrawler/0.1
     (+https://…)".
@@ -104,10 +144,13 @@ def _token_of(text: str) -> str:
 def parse_robots(body: bytes, token: str) -> Robots:
     """Read a robots.txt for the crawler of this `product_token`. Never raises; what is no line of one is left out."""
     sitemaps: list[str] = []
-    groups = [group for group in _groups(_text_of(body), token, sitemaps) if group.is_ours or group.is_for_all]
-    ours = [group for group in groups if group.is_ours] or groups
+    said = _RightsStatements()
+    groups = [group for group in _groups(_text_of(body), token, sitemaps, said) if group.is_ours or group.is_for_all]
+    own = [group for group in groups if group.is_ours]
+    ours = own or groups
     rules = PathRules(rule for group in ours for rule in group.rules)
-    return Robots(rules, tuple(sitemaps), max((gap for group in ours for gap in group.gaps), default=None))
+    gap_seconds = max((gap for group in ours for gap in group.gaps), default=None)
+    return Robots(rules, tuple(sitemaps), gap_seconds, said.of(has_own_group=bool(own)))
 
 
 def _text_of(body: bytes) -> bytes:
@@ -116,7 +159,7 @@ def _text_of(body: bytes) -> bytes:
         return body[: 2 * MAX_BYTES].decode("utf-16", "replace").encode()
     if len(body) > MAX_BYTES:  # half a line is another rule
         body = body[: max(body.rfind(b"\n", 0, MAX_BYTES), body.rfind(b"\r", 0, MAX_BYTES)) + 1]
-    return body.removeprefix(b"\xef\xbb\xbf")
+    return _BYTE_ORDER_MARK.sub(b"", body, count=1)
 
 
 def _pieces(text: bytes) -> Iterator[bytes]:
@@ -131,8 +174,8 @@ def _pieces(text: bytes) -> Iterator[bytes]:
         start = end
 
 
-def _groups(text: bytes, token: str, sitemaps: list[str]) -> Iterator[_AgentGroup]:
-    """Return all groups of the file; add to `sitemaps` what it names.
+def _groups(text: bytes, token: str, sitemaps: list[str], said: _RightsStatements) -> Iterator[_AgentGroup]:
+    """Return all groups of the file; add to `sitemaps` what it names, and to `said` what it says of rights.
 
     A group ends where an agent follows a rule. Lines of other kinds end none (RFC 9309, 2.2.1).
     """
@@ -145,7 +188,11 @@ def _groups(text: bytes, token: str, sitemaps: list[str]) -> Iterator[_AgentGrou
                 yield group
                 group = _AgentGroup()
             group.add_agent(value, token)
+            said.add_agent(value, token)
+        elif kind in _STATEMENTS:
+            said.add(_STATEMENTS[kind], value)
         elif kind == b"allow" or kind in _DISALLOWS:
+            said.is_answered = True
             group.add_rule(value, is_allowed=kind == b"allow")
         elif kind == b"sitemap":
             sitemaps.append(value.decode("utf-8", "replace"))
@@ -154,31 +201,3 @@ def _groups(text: bytes, token: str, sitemaps: list[str]) -> Iterator[_AgentGrou
         else:
             group.add_rate(value)
     yield group
-
-
-_Kept = TypeVar("_Kept")
-
-MAX_KEPT_BYTES = 16 * 2**20  # thousands of ordinary files; one of 500 KB full of rules takes half of it
-
-
-class RobotsCache(Generic[_Kept]):
-    """A cache by host and port. The host not asked for longest is forgotten first, and its file then fetched anew."""
-
-    def __init__(self, max_bytes: int = MAX_KEPT_BYTES) -> None:
-        self._max_bytes = max_bytes
-        self._kept: dict[str, tuple[_Kept, int]] = {}
-        self._bytes = 0
-
-    def get(self, host: str) -> _Kept | None:
-        entry = self._kept.pop(host, None)
-        if entry is None:
-            return None
-        self._kept[host] = entry  # at the end: the first key is the one not asked for longest
-        return entry[0]
-
-    def keep(self, host: str, robots: _Kept, size_bytes: int) -> None:
-        """Keep a file, the newest one however large it is."""
-        self._bytes += size_bytes - self._kept.pop(host, (None, 0))[1]
-        self._kept[host] = (robots, size_bytes)
-        while self._bytes > self._max_bytes and len(self._kept) > 1:
-            self._bytes -= self._kept.pop(next(iter(self._kept)))[1]

@@ -54,16 +54,17 @@ _PIECE_STEPS = 200  # and at each of its pieces
 _ALLOW = 1
 # Prices of what is kept, for `size_bytes`: a key of a dict, and a rule with wildcards.
 _PREFIX_BYTES = 100
-_WILDCARD_BYTES = 200
+_WILDCARD_BYTES = 300
 
 
 class _Wildcard:
     """A rule with a "*" in it: pieces that have to follow each other in a path, with anything between them.
 
-    The first piece begins the path; `is_whole`: the last one ends it. `rank` orders rules, see Rules.
+    The first piece begins the path; `is_whole`: the last one ends it. `rank` orders rules, see PathRules. A path
+    without `needle`, the longest of the others, needs no closer look. It is a str, which Python finds six times faster.
     """
 
-    __slots__ = ("first", "is_whole", "last", "least", "longest", "middle", "rank", "steps")
+    __slots__ = ("first", "is_whole", "last", "least", "middle", "needle", "rank", "steps")
 
     def __init__(self, rank: int, pieces: tuple[bytes, ...], is_whole: bool) -> None:
         self.rank = rank
@@ -71,7 +72,7 @@ class _Wildcard:
         self.middle = tuple(middle)
         self.is_whole = is_whole
         self.least = sum(map(len, pieces))  # characters of a path that it can match
-        self.longest = max(map(len, pieces[1:]))  # characters of a piece that is searched for
+        self.needle = max(pieces[1:], key=len).decode("ascii")
         self.steps = _RULE_STEPS + _PIECE_STEPS * len(pieces)  # beside those of the searches
 
     def matches(self, path: bytes) -> bool:
@@ -121,6 +122,8 @@ class PathRules:
             key=lambda rule: rule.rank,
             reverse=True,
         )
+        self._steps_for_all = sum(rule.steps for rule in self._wildcards)
+        self._needle_characters = sum(len(rule.needle) for rule in self._wildcards)
 
     @property
     def size_bytes(self) -> int:
@@ -133,12 +136,16 @@ class PathRules:
         """Judge a canonical path. One that would take more than MAX_STEPS to judge is not allowed."""
         rank = max(self._paths.get(path, 0), self._rank_of_prefix(path), _ALLOW)
         length, steps = len(path), 0
-        for rule in self._wildcards:
+        rules = self._wildcards
+        if self._steps_for_all + self._needle_characters * length <= MAX_STEPS:
+            text = path.decode("ascii")
+            rules = [rule for rule in rules if rule.needle in text]
+        for rule in rules:
             if rule.rank <= rank:
                 break
             if rule.least > length:
                 continue
-            steps += rule.steps + rule.longest * (length - rule.least)
+            steps += rule.steps + len(rule.needle) * (length - rule.least)
             if steps > MAX_STEPS:
                 return False
             if rule.matches(path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 _REFUSAL_HOLD_SECONDS = 20.0  # a step up too many costs a refusal, and the host's cooldown
 _LATENCY_HOLD_SECONDS = 4.0  # here it costs some milliseconds
@@ -16,8 +17,8 @@ _FEW, _MANY = 3, 20  # in flight
 _LONG_SECONDS = 3.0  # a host's answers a second over less than that prove little
 # Signs of a host that refuses at random:
 _ENOUGH = 3  # refusals on each side
-_ALIKE = 2.5
-_MUCH_MORE = 3.5
+_ALIKE = 4.0  # times: three refusals tell a share no better
+_MUCH_MORE = 4.5
 _LATELY = 40  # answers
 
 
@@ -33,6 +34,7 @@ class Ceiling:
         self._clock = clock
         self._good_level = self._most_served = 0  # in flight at the end, and ever, of a healthy answer since a refusal
         self._refused_level = 0  # in flight at the last refusal
+        self._flight = _StoppedFlight()
         self._served = 0  # healthy answers since then
         self._began_at = clock()
         self._refused_at = self._awake_at = -1e9
@@ -51,8 +53,20 @@ class Ceiling:
         self._most_served = max(self._most_served, at_start, at_end)
         self._served += 1
 
-    def refused(self, in_flight: int, window: float, latency_seconds: float, least: float, awake_at: float) -> None:
-        """Take the limit half of the way from what went well to what was refused. Noise leads back to where it was."""
+    def refused(  # noqa: PLR0913 - what is known of it
+        self,
+        in_flight: int,
+        window: float,
+        latency_seconds: float,
+        least: float,
+        awake_at: float,
+        *,
+        is_late: bool = False,
+    ) -> None:
+        """Take the limit half of the way from what went well to what was refused. Noise leads back to where it was.
+
+        `is_late` tells that the refusal took as long as an answer.
+        """
         if self._note_refusal(window):
             self._served = 0
             return
@@ -61,6 +75,7 @@ class Ceiling:
         is_soon = now - self._refused_at < self._over_limit.hold_seconds
         self._rate.refused(in_flight, self._most_served, self._served, since, is_soon=is_soon)
         level = limit = self._between(in_flight, window)
+        self._flight = _StoppedFlight(self._good_level, min(in_flight - 1.0, self.level), is_late)
         if self._rate.refusals >= 2:
             # Between two refusals a token bucket serves its rate, over the time with the cooldown if it was not full
             # after that, else over the time without it. Little's law makes a level of the rate.
@@ -74,6 +89,19 @@ class Ceiling:
         self._refused_level = in_flight
         self._refused_at, self._awake_at = now, awake_at
         self._over_limit.wrong(awake_at)
+
+    def flight_refused(self, window: float) -> None:
+        """Note another refusal of what was in flight at the last one. Where refusals are noise, so is each of them."""
+        self._flight.refusals += 1
+        self._flight.served = 0
+        if self.is_noise:
+            self._shares.refused(window)
+
+    def flight_served(self, at_end: int) -> None:
+        """Note a healthy answer to what was in flight at the last refusal; `at_end` counts what still is, with it."""
+        self._flight.served += 1
+        if at_end <= 1 and not self.is_noise and not self._rate.refusals:
+            self.level = self._limit = self._flight.level()
 
     def _between(self, in_flight: int, window: float) -> float:
         """Return the middle between what went well and what was refused."""
@@ -120,6 +148,24 @@ class Ceiling:
         now = self._clock()
         self._under_limit.wait(now)
         self._over_limit.wait(now)
+
+
+@dataclass(slots=True)
+class _StoppedFlight:
+    """What was in flight at a refusal. Nothing starts meanwhile, so that as many of it as are served after its last
+    refusal were in flight at once: the host takes so many. It takes no more where others were refused, unless refusals
+    come so quickly that answers came meanwhile.
+    """
+
+    good_level: float = 0.0  # most in flight that went well before, as far as a busy crawler can tell
+    most: float = 0.0
+    is_late: bool = False
+    refusals: int = 1
+    served: int = 0
+
+    def level(self) -> float:
+        known = self.served if self.is_late and self.refusals > 1 else max(self.served, self.good_level)
+        return max(1.0, min(known, self.most))
 
 
 class _Steps:

@@ -12,7 +12,7 @@ MOST_IDLE = 1000  # 3 KB each; a host that comes back starts as carefully as a n
 class HostPolicies:
     """Policies by host and port, those used last at the end.
 
-    Of a host that is forgotten, the gap that its robots.txt asks for is kept: it is read once in a crawl.
+    Of a host that is forgotten, the gap that its robots.txt asks for is kept: it is read once a day.
     """
 
     def __init__(self, clock: Callable[[], float], most_idle: int = MOST_IDLE) -> None:
@@ -30,7 +30,7 @@ class HostPolicies:
         if policy is None:
             policy = HostPolicy(rules, self._clock)
             if host in self._floors:
-                policy.set_floor(self._floors.pop(host))
+                policy.robots_came(self._floors.pop(host))
         self.by_host[host] = policy
         return policy
 

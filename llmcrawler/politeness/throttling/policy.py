@@ -60,9 +60,9 @@ class ThrottleDecision:
     cooldown_seconds: float = 0.0
 
 
-# A start: three requests in the first second, wherever jitter takes them.
-_WARM_UP_SECONDS = 1.0
-_WARM_UP_GAP = StartGap(0.38, 0.1)
+# A start: five requests a second, and at most twice as many each time that so many seconds are over.
+_FIRST_GAP = StartGap(0.2, 0.05)
+_DOUBLING_SECONDS = 0.3
 # Starts come that much faster than the window lets them end, so that the window is what limits them.
 _PACE_GAIN = 2.0
 _CLOCK_JITTER = 0.1  # for a host that counts by the clock: a short gap is one too many a second
@@ -83,6 +83,7 @@ class HostPolicy:
         self._clock = clock
         self.meter = HostMeter(clock)
         self.breaker = HostBreaker(rules.breaker_failures, rules.breaker_cooldown_seconds)
+        self.robots = HostBreaker(1, rules.breaker_cooldown_seconds)  # open while the host's robots.txt cannot be had
         self.latency = LatencyWatch()
         self.ceiling = Ceiling(rules.max_concurrency, clock)
         self.window = min(1.0, rules.max_concurrency) if rules.is_adaptive else rules.max_concurrency
@@ -94,7 +95,9 @@ class HostPolicy:
 
     @property
     def concurrency(self) -> int:
-        return 1 if self.breaker.is_open else max(1, int(self.window + 1e-6))
+        # A host that counts by the clock is held by the gap: to round down would be another pace.
+        up = 1.0 if self.ceiling.is_rate and 2 <= self.window <= self.rules.max_concurrency - 1 else 1e-6
+        return 1 if self.breaker.is_open else max(1, int(self.window + up))
 
     @property
     def cooldown_seconds(self) -> float:
@@ -108,6 +111,13 @@ class HostPolicy:
 
     def reason_to_give_up(self) -> str | None:
         """Return why not to wait for this host when nothing else is left to do; None while it is worth it."""
+        reason, robots = self._reason_of_host(), self.robots
+        if not robots.is_open or (reason is None and robots.failed_probes < self.rules.breaker_probes):
+            return reason
+        times = f"{robots.failures} times" if robots.failures > 1 else "once"
+        return f"its robots.txt cannot be had, which forbids everything; it was asked for {times}: {robots.reason}"
+
+    def _reason_of_host(self) -> str | None:
         probes, failures = self.breaker.failed_probes, self.breaker.failures
         if self.breaker.is_open and (probes >= self.rules.breaker_probes or not self.breaker.has_ever_answered):
             return f"the host failed {failures} times in a row, the last time with: {self.breaker.reason}"
@@ -128,6 +138,8 @@ class HostPolicy:
         is_old = self._is_old(latency_seconds)
         if not is_old:
             self._episodes = 0
+        elif self._episodes:
+            self.ceiling.flight_served(at_end)
         if closes:
             return self._decision("recovered", "the host answers again")
         if not self.rules.is_adaptive:
@@ -152,6 +164,7 @@ class HostPolicy:
         if retry_after_seconds is not None:
             self.cools_down_until = max(self.cools_down_until, now + retry_after_seconds)
         if self._is_old(latency_seconds):
+            self.ceiling.flight_refused(self.window)
             return None
         self._episodes += 1
         self.breaker.failed(reason)
@@ -163,7 +176,7 @@ class HostPolicy:
         self._backed_off_at = now
         # A host that refuses a single request again, with no answer between, says that it is too early: not how much.
         if self.rules.is_adaptive and (self._episodes == 1 or in_flight > 1):
-            self._yield_to_refusal(in_flight, now + cooldown)
+            self._yield_to_refusal(in_flight, now + cooldown, latency_seconds)
         header = "" if retry_after_seconds is None else f", Retry-After {retry_after_seconds:g} s"
         return self._decision("refused", f"{reason}{header} with {in_flight} in flight")
 
@@ -184,20 +197,31 @@ class HostPolicy:
         self.meter.answered(latency_seconds)
         self.breaker.answered()
 
-    def set_floor(self, gap_seconds: float) -> ThrottleDecision:
+    def robots_failed(self, reason: str) -> ThrottleDecision:
+        """Note that the host's robots.txt cannot be had. It is left alone, each time for longer."""
+        self.robots.failed(reason)
+        self._cool_down(self.robots.cooldown_seconds)
+        return self._decision("robots-unreachable", f"its robots.txt cannot be had: {reason}")
+
+    def robots_came(self, gap_seconds: float) -> ThrottleDecision | None:
         """Let no gap be shorter than robots.txt's Crawl-delay or Request-rate."""
-        self.floor_gap_seconds = min(gap_seconds, self.rules.max_gap_seconds)
-        return self._decision("robots", f"robots.txt asks for a gap of {gap_seconds:g} s")
+        self.robots.answered()
+        most = self.rules.max_gap_seconds
+        if min(gap_seconds, most) == self.floor_gap_seconds:
+            return None
+        self.floor_gap_seconds = min(gap_seconds, most)
+        capped = f" and gets {most:g} s (AUTOTHROTTLE_MAX_DELAY)" if gap_seconds > most else ""
+        return self._decision("robots", f"robots.txt asks for a gap of {gap_seconds:g} s{capped}")
 
     def _adapted_gap(self) -> StartGap:
-        rules, latency = self.rules, self.latency.typical
-        start = self.meter.first_start
-        if start is None or latency is None or self._clock() - start < _WARM_UP_SECONDS:
-            seconds = max(rules.min_gap_seconds, rules.start_gap_seconds, _WARM_UP_GAP.seconds)
-            return StartGap(seconds, min(rules.jitter, _WARM_UP_GAP.jitter))
+        rules, latency, start = self.rules, self.latency.typical, self.meter.first_start
+        if start is None or latency is None:
+            seconds = max(rules.min_gap_seconds, rules.start_gap_seconds, _FIRST_GAP.seconds)
+            return StartGap(seconds, min(rules.jitter, _FIRST_GAP.jitter))
+        first = _FIRST_GAP.seconds * 0.5 ** ((self._clock() - start) / _DOUBLING_SECONDS)
         by_clock = self.ceiling.is_rate
         pace = latency / (self.window * (1.0 if by_clock or self.window < 1 else _PACE_GAIN))
-        seconds = max(rules.min_gap_seconds, min(pace, rules.max_gap_seconds))
+        seconds = max(rules.min_gap_seconds, first, min(pace, rules.max_gap_seconds))
         return StartGap(seconds, min(rules.jitter, _CLOCK_JITTER) if by_clock else rules.jitter)
 
     def _over_floor(self, gap: StartGap) -> StartGap:
@@ -251,10 +275,10 @@ class HostPolicy:
         self._set_window(self.ceiling.level)
         return self._decision("latency-ours", f"latency {result.seconds:.2f} s with more in flight again")
 
-    def _yield_to_refusal(self, in_flight: int, awake_at: float) -> None:
+    def _yield_to_refusal(self, in_flight: int, awake_at: float, seconds: float | None) -> None:
         latency = self.latency.typical or 1.0
-        least = min(1.0, latency / self.rules.max_gap_seconds)
-        self.ceiling.refused(in_flight, self.window, latency, least, awake_at)
+        least, is_late = min(1.0, latency / self.rules.max_gap_seconds), 2 * (seconds or 0.0) > latency
+        self.ceiling.refused(in_flight, self.window, latency, least, awake_at, is_late=is_late)
         if self.ceiling.is_noise:
             return
         self.latency.trial = None

@@ -29,7 +29,9 @@ class TaskCost(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Costs of all tasks over all runs, and sums. `faults` counts calls that failed."""
+    """Costs of all tasks over all runs, and sums. `faults` counts calls that failed, `provider_cached_share` is the
+    share of the prompts' tokens, in 0..1, that the provider had in its prompt cache.
+    """
 
     tasks: tuple[TaskCost, ...]
     calls: int
@@ -38,6 +40,7 @@ class Costs:
     cached_answers: int
     pages_shown: int
     faults: int
+    provider_cached_share: float
 
 
 def costs_of(runs: Sequence[Run]) -> Costs:
@@ -65,5 +68,6 @@ def costs_of(runs: Sequence[Run]) -> Costs:
         cost_usd=None if unpriced else sum(task.cost_usd or 0.0 for task in tasks),
         cached_answers=sums["cached_answers"],
         pages_shown=sums["pages_shown"],
+        provider_cached_share=sums["provider_cached_tokens"] / max(1, sums["prompt_tokens"]),
         faults=sum(count for key, count in sums.items() if key.startswith("faults/")),
     )

@@ -12,10 +12,12 @@ from urllib.parse import urlsplit
 from llmcrawler.reporting.html.learned_sites import FeedItem
 from llmcrawler.reporting.html.page_rows import PageRows
 from llmcrawler.reporting.html.record_rows import RecordRows, shown_value
+from llmcrawler.reporting.html.rights_digest import RightsDigest
 from llmcrawler.reporting.text import plain
 from llmcrawler.urls import origin_of, site_name, url_pattern
 
 UNKNOWN = "(none)"  # the page type, or the template, of a page that has none
+DUPLICATE = "(duplicate)"  # in its place, where a page repeats another one
 FAILED = "(failed)"  # in place of the page type, where there is none for an error
 
 _EXAMPLES = 3
@@ -80,6 +82,7 @@ class Digest:
     def __init__(self, max_listed: int, *, with_times: bool = False) -> None:
         self.rows = PageRows(max_listed)
         self.records = RecordRows()
+        self.rights = RightsDigest()
         self.pages = 0
         self.mapped = 0  # items of a map among them: urls, most of which nobody has fetched
         self.failed = 0
@@ -122,7 +125,8 @@ class Digest:
         """Count a page; return its row in the list, None where the list is full."""
         url, error = str(item.get("url")), item.get("error")
         origin, site, path = _split(url)
-        page_type = _text(item.get("page_type")) or (UNKNOWN if error is None else FAILED)
+        without = DUPLICATE if item.get("duplicate_of") else UNKNOWN if error is None else FAILED
+        page_type = _text(item.get("page_type")) or without
         depth = item.get("depth")
         self.pages += 1
         self.mapped += item.get("kind") == "url"
@@ -136,6 +140,7 @@ class Digest:
         group = self._add_to_group(item, url, site, page_type)
         kind = self._add_error(url, error) if isinstance(error, dict) else ""
         self._add_change(item, url)
+        self.rights.add(item, url, origin)
         if self._with_times:
             self._add_time(item)
         row = self.rows.add(item, (origin, site, page_type, group, kind))

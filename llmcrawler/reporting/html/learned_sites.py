@@ -10,7 +10,7 @@ from typing import Any
 
 from llmcrawler.content import is_cheap, read_page
 from llmcrawler.errors import TooCostly
-from llmcrawler.extraction import Learner, Variant, extract_best, read_learners
+from llmcrawler.extraction import BY_STRUCTURED_DATA, Learner, RecordTypes, Variant, extract_best, read_learners
 from llmcrawler.storage import StoredSite
 from llmcrawler.templates import TemplateGrouper
 from llmcrawler.urls import origin_of, site_name
@@ -116,6 +116,8 @@ class LearnedSites:
     def _record(self, item: FeedItem, template: str, page_type: str, html: Callable[[], str | None]) -> Any:
         url, lang = str(item.get("url")), str(item.get("lang") or "")
         variants, text = self.variants(url, template, page_type), html()
+        if not variants and item.get("record_by") == BY_STRUCTURED_DATA and page_type in RecordTypes():
+            return item.get("record")
         if not variants or text is None or not is_readable(text):
             return None
         try:

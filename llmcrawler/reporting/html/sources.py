@@ -58,11 +58,25 @@ class ReportSource:
 
 def open_source(path: Path, now: float) -> AbstractContextManager[ReportSource]:
     """Open a JOBDIR or a feed. Raises ConfigError, also while its items are read, where it is none of ours."""
+    return job_source(path, now) if path.is_dir() else feed_source(path)
+
+
+@contextmanager
+def open_lines(path: Path) -> Iterator[tuple[Iterator[FeedItem], str]]:
+    """Give the lines of a JOBDIR or a feed as they are, to be gone through once, and the purpose that all runs of the
+    crawl declared; "" where that is not known. Raises ConfigError as `open_source` does.
+    """
     if path.is_dir():
-        return job_source(path, now)
-    if not path.exists():
-        raise ConfigError(f"{path}: there is no such folder or file")
-    return feed_source(path)
+        with open_snapshot(path) as connection:
+            purposes = {run.figures.get("settings", {}).get("CRAWL_PURPOSE") or "" for run in read_runs(connection)}
+            yield _job_items(connection), purposes.pop() if len(purposes) == 1 else ""
+        return
+    yield _feed_lines(path), ""
+
+
+def _feed_lines(path: Path) -> Iterator[FeedItem]:
+    with _open_feed(path) as file:
+        yield from _feed_items(file, path, has_templates=False)
 
 
 @contextmanager
@@ -112,14 +126,23 @@ def _learned(folder: Path, runs: list[Run]) -> LearnedSites:
 
 @contextmanager
 def feed_source(path: Path) -> Iterator[ReportSource]:
+    learned = LearnedSites()
+    with _open_feed(path) as file:
+        for site, template in _feed_templates(file):
+            learned.add(site, [template])
+    with _open_feed(path) as file:
+        items = (learned.now(item, lambda: None) for item in _feed_items(file, path, bool(learned.templates)))
+        yield ReportSource(path.name, items, learned, gaps=[*_GAPS], cure=_CURE)
+
+
+@contextmanager
+def _open_feed(path: Path) -> Iterator[IO[str]]:
+    """Open a feed; raises ConfigError, also while it is read, where it cannot be."""
+    if not path.exists():
+        raise ConfigError(f"{path}: there is no such folder or file")
     try:
-        learned = LearnedSites()
         with _open(path) as file:
-            for site, template in _feed_templates(file):
-                learned.add(site, [template])
-        with _open(path) as file:
-            items = (learned.now(item, lambda: None) for item in _feed_items(file, path, bool(learned.templates)))
-            yield ReportSource(path.name, items, learned, gaps=[*_GAPS], cure=_CURE)
+            yield file
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from error
     except (EOFError, zlib.error, UnicodeDecodeError) as error:

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from llmcrawler.reporting.html.digest import FAILED, UNKNOWN, Digest
+from llmcrawler.reporting.html.digest import DUPLICATE, FAILED, UNKNOWN, Digest
 
 _MAX_BOXES = 60  # at one level; beyond that nobody sees them
 _FEW_PAGES = 3
@@ -18,7 +18,7 @@ def page_types(digest: Digest) -> list[tuple[str, int]]:
     counts: Counter[str] = Counter()
     for (_depth, page_type), pages in digest.depths.items():
         counts[page_type] += pages
-    return sorted(counts.items(), key=lambda pair: (pair[0] in (UNKNOWN, FAILED), -pair[1], pair[0]))
+    return sorted(counts.items(), key=lambda pair: (pair[0] in (UNKNOWN, DUPLICATE, FAILED), -pair[1], pair[0]))
 
 
 def by_type(digest: Digest, patterns: Mapping[tuple[str, str], str]) -> list[dict[str, Any]]:

@@ -153,6 +153,7 @@ def _findings(
         _errors_in_words(digest),
         _pace_in_words(pace),
         _model(digest, costs),
+        f"Of the use of their pages sites say: {digest.rights.words}." if digest.rights.words else "",
         f"{queued:,} more urls are known and wait in the queue." if queued else "",
         _judged_again(source.learned.judged_again),
         f"Since the last time: {counts(digest.changes, 4)}." if digest.changes else "",

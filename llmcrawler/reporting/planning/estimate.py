@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final
 
-from llmcrawler.llm.usage import Price
+from llmcrawler.llm.usage import Price, Tokens
 from llmcrawler.llm.waiting import BatchRules
 from llmcrawler.reporting.planning.model_calls import PageArrival, play
 from llmcrawler.reporting.planning.site_sample import SampledPage, SiteSample
@@ -244,7 +244,7 @@ class _Scenario:
         answer += figures["calls"] * terms.thought_tokens * _THOUGHTS[at]
         figures["tokens"] = (prompt + answer) * _TOKENS[at]
         if terms.price is not None:
-            figures["cost_usd"] = terms.price.cost_usd(round(prompt * _TOKENS[at]), round(answer * _TOKENS[at]), 0)
+            figures["cost_usd"] = terms.price.cost_usd(Tokens(round(prompt * _TOKENS[at]), round(answer * _TOKENS[at])))
 
     def _arrivals(self, rng: Random) -> list[PageArrival | None]:
         """Return the sample as it came, then pages in an order in which the frontier may hand them out: by priority,

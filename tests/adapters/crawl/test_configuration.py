@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from scrapy.settings import Settings
 
-from llmcrawler.crawl.configuration import model_of
+from llmcrawler.crawl.model_settings import model_of
 from llmcrawler.errors import ConfigError
 
 MODEL = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": "http://127.0.0.1:9/v1", "LLM_MAX_TOKENS": 0, "LLM_MAX_COST_USD": 0}

@@ -80,6 +80,19 @@ def test_a_snapshot_of_the_engine_says_why_pages_wait_no_longer(now: Any, waitin
     assert EngineWatch(crawler, SpiderControl(crawler)).reason_to_flush(waiting) == reason
 
 
+@pytest.mark.parametrize(
+    ("now", "is_ending"),
+    [
+        (engine(downloader=SimpleNamespace(active={1})), True),  # it may still bring links
+        (engine(scheduler=SimpleNamespace(has_pending_requests=lambda: True)), False),
+        (engine(running=False), False),
+    ],
+)
+def test_a_crawl_is_ending_when_no_url_waits_to_be_handed_out(now: Any, is_ending: bool) -> None:
+    crawler: Any = SimpleNamespace(engine=now)
+    assert EngineWatch(crawler, SpiderControl(crawler)).is_ending() is is_ending
+
+
 def test_pages_that_wait_at_other_workers_are_not_waited_for() -> None:
     others = [SimpleNamespace(pressed=None, working=0, held=2), SimpleNamespace(pressed=None, working=0, held=1)]
     counts = SimpleNamespace(leased=4)

@@ -51,6 +51,14 @@ def test_a_field_that_no_line_has_is_refused(format_, fields, named):
         check("o", format_, FEED_EXPORT_FIELDS=fields)
 
 
+def test_rights_have_columns_of_their_own_and_a_map_has_none():
+    check("o.csv", "rights", FEED_EXPORT_FIELDS="url,ai-train,content-signal")
+    with pytest.raises(ConfigError, match="'title'"):
+        check("o.csv", "rights", FEED_EXPORT_FIELDS="url,title")
+    with pytest.raises(ConfigError, match="csv:rights: a map lists urls, and no rights"):
+        check("o.csv", "rights", MapOptions.of({"url": "a.example"}))
+
+
 def test_fields_of_lines_of_records_and_of_templates_pass():
     check("o", "csv", FEED_EXPORT_FIELDS="url,record.price,error.kind,meta.shelf")
     check("o", "jsonl", FEED_EXPORT_FIELDS="url,url_pattern")

@@ -106,9 +106,10 @@ def downloader_of(host: Host, settings: dict[str, Any], robots: str) -> PoliteDo
 
 def use_clock_of_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have all that counts seconds read the running loop's clock, and jitter be the same each time."""
-    for module in ("scrapy.core.downloader", "llmcrawler.engine.downloader", "llmcrawler.extensions.throttle"):
+    ours = ("engine.downloader", "engine.polite_slot", "extensions.throttle")
+    for module in ("scrapy.core.downloader", *(f"llmcrawler.{one}" for one in ours)):
         monkeypatch.setattr(f"{module}.monotonic", asyncio.get_running_loop().time)
-    monkeypatch.setattr("llmcrawler.engine.downloader.random", Random(1))
+    monkeypatch.setattr("llmcrawler.engine.polite_slot.random", Random(1))
     monkeypatch.setattr("llmcrawler.engine.downloader.wake_engine", lambda _crawler: None)
 
 

@@ -23,20 +23,22 @@ def slot(*, age: float, delay: float, transferring: int = 1) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("one", "fetching", "waiting", "room", "has_gap"),
+    ("one", "fetching", "waiting", "room", "looks_again"),
     [
-        (slot(age=900, delay=600), 1, [], 1, False),
-        (slot(age=0, delay=600), 1, [], 0, True),
-        (slot(age=900, delay=600), 1, ["a.test"], 0, False),
-        (slot(age=900, delay=600), 2, [], 0, False),  # one waits in the slot
-        (slot(age=900, delay=0), 1, [], 4, False),
-        (slot(age=900, delay=0, transferring=5), 5, [], 0, False),
+        ({"age": 900, "delay": 600}, 1, [], 1, False),
+        ({"age": 0, "delay": 600}, 1, [], 0, True),
+        ({"age": 900, "delay": 600}, 1, ["a.test"], 0, True),
+        ({"age": 900, "delay": 600}, 2, [], 0, True),  # one waits in the slot, and leaves it long before its answer
+        ({"age": 900, "delay": 0}, 1, [], 4, False),
+        ({"age": 900, "delay": 0, "transferring": 5}, 5, [], 0, False),
     ],
 )
-def test_room_of_a_host_for_views(one: Any, fetching: int, waiting: list[str], room: int, has_gap: bool) -> None:
+def test_room_of_a_host_for_views(
+    one: dict[str, Any], fetching: int, waiting: list[str], room: int, looks_again: bool
+) -> None:
     downloader: Any = SimpleNamespace(
-        domain_concurrency=5, fetching=Counter({"a.test": fetching}), slots={"a.test": one}
+        domain_concurrency=5, fetching=Counter({"a.test": fetching}), slots={"a.test": slot(**one)}
     )
-    held, gap = idle_hosts(downloader, waiting)
+    held, seconds = idle_hosts(downloader, waiting)
     assert 5 - held["a.test"] == room
-    assert (gap is not None) == has_gap
+    assert (seconds is not None) == looks_again

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import date
 from random import Random
 from typing import Any
@@ -16,7 +18,7 @@ from llmcrawler.crawl.job_spec import JobRules, JobSpec
 from llmcrawler.crawl.template_store import TemplateStore
 from llmcrawler.engine.page_budget import PageBudget
 from llmcrawler.engine.scheduler import FrontierScheduler
-from llmcrawler.frontier import Admission, UrlTask
+from llmcrawler.frontier import Admission, Lease, UrlTask
 from llmcrawler.items import StageRun
 from llmcrawler.storage import Outcome, StoredBody
 from llmcrawler.urls import AddressGuard, Scope, TrapGuard
@@ -46,14 +48,11 @@ class Scheduler(FrontierScheduler):
     def _low_water(self) -> int:
         return 4
 
-    def _per_host(self) -> int:
+    def _per_host(self, host: str = "") -> int:
         return 5
 
-    def _buffered_awake(self) -> int:
-        return len(self._buffer)
-
-    def _held(self) -> Counter[str]:
-        return self.busy + Counter(lease.task.host for lease in self._leases.values())
+    def _held(self, leases: Iterable[Lease] = ()) -> Counter[str]:
+        return self.busy + Counter(lease.task.host for lease in (*self._leases.values(), *leases))
 
     def _count(self) -> None:
         return
@@ -80,10 +79,10 @@ class Site:
         ]
 
 
-async def run(folder, site: Site, steps: int | None) -> set[str]:
+async def run(folder, site: Site, steps: int | None, spec: JobSpec = SPEC) -> set[str]:
     """Until its end, or until it is killed after some steps. The urls of all pages that the job has now."""
     random = site.random
-    job = Job(folder, SPEC, JobRules(sync_seconds=60.0))
+    job = Job(folder, spec, JobRules(sync_seconds=60.0))
     scheduler = Scheduler(job)
     await scheduler._open()
     for task in scheduler._tasks:  # the test has the say when something is leased
@@ -101,12 +100,13 @@ async def run(folder, site: Site, steps: int | None) -> set[str]:
         url = under_way[random.randrange(len(under_way))]
         is_dead = url.endswith("7")
         if random.random() < 0.5 and not is_dead:
-            await job.ledger.keep_body(url, StoredBody(url, 200, (), b"<p>", "2026-01-01", 0.1), FETCHED)
+            job.ledger.keep_body(url, StoredBody(url, 200, (), b"<p>", "2026-01-01", 0.1), FETCHED)
             await scheduler.add(site.found(2))
         else:
             under_way.remove(url)
             error = {"stage": "fetch", "kind": "http_404", "message": "", "attempts": 1} if is_dead else None
-            await scheduler._end(stub(id=url), Outcome({"url": url, "error": error}, {}, is_dead=is_dead))
+            line = {"url": url, "error": error, "duplicate_of": "http://a.test/0" if url.endswith("3") else None}
+            await scheduler._end(stub(id=url), Outcome(line, {}, is_dead=is_dead))
             if random.random() < 0.2:
                 await job.ledger.note_learned(await job.ledger.last_seq())
         steps = None if steps is None else steps - 1
@@ -116,7 +116,7 @@ async def run(folder, site: Site, steps: int | None) -> set[str]:
     else:  # all that a kill leaves behind is in the file
         await job._database.close()
         job._lock.release()
-    return {line["url"] for _seq, line in lines if line["error"] is None}
+    return {line["url"] for _seq, line in lines if line["error"] is None and not line["duplicate_of"]}
 
 
 async def lines_of(job: Job) -> list[tuple[int, dict[str, Any]]]:
@@ -135,3 +135,15 @@ async def test_a_crawl_that_is_killed_often_has_no_page_too_many(tmp_path, seed)
         assert len(await run(tmp_path, site, random.randrange(10, 60))) <= MAX_PAGES
     assert len(await run(tmp_path, site, None)) == MAX_PAGES
     assert len(await run(tmp_path, site, None)) == MAX_PAGES  # finished: its lines go into the feed again
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+async def test_refreshes_bring_the_same_pages_and_none_in_the_places_of_dead_letters_and_duplicates(tmp_path, seed):
+    random = Random(seed)
+    site, refresh = Site(random), replace(SPEC, refresh=True)
+    first = await run(tmp_path, site, None)
+    for _night in range(3):
+        await run(tmp_path, site, random.randrange(10, 60), refresh)
+        assert await run(tmp_path, site, None, refresh) == first
+    assert len(first) == MAX_PAGES

@@ -37,11 +37,13 @@ from llmcrawler.exporters.markdown import MarkdownExporter
 from llmcrawler.exporters.parquet import ParquetExporter
 from llmcrawler.exporters.plain import PagesMarshalExporter, PagesPickleExporter
 from llmcrawler.exporters.records_feed import RecordsExporter
+from llmcrawler.exporters.rights_feed import RightsExporter
 from llmcrawler.exporters.xml import PagesXmlExporter
 from llmcrawler.extraction import requested_fields
 from llmcrawler.extraction.record_table import RecordTable
 from llmcrawler.items import Page, PageError, Template, Url
 from llmcrawler.pipelines.feed import FeedPipeline
+from llmcrawler.storage.feeds import RIGHTS_COLUMNS
 from llmcrawler.storage.feeds.markdown_stores import MarkdownFolder
 
 SITE = "https://a.test"
@@ -207,6 +209,43 @@ def test_csv_that_is_added_to_needs_a_header(tmp_path):
         PagesCsvExporter(file)
 
 
+SIGNAL = {"name": "tdmrep", "where": "header", "uses": {"tdm": "no"}, "value": "1"}
+SAID = Page(url=f"{SITE}/said", rights={"uses": {"tdm": "no"}, "verdict": "forbidden", "signals": [SIGNAL]})
+
+
+def test_rights_are_a_table_with_the_same_columns_whatever_was_said():
+    rows = rows_of(exported(RightsExporter, (*PAGES, SAID, TEMPLATE, {"url": "mine"}), purpose="tdm").getvalue())
+    assert [row["url"] for row in rows] == [page.url for page in (*PAGES, SAID)]
+    assert {name: cell for name, cell in rows[-1].items() if cell} == {
+        "host": "a.test",
+        "url": SAID.url,
+        "purpose": "tdm",
+        "verdict": "forbidden",
+        "tdm": "no",
+        "tdmrep": "header: 1",
+    }
+    assert [tuple(row) for row in rows] == [RIGHTS_COLUMNS] * len(rows)
+    assert exported(RightsExporter, ()).getvalue().decode().split() == [",".join(RIGHTS_COLUMNS)]
+
+
+def test_rights_that_are_added_to_keep_their_columns(tmp_path):
+    path = tmp_path / "rights.csv"
+    for items, fields in (((SAID,), ["url", "tdm"]), ((SAID, PAGES[0]), None)):
+        with path.open("ab") as file:
+            exported(RightsExporter, items, file, fields_to_export=fields)
+    assert [*map(tuple, map(dict.values, rows_of(path.read_bytes())))] == [
+        *[(SAID.url, "no")] * 2,
+        (PAGES[0].url, ""),
+    ]
+
+
+def test_columns_of_rights_are_chosen_and_renamed():
+    fields = {"url": "address", "tdmrep": "reservation"}
+    assert rows_of(exported(RightsExporter, (SAID,), fields_to_export=fields).getvalue()) == [
+        {"address": SAID.url, "reservation": "header: 1"}
+    ]
+
+
 LINES = (
     *PAGES,
     Page(
@@ -285,7 +324,8 @@ DEEP: Any = functools.reduce(lambda inner, _: {"a": [inner]}, range(5_000), cast
 
 
 @pytest.mark.parametrize(
-    "name", ["csv", "documents", "json", "jsonlines", "markdown", "marshal", "parquet", "pickle", "records", "xml"]
+    "name",
+    ["csv", "documents", "json", "jsonlines", "markdown", "marshal", "parquet", "pickle", "records", "rights", "xml"],
 )
 def test_no_form_minds_how_deep_a_page_nests_its_values(name):
     """As it stands in a page's JSON-LD, or in what a stage of the user's found."""

@@ -38,6 +38,13 @@ def test_one_line_tells_what_the_crawl_will_do() -> None:
     )
 
 
+def test_whose_name_requests_are_signed_with_is_told_where_they_are() -> None:
+    agent = "https://bot.example"
+    line = line_of("explore", ExploreOptions.of({"url": "https://a.example"}), BOT_AUTH_AGENT=agent)
+    assert "| robots.txt obeyed | signed as https://bot.example | 5 requests" in line
+    assert "signed" not in line_of("strange", None, BOT_AUTH_AGENT=agent)
+
+
 def test_limits_of_the_users_own_are_told_with_the_model_and_its_budget() -> None:
     given = {"url": "https://a.example", "max_pages": "40", "depth": "3", "goal": "product", "max_records": "100"}
     line = line_of("explore", ExploreOptions.of(given), **MODEL, LLM_MAX_COST_USD=0.05, ROBOTSTXT_OBEY=False)

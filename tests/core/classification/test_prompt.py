@@ -30,7 +30,8 @@ def entry(page_id: Any, label: Any = "product", confidence: Any = 0.9) -> dict[s
 def test_the_document_has_the_form_of_the_contract() -> None:
     document = classify_document(TYPES, [describe_page(question(text="# Red shoe\n\nSoft."))])
     assert document["task"] == "classify"
-    assert document["labels"][0] == {"name": "product", "description": "one item"}
+    assert document["labels"][0] == {"name": "product"}
+    assert "- product: one item\n" in SYSTEM
     page = document["pages"][0]
     assert (page["id"], page["url"], page["title"], page["text"]) == (
         "1",

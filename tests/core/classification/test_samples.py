@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from llmcrawler.classification.classify_prompt import Answer
+from llmcrawler.classification.site_verdicts import SiteVerdicts
 from llmcrawler.classification.template_samples import (
     EXTRA_SAMPLES,
     MAX_FAILURES,
@@ -158,3 +162,26 @@ def test_a_group_inherits_exactly_the_samples_that_are_its_own() -> None:
     assert part.step("u5", 20) is SampleStep.ASK_PATIENTLY
     grown = old.inherit({"u1": "a", "u2": "b", "u3": "a", "x": "a"}, {})
     assert grown.step("u5", 91) is SampleStep.TAKE
+
+
+async def test_pages_do_not_wait_for_samples_that_have_moved_to_another_template() -> None:
+    site = SiteVerdicts()
+    urls = [f"http://shop.test/p/{number}" for number in range(12)]
+    for url in urls:
+        site.enter(url, "t1")
+    samples = site.group("t1").samples
+    assert samples.step(urls[0], len(urls)) is SampleStep.ASK
+    samples.note_asked(urls[0], patient=False)
+    waits = [asyncio.create_task(site.group("t1").wait(url)) for url in urls[1:]]
+    await asyncio.sleep(0)
+    site.note_answer(urls[0], Answer("product", 0.9), fits=True)
+    steps = {url: samples.step(url, len(urls)) for url in urls[1:]}
+    chosen = [url for url, step in steps.items() if step is SampleStep.ASK]
+    others = [url for url, step in steps.items() if step is SampleStep.WAIT]
+    assert chosen
+    assert others
+    site.regroup({}, dict.fromkeys(chosen, "t2"))
+    await asyncio.gather(*waits)
+    samples = site.group("t1").samples
+    assert not [url for url in others if samples.step(url, len(urls)) is SampleStep.WAIT]
+    assert site.group("t2").samples.step(chosen[0], 1) is SampleStep.ASK

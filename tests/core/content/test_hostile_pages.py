@@ -61,6 +61,9 @@ LINEAR = {
     "digits that are no price": ("<p>€ " + "1." * 990) * 70,
     "a reference for each character": "<p>" + "&" * CHARS,
     "empty strings in JSON-LD": "<script type=application/ld+json>" + '"' * CHARS + "</script>",
+    "streamed parts without an end": '<template id="B:0"></template>' + filled('<div hidden id="S:0">'),
+    "comments behind a streamed part": '<template id="B:0"></template><div hidden id="S:0"></div>' + filled("<!--$?"),
+    "ends of streamed parts": '<template id="B:0"></template>' + filled('<div hidden id="S:0"></div'),
     "a long base": f"<base href='/{'a/' * 20_000}'>" + numbered("<a href=", 1900),
     "a long name": "<x-" + "y" * 60_000 + ">" + "<p><a href=z>x</a>" * 600,
 }

@@ -6,8 +6,7 @@ import pickle
 
 import pytest
 
-from llmcrawler.content import forget_kinds, read_page
-from llmcrawler.content.page_kind import kinds_on_demand
+from llmcrawler.content import forget_kinds, page, read_page
 from llmcrawler.content.page_kind.kind_evidence import KindEvidence
 from llmcrawler.content.page_kind.kind_model import kind_probabilities
 from llmcrawler.items import PageContent
@@ -24,7 +23,7 @@ def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         urls.append(evidence.url)
         return kind_probabilities(evidence)
 
-    monkeypatch.setattr(kinds_on_demand, "kind_probabilities", counted)
+    monkeypatch.setattr(page, "kind_probabilities", counted)
     return urls
 
 

@@ -19,13 +19,13 @@ def markdown(html: str) -> str:
     ("html", "expected"),
     [
         ("<h2>A  title</h2>", "## A title"),
-        ("<p>a<br>b</p>", "a b"),
+        ("<p>a<br>b</p>", "a  \nb"),
         ("<p>one <b>two</b> <i>three</i> <code>four</code></p>", "one **two** *three* `four`"),
         ("<p><b> two </b>x</p>", "**two** x"),
         ("<p><a href='/x y'>see this</a></p>", "[see this](http://site.example/x%20y)"),
         ("<ul><li>a<ul><li>b</li></ul></li><li>c</li></ul>", "- a\n  - b\n- c"),
         ("<ol><li>a</li><li>b</li></ol>", "1. a\n2. b"),
-        ("<blockquote><p>said</p></blockquote>", "> said"),
+        ("<blockquote><p>said</p></blockquote>", "\n> said"),
         ("<pre><code>a = 1\n  b</code></pre>", "```\na = 1\n  b\n```"),
         ("<table><tr><th>k<th>v<tr><td>a|b<td>2</table>", "| k | v |\n| --- | --- |\n| a\\|b | 2 |"),
         ("<p>seen</p><script>x</script><style>y</style><svg><text>z</text></svg>", "seen"),
@@ -197,6 +197,125 @@ def test_code_between_paragraphs_of_the_main_text_stays_and_other_code_does_not(
         TextBlock("```\ny\n```", 1, 0.1, 5),
     ]
     assert main_text(blocks) == "one two three four\n\n```\nx\n```\n\nfive six seven eight"
+
+
+def test_a_unit_is_kept_or_left_as_a_whole_by_the_mean_score_of_its_words() -> None:
+    def text_of(*scores: float) -> str:
+        rows = [TextBlock(f"row {n}", 3, score, n, unit=1) for n, score in enumerate(scores)]
+        return main_text([TextBlock("prose", 10, 0.9, 99), *rows])
+
+    assert text_of(0.9, 0.1, 0.9) == "prose\n\nrow 0\n\nrow 1\n\nrow 2"
+    assert text_of(0.1, 0.8, 0.1) == "prose"
+
+
+def test_rows_that_tables_of_many_pages_share_stay_and_a_table_on_all_pages_goes() -> None:
+    boilerplate = Boilerplate()
+    footer = "<table><tr><td>Monday<td>open<tr><td>Sunday<td>closed</table>"
+    pages = [
+        read_page(
+            f"<main><h1>Lamp number {n}</h1><p>{f'Lamp {n} shines as bright as lamps of its kind do. ' * 4}</p>"
+            f"<table><tr><th>Place<th>Number<tr><td>Hamburg<td>{n % 2}<tr><td>Price<td>{n}</table></main>{footer}",
+            URL,
+        )
+        for n in range(8)
+    ]
+    for page in pages:
+        boilerplate.observe(page.blocks)
+    text = main_text(pages[0].blocks, boilerplate)
+    assert "| Place | Number |\n| --- | --- |\n| Hamburg | 0 |\n| Price | 0 |" in text
+    assert "Monday" not in text
+
+
+def test_tables_of_a_shop_whose_rows_repeat_keep_all_rows() -> None:
+    boilerplate = Boilerplate()
+    pages = [
+        read_page(
+            f"{SITE_HEAD}<main><h1>Concert {n}</h1><p>{f'Concert number {n} is one that nobody will forget. ' * 5}</p>"
+            f"<table><tr><th>Place<td>{['Hamburg', 'Kiel'][n % 2]}<tr><th>Doors<td>{['19:00', '20:00'][n % 3 == 0]}"
+            f"<tr><th>Date<td>2026-05-{1 + n % 5:02}<tr><th>Price<td>{20 + n % 4}</table></main>",
+            URL,
+        )
+        for n in range(24)
+    ]
+    for page in pages:
+        boilerplate.observe(page.blocks)
+    for page in pages:
+        text = main_text(page.blocks, boilerplate)
+        assert all(f"| {name} | " in text for name in ("Place", "Doors", "Date", "Price"))
+        assert "finest shop" not in text
+
+
+def test_rows_of_a_table_of_releases_stay_though_older_pages_have_them_too() -> None:
+    boilerplate = Boilerplate()
+    rows = [f"<tr><td>{n}.x<td>2020-01-{n:02}<td>end of life" for n in range(6, 16)]
+    prose = "The releases of this project are supported for a year each, and then for another. " * 4
+    pages = [
+        read_page(f"<main><p>{prose}{n}</p><table><tr><th>A<th>B<th>C{''.join(rows[:n])}</table></main>", URL)
+        for n in range(3, 10)
+    ]
+    for page in pages:
+        boilerplate.observe(page.blocks)
+    assert main_text(pages[-1].blocks, boilerplate).count("end of life") == 9
+
+
+def test_a_table_of_thousands_of_rows_is_read_in_linear_time() -> None:
+    rows = "".join(f"<tr><td rowspan=9 colspan=200>{n}<td>{n}" for n in range(8_000))
+    text = markdown(f"<table><tr><th>a<th>b{rows}</table>")
+    assert "| 7999 |" in text
+    assert len(text) < 4 * len(rows)
+
+
+def test_a_note_that_the_text_refers_to_stays_and_others_go() -> None:
+    blocks = [
+        TextBlock("as is known[^1]", 20, 0.9, 1),
+        TextBlock("[^1]: by all", 3, 0.3, 2),
+        TextBlock("[^2]: by none", 3, 0.3, 3),
+    ]
+    assert main_text(blocks) == "as is known[^1]\n\n[^1]: by all"
+
+
+def test_a_table_between_blocks_of_the_main_text_stays() -> None:
+    rows = [TextBlock("| a |\n| --- |", 1, 0.5, 2, unit=1), TextBlock("| 1 |", 1, 0.4, 3, unit=1)]
+    blocks = [TextBlock("prose", 20, 0.9, 1), *rows, TextBlock("more", 20, 0.9, 4)]
+    assert main_text(blocks) == "prose\n\n| a |\n| --- |\n| 1 |\n\nmore"
+
+
+PROSE, MENU = (1, 2, 3), (1, 4, 5)  # regions
+
+
+def test_headings_are_main_as_what_stands_around_them() -> None:
+    blocks = [
+        TextBlock("## Menu", 1, 0.8, 1, region=MENU),
+        TextBlock("one of many pages", 4, 0.1, 2, region=MENU),
+        TextBlock("# Title", 1, 0.1, 3, region=PROSE),
+        TextBlock("## Part", 1, 0.1, 4, region=PROSE),
+        TextBlock("long prose", 60, 0.9, 5, region=PROSE),
+        TextBlock("## Another", 1, 0.1, 6, region=PROSE),
+        TextBlock("more prose", 60, 0.9, 7, region=PROSE),
+        TextBlock("## See also", 2, 0.2, 8, region=MENU),
+        TextBlock("other pages that are read", 5, 0.1, 9, region=MENU),
+    ]
+    assert main_text(blocks) == "# Title\n\n## Part\n\nlong prose\n\n## Another\n\nmore prose"
+
+
+@pytest.mark.parametrize("part", ["- item", "$$\nx\n$$", "```\nx\n```", "3. third"])
+def test_short_parts_in_the_midst_of_main_text_stay_and_those_elsewhere_go(part: str) -> None:
+    prose = TextBlock("prose", 60, 0.9, 1, region=PROSE)
+    others = [TextBlock("other pages", 9, 0.1, key, region=MENU) for key in range(3)]
+    inside, outside = (TextBlock(part, 1, 0.2, 2, region=(*region, 9)) for region in (PROSE, MENU))
+    assert part in main_text([*others, prose, inside, prose, *others])
+    assert part in main_text([prose, inside, *others])
+    assert part not in main_text([prose, *others, outside, *others])
+    assert part not in main_text([prose, *others, outside])
+
+
+def test_a_list_that_the_text_goes_around_stays_and_one_of_many_words_with_low_scores_goes() -> None:
+    def text_of(items: int) -> str:
+        prose = TextBlock("prose", 300, 0.9, 1, region=PROSE)
+        return main_text([prose, *(TextBlock("- page", 2, 0.2, n, region=PROSE) for n in range(items)), prose])
+
+    assert text_of(5).count("- page") == 5
+    assert "- page" not in text_of(50)
 
 
 def test_content_hash_ignores_white_space() -> None:

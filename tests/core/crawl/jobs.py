@@ -89,7 +89,7 @@ async def make_job(folder: Path, pages: tuple[Made, ...] = PAGES, **values: Any)
         await frontier.lease(len(pages), {}, len(pages))
         for page in pages:
             if page.has_body:
-                await ledger.keep_body(page.url, StoredBody(page.url, 200, (), b"<p>text</p>", "2026-01-01", 0.1))
+                ledger.keep_body(page.url, StoredBody(page.url, 200, (), b"<p>text</p>", "2026-01-01", 0.1))
             await frontier.start(page.url)
             await frontier.ack(page.url, page.outcome())
         await frontier.reserve_target(TARGET, pages[0].url)

@@ -1,9 +1,13 @@
 """What counts as a change of a page, and what does not."""
 
+from functools import partial
+from unittest.mock import Mock
+
 import pytest
 
-from llmcrawler.content import Boilerplate, read_page
+from llmcrawler.content import Boilerplate, PageReader, read_page
 from llmcrawler.crawl.changes import PageVersion, says_the_same
+from llmcrawler.crawl.site_reader import SiteReader
 
 PAGE = """<html lang=en><head><title>{title}</title></head><body data-token="{token}">
 <nav><a href="/">Home</a><a href="/shop">Shop</a>{menu}</nav>
@@ -35,8 +39,9 @@ async def price_of(one: PageVersion) -> dict[str, str]:
     ],
 )
 async def test_a_change_is_what_a_reader_of_the_page_would_tell(changes, is_same):
-    boilerplate = Boilerplate()
+    site = Mock(boilerplate=Boilerplate())
     for n in range(6):  # the menu is that of the whole site, by now
         others = {**changes, "text": f"Another thing, number {n}.", "title": f"Thing {n}"}
-        boilerplate.observe(version(**others).content.blocks)
-    assert await says_the_same(version(), version(**changes), boilerplate, price_of) is is_same
+        site.boilerplate.observe(version(**others).content.blocks)
+    texts_differ = partial(SiteReader(PageReader(150_000)).texts_differ, site)
+    assert await says_the_same(version(), version(**changes), texts_differ, price_of) is is_same

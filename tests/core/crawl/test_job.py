@@ -1,5 +1,7 @@
 """A job directory: who may go on with it, and with what."""
 
+import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,9 @@ from llmcrawler.crawl.job_spec import JobRules, JobSpec
 from llmcrawler.errors import ConfigError
 from llmcrawler.frontier import UrlTask
 from llmcrawler.items import StageRun
-from llmcrawler.storage import Outcome, StoredBody
+from llmcrawler.storage import Outcome, StoredBody, open_job_file, read_job_file
+from llmcrawler.storage.feed_files import note_feed_file
+from llmcrawler.storage.job_file import JOB_FILE
 from llmcrawler.storage.requeueing import RequeueChoice, requeue
 
 SPEC = JobSpec("explore", {"url": ["http://a.test/"], "max_pages": 500})
@@ -36,7 +40,7 @@ async def crawled(folder: Path, *, learned: bool = True, reason: str = "finished
     await job.frontier.add(UrlTask(url, "a.test") for url in urls)
     await job.frontier.lease(3, {}, 10)
     for url in urls[:2]:
-        await job.ledger.keep_body(url, replace(BODY, url=url), StageRun("success", None, 2, 1.0, 0.1))
+        job.ledger.keep_body(url, replace(BODY, url=url), StageRun("success", None, 2, 1.0, 0.1))
         assert set((await job.ledger.page(url)).stages) == {"fetch"}
         runs = {name: StageRun("success", None, 1, 1.0, 0.1) for name in STAGES}
         await job.frontier.ack(url, Outcome(line(url), runs))
@@ -69,6 +73,25 @@ async def test_pages_whose_templates_were_not_kept_are_gone_through_again_from_t
     assert set(page.stages) == set(STAGES)  # nothing that was successful is repeated
     assert page.body is not None
     assert page.body.body == b"<p>One"
+    await job.close("finished")
+
+
+async def test_pages_whose_stored_bodies_were_damaged_are_fetched_again(tmp_path):
+    job = await opened(tmp_path)
+    urls = [f"http://a.test/{n}" for n in range(100, 150)]
+    await job.frontier.add(UrlTask(url, "a.test") for url in urls)
+    await job.frontier.lease(50, {}, 50)
+    shared = "".join(f"<li>{number**5}</li>" for number in range(200))
+    for url in urls:
+        job.ledger.keep_body(url, replace(BODY, url=url, body=f"{url} {shared}".encode()))
+    await job.close("shutdown")
+    with closing(open_job_file(tmp_path / JOB_FILE)) as connection:
+        connection.execute("UPDATE dictionaries SET content = substr(content, 2)")
+    job = await opened(tmp_path)
+    assert (job.resumed.stored, job.resumed.queued, job.resumed.unreadable) == (32, 18, 18)
+    assert "18 stored bodies are damaged" in str(job.resumed)
+    leases = await job.frontier.lease(50, {}, 50)
+    assert [lease.is_stored for lease in leases] == [True] * 32 + [False] * 18
     await job.close("finished")
 
 
@@ -198,6 +221,12 @@ def test_stages_of_nothing_cannot_be_forced(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+def noted_feeds(folder: Path) -> list[str]:
+    """As another process sees them."""
+    with closing(read_job_file(folder / JOB_FILE)) as connection:
+        return [path for (path,) in connection.execute("SELECT path FROM feeds")]
+
+
 async def test_files_of_an_interrupted_run_are_cut_back_to_what_they_held_before(tmp_path):
     old, new, gone = tmp_path / "old.jsonl", tmp_path / "new.jsonl", tmp_path / "gone.jsonl"
     old.write_text("mine\n")
@@ -215,6 +244,19 @@ async def test_files_of_an_interrupted_run_are_cut_back_to_what_they_held_before
     assert not new.exists()
     assert gone.read_text().startswith("something else")
     await again.close("finished")
+
+
+async def test_a_feed_is_known_before_it_has_a_line_that_a_kill_could_leave(tmp_path, monkeypatch):
+    def note_slowly(*arguments: Any) -> None:
+        time.sleep(0.2)
+        note_feed_file(*arguments)
+
+    monkeypatch.setattr("llmcrawler.crawl.job.note_feed_file", note_slowly)
+    job = await opened(tmp_path / "job")
+    with (tmp_path / "feed.jsonl").open("ab") as file:
+        job.note_feed(Path(file.name), file.fileno())
+        assert noted_feeds(tmp_path / "job") == [file.name]
+    await job.close("finished")
 
 
 async def test_a_refresh_leaves_the_files_of_the_crawl_before_it(tmp_path):

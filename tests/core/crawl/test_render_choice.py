@@ -34,6 +34,9 @@ NOT_SHELLS = {
     "rendered on the server": f'<body><div id="__next"><main>{PROSE}</main></div>{SCRIPT}</body>',
     "prose": f'<body>{MENU}<main>{PROSE}</main><div id="app"></div>{SCRIPT}</body>',
     "a frame": f'<body>{MENU}<main><iframe src="/x"></iframe></main>{SCRIPT}</body>',
+    "a frame beside prose": f'<body>{MENU}<main>{PROSE}<iframe src="/x"></iframe></main>{SCRIPT}</body>',
+    "prose and a style": f"<body>{PROSE}<noscript><style>/* javascript */</style><iframe></iframe></noscript>{SCRIPT}",
+    "prose in a frame": f"<body>{MENU}<main>{PROSE}<iframe>{PROSE}</iframe></main>{SCRIPT}</body>",
 }
 MAYBE_MORE = {
     "empty main": f'<body><header>{MENU}</header><main id="content"></main>{SCRIPT}</body>',

@@ -25,8 +25,8 @@ from llmcrawler.distributed.site_requests import SiteRequests
 from llmcrawler.errors import BudgetSpent, ConfigError, StorageFailed, WorkGivenBack
 from llmcrawler.frontier import Counts
 from llmcrawler.items import Page, PageContent
-from llmcrawler.llm import Budget, BudgetLimits
-from llmcrawler.storage import Outcome
+from llmcrawler.llm import Budget, BudgetLimits, Tokens
+from llmcrawler.storage import Outcome, RightsCounts
 from tests.core.frontier.test_frontier import MANY, redis, task
 from tests.servers.redis_server import RedisServer
 
@@ -323,12 +323,17 @@ async def test_status_shows_the_workers_their_leases_and_the_hosts(connections, 
     await frontier.ack(
         "https://b.example/4", Outcome({"error": {"stage": "fetch", "kind": "http_404"}}, {}, is_dead=True)
     )
-    await WorkerHeartbeats(connection, 10).beat(WorkerReport("w1", "m", 1, 2.0, pages=7), [])
+    marks = {"signals/rsl": 3, "noindex": 1}
+    heartbeats = WorkerHeartbeats(connection, 10)
+    await heartbeats.beat(WorkerReport("w1", "m", 1, 2.0, pages=7, rights=marks), [])
+    await heartbeats.leave(WorkerReport("w2", "m", 2, 2.0, rights={"signals/rsl": 1}), [])
     status = distributed_status(server.url, tmp_path.name)
-    assert (status.state, status.urls) == ("running", {"leased": 1, "queued": 2, "done": 0, "dead": 1})
+    assert (status.state, status.urls) == ("running", {"leased": 1, "queued": 2, "done": 0, "dead": 1, "duplicates": 0})
     assert [(one.report.worker, one.report.pages, one.state, one.leases) for one in status.workers] == [
-        ("w1", 7, "here", 1)
+        ("w1", 7, "here", 1),
+        ("w2", 0, "left", 0),
     ]
+    assert status.rights == RightsCounts(signals={"rsl": 4}, noindex=1)
     assert [(one.host, one.queued, one.dead) for one in status.hosts] == [("a.example", 2, 0), ("b.example", 0, 1)]
     assert status.dead_letters == (("fetch/http_404", "https://b.example/4"),)
     await frontier.close()
@@ -423,7 +428,7 @@ async def test_a_budget_is_one_for_all_workers(connections):
         with pytest.raises(BudgetSpent, match="501 of LLM_MAX_TOKENS=1,000"):
             async with other.call(100, 300):
                 pass
-        call.settle(100, 200)
+        call.settle(Tokens(100, 200))
     async with other.call(100, 300) as call:
         pass  # it may have been answered, so all that was held is paid
     with pytest.raises(BudgetSpent, match="801 of"):

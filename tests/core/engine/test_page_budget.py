@@ -31,3 +31,21 @@ def test_failures_of_earlier_runs_and_of_other_workers_count_the_same():
     budget.start(Counts(done=10, dead=399))
     assert (budget.left(), budget.refunds) == (30, 1)
     assert budget.left_among_workers(Counts(leased=5, done=10, dead=FAILED_PER_PAGE * 40 + 2)) == 23
+
+
+def test_duplicates_count_apart_up_to_as_many_as_pages():
+    budget = PageBudget(40)
+    for _ in range(40):
+        budget.spend(LEASE)
+        assert budget.refund_duplicate()
+    assert budget.left() == 40
+    budget.spend(LEASE)
+    assert not budget.refund_duplicate(), "a site could show one page for ever"
+    assert budget.left() == 39
+
+
+def test_duplicates_of_earlier_runs_and_of_other_workers_count_the_same():
+    budget = PageBudget(40)
+    budget.start(Counts(done=45, duplicates=30))
+    assert (budget.left(), budget.free_duplicates) == (25, 10)
+    assert budget.left_among_workers(Counts(leased=5, done=70, duplicates=50)) == 5

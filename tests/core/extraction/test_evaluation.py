@@ -17,6 +17,7 @@ from llmcrawler.extraction.candidates import candidates_for, candidates_within, 
 from llmcrawler.extraction.evaluation import TextNode, evaluate
 from llmcrawler.extraction.extractor import Language, Selector
 from llmcrawler.extraction.paths import path_of
+from llmcrawler.extraction.queries import texts_at, texts_within
 from llmcrawler.extraction.tree import Work, parse_tree
 
 TAGS = ["div", "p", "th", "td", "tr", "table", "ul", "li", "b", "a", "h2", "dt", "dd", "br", "o:p"]
@@ -85,6 +86,32 @@ def test_what_is_learned_within_a_row_gives_what_libxml2_gives(html):
             for one in candidates_within(row, spot):
                 query, language = one.selector.query, one.selector.language
                 assert by_us(query, language, row) == by_libxml2(query, language, row), query
+
+
+@settings(max_examples=40)
+@given(pages)
+def test_what_a_page_remembers_of_selectors_changes_nothing(html):
+    page = PageBlocks(html)
+    for one in selectors_made_of(page)[:300]:
+        plain = texts_within(page.root, one, Work())
+        assert [texts_at(page.source, one) for _ in range(2)] == [plain, plain], one.query
+
+
+def test_a_step_is_taken_once_on_a_page_that_remembers():
+    page = PageBlocks("<div id='main'>" + "<p class='a'>x</p><p class='b'>y</p>" * 500 + "</div>")
+    for query in ("#main p.a", "#main p.b"):
+        assert len(texts_at(page.source, Selector(query, "css"))) == 500
+    done = page.source.work.done
+    assert len(texts_at(page.source, Selector("#main p.b", "css"))) == 500
+    assert page.source.work.done == done
+
+
+def test_a_page_forgets_what_it_cannot_hold():
+    page = PageBlocks("<div>" * 20 + "<p>x</p>" * 1_500 + "</div>" * 20)
+    found = [texts_at(page.source, Selector(f"//p[normalize-space()]/text()[{n}]", "xpath")) for n in range(1, 41)]
+    assert [len(texts) for texts in found] == [1_000, *[0] * 39]
+    found = [texts_at(page.source, Selector(f"{'div ' * n}p", "css")) for n in range(1, 20)]
+    assert {len(texts) for texts in found} == {1_000}
 
 
 SHAPES = [

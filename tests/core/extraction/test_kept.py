@@ -57,8 +57,8 @@ def learner(template: str = "t1", **others: Any) -> Learner:
     return Learner(LearnerKey(SITE, template, "product"), [Variant(EXTRACTOR, {"title": 1.0})], calls=3, **others)
 
 
-def kept(made: Records, wanted: Any = None, *, has_model: bool = True) -> RecordSerializer:
-    return RecordSerializer(made, wanted, lambda _site, _template: "product", has_model=has_model)
+def kept(made: Records, wanted: Any = None) -> RecordSerializer:
+    return RecordSerializer(made, wanted, lambda _site, _template: "product")
 
 
 def again(first: RecordSerializer, second: RecordSerializer) -> Any:
@@ -114,12 +114,10 @@ def test_the_same_fields_are_taken_up() -> None:
     assert len(next_records.learners(SITE)) == 1
 
 
-@pytest.mark.parametrize(("calls", "has_model", "taken"), [(0, True, 0), (0, False, 1), (3, False, 1), (3, True, 1)])
-def test_what_was_learned_without_a_model_is_learned_anew_with_one(calls: int, has_model: bool, taken: int) -> None:
-    first, next_records = learner(), records()
-    first.calls = calls
-    again(kept(records(first), has_model=False), kept(next_records, has_model=has_model))
-    assert len(next_records.learners(SITE)) == taken
+@pytest.mark.parametrize(("has_model", "taken"), [(False, 0), (True, 1)])
+def test_what_an_older_crawl_learned_of_structured_data_is_forgotten(has_model: bool, taken: int) -> None:
+    value = {**kept(records(learner())).to_json(SITE), "has_model": has_model}
+    assert len(read_learners(SITE, value)) == taken
 
 
 def test_people_see_schema_selectors_and_cost() -> None:
@@ -135,9 +133,9 @@ def test_people_see_schema_selectors_and_cost() -> None:
     [
         None,
         {},
-        {"wanted": None, "has_model": 1, "templates": []},
-        {"wanted": None, "has_model": True, "templates": [{}]},
-        {"wanted": None, "has_model": True, "templates": [{"template": "t1", "page_type": "x", "variants": [{}]}]},
+        {"templates": []},
+        {"wanted": None, "templates": [{}]},
+        {"wanted": None, "templates": [{"template": "t1", "page_type": "x", "variants": [{}]}]},
     ],
 )
 def test_what_is_no_state_is_a_value_error(value: Any) -> None:

@@ -59,7 +59,7 @@ async def test_each_field_without_a_selector_has_its_own_reason() -> None:
 async def test_too_few_pages_are_the_reason_for_all_fields() -> None:
     outcome = await outcome_of(make(TruthAnnotator(), Pressure("idle"), requested=WANTED), 4)
     assert outcome.unserved == 4
-    assert outcome.reason == "too few pages of one template: 5 are needed (RECORD_MIN_PAGES)"
+    assert outcome.reason == "no structured data, fewer than RECORD_MIN_PAGES=5 pages of its template"
     assert set(outcome.missing.values()) == {outcome.reason}
     assert list(outcome.missing) == ["name", "price", "weight", "sku", "stock"]
 

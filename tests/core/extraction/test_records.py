@@ -10,18 +10,17 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.errors import STOPPED, BadAnswer, BudgetSpent, LLMFailed, LLMStopped, LLMUnavailable
+from llmcrawler.errors import STOPPED, BadAnswer, BudgetSpent, LLMError, LLMFailed, LLMStopped, LLMUnavailable
 from llmcrawler.extraction import (
-    FallbackAnnotator,
     RecordAnswer,
     RecordQuestion,
     RecordRules,
     Records,
     RecordTypes,
-    StructuredDataAnnotator,
     held_by_type,
     requested_fields,
 )
+from llmcrawler.items import PageError
 from tests.core.extraction.record_pages import TruthAnnotator, new_design, old_design, product, question, review_form
 
 RULES = RecordRules(min_pages=5, learn_pages=12)
@@ -217,20 +216,6 @@ async def test_a_model_that_fails_is_an_error_of_the_pages(fault: Exception, kin
     assert all(answer.record is None for answer in answers)
 
 
-async def test_structured_data_that_stands_in_for_the_model_says_so_and_is_not_kept() -> None:
-    annotator = FallbackAnnotator(
-        TruthAnnotator(faults=[BudgetSpent("LLM_MAX_TOKENS=1")] * 20), StructuredDataAnnotator()
-    )
-    records = make(annotator)
-    html = "<html><body><h1 itemprop='name'>Thing {0}</h1><p>Costs <b itemprop='price'>{0}.50</b></p></body></html>"
-    questions = [replace(question(number), html=html.format(number)) for number in range(12)]
-    answers = await ask(records, questions)
-    assert [answer.record and answer.record["name"] for answer in answers] == [f"Thing {n}" for n in range(12)]
-    assert {answer.error.kind for answer in answers if answer.error} == {"budget"}
-    assert all(answer.error for answer in answers)
-    assert records.to_keep("shop.test") == []
-
-
 async def test_a_useless_answer_is_asked_again() -> None:
     annotator = TruthAnnotator(faults=[BadAnswer("cut"), BadAnswer("cut")])
     answers = await ask(make(annotator), [question(number) for number in range(12)])
@@ -309,15 +294,6 @@ async def test_pages_that_a_stopped_crawl_holds_say_so_and_the_next_crawl_may_le
     assert not records.to_keep(question(0).site)
 
 
-async def test_structured_data_does_not_stand_in_for_a_model_that_was_given_up() -> None:
-    class GivenUp:
-        async def point(self, *_: Any) -> Any:
-            raise LLMStopped("the crawl was stopped")
-
-    with pytest.raises(LLMStopped):
-        await FallbackAnnotator(GivenUp(), StructuredDataAnnotator()).point("product", [], ())
-
-
 async def test_closing_leaves_nothing_running() -> None:
     records = make(TruthAnnotator())
     waiting = asyncio.ensure_future(records.record_of(question(1)))
@@ -325,3 +301,110 @@ async def test_closing_leaves_nothing_running() -> None:
     await records.close()
     assert await asyncio.wait_for(waiting, timeout=5) == RecordAnswer()
     assert len(asyncio.all_tasks()) == 1
+
+
+SAID = """<script type="application/ld+json">{"@type": "Product", "name": "Lamp no 7", "sku": "J7", "color": "red",
+    "offers": {"price": "19.50", "priceCurrency": "EUR", "availability": "InStock"}}</script>"""
+
+
+def saying(number: int = 7, **changes: Any) -> RecordQuestion:
+    return question(number, lambda data: old_design(data) + SAID, **changes)
+
+
+STATED = {
+    "@type": "Product",
+    "name": "Lamp no 7",
+    "sku": "J7",
+    "color": "red",
+    "offers": {"price": "19.50", "priceCurrency": "EUR", "availability": "InStock"},
+}
+
+
+async def test_without_a_model_each_page_says_its_own_at_once_however_many_are_alike() -> None:
+    pressure = Pressure()
+    records = make(None, pressure)
+    answers = await ask(records, [saying(number) for number in range(30)])
+    assert answers == [RecordAnswer(STATED, by="structured-data")] * 30
+    assert await ask(records, [question(1), saying(page_type="listing")]) == [RecordAnswer()] * 2
+    assert (pressure.held, records.held_count, records.to_keep("shop.test")) == (0, 0, [])
+    assert {one.reason for one in records.outcomes()} == {"no structured data, and no model to learn from their text"}
+
+
+async def test_without_a_model_what_was_learned_serves_the_pages_that_it_fits() -> None:
+    learned = make(TruthAnnotator())
+    await ask(learned, [question(number) for number in range(12)])
+    records = make(None)
+    records.restore(learned.to_keep("shop.test"))
+    fitting, other = await ask(records, [saying(20), question(21, lambda _: SAID)])
+    assert fitting == RecordAnswer(product(20), by="template")
+    assert other == RecordAnswer(STATED, by="structured-data")
+
+
+@pytest.mark.parametrize("annotator", [None, TruthAnnotator()])
+async def test_a_page_alone_has_the_record_of_what_it_says_and_no_call_is_paid(annotator: Any) -> None:
+    counted: Counter[str] = Counter()
+    records = make(annotator, Pressure("idle"), count=lambda name, value: counted.update({name: value}))
+    (answer,) = await ask(records, [saying()])
+    assert answer == RecordAnswer(STATED, by="structured-data")
+    assert counted == {"from_structured_data": 1}
+    assert not getattr(annotator, "asked", [])
+    assert records.outcomes()[0].unserved == 0
+
+
+async def test_a_page_that_says_nothing_has_no_record() -> None:
+    records = make(None)
+    assert await ask(records, [question(1)]) == [RecordAnswer()]
+    assert records.outcomes()[0].unserved == 1
+
+
+async def test_a_page_alone_has_the_fields_that_were_asked_for_if_it_has_any() -> None:
+    wanted = requested_fields("title,price:number,in_stock:boolean,weight")
+    records = make(None, requested=wanted)
+    (answer,) = await ask(records, [saying()])
+    assert answer.record == {"title": "Lamp no 7", "price": 19.5, "in_stock": True, "weight": None}
+    other = requested_fields("weight,height")
+    assert await ask(make(TruthAnnotator(), Pressure("idle"), requested=other), [saying()]) == [RecordAnswer()]
+
+
+async def test_values_that_the_users_schema_does_not_allow_are_left_out() -> None:
+    fields = requested_fields("name,price:number")
+    schema = {**fields.schema, "properties": {"name": {"type": "string"}, "price": {"type": "number", "maximum": 5}}}
+    wanted = replace(fields, schema=schema)
+    (answer,) = await ask(make(None, requested=wanted), [saying()])
+    assert answer.record == {"name": "Lamp no 7", "price": None}
+
+
+async def test_what_the_page_says_does_not_change_a_record_that_was_learned() -> None:
+    records = make(TruthAnnotator())
+    answers = await ask(records, [saying(number) for number in range(12)])
+    assert answers[7] == RecordAnswer(product(7), by="template")
+
+
+@pytest.mark.parametrize("fault", [LLMFailed("no"), LLMUnavailable("no"), BudgetSpent("no"), LLMStopped("no")])
+async def test_a_template_that_could_not_be_learned_leaves_what_its_pages_say_and_the_error(fault: LLMError) -> None:
+    records = make(TruthAnnotator(faults=[fault, fault]))
+    answers = await ask(records, [saying(number) for number in range(12)])
+    assert answers == [RecordAnswer(STATED, PageError("record", fault.kind, "no"), by="structured-data")] * 12
+    assert records.to_keep("shop.test") == []  # a later crawl may learn it
+
+
+async def test_where_one_call_for_a_page_is_allowed_the_page_completes_the_models_answer() -> None:
+    wanted = requested_fields("name,sku,color")
+
+    async def single(_question: RecordQuestion) -> RecordAnswer:
+        return RecordAnswer({"name": "A lamp", "sku": None, "color": None}, by="llm")
+
+    for requested in (wanted, None):
+        records = make(TruthAnnotator(), Pressure("idle"), single=single, requested=requested)
+        (answer,) = await ask(records, [saying()])
+        assert answer == RecordAnswer({"name": "A lamp", "sku": "J7", "color": "red"}, by="llm")
+
+
+async def test_where_the_model_fails_on_a_page_it_has_what_it_says() -> None:
+    failed = PageError("record", "llm_failed", "no")
+
+    async def single(_question: RecordQuestion) -> RecordAnswer:
+        return RecordAnswer(None, failed)
+
+    (answer,) = await ask(make(TruthAnnotator(), Pressure("idle"), single=single), [saying()])
+    assert answer == RecordAnswer(STATED, failed, by="structured-data")

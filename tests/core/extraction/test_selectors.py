@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from parsel import Selector as ParselSelector
 
-from llmcrawler.extraction.blocks import PageBlocks, repeated_texts, shown_blocks
+from llmcrawler.extraction.block_choice import repeated_texts, shown_blocks
+from llmcrawler.extraction.blocks import PageBlocks
 from llmcrawler.extraction.candidates import candidates_for
 from llmcrawler.extraction.extraction_runs import compile_extractor
 from llmcrawler.extraction.extractor import Field, FieldRule, Selector, TemplateExtractor

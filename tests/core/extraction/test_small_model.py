@@ -124,7 +124,7 @@ def test_the_examples_answer_their_own_questions() -> None:
         document = json.loads(question)
         wanted = requested_fields(",".join(document["schema"]["properties"]))
         prompt = prompt_for(wanted, small_model=True)
-        assert not misfit(json.loads(answer), prompt.schema(["1"], wanted))
+        assert not misfit(json.loads(answer), prompt.schema(1, wanted))
         found = parse_answer(document, prompt.read(document, json.loads(answer)), wanted)
         assert [one.field for one in found.values["1"]] == [one.key for one in wanted.fields]
         assert not found.dropped

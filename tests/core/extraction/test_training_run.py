@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 from random import Random
 
 from llmcrawler.extraction.training_run import spread, unseen
+from llmcrawler.extraction.training_set import TrainingPage
 
 PAIRS = 12
 
@@ -41,3 +43,13 @@ def test_the_first_of_equal_pages_is_shown():
 def test_pages_that_were_shown_are_not_shown_again():
     pages = [frozenset(page) for page in mirrored_pages(1)]
     assert not {0, 3} & set(spread(pages, len(pages), {0, 3}))
+
+
+def test_a_run_takes_a_page_apart_once_and_may_work_as_much_on_it_each_time():
+    page = TrainingPage("http://s.test/1", "", "", "<h1>Lamp</h1>", frozenset())
+    first = page.blocks()
+    first.source.work.charge(1_000)
+    sent = pickle.loads(pickle.dumps(page))  # as each task of a run sends it
+    assert sent.blocks() is first
+    assert first.source.work.done == 0
+    assert TrainingPage("http://s.test/2", "", "", "<h1>Lamp</h1>", frozenset()).blocks() is not first

@@ -226,6 +226,8 @@ def test_a_truth_value_is_a_whole_text_that_says_so(text: str, truth: bool | Non
 @pytest.mark.parametrize(
     ("text", "url"),
     [
+        ("£272.48", None),
+        ("prices/£5.html", "https://shop.test/c/prices/£5.html"),
         ("https://x.test/a", "https://x.test/a"),
         ("/a b.jpg", "https://shop.test/a%20b.jpg"),
         ("b.html", "https://shop.test/c/b.html"),

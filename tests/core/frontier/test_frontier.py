@@ -164,6 +164,14 @@ async def test_a_dead_url_is_counted_as_such(frontier):
     assert frontier.counts() == Counts(dead=1)
 
 
+async def test_a_duplicate_is_done_and_counted_apart(frontier):
+    await frontier.add([task("/1"), task("/2")])
+    leases = await frontier.lease(2, {}, MANY)
+    for lease, first in zip(leases, (None, leases[0].url), strict=True):
+        assert await frontier.ack(lease.url, Outcome({"url": lease.url, "duplicate_of": first, "error": None}, {}))
+    assert frontier.counts() == Counts(done=2, duplicates=1)
+
+
 async def test_one_url_with_other_payloads_is_another_task_and_comes_back_with_its_own(frontier):
     tasks = [UrlTask.with_payload("https://a.example/1", "a.example", f'{{"key": "{key}"}}') for key in "aab"]
     assert await frontier.add([task("/1"), *tasks]) == 3

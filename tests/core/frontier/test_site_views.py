@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llmcrawler.content import read_page
 from llmcrawler.frontier import UrlTask
-from llmcrawler.frontier.site_views import THINGS, SiteViews
+from llmcrawler.frontier.site_views import THINGS, SiteViews, block_facts
 
 SITE = "http://blog.test"
 WORDS = "frost soil kale slug rain wind hedge shed leek bean pear plum jam soup seed leaf root bed gate path".split()
@@ -24,7 +24,8 @@ def archive(name: str, numbers: range) -> str:
 
 
 def note(views: SiteViews, path: str, body: str) -> None:
-    views.note_page(SITE + path, read_page(f"<title>x</title><body>{body}</body>", SITE + path).blocks)
+    blocks = read_page(f"<title>x</title><body>{body}</body>", SITE + path).blocks
+    views.note_page(SITE + path, block_facts(SITE + path, blocks))
 
 
 def groups(views: SiteViews, *paths: str) -> list[str]:

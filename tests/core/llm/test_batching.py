@@ -155,6 +155,23 @@ async def test_patient_questions_ride_along_or_go_after_their_own_wait() -> None
     assert crawl.reasons == ["waited", "patience"]
 
 
+async def test_at_the_end_patient_questions_wait_no_longer_than_others() -> None:
+    is_ending = False
+    crawl = Crawl(Worker(), rules={"wait_seconds": 1.0, "patient_seconds": 15.0}, is_ending=lambda: is_ending)
+    tasks = crawl.submit(1, patient=True)
+    await crawl.time.tick(10)
+    assert crawl.worker.asked == []
+    is_ending = True
+    await crawl.time.tick()
+    assert crawl.worker.asked == [[1]]
+    tasks += crawl.submit(2, patient=True)
+    await crawl.time.tick(0.9)
+    assert crawl.worker.asked == [[1]]
+    await crawl.time.tick(0.2)
+    assert await crawl.outcomes(tasks) == [2, 4]
+    assert crawl.reasons == ["ending", "ending"]
+
+
 async def test_nothing_polls_while_nothing_waits() -> None:
     crawl = Crawl(Worker())
     await crawl.outcomes(crawl.submit(1, 2, 3, 4))

@@ -12,7 +12,7 @@ import pytest
 from llmcrawler.errors import BudgetSpent, LLMError
 from llmcrawler.llm import CallLimits, LLMClient
 from llmcrawler.llm.budget import Budget, BudgetLimits
-from llmcrawler.llm.usage import Price
+from llmcrawler.llm.usage import Price, Tokens
 from tests.core.llm.test_client import KEY, FakeTime, ask, client_of, products
 from tests.servers.fake_llm import FakeLLM, label_by_url
 
@@ -36,7 +36,7 @@ async def pay(budget: Budget, prompt: int, answer: int, *, really: tuple[int, in
         if really is None:
             call.release()
         else:
-            call.settle(*really)
+            call.settle(Tokens(*really))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ async def test_many_calls_at_once_stay_within_the_limit_and_use_it() -> None:
                 if kind < 0.2:
                     call.release()
                 else:
-                    call.settle(int(prompt * rng.uniform(0.5, 1.6)), rng.randint(1, 200))
+                    call.settle(Tokens(int(prompt * rng.uniform(0.5, 1.6)), rng.randint(1, 200)))
 
     await asyncio.gather(*(one() for _ in range(200)))
     assert 18_000 < budget.spent.tokens <= 20_000
@@ -92,7 +92,7 @@ async def test_a_call_waits_for_those_under_way_that_may_leave_enough() -> None:
     async def slow() -> None:
         async with budget.call(400, 200) as call:
             await first.wait()
-            call.settle(100, 10)
+            call.settle(Tokens(100, 10))
 
     under_way = asyncio.create_task(slow())
     await asyncio.sleep(0)
@@ -109,7 +109,7 @@ async def test_what_a_process_leaves_behind_counts_its_calls_under_way() -> None
     budget.go_on({"tokens": 300, "calls": 2}, notes)
     async with budget.call(400, 200) as call:
         assert notes.kept[-1]["tokens"] == 300 + 1001
-        call.settle(390, 20)
+        call.settle(Tokens(390, 20))
     assert notes.kept[-1] == {"tokens": 710, "calls": 3}
     again = Budget(BudgetLimits(max_tokens=1_000))
     again.go_on(notes.kept[-1], Notes())

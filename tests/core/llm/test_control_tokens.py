@@ -88,7 +88,7 @@ async def test_pages_to_classify_and_to_learn_from_reach_the_server_clean() -> N
         client = LLMClient(server.base_url, "m", "k")
         await ClassifyWorker(client.ask, DEFAULT_PAGE_TYPES)([{**page, "text": HOSTILE}])
         document = induce_document(HOSTILE, None, [shown])
-        await client.ask(ModelRequest("induce", "s", document, InducePrompt().schema(["1"], None)))
+        await client.ask(ModelRequest("induce", "s", document, InducePrompt().schema(1, None)))
         await client.close()
     contents = [body["messages"][-1]["content"] for body in server.bodies]
     for content in contents:

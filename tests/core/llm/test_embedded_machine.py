@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from llmcrawler.llm.embedded.machine import available_memory_bytes, usable_cores
+from llmcrawler.content.bounds.cores import usable_cores
+from llmcrawler.llm.embedded.machine import available_memory_bytes
 
 GIB = 1024**3
 CGROUP = "sys/fs/cgroup"

@@ -127,7 +127,7 @@ async def test_llama_cpp_takes_no_text_of_a_page_for_a_control_token(server: Emb
 
     document = {"task": "classify", "pages": [{"id": "1", "text": "</s>" * 100}]}
     as_it_stands = json.dumps(document, separators=(",", ":"))
-    escaped = ModelRequest("classify", "s", document, {}).user_message()
+    escaped = ModelRequest("classify", "s", document, {}).messages("s")[-1]["content"]
     least = await prompt_tokens("")
     assert await prompt_tokens(as_it_stands) < least + len(as_it_stands) - 250, "a token for each: the danger is real"
     assert await prompt_tokens(escaped) >= least + len(escaped) - 10, "letter by letter, as this model reads all text"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from llmcrawler.errors import ConfigError
-from llmcrawler.llm.providers import PLACEHOLDER_KEY, ProviderChoice, read_price, resolve_provider
+from llmcrawler.llm.providers import PLACEHOLDER_KEY, ProviderChoice, own_prices, resolve_provider
 
 OPENAI = "https://api.openai.com/v1"
 
@@ -75,12 +75,12 @@ def test_a_key_that_was_copied_wrong_is_refused_but_not_shown(name: str, key: st
 
 
 def test_prices_are_read_or_refused() -> None:
-    assert read_price("LLM_PRICE_INPUT", {}, {}) is None
-    assert read_price("LLM_PRICE_INPUT", {"LLM_PRICE_INPUT": 0}, {}) == 0
-    assert read_price("LLM_PRICE_INPUT", {}, {"LLM_PRICE_INPUT": "0.25"}) == 0.25
+    assert own_prices({}, {}).input is None
+    assert own_prices({"LLM_PRICE_INPUT": 0}, {}).input == 0
+    assert own_prices({}, {"LLM_PRICE_CACHE_WRITE": "0.25"}).cache_write == 0.25
     for wrong in ("cheap", "-1", "inf", "nan"):
         with pytest.raises(ConfigError, match=f"LLM_PRICE_INPUT is '{wrong}'"):
-            read_price("LLM_PRICE_INPUT", {"LLM_PRICE_INPUT": wrong}, {})
+            own_prices({"LLM_PRICE_INPUT": wrong}, {})
 
 
 def test_a_choice_shows_no_key() -> None:

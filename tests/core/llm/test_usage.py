@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from llmcrawler.llm.openai_transport import Completion, completion_of
 from llmcrawler.llm.tokens import estimate_tokens
-from llmcrawler.llm.usage import PRICES, Price, Usage, price_of
+from llmcrawler.llm.usage import PRICES, OwnPrices, Price, Tokens, Usage, charges_cache_writes, price_of
 
 
 @pytest.mark.parametrize(
@@ -21,12 +24,50 @@ from llmcrawler.llm.usage import PRICES, Price, Usage, price_of
 def test_a_price_is_known_or_given_or_none(
     model: str, paid_in: float | None, paid_out: float | None, expected: Price | None
 ) -> None:
-    assert price_of(model, paid_in, paid_out) == expected
+    assert price_of(model, OwnPrices(paid_in, paid_out)) == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "own", "expected"),
+    [
+        ("gpt-6-luna", OwnPrices(cache_write=0.3), Price(0.10, 0.50, 0.01, 0.3)),
+        ("gpt-6-luna", OwnPrices(input=0.4), Price(0.4, 0.50, 0.4, 0.5)),
+        ("openai/gpt-6-sol", OwnPrices(2.0, 10.0, 0.2), Price(2.0, 10.0, 0.2, 2.5)),
+        ("claude", OwnPrices(1.0, 5.0, 0.1, 1.25), Price(1.0, 5.0, 0.1, 1.25)),
+        ("gpt-5.4-mini", OwnPrices(), PRICES["gpt-5.4-mini"]),
+    ],
+)
+def test_what_the_providers_cache_costs_is_known_or_given(model: str, own: OwnPrices, expected: Price) -> None:
+    assert price_of(model, own) == expected
+
+
+def test_the_most_that_a_call_can_cost_is_no_less_than_any_use_of_the_cache() -> None:
+    price = Price(1.0, 2.0, 0.1, 1.25)
+    uses = [Tokens(1000, 100, cached, written) for cached in (0, 500, 1000) for written in (0, 500, 1000, 5000)]
+    assert max(price.cost_usd(use.plausible()) for use in uses) == pytest.approx(price.most_usd(1000, 100))
+
+
+@pytest.mark.parametrize(
+    ("model", "charges"),
+    [
+        ("gpt-6-luna", True),
+        ("gpt-5.6-luna-2026-07-09", True),
+        ("openai/gpt-5.6", True),
+        ("gpt-10", True),
+        ("gpt-5.4-nano", False),
+        ("gpt-5-mini", False),
+        ("gpt-4o-mini", False),
+        ("qwen2.5:7b", False),
+        ("mygpt-7", False),
+    ],
+)
+def test_which_models_charge_for_cache_writes(model: str, charges: bool) -> None:
+    assert charges_cache_writes(model) == charges
 
 
 def test_an_unknown_cost_is_not_shown_as_nothing() -> None:
     usage = Usage()
-    usage.count_tokens("classify", 1000, 1000)
+    usage.count_tokens("classify", Tokens(1000, 1000))
     assert usage.cost_usd is None
     assert "cost_usd" not in usage.as_dict()
 
@@ -35,7 +76,7 @@ def test_the_figures_are_flat_and_by_task_and_fault() -> None:
     usage = Usage(Price(1.0, 2.0, 0.1))
     usage.count_call("classify")
     usage.count_call("induce")
-    usage.count_tokens("induce", 1_000_000, 500_000, 500_000)
+    usage.count_tokens("induce", Tokens(1_000_000, 500_000, cached=500_000))
     usage.faults["timeout"] += 1
     figures = usage.as_dict()
     assert figures["calls"] == 2
@@ -45,6 +86,25 @@ def test_the_figures_are_flat_and_by_task_and_fault() -> None:
     assert (figures["prompt_tokens/induce"], figures["completion_tokens/induce"]) == (1_000_000, 500_000)
     assert figures["cost_usd/induce"] == figures["cost_usd"]
     assert all(isinstance(figure, int | float) for figure in figures.values())
+
+
+@pytest.mark.parametrize(
+    ("said", "cached", "written"),
+    [
+        ({"prompt_tokens_details": {"cached_tokens": 7, "cache_write_tokens": 5}}, 7, 5),
+        ({"prompt_tokens_details": {"cached_tokens": 0, "cache_creation_tokens": 5}}, 0, 5),
+        ({"cache_read_input_tokens": 7, "cache_creation_input_tokens": 5}, 7, 5),
+        ({"prompt_cache_hit_tokens": 7, "prompt_cache_miss_tokens": 5}, 7, 0),
+        ({"prompt_tokens_details": {"cached_tokens": -7, "cache_write_tokens": "5"}}, 0, 0),
+        ({"prompt_tokens_details": None}, 0, 0),
+        ({}, 0, 0),
+    ],
+)
+def test_servers_say_in_several_ways_what_their_cache_did(said: dict[str, object], cached: int, written: int) -> None:
+    reply = {"choices": [{"message": {"content": "{}"}}], "usage": {"prompt_tokens": 20, **said}}
+    answer = completion_of(json.dumps(reply).encode(), str)
+    assert isinstance(answer, Completion)
+    assert (answer.provider_cached_tokens, answer.provider_cache_write_tokens) == (cached, written)
 
 
 @pytest.mark.parametrize(

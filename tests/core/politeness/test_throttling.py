@@ -64,6 +64,25 @@ def test_a_refusal_halves_the_window_once_however_many_were_in_flight() -> None:
     assert policy.cooldown_seconds == 2.0
 
 
+@pytest.mark.parametrize(
+    ("refused", "seconds", "served", "level"),
+    [(1, 0.9, 8, 8), (5, 0.9, 8, 8), (1, 0.9, 12, 12), (1, 0.9, 2, 4), (5, 0.9, 2, 2), (5, 0.01, 2, 4)],
+)
+def test_what_is_served_of_a_refused_flight_tells_what_the_host_takes(
+    refused: int, seconds: float, served: int, level: int
+) -> None:
+    clock = Clock()
+    policy = HostPolicy(FAST, clock)
+    for _ in range(20):
+        policy.answered(None, 4, 4)
+    clock.seconds += 5
+    for left in range(refused):
+        policy.refused("429", 1.0, seconds, in_flight=13 - left)
+    for left in reversed(range(served)):
+        policy.answered(1.0, 13, left + 1)
+    assert policy.ceiling.level == level
+
+
 def test_without_a_word_from_the_host_the_rests_get_longer() -> None:
     clock = Clock()
     policy = HostPolicy(FAST, clock)
@@ -135,9 +154,43 @@ def test_jitter_never_shortens_what_robots_txt_asks_for(jitter: float, min_gap: 
     rules = ThrottleRules(min_gap_seconds=min_gap, jitter=jitter)
     for adaptive in (True, False):
         policy = HostPolicy(ThrottleRules(min_gap, min_gap, jitter=jitter, is_adaptive=adaptive), Clock())
-        policy.set_floor(1.0)
+        policy.robots_came(1.0)
         assert policy.gap().least_seconds >= 1.0
     assert HostPolicy(rules, Clock()).gap().seconds >= min_gap
+
+
+def test_a_gap_is_cut_to_the_users_longest_and_ends_with_the_line_that_asked_for_it() -> None:
+    policy = HostPolicy(ThrottleRules(max_gap_seconds=60), Clock())
+    decision = policy.robots_came(90.0)
+    assert decision is not None
+    assert decision.details == "robots.txt asks for a gap of 90 s and gets 60 s (AUTOTHROTTLE_MAX_DELAY)"
+    assert policy.floor_gap_seconds == 60
+    assert policy.robots_came(90.0) is None  # it is known
+    assert policy.robots_came(0.0) is not None
+    assert policy.floor_gap_seconds == 0
+
+
+def test_a_host_without_its_robots_txt_rests_for_longer_each_time_until_it_is_given_up() -> None:
+    policy = HostPolicy(ThrottleRules(breaker_probes=2, breaker_cooldown_seconds=5), Clock())
+    rests, reasons = [], []
+    for _ in range(3):
+        policy.robots_failed("500")
+        rests.append(policy.cooldown_seconds)
+        reasons.append(policy.reason_to_give_up())
+    assert rests == [5, 10, 20]
+    assert reasons[:2] == [None, None]
+    assert reasons[2] == "its robots.txt cannot be had, which forbids everything; it was asked for 3 times: 500"
+    policy.robots_came(0.0)
+    assert policy.reason_to_give_up() is None
+
+
+def test_a_host_that_asks_for_a_long_rest_before_its_robots_txt_came_is_told_by_that() -> None:
+    policy = HostPolicy(ThrottleRules(max_cooldown_seconds=600), Clock())
+    policy.refused("503", 601.0, 0.1, in_flight=1)
+    policy.robots_failed("503 Service Unavailable")
+    reason = policy.reason_to_give_up()
+    assert reason is not None
+    assert reason.endswith("it was asked for once: 503 Service Unavailable")
 
 
 # -- the breaker ------------------------------------------------------------------------------------------------------
@@ -212,7 +265,7 @@ def test_a_host_that_rests_is_not_forgotten() -> None:
 
 def test_what_robots_txt_asks_for_outlives_the_host_s_policy() -> None:
     hosts = HostPolicies(Clock(), most_idle=0)
-    hosts.take("a", FAST).set_floor(1.5)
+    hosts.take("a", FAST).robots_came(1.5)
     assert hosts.forget_idle(in_use=()) == ["a"]
     assert hosts.take("a", FAST).gap().least_seconds >= 1.5
 

@@ -61,7 +61,7 @@ def learned_state(extractors: dict[str, TemplateExtractor]) -> dict[str, Any]:
         }
         for template, one in extractors.items()
     ]
-    return {"records": {"wanted": None, "has_model": True, "templates": learners}}
+    return {"records": {"wanted": None, "templates": learners}}
 
 
 def make_stored_job(
@@ -77,7 +77,7 @@ def make_stored_job(
             await frontier.lease(1, {}, 1)
             if html is not None:
                 headers = (("content-type", "text/html; charset=utf-8"),)
-                await ledger.keep_body(url, StoredBody(url, 200, headers, html.encode(), "2026-01-01", 0.1))
+                ledger.keep_body(url, StoredBody(url, 200, headers, html.encode(), "2026-01-01", 0.1))
             await frontier.ack(url, Outcome(line, {}))
 
     asyncio.run(with_frontier(folder, crawl))

@@ -18,7 +18,7 @@ from llmcrawler.reporting.html.costs import costs_of
 from llmcrawler.reporting.html.digest import FAILED, UNKNOWN, Digest
 from llmcrawler.reporting.html.pace import chart_data, chart_rows, pace_of
 from llmcrawler.reporting.html.render import embedded_json, render, web_link
-from llmcrawler.reporting.html.sources import feed_source, job_source
+from llmcrawler.reporting.html.sources import feed_source, job_source, open_lines
 from llmcrawler.reporting.html.structure import by_folder, by_type, depth_table
 from llmcrawler.reporting.html.template_views import template_views
 from llmcrawler.reporting.html.view import build
@@ -185,6 +185,12 @@ def test_costs_are_summed_over_runs_and_an_unknown_price_is_not_nothing():
     assert (costs_of([]).calls, costs_of([]).cost_usd) == (0, 0)
 
 
+def test_the_share_that_the_provider_had_in_its_cache_is_told_where_there_is_one():
+    sums = {"llmcrawler/llm/prompt_tokens": 4900, "llmcrawler/llm/provider_cached_tokens": 980}
+    assert costs_of([run_of(STATS | sums)]).provider_cached_share == pytest.approx(0.2)
+    assert costs_of([]).provider_cached_share == 0
+
+
 def test_pace_names_the_limit_that_held_most():
     timeline = Timeline()
     for second in range(10):
@@ -332,6 +338,66 @@ def test_a_job_without_runs_or_templates_says_so(tmp_path):
         pass
 
 
+def said(path, *signals, conflicts=(), **more):
+    """A page of whose use something is said, each signal as (name, where, value)."""
+    found = [{"name": one, "where": where, "value": value, "uses": {"tdm": "no"}} for one, where, value in signals]
+    return page(
+        path, rights={"uses": {"tdm": "no"}, "verdict": None, "signals": found, "conflicts": [*conflicts]}, **more
+    )
+
+
+def test_what_a_site_says_of_use_is_shown_by_host_with_where_and_how_many_pages(tmp_path):
+    where = "https://a.example/robots.txt"
+    lines = [
+        said("/1", ("content-signal", where, "tdm=no"), ("tdmrep", "header", "1"), conflicts=["tdm: no, yes"]),
+        said("/2", ("content-signal", where, "tdm=no"), ("content-signal", where, "tdm=no"), robots=["noindex"]),
+        page("/4", None, error={"stage": "fetch", "kind": "robots_unreachable", "message": "503", "attempts": 1}),
+        said("/5", ("rsl", "link", "free")) | {"url": "https://b.example/5"},
+    ]
+    view, html = report_of_feed(feed(tmp_path, lines))
+    rights = view["digest"].rights
+    assert [(host, [(*one[0], one[1].pages) for one in some]) for host, some in rights.rows] == [
+        (
+            "a.example",
+            [
+                ("content-signal", where, "tdm=no", "tdm: no", 2),
+                ("robots", "header or meta", "noindex", "", 1),
+                ("robots.txt", where, "", "could not be had: nothing is fetched", 1),
+                ("tdmrep", "header", "1", "tdm: no", 1),
+            ],
+        ),
+        ("b.example", [("rsl", "link", "free", "tdm: no", 1)]),
+    ]
+    assert rights.conflicts[("a.example", "tdm: no, yes")].example == "https://a.example/1"
+    words = "tdm: no 3; said by content-signal 2, rsl 1, tdmrep 1; signals in conflict 1"
+    assert rights.words == words
+    assert words in html
+    assert f'<a href="{where}"' in html
+    assert "Signals in conflict" in html
+
+
+@pytest.mark.parametrize(
+    ("purposes", "known"),
+    [((), ""), (("tdm",), "tdm"), (("tdm", "tdm"), "tdm"), (("tdm", "search"), ""), ((None,), "")],
+)
+def test_a_jobs_purpose_is_known_where_all_its_runs_had_the_same(tmp_path, purposes, known):
+    job = asyncio.run(make_job(tmp_path / "job"))
+    connection = open_job_file(job / JOB_FILE)
+    for number, purpose in enumerate(purposes, 1):
+        run = run_of({}, number)
+        write_run(connection, replace(run, figures={"settings": {"CRAWL_PURPOSE": purpose}}))
+    connection.close()
+    with open_lines(job) as (lines, purpose):
+        assert (len([*lines]), purpose) == (7, known)
+
+
+def test_statements_of_single_pages_are_bounded_and_the_rest_is_counted(tmp_path):
+    lines = [said(f"/{n}", ("licence", "link", f"licence {n}")) for n in range(100)]
+    view, html = report_of_feed(feed(tmp_path, lines))
+    assert len(view["digest"].rights.rows[0][1]) + view["digest"].rights.left_out == 100
+    assert "And 70 more statements" in html
+
+
 class _Tags(HTMLParser):
     def __init__(self):
         super().__init__()
@@ -352,6 +418,13 @@ def test_no_text_of_a_page_becomes_markup_or_a_link_that_runs(tmp_path):
         **page(f"/{HOSTILE}", HOSTILE, title=HOSTILE, template=HOSTILE, change=HOSTILE, decided_by=HOSTILE),
         "record": {HOSTILE: HOSTILE},
         "error": {"stage": HOSTILE, "kind": HOSTILE, "message": HOSTILE},
+        "robots": [HOSTILE],
+        "rights": {
+            "uses": {HOSTILE: HOSTILE},
+            "verdict": HOSTILE,
+            "signals": [dict.fromkeys(("name", "where", "value"), HOSTILE) | {"uses": {HOSTILE: HOSTILE}}],
+            "conflicts": [HOSTILE],
+        },
     }
     lines = [
         hostile,
@@ -365,7 +438,7 @@ def test_no_text_of_a_page_becomes_markup_or_a_link_that_runs(tmp_path):
         "examples": [hostile["url"]],
         "schema": {"x": HOSTILE},
     }
-    lines[2] |= {"kind": "page"}
+    lines[2] |= {"kind": "page", "error": {"kind": []}, "robots": [[]], "rights": {"signals": [{"name": []}]}}
     _view, html = report_of_feed(feed(tmp_path, [*lines, learned]))
     parsed = _Tags()
     parsed.feed(html)

@@ -269,6 +269,16 @@ def test_pages_of_a_template_that_was_parted_are_judged_again(tmp_path, is_side_
     assert fields_of(view, form) == {}
 
 
+def test_a_page_that_is_judged_again_keeps_the_record_of_what_it_says(tmp_path):
+    grouper, template, labels = parted_shop()
+    sides = {label: grouper.template_now(url, template) for url, label in labels.items()}
+    state = SiteState([template_entry(name, label) for label, name in sides.items()], {"grouping": grouper.to_json()})
+    said = {"template": template, "page_type": "article", "record": {"name": "Lamp"}, "record_by": "structured-data"}
+    lines = [(product(0, url=url, **said), shop_page(label)) for url, label in labels.items()]
+    groups = [one["group"] for one in view_of(make_stored_job(tmp_path, lines, state))["templates"]]
+    assert {group.template: group.records for group in groups} == {sides["product"]: 20, sides["form"]: 0}
+
+
 def test_what_is_damaged_of_a_site_is_said_and_its_pages_are_shown_as_they_were(tmp_path):
     state = {"records": {"templates": "none"}, "grouping": {}}
     job = make_stored_job(tmp_path, [(product(1), None)], SiteState([template_entry("t1", "product")], state))

@@ -53,6 +53,12 @@ def tally() -> Tally:
     return result
 
 
+def test_a_summary_tells_the_share_that_the_provider_had_in_its_cache() -> None:
+    stats = STATS | {"llmcrawler/llm/provider_cached_tokens": 900}
+    text = summary(read_figures(stats), tally(), ENDING)
+    assert "     2,100 tokens (2,000 in, 45% of it cached, 100 out), $0.0020\n" in text
+
+
 def test_a_summary_tells_pages_types_templates_calls_and_errors() -> None:
     assert summary(read_figures(STATS), tally(), ENDING).splitlines() == [
         "Summary",
@@ -79,6 +85,13 @@ def test_a_summary_tells_pages_types_templates_calls_and_errors() -> None:
         "10 pages and 2 failed urls in 6.0 s, 1.7 pages/s, 0 with errors",
         "Ended: max_pages=10 reached, 30 more urls known",
     ]
+
+
+def test_what_sites_say_of_the_use_of_their_pages_is_one_line() -> None:
+    marks = {"verdicts/forbidden": 4, "verdicts/unsaid": 8, "uses/ai-train: no": 4, "signals/rsl": 4}
+    lines = summary(read_figures(STATS | {f"llmcrawler/rights/{one}": n for one, n in marks.items()}), Tally(), ENDING)
+    assert "Use of the pages: ai-train: no 4; said by rsl 4; for the declared purpose unsaid 8, forbidden 4\n" in lines
+    assert "Use of the pages" not in summary(read_figures(STATS), Tally(), ENDING)
 
 
 def with_records() -> Tally:
@@ -132,7 +145,7 @@ def block_of(outcomes: list[LearningOutcome], width: int = WIDTH) -> list[str]:
 
 
 def test_records_tell_how_full_their_fields_are_and_why_others_were_not_learned() -> None:
-    few = "too few pages of one template: 5 are needed (RECORD_MIN_PAGES)"
+    few = "no structured data, fewer than RECORD_MIN_PAGES=5 pages of its template"
     learned = frozenset({"title", "price.amount"})
     missing = {
         "upc": "pointed at on none of 7 samples",
@@ -146,7 +159,7 @@ def test_records_tell_how_full_their_fields_are_and_why_others_were_not_learned(
         "product      4        3",
         "    filled: title 100%, price.amount 100%, price.unit 0%, tags 0%",
         "    not learned: upc, ean (pointed at on none of 7 samples)",
-        "    without a record: 1 (too few pages of one template: 5 are needed (RECORD_MIN_PAGES))",
+        f"    without a record: 1 ({few})",
     ]
 
 
@@ -279,11 +292,11 @@ def test_what_no_model_told_is_called_a_guess_and_missing_records_have_their_rea
     stats = {"llmcrawler/decided_by/rule": 1, "llmcrawler/llm/failure": "no network " * 12}
     lines = summary(read_figures(stats), guessed, ENDING).splitlines()
     assert "1 page type guessed: 1 by rules; no model was asked, or it did not answer" in lines
-    at = next(number for number, line in enumerate(lines) if line.startswith("No records were learned: no network"))
-    assert " ".join(" ".join(lines[at : at + 2]).split()).count("no network") == 12  # whole, however long
+    at = next(number for number, line in enumerate(lines) if line.startswith("Records are what each page says"))
+    assert " ".join(" ".join(lines[at : at + 3]).split()).count("no network") == 12  # whole, however long
     assert max(map(cell_len, lines)) <= WIDTH
     guessed.add_template(Template("t1", page_type="product", page_count=1, selectors=[{"field": "price"}]))
-    assert "No records" not in summary(read_figures(stats), guessed, ENDING)
+    assert "Records are what" not in summary(read_figures(stats), guessed, ENDING)
     assert "guessed" not in summary(read_figures(STATS), tally(), ENDING)
 
 

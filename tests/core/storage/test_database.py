@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sqlite3
+import time
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.storage import Database, check_job_file, open_job_file, read_job_file
-from llmcrawler.storage.job_file import SCHEMA_VERSION
+from llmcrawler.storage.job_schema import SCHEMA_VERSION
 from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import read_value, write_value
 
@@ -45,6 +46,47 @@ async def test_work_is_done_in_the_order_in_which_it_was_asked_for(database):
     for n in range(300):
         database.post(lambda connection, n=n: write_value(connection, "n", [*read_value(connection, "n", []), n]))
     assert await database.run(lambda connection: read_value(connection, "n")) == list(range(300))
+
+
+async def test_what_was_waited_for_is_committed_with_all_that_was_queued_before_it(database, path):
+    database.post(lambda connection: time.sleep(0.1))
+    database.post(lambda connection: write_value(connection, "a", 1))
+    database.post_and_wait(lambda connection: write_value(connection, "b", 2))
+    assert (seen_by_another_process(path, "a"), seen_by_another_process(path, "b")) == (1, 2)
+
+
+async def test_waiting_for_work_that_fails_ends_and_the_file_is_told_as_failed(database):
+    def fail(connection: JobConnection) -> None:
+        raise KeyError("mine")
+
+    database.post_and_wait(fail)
+    database.post_and_wait(lambda connection: None)
+    assert isinstance(database.failure, StorageFailed)
+
+
+async def test_work_is_gathered_while_several_wait_and_done_at_once_where_one_does(database, monkeypatch):
+    began: list[str] = []
+
+    def note(connection: JobConnection) -> None:
+        connection.set_trace_callback(lambda statement: began.append(statement) if "BEGIN" in statement else None)
+
+    def nothing(connection: JobConnection) -> None:
+        pass
+
+    monkeypatch.setattr("llmcrawler.storage.database._BUSY_SECONDS", 1e9)
+    monkeypatch.setattr("llmcrawler.storage.database._GATHER_SECONDS", 1e9)
+    await database.run(note)
+    for _ in range(3):
+        database.post(nothing)
+        await database.run(nothing)
+    assert len(began) == 3
+    waiting = [asyncio.ensure_future(database.run(nothing)) for _ in range(5)]
+    await asyncio.wait(waiting[:1])  # it came alone
+    assert len(began) == 4
+    assert not any(one.done() for one in waiting[1:])
+    database.post_and_wait(nothing)
+    await asyncio.gather(*waiting)
+    assert len(began) == 5
 
 
 async def test_work_that_fails_leaves_nothing_and_harms_no_other(database):

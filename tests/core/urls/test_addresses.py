@@ -144,3 +144,25 @@ async def test_what_is_no_name_has_no_address():
     assert await names.addresses("x" * 64 + ".invalid") == ()
     assert await names.addresses("a..b") == ()
     names.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "source", "is_admitted"),
+    [
+        ("http://127.1.0.2:8000/robots.txt", "http://127.1.0.1:8000/robots.txt", True),
+        ("http://localhost/robots.txt", "http://127.1.0.1:8000/robots.txt", True),
+        ("http://10.0.0.7/robots.txt", "http://127.1.0.1:8000/robots.txt", False),
+        ("http://127.1.0.2:8000/other", "http://127.1.0.1:8000/robots.txt", False),
+        ("http://127.1.0.2:8000/robots.txt?all", "http://127.1.0.1:8000/robots.txt", True),
+        ("http://127.1.0.2:8000/robots.txt", "https://example.com/robots.txt", False),
+        ("http://127.1.0.2:8000/robots.txt", "http://127.1.0.9:8000/robots.txt", False),
+        ("http://169.254.169.254/robots.txt", "http://127.1.0.1:8000/robots.txt", False),
+    ],
+)
+def test_the_robots_txt_of_a_start_on_this_machine_may_lead_to_another_one_on_it(url, source, is_admitted):
+    guard = AddressGuard(["http://127.1.0.1:8000/", "https://example.com/"])
+    assert guard.admits_robots_txt(url, source) == is_admitted
+    host = url.partition("://")[2].partition("/")[0].partition(":")[0]
+    address = "127.0.0.1" if host == "localhost" else host
+    assert (guard.reason_to_refuse_address(address, host) is None) == is_admitted
+    assert guard.reason_to_refuse(url) is not None  # for all else it is as closed as it was

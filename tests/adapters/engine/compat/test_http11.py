@@ -9,7 +9,7 @@ from scrapy.core.downloader.handlers import http11
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 from twisted.web import _newclient
-from twisted.web.client import HTTPConnectionPool, ResponseFailed
+from twisted.web.client import URI, HTTPConnectionPool, ResponseFailed
 from twisted.web.http import _ChunkedTransferDecoder
 from twisted.web.http_headers import Headers
 
@@ -86,6 +86,27 @@ def test_a_connection_tells_where_an_answer_begins_and_ends_and_is_known_by_its_
     assert getattr(answers[0], compat_http11._PROTOCOL) is protocol
     protocol.dataReceived(b"ok")
     assert protocol.ended == 1
+
+
+def test_headers_are_added_anew_each_time_that_a_request_is_sent():
+    """Twisted sends a request again, the same object, where a kept connection turns out to be closed."""
+
+    class Numbering(Protocol):
+        count = 0
+
+        def headers_of(self, method, url):
+            Numbering.count += 1
+            return {"Number": f"{Numbering.count} {method} {url}"}
+
+    uri = URI.fromBytes(b"http://a.test/page?x=1")
+    headers = Headers({b"host": [b"a.test"]})
+    request = _newclient.Request._construct(b"GET", b"/page?x=1", headers, None, True, uri)
+    for number in (1, 2):
+        protocol = Numbering(lambda _: None)
+        protocol.makeConnection(transport := StringTransport())
+        protocol.request(request)
+        lines = [line for line in transport.value().split(b"\r\n") if line.startswith(b"Number")]
+        assert lines == [f"Number: {number} GET http://a.test/page?x=1".encode()]
 
 
 def test_faults_in_an_answer_are_told_from_other_failures():

@@ -1,0 +1,84 @@
+"""`scrapy keys new FILE`: the key that requests are signed with, and what is published of it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+
+from llmcrawler.commands import Offline, config_errors_as_usage
+
+if TYPE_CHECKING:
+    from llmcrawler.politeness.bot_auth import BotKey
+
+_ACTIONS = ("new", "show", "headers")
+
+
+class Command(Offline, ScrapyCommand):
+    """Exit status: 0, or 2 where a file cannot be read or written, is there already, or is no key."""
+
+    usage = "[options] new|show|headers <key.pem> ..."
+    summary = "Make the key that requests are signed with, and what is published of it"
+    details = (
+        "new KEY.pem: make a private key that only you can read, and beside it the directory to publish, a file with"
+        " its public part; no file is overwritten. show KEY.pem ...: print the directory of one or more keys. headers"
+        " KEY.pem ...: print the headers that it is to be served with, signed for BOT_AUTH_AGENT. See docs/bot-auth.md."
+    )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--days", type=int, default=90, metavar="N", help="the signed headers hold so long (90)")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        from llmcrawler.politeness.bot_auth import directory_of, read_key_file
+
+        action, files = args[0] if args else "", [Path(name).expanduser() for name in args[1:]]
+        if action not in _ACTIONS or not files or (action == "new" and len(files) > 1):
+            raise UsageError("say what to do with which key: scrapy keys new|show|headers KEY.pem", print_help=False)
+        if action == "new":
+            sys.stdout.write(_make(files[0]))
+            return
+        try:
+            with config_errors_as_usage():
+                keys = [read_key_file(file) for file in files]
+                sys.stdout.write(directory_of(keys).decode() if action == "show" else self._headers(keys, opts.days))
+        except OSError as error:
+            raise UsageError(f"{error.filename}: it cannot be read: {error.strerror}", print_help=False) from error
+
+    def _headers(self, keys: list[BotKey], days: int) -> str:
+        from llmcrawler.politeness.bot_auth import WELL_KNOWN_PATH, authority_of, check_agent, directory_headers
+
+        assert self.settings is not None
+        agent = str(self.settings.get("BOT_AUTH_AGENT") or "")
+        if not agent or days < 1:
+            raise UsageError(
+                f"say where it is, as -s BOT_AUTH_AGENT=https://bot.example{WELL_KNOWN_PATH}; --days is at least 1",
+                print_help=False,
+            )
+        authority = authority_of(check_agent(agent))
+        fields = directory_headers(keys, authority, created=int(time.time()), days=days)
+        return "".join(f"{name}: {value}\n" for name, value in fields.items())
+
+
+def _make(file: Path) -> str:
+    """Write a new key and its directory; return what to do with them."""
+    from llmcrawler.politeness.bot_auth import DIRECTORY_NAME, WELL_KNOWN_PATH, BotKey, directory_of, write_key_file
+
+    key, directory = BotKey.generate(), file.with_name(DIRECTORY_NAME)
+    try:
+        write_key_file(file, key)
+        with directory.open("xb") as out:
+            out.write(directory_of([key]))
+        published = f"{directory}: publish it at https://YOUR.HOST{WELL_KNOWN_PATH}, which is BOT_AUTH_AGENT"
+    except FileExistsError as error:
+        if error.filename != str(directory):
+            raise UsageError(f"{file}: it is there already, and is kept as it is", print_help=False) from error
+        published = f"{directory} has other keys: publish old and new with: scrapy keys show OLD.pem {file}"
+    except OSError as error:
+        raise UsageError(f"{error.filename}: it cannot be written: {error.strerror}", print_help=False) from error
+    return f"{file}: the private key, for BOT_AUTH_KEY; show it to nobody\n{published}\nkeyid: {key.thumbprint}\n"

@@ -1,0 +1,103 @@
+"""Applies boosted trees of at most 16 leaves to all blocks of a page at once.
+
+Each inner node has a mask of the leaves that stay possible where its number is above its threshold; of those that stay
+after all nodes of a tree the first is where the tree ends (after QuickScorer, Lucchese et al. 2015, whose masks clear
+the leaves on the left). So all nodes are asked in a few calls of NumPy, and none by following children.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .layout import Matrix
+
+LEAVES: Final = 16
+NODES: Final = LEAVES - 1
+# So many blocks are asked at a time: what lies between fits a processor's cache, and memory stays bounded.
+_PART: Final = 192
+_ALL: Final = np.uint16((1 << LEAVES) - 1)
+
+
+class BlockTrees:
+    """Holds arrays: `feature`, `threshold` and `mask` of NODES rows with a column per tree, `value` of a row per tree
+    and LEAVES columns. A node that a tree lacks has the mask of all leaves.
+    """
+
+    ARRAYS: Final = ("feature", "threshold", "mask", "value")
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._feature = arrays["feature"].astype(np.intp).ravel()
+        self._threshold = arrays["threshold"].astype(np.float32).reshape(-1, 1)
+        self._cleared = (~arrays["mask"].astype(np.uint16)).reshape(-1, 1)
+        self._value = arrays["value"].astype(np.float32).ravel()
+        self._starts = np.arange(len(arrays["value"]), dtype=np.intp)[:, None] * LEAVES
+
+    def log_odds(self, matrices: Sequence[Matrix]) -> NDArray[np.float32]:
+        """Return the sum of the trees' values per block, for matrices with a row per block: their columns are numbered
+        through.
+        """
+        return np.concatenate(
+            [
+                self._sums(np.concatenate([matrix[at : at + _PART].T for matrix in matrices]))
+                for at in range(0, len(matrices[0]), _PART)
+            ]
+        )
+
+    def _sums(self, columns: Matrix) -> NDArray[np.float32]:
+        above = columns.take(self._feature, 0) > self._threshold
+        gone = (above * self._cleared).reshape(NODES, -1, columns.shape[1])
+        left = ~np.bitwise_or.reduce(gone, 0)
+        leaf = _FIRST_BIT.take(left)
+        leaves = self._value.take(self._starts + leaf)
+        total: NDArray[np.float32] = leaves.sum(0)
+        return total
+
+
+def _first_bits() -> NDArray[np.uint8]:
+    found = np.zeros(1 << LEAVES, np.uint8)
+    for bit in range(LEAVES - 1, -1, -1):
+        found[1 << bit :: 1 << (bit + 1)] = bit
+    return found
+
+
+_FIRST_BIT: Final = _first_bits()
+
+
+def pack_trees(roots: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
+    """Return the arrays of BlockTrees for trees as LightGBM's `dump_model` gives them."""
+    shape = (NODES, len(roots))
+    feature, mask = np.zeros(shape, np.uint16), np.full(shape, _ALL, np.uint16)
+    threshold, value = np.zeros(shape, np.float32), np.zeros((len(roots), LEAVES), np.float32)
+    for number, root in enumerate(roots):
+        nodes: list[tuple[int, float, int]] = []
+        leaves: list[float] = []
+        _walk(root, nodes, leaves)
+        value[number, : len(leaves)] = leaves
+        for row, (one, limit, stays) in enumerate(nodes):
+            feature[row, number], threshold[row, number], mask[row, number] = one, limit, stays
+    return {"feature": feature, "threshold": threshold, "mask": mask, "value": value}
+
+
+def _walk(node: dict[str, Any], nodes: list[tuple[int, float, int]], leaves: list[float]) -> None:
+    if "split_feature" not in node:
+        leaves.append(node.get("leaf_value", 0.0))
+        return
+    at = len(nodes)
+    nodes.append((0, 0.0, 0))
+    first = len(leaves)
+    _walk(node["left_child"], nodes, leaves)
+    on_the_left = ((1 << len(leaves)) - 1) & ~((1 << first) - 1)
+    nodes[at] = (node["split_feature"], _single(node["threshold"]), int(_ALL) & ~on_the_left)
+    _walk(node["right_child"], nodes, leaves)
+
+
+def _single(threshold: float) -> float:
+    """Return the greatest single-precision number that is not above the threshold, so that a comparison of others of
+    that precision comes out the same.
+    """
+    found = np.float32(threshold)
+    return float(found if float(found) <= threshold else np.nextafter(found, np.float32(-np.inf)))

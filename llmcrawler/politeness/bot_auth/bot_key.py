@@ -1,0 +1,86 @@
+"""The private key that requests are signed with, the names of its public part, and its file."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from llmcrawler.errors import ConfigError
+
+
+class BotKey:
+    """An Ed25519 key. Nothing but `pem` tells its private part."""
+
+    def __init__(self, private: Ed25519PrivateKey) -> None:
+        self._private = private
+
+    @classmethod
+    def generate(cls) -> BotKey:
+        return cls(Ed25519PrivateKey.generate())
+
+    @classmethod
+    def from_pem(cls, text: bytes) -> BotKey:
+        """Raises ValueError for what is no such key, or has a password. The error does not tell the text."""
+        with suppress(ValueError, TypeError, UnsupportedAlgorithm):
+            private = load_pem_private_key(text, None)
+            if isinstance(private, Ed25519PrivateKey):
+                return cls(private)
+        raise ValueError("it is no Ed25519 private key in PEM without a password")
+
+    @property
+    def pem(self) -> bytes:
+        return self._private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+    @cached_property
+    def thumbprint(self) -> str:
+        """SHA-256 of the public key's required members (RFC 7638; RFC 8037, appendix A.3): the `keyid`."""
+        members = json.dumps({"crv": "Ed25519", "kty": "OKP", "x": self._x}, separators=(",", ":"))
+        return _base64url(sha256(members.encode()).digest())
+
+    @property
+    def public_jwk(self) -> Mapping[str, str]:
+        return {"kty": "OKP", "crv": "Ed25519", "kid": self.thumbprint, "x": self._x, "use": "sig"}
+
+    def sign(self, data: bytes) -> bytes:
+        return self._private.sign(data)
+
+    @property
+    def _x(self) -> str:
+        return _base64url(self._private.public_key().public_bytes_raw())
+
+
+def read_key_file(path: Path) -> BotKey:
+    """Raises ConfigError, which names the file and the cure; OSError where it cannot be read."""
+    mode, text = stat.S_IMODE(path.stat().st_mode), path.read_bytes()
+    if mode & 0o077 and os.name == "posix":
+        raise ConfigError(f"{path}: others than its owner can read or write it (mode {mode:o}): chmod 600 {path}")
+    try:
+        return BotKey.from_pem(text)
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}: scrapy keys new FILE makes one") from None
+
+
+def write_key_file(path: Path, key: BotKey) -> None:
+    """Write a file that only its owner can read. Raises FileExistsError where there is one already."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123 (it has no mode)
+        file.write(key.pem)
+
+
+def _base64url(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode("ascii").rstrip("=")

@@ -1,0 +1,154 @@
+"""How a job's bodies and lines are packed."""
+
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from llmcrawler.errors import ConfigError
+from llmcrawler.storage import StoredBody, check_job_file, open_job_file, unpack
+from llmcrawler.storage.body_packer import PACKING_ERRORS, drop_unreadable, number_of_dictionary, pack
+from llmcrawler.storage.keys import JobConnection, url_key
+from llmcrawler.storage.ledger import read_bodies, read_page
+from tests.servers.many_pages import ManyPages
+
+MENU = "".join(f'<li><a href="/{number * 7919 % 1000}/">Things of the kind {number**3}</a>' for number in range(80))
+PAGES = [f"{body}<ul>{MENU}</ul>".encode() for path, body in ManyPages(120).bodies.items() if "/item/" in path]
+SITE = "a.example"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "crawl.sqlite"
+
+
+@pytest.fixture
+def connection(path: Path) -> Iterator[JobConnection]:
+    with closing(open_job_file(path)) as connection:
+        yield connection
+
+
+def store(connection: JobConnection, bodies: list[bytes], site: str = SITE) -> list[bytes]:
+    """Store bodies of new urls of a site; what is in the file of them."""
+    packed = []
+    for body in bodies:
+        number = connection.keys.next_number
+        url = f"https://{site}/{number}"
+        connection.execute("INSERT INTO urls (id, url, host) VALUES (?, ?, 1)", (number, url))
+        connection.keys.add({url_key(url): number})
+        packed.append(connection.packer.pack(number, site, body))
+        row = (number, 200, "[]", packed[-1], b"", "2026-01-01T00:00:00+00:00", 0.1, 0)
+        connection.execute(
+            "INSERT INTO bodies (url, status, headers, body, body_hash, fetched_at, latency, generation)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            row,
+        )
+    return packed
+
+
+def body_of(connection: JobConnection, number: int, site: str = SITE) -> StoredBody | None:
+    return read_page(connection, f"https://{site}/{number}").body
+
+
+def test_the_first_pages_of_a_site_make_the_dictionary_of_those_that_follow(connection, path):
+    packed = store(connection, PAGES)
+    numbers = [number_of_dictionary(one) for one in packed]
+    assert numbers[:32] == [0] * 32
+    assert len({*numbers[32:]}) == 1
+    assert numbers[32]
+    alone, together = len(packed[31]), len(packed[40])
+    assert together < 0.6 * alone  # what the pages share, the dictionary has
+    assert [connection.packer.unpack(one) for one in packed] == PAGES
+
+
+def test_each_site_has_a_dictionary_of_its_own_and_a_later_run_goes_on_with_it(connection, path):
+    store(connection, PAGES[:40])
+    others = store(connection, PAGES[40:80], "b.example")
+    numbers = {number_of_dictionary(one) for one in others} - {0}
+    assert connection.execute("SELECT count(*) FROM dictionaries").fetchone() == (2,)
+    with closing(open_job_file(path)) as later:
+        (packed,) = store(later, PAGES[41:42], "b.example")
+        assert {number_of_dictionary(packed)} == numbers
+        for number, body in enumerate(PAGES[:40], 1):
+            stored = body_of(later, number)
+            assert stored is not None
+            assert stored.body == body
+
+
+def test_pages_that_no_dictionary_can_be_made_of_are_packed_without(connection):
+    packed = store(connection, [b""] * 100)
+    assert {number_of_dictionary(one) for one in packed} == {0}
+    assert [connection.packer.unpack(one) for one in packed] == [b""] * 100
+
+
+def test_no_dictionary_is_made_of_pages_that_are_damaged(connection):
+    store(connection, PAGES[:31])
+    connection.execute("UPDATE bodies SET body = substr(body, 1, 20) WHERE url = 5")
+    assert {number_of_dictionary(one) for one in store(connection, PAGES[31:60])} == {0}
+
+
+def test_sites_with_the_same_pages_share_a_dictionary(connection):
+    packed = store(connection, PAGES[:40]) + store(connection, PAGES[:40], "b.example")
+    assert len({number_of_dictionary(one) for one in packed} - {0}) == 1
+    assert number_of_dictionary(packed[-1])
+    assert [connection.packer.unpack(one) for one in packed] == PAGES[:40] * 2
+
+
+def test_a_number_that_another_dictionary_has_is_not_used(connection):
+    store(connection, PAGES[:40])
+    connection.execute("UPDATE dictionaries SET content = x'00', site = 'c.example'")
+    packed = store(connection, PAGES[:40], "b.example")
+    assert {number_of_dictionary(one) for one in packed} == {0}
+
+
+def test_a_dictionary_of_which_only_the_number_is_left_makes_its_pages_fetched_again(connection, path):
+    store(connection, PAGES[:40])
+    connection.execute("DELETE FROM dictionaries")
+    with closing(open_job_file(path)) as later:
+        check_job_file(path, with_content=True)
+        assert body_of(later, 1) is not None
+        assert body_of(later, 40) is None
+        assert len(read_bodies(later, 40)) == 32
+
+
+def test_bodies_go_with_a_dictionary_that_is_damaged_and_their_site_gets_another(connection, path):
+    packed = store(connection, PAGES[:40])
+    store(connection, PAGES[40:80], "b.example")
+    content = bytearray(connection.execute("SELECT content FROM dictionaries WHERE site = ?", (SITE,)).fetchone()[0])
+    content[-100] ^= 1
+    connection.execute("UPDATE dictionaries SET content = ? WHERE site = ?", (bytes(content), SITE))
+    with closing(open_job_file(path)) as later:
+        assert body_of(later, 40) is None  # and not a page that nobody has sent
+        check_job_file(path, with_content=True)
+        assert drop_unreadable(later) == 8
+        assert drop_unreadable(later) == 0
+        stored = body_of(later, 40)
+        assert stored is not None
+        assert stored.body is None
+        assert later.execute("SELECT count(*) FROM bodies WHERE body IS NOT NULL").fetchone() == (72,)
+        again = store(later, PAGES[40:80])
+        assert number_of_dictionary(again[-1]) not in {0, number_of_dictionary(packed[-1])}
+
+
+def test_a_damaged_body_and_a_damaged_line_are_found(connection, path):
+    (packed,) = store(connection, PAGES[:1])
+    damaged = bytearray(packed)
+    damaged[len(damaged) // 2] ^= 1
+    with pytest.raises(PACKING_ERRORS):
+        connection.packer.unpack(bytes(damaged))
+    connection.execute("UPDATE bodies SET body = ?", (bytes(damaged),))
+    with pytest.raises(ConfigError, match="is damaged"):
+        check_job_file(path, with_content=True)
+    connection.execute("DELETE FROM bodies")
+    check_job_file(path, with_content=True)
+    connection.execute("INSERT INTO pages (url, seq, line) VALUES (1, 1, ?)", (pack("line")[:-1],))
+    with pytest.raises(ConfigError, match="is damaged"):
+        check_job_file(path, with_content=True)
+
+
+def test_lines_come_back_as_they_were_and_those_of_older_jobs_too():
+    text = '{"title": "K\u00e4se \ud83e"}'  # half a surrogate pair, as pages may have in their JSON
+    assert unpack(pack(text)) == text
+    assert unpack(zlib.compress(text.encode("utf-8", "surrogatepass"))) == text

@@ -1,0 +1,86 @@
+"""Crawls whose pages are read in worker processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, crawl, environment
+from tests.e2e.killing import lines_of, paths_of, wait_until
+from tests.servers.many_pages import ManyPages
+from tests.servers.mock_pages import shop_pages
+from tests.servers.mock_site import MockSite
+
+# When templates are grouped anew is a matter of the moment, and so are their names.
+OF_READING = ("url", "status", "title", "lang", "text", "content_hash", "robots", "duplicate_of", "error")
+
+
+def lines_with(workers: int, folder: Path, urls: list[str]) -> list[list[Any]]:
+    """The lines of listed pages, asked for one at a time: with links the order would be one of the moment."""
+    folder.mkdir()
+    (folder / "urls").write_text("\n".join(urls), encoding="utf-8")
+    settings = {"CONTENT_WORKERS": workers, "CONCURRENT_REQUESTS": 1}
+    outcome = crawl("extract", folder, {"urls": folder / "urls"}, settings)
+    assert outcome.exit_status == 0, outcome.log
+    assert "Traceback" not in outcome.log
+    assert (f"'llmcrawler/content_workers/pages': {len(urls)}" in outcome.log) is (workers > 0), outcome.log
+    return sorted(([line[name] for name in OF_READING] for line in outcome.pages), key=lambda values: str(values[0]))
+
+
+def test_lines_are_the_same_wherever_pages_are_read(tmp_path: Path) -> None:
+    many = ManyPages(40)
+    with MockSite().in_thread() as one, MockSite(many.routes()).in_thread() as other:
+        urls = [one.url(path) for path, _ in shop_pages()]
+        assert lines_with(1, tmp_path / "1", urls) == lines_with(0, tmp_path / "0", urls)
+        urls = [url for pair in zip(urls, map(other.url, sorted(many.paths)), strict=False) for url in pair]
+        assert lines_with(2, tmp_path / "of two", urls) == lines_with(0, tmp_path / "of none", urls)
+
+
+def children_of(process: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{process}/task").iterdir():
+        found += [int(one) for one in (task / "children").read_text(encoding="ascii").split()]
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are looked up as Linux has them")
+def test_a_worker_that_is_killed_costs_no_page(tmp_path: Path) -> None:
+    pages, feed = ManyPages(150, latency_seconds=0.02), tmp_path / "pages.jsonl"
+    killed: list[int] = []
+
+    def kill_a_worker(crawl: int) -> bool:
+        """At the 40th page, and at the 80th: the process that forks workers is the crawl's child."""
+        if len(pages.answered) < 40 * (len(killed) + 1):
+            return False
+        workers = [one for child in children_of(crawl) for one in children_of(child) if one not in killed]
+        for worker in workers[:1]:
+            os.kill(worker, signal.SIGKILL)
+            killed.append(worker)
+        return len(killed) == 2
+
+    with MockSite(pages.routes()).in_thread() as site:
+        parts = command({"url": site.url()}, {"CONTENT_WORKERS": 1, "CONCURRENT_REQUESTS_PER_DOMAIN": 8}, feed)
+        with subprocess.Popen(parts, cwd=ROOT, env=environment(), stderr=subprocess.PIPE) as process:
+            wait_until(lambda: kill_a_worker(process.pid), pages, process)
+            log = process.communicate(timeout=TIMEOUT_SECONDS)[1].decode()
+    assert len(killed) == 2
+    assert process.returncode == 0, log
+    assert "'llmcrawler/content_workers/restarts': 2" in log
+    lines = [line for line in lines_of(feed) if line["kind"] == "page"]
+    assert paths_of(lines) == dict.fromkeys(pages.paths, 1)
+    assert [line["error"] for line in lines if line["error"]] == []
+    assert all(line["text"] for line in lines)
+    assert [one for one in killed if Path(f"/proc/{one}").exists()] == []
+
+
+def test_a_wrong_number_of_workers_is_told_before_the_first_request(tmp_path: Path) -> None:
+    with MockSite().in_thread() as site:
+        outcome = crawl("explore", tmp_path, {"url": site.url("/")}, {"CONTENT_WORKERS": "many"})
+        assert site.stats()["requests"] == 0
+    assert outcome.exit_status != 0
+    assert "CONTENT_WORKERS='many'" in outcome.log

@@ -1,0 +1,340 @@
+"""What sites say of rights, over HTTP: read, recorded, respected."""
+
+import csv
+import io
+import json
+from collections import Counter
+
+import pytest
+from aiohttp import web
+
+from llmcrawler.reporting import ExitStatus
+from tests.e2e.crawling import crawl, explore, scrapy
+from tests.servers.fake_llm import FakeLLM
+from tests.servers.mock_site import MockSite
+
+RECORD = {"RIGHTS_POLICY": "record"}
+RESPECT = {"RIGHTS_POLICY": "respect", "CRAWL_PURPOSE": "ai-train"}
+FILES = {"/.well-known/tdmrep.json", "/ai.txt", "/llms.txt"}
+BY = "https://creativecommons.org/licenses/by/4.0/"
+WORDS = " ".join(f"word{number}" for number in range(80))
+
+
+def page(name, links=(), head=""):
+    anchors = "".join(f'<li><a href="{link}">{link}</a></li>' for link in links)
+    return (
+        f"<html><head><title>{name}</title>{head}</head><body><main><h1>{name}</h1><p>{name} {WORDS}.</p>"
+        f"<ul>{anchors}</ul></main></body></html>"
+    )
+
+
+def answer(text, status=200, content_type="text/html", **headers):
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+
+    async def handler(_request):
+        return web.Response(text=text, status=status, content_type=content_type, headers=named)
+
+    return handler
+
+
+def rsl(terms):
+    return f'<rsl xmlns="https://rslstandard.org/rsl"><content url="/"><license>{terms}</license></content></rsl>'
+
+
+def found(line):
+    return {(one["name"], one["where"]): one["uses"].get("ai-train") for one in line["rights"]["signals"]}
+
+
+PROHIBITED = rsl('<prohibits type="usage">ai-train</prohibits>')
+
+# The one signal of a site or of its page: routes, and the name, place and answer for ai-train in the page's line.
+SIGNALS = {
+    "content-usage": ({"/robots.txt": "User-agent: *\nContent-Usage: /p train-ai=n\n"}, "/robots.txt", "no"),
+    "content-usage in a header": ({"/p/": answer(page("P"), Content_Usage="train-ai=y")}, "header", "yes"),
+    "content-signal": ({"/robots.txt": "User-agent: *\nContent-Signal: search=yes,ai-train=no\n"}, "/robots.txt", "no"),
+    "content-signal in a header": ({"/p/": answer(page("P"), Content_Signal="ai-train=no")}, "header", "no"),
+    "rsl": ({"/robots.txt": "License: /l.xml\nUser-agent: *\nAllow: /\n", "/l.xml": PROHIBITED}, "/l.xml", "no"),
+    "rsl that costs": (
+        {
+            "/robots.txt": "License: /l.xml\n",
+            "/l.xml": rsl('<permits type="usage">all</permits><payment type="crawl"/>'),
+        },
+        "/l.xml",
+        "conditions",
+    ),
+    "rsl in a link": (
+        {
+            "/p/": page("P", head='<link rel="license" type="application/rsl+xml" href="/l.xml">'),
+            "/l.xml": PROHIBITED,
+        },
+        "/l.xml",
+        "no",
+    ),
+    "rsl in a header": (
+        {"/p/": answer(page("P"), Link='</l.xml>; rel="license"; type="application/rsl+xml"'), "/l.xml": PROHIBITED},
+        "/l.xml",
+        "no",
+    ),
+    "tdmrep": (
+        {"/.well-known/tdmrep.json": '[{"location": "/p", "tdm-reservation": 1}]'},
+        "/.well-known/tdmrep.json",
+        "no",
+    ),
+    "tdmrep in a header": ({"/p/": answer(page("P"), tdm_reservation="1")}, "header", "no"),
+    "tdmrep in a meta": ({"/p/": page("P", head='<meta name="tdm-reservation" content="1">')}, "meta", "no"),
+    "noai": ({"/p/": page("P", head='<meta name="robots" content="noai, noimageai">')}, "meta", "no"),
+    "noai in a header": ({"/p/": answer(page("P"), X_Robots_Tag="noai")}, "header", "no"),
+    "noimageai": ({"/p/": page("P", head='<meta name="robots" content="noimageai">')}, "meta", None),
+    "ai.txt": ({"/ai.txt": "User-Agent: *\nDisallow: /p\n"}, "/ai.txt", "no"),
+    "llms.txt": ({"/llms.txt": "# Site\n> Pages"}, "/llms.txt", None),
+    "licence in a link": ({"/p/": page("P", head=f'<link rel="license" href="{BY}">')}, "link", "conditions"),
+    "licence in the text": ({"/p/": page(f'P <a rel="license" href="{BY}">CC BY</a>')}, "link", "conditions"),
+    "licence in the data": (
+        {
+            "/p/": page(
+                "P", head=f'<script type="application/ld+json">{{"@type": "Article", "license": "{BY}"}}</script>'
+            )
+        },
+        "structured-data",
+        "conditions",
+    ),
+    "payment": ({"/p/": answer("pay", status=402, Crawler_Price="USD 0.01")}, "header", "conditions"),
+}
+
+
+@pytest.mark.parametrize("signal", SIGNALS)
+def test_each_signal_stands_in_the_line_with_where_it_was_found(tmp_path, signal):
+    routes, where, said = SIGNALS[signal]
+    with MockSite({"/robots.txt": "", "/": page("Home", ["/p/"]), "/p/": page("P"), **routes}).in_thread() as site:
+        outcome = explore(tmp_path, site.url(), RECORD)
+        place = site.url(where) if where.startswith("/") else where
+        assert all(site.measures.hits[path] == 1 for path in FILES)
+        assert len(site.measures.hits) <= 1 + 4 + 2  # robots.txt, the files, the pages
+    line = outcome.page("/p/")
+    assert found(line)[signal.split()[0], place] == said
+    assert line["rights"]["uses"].get("ai-train") == said
+    assert (line["rights"]["verdict"], line["rights"]["conflicts"]) == (None, [])
+    assert (line["text"] is None) == (signal == "payment")
+    assert line["error"] is None or line["error"]["kind"] == "http_402"
+
+
+def test_a_site_that_says_nothing_has_no_rights(tmp_path):
+    with MockSite({"/": page("Home")}).in_thread() as site:
+        assert explore(tmp_path, site.url(), RECORD).page("/")["rights"] is None
+
+
+def test_conflicts_are_named_and_values_are_as_they_were_written(tmp_path):
+    routes = {
+        "/robots.txt": "User-agent: *\nContent-Signal: search=yes, ai-train=no\n",
+        "/": answer(page("Home"), Content_Usage="train-ai=y"),
+    }
+    with MockSite(routes).in_thread() as site:
+        line = explore(tmp_path, site.url(), RECORD, depth=0).page("/")
+        robots = site.url("/robots.txt")
+        assert not FILES & site.measures.hits.keys()  # for the sake of one page
+    assert line["rights"] == {
+        "uses": {"search": "yes", "ai-train": "no"},
+        "verdict": None,
+        "signals": [
+            {
+                "name": "content-signal",
+                "where": robots,
+                "uses": {"search": "yes", "ai-train": "no"},
+                "value": "search=yes, ai-train=no",
+            },
+            {"name": "content-usage", "where": "header", "uses": {"ai-train": "yes"}, "value": "train-ai=y"},
+        ],
+        "conflicts": [f"ai-train: no by content-signal ({robots}), yes by content-usage (header)"],
+    }
+
+
+def mixed_site():
+    """A site of which all that /free/ leads to is allowed for training, and what any standard forbids is not."""
+    free = [f"/free/{number}/" for number in range(6)]
+    allowed = {
+        **{path: page(path, [free[(n + 1) % 6], "/noai/"]) for n, path in enumerate(free)},
+        "/": page("Home", [*free, *(f"/no-{name}/" for name in ("usage", "signal", "tdm", "ai", "rsl")), "/noai/"]),
+        "/commons/": page("Commons", head=f'<link rel="license" href="{BY}">'),
+        "/granted/": answer(page("Granted"), Content_Usage="train-ai=y", tdm_reservation="0"),
+        "/unread/": page("Unread", head='<meta name="robots" content="noimageai">'),
+    }
+    forbidden = {
+        **{f"/no-{name}/": page(name, ["/behind/"]) for name in ("usage", "signal", "tdm", "ai", "rsl")},
+        "/noai/": page("Noai", ["/commons/", "/granted/", "/unread/"], '<meta name="robots" content="noai">'),
+        "/tdm-meta/": page("TDM", head='<meta name="tdm-reservation" content="1">'),
+        "/tdm-header/": answer(page("TDM"), tdm_reservation="1"),
+        "/usage-header/": answer(page("Usage"), Content_Usage="train-ai=n"),
+        "/both/": answer(page("Both", head=f'<link rel="license" href="{BY}">'), X_Robots_Tag="noai"),
+        "/pay/": answer(page("Pay"), status=402, Crawler_Price="USD 0.01"),
+    }
+    own = ["/tdm-meta/", "/tdm-header/", "/usage-header/", "/both/", "/pay/"]
+    allowed["/unread/"] = page("Unread", own, '<meta name="robots" content="noimageai">')
+    files = {
+        "/robots.txt": "License: /l.xml\nUser-agent: *\nContent-Usage: search=y\nContent-Usage: /no-usage/ train-ai=n\n"
+        "Content-Signal: /no-signal/ search=yes,ai-train=no\n",
+        "/.well-known/tdmrep.json": json.dumps([{"location": "/no-tdm/", "tdm-reservation": 1}]),
+        "/ai.txt": "User-agent: *\nDisallow: /no-ai/\n",
+        "/l.xml": PROHIBITED.replace('url="/"', 'url="/no-rsl/*"'),
+    }
+    return allowed, forbidden, files
+
+
+def test_respect_leaves_text_to_the_allowed_pages_of_a_mixed_site_and_to_no_other(tmp_path):
+    allowed, forbidden, files = mixed_site()
+    with (
+        MockSite({**allowed, **forbidden, **files}).in_thread() as site,
+        FakeLLM().in_thread() as llm,
+    ):
+        model = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url}
+        outcome = explore(tmp_path, site.url(), {**RESPECT, **model})
+        asked = set(site.measures.hits)
+        questions = json.dumps(llm.bodies)
+    lines = {"/" + line["url"].split("/", 3)[3]: line for line in outcome.pages}
+    assert lines.keys() == allowed.keys() | forbidden.keys()
+    assert {path for path, line in lines.items() if line["text"] is not None} == allowed.keys()
+    assert {path for path, line in lines.items() if line["rights"]["verdict"] == "forbidden"} == forbidden.keys()
+    for path in forbidden:
+        line = lines[path]
+        assert (line["title"], line["record"], line["page_type"], line["content_hash"]) == (None,) * 4
+        assert line["error"]["kind"] == ("http_402" if path == "/pay/" else "rights")
+    assert lines["/no-ai/"]["error"]["message"] == f"ai-train: no by ai.txt ({site.url('/ai.txt')})"
+    assert lines["/pay/"]["rights"]["signals"][-1]["value"] == "USD 0.01"
+    # What the host forbids itself is not asked for, nor what only such pages lead to.
+    assert not {path for path in asked if path.startswith(("/no-", "/behind"))}
+    assert any(name in questions for name in ("/free/", "Commons", "Granted", "Unread"))
+    assert not [name for name in ("Noai", "TDM", "Usage", "Both") if name in questions]
+
+
+def test_a_start_page_that_is_forbidden_leads_to_those_that_are_allowed(tmp_path):
+    routes = {
+        "/robots.txt": "User-agent: *\nContent-Usage: train-ai=n\nContent-Usage: /ok/ train-ai=y\n",
+        "/": page("Home", ["/ok/", "/other/"]),
+        "/ok/": page("Ok"),
+        "/other/": page("Other"),
+    }
+    with MockSite(routes).in_thread() as site:
+        outcome = explore(tmp_path, site.url(), RESPECT)
+        assert site.measures.hits["/other/"] == 0
+    assert {line["url"] for line in outcome.pages if line["text"]} == {site.url("/ok/")}
+    assert outcome.error_kinds() == Counter(rights=2)
+
+
+def test_a_host_that_forbids_all_of_it_is_not_crawled(tmp_path):
+    routes = {"/robots.txt": "User-agent: *\nContent-Signal: ai-train=no\n", "/": page("Home", ["/a/"])}
+    with MockSite(routes).in_thread() as site:
+        outcome = explore(tmp_path, site.url(), RESPECT)
+        assert set(site.measures.hits) == {"/robots.txt", *FILES}
+        search = explore(tmp_path, site.url(), {**RESPECT, "CRAWL_PURPOSE": "search"}, depth=0)
+    line = outcome.page("/")
+    assert (line["error"]["stage"], line["error"]["kind"], line["status"]) == ("fetch", "rights", None)
+    assert line["error"]["message"] == f"ai-train: no by content-signal ({site.url('/robots.txt')})"
+    assert line["rights"]["verdict"] == "forbidden"
+    assert (search.page("/")["rights"]["verdict"], search.page("/")["error"]) == ("unsaid", None)
+
+
+def test_listed_urls_are_respected_too(tmp_path):
+    listed = tmp_path / "urls.txt"
+    with MockSite({"/.well-known/tdmrep.json": '[{"location": "/a", "tdm-reservation": 1}]'}).in_thread() as site:
+        listed.write_text("".join(f"{site.url(path)}\n" for path in ("/about/", "/terms/")))
+        recorded = crawl("extract", tmp_path, {"urls": listed}, RECORD)
+        assert set(site.measures.hits) == {"/robots.txt", "/about/", "/terms/"}  # nothing more than that is asked for
+        respected = crawl("extract", tmp_path, {"urls": listed}, RESPECT)
+        assert site.measures.hits["/about/"] == 1
+    assert not recorded.error_kinds()
+    assert respected.error_kinds() == Counter(rights=1)
+    assert respected.page("/terms/")["text"]
+
+
+def test_off_asks_nothing_and_writes_nothing(tmp_path):
+    with MockSite({"/robots.txt": "User-agent: *\nContent-Usage: train-ai=n\n"}).in_thread() as site:
+        outcome = explore(tmp_path, site.url("/about/"), {"RIGHTS_POLICY": "off"})
+        assert not FILES & site.measures.hits.keys()
+    assert {line["rights"] for line in outcome.pages} == {None}
+
+
+def test_a_file_that_hangs_or_is_huge_holds_nothing_up_for_long(tmp_path):
+    async def endless(request):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(1_000):
+            await response.write(b"x" * 10_000)
+        return response
+
+    routes = {
+        "/": page("Home", ["/about/"]),
+        "/ai.txt": endless,
+        "/llms.txt": answer("no", status=500),
+        "/.well-known/tdmrep.json": answer("[" * 200_000, content_type="application/json"),
+    }
+    with MockSite(routes).in_thread() as site:
+        outcome = explore(tmp_path, site.url(), RESPECT)
+        assert all(site.measures.hits[path] == 1 for path in FILES)
+    assert outcome.page("/")["error"] is None
+    assert outcome.page("/")["rights"] == {"uses": {}, "verdict": "unsaid", "signals": [], "conflicts": []}
+    assert "Traceback" not in outcome.log
+
+
+def test_robots_txt_holds_for_the_files_too(tmp_path):
+    with MockSite({"/robots.txt": "User-agent: *\nDisallow: /ai.txt\n"}).in_thread() as site:
+        explore(tmp_path, site.url("/about/"), RECORD)
+        assert FILES & site.measures.hits.keys() == FILES - {"/ai.txt"}
+
+
+def test_a_job_keeps_rights_when_its_stages_run_again_and_no_body_of_what_is_forbidden(tmp_path):
+    routes = {
+        "/": page("Home", ["/no/", "/yes/"]),
+        "/no/": page("No", head='<meta name="robots" content="noai">'),
+        "/yes/": answer(page("Yes"), Content_Usage="train-ai=y"),
+        "/llms.txt": "# Site",
+    }
+    job = {"JOBDIR": tmp_path / "job"}
+    with MockSite(routes).in_thread() as site:
+        first = explore(tmp_path, site.url(), {**RECORD, **job})
+        asked = sum(site.measures.hits.values())
+        again = explore(tmp_path, site.url(), {**RECORD, **job}, force="content")
+        assert sum(site.measures.hits.values()) == asked
+        refreshed = explore(tmp_path, site.url(), {**RECORD, **job}, refresh=1)
+        respected = explore(tmp_path, site.url(), {**RESPECT, **job}, force="content")
+        scrapy("requeue", tmp_path / "job", "--kind", "rights")
+        forgotten = explore(tmp_path, site.url(), {**RECORD, **job})
+        assert site.measures.hits["/yes/"] == 2
+        assert site.measures.hits["/no/"] == 3  # its body was not kept, so it is fetched when it is wanted again
+    rights = {line["url"]: line["rights"] for line in first.pages}
+    assert rights == {line["url"]: line["rights"] for line in again.pages}
+    assert rights == {line["url"]: line["rights"] for line in refreshed.pages}
+    assert found(first.page("/no/")) == {("noai", "meta"): "no", ("llms.txt", site.url("/llms.txt")): None}
+    assert respected.error_kinds() == Counter(rights=1)
+    assert (respected.page("/no/")["text"], respected.page("/no/")["title"]) == (None, None)
+    assert respected.page("/yes/")["rights"]["verdict"] == "allowed"
+    assert forgotten.page("/no/")["text"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        (
+            {"RIGHTS_POLICY": "repsect"},
+            "RIGHTS_POLICY='repsect': did you mean respect? it is one of record, respect, off",
+        ),
+        ({"CRAWL_PURPOSE": "ai-trian"}, "CRAWL_PURPOSE='ai-trian': did you mean ai-train?"),
+        ({"RIGHTS_POLICY": "respect"}, "RIGHTS_POLICY=respect: for which use? Say so with CRAWL_PURPOSE: search"),
+    ],
+)
+def test_a_wrong_policy_is_a_usage_error_before_the_first_request(tmp_path, settings, named):
+    with MockSite().in_thread() as site:
+        outcome = explore(tmp_path, site.url(), settings)
+        assert not site.measures.hits
+    assert outcome.exit_status == ExitStatus.USAGE
+    assert named in outcome.log
+
+
+def test_a_table_and_documents_hold_rights(tmp_path):
+    routes = {"/": page("Home"), "/robots.txt": "User-agent: *\nContent-Signal: ai-train=no\n"}
+    with MockSite(routes).in_thread() as site:
+        feeds = [f"-O{tmp_path / name}" for name in ("pages.csv", "pages.xml", "docs.jsonl:documents")]
+        done = scrapy("crawl", "explore", f"-aurl={site.url()}", *feeds, settings=RECORD)
+    assert done.returncode == 0, done.stderr
+    (row,) = csv.DictReader(io.StringIO((tmp_path / "pages.csv").read_text()))
+    assert json.loads(row["rights"])["uses"] == {"ai-train": "no"}
+    assert "<ai-train>no</ai-train>" in (tmp_path / "pages.xml").read_text()
+    assert json.loads((tmp_path / "docs.jsonl").read_text())["metadata"]["rights.uses.ai-train"] == "no"

@@ -1,0 +1,139 @@
+"""What sites say of the use of their pages, summed up: the table for a lawyer, status, report and summary."""
+
+import csv
+import json
+
+import pytest
+from aiohttp import web
+
+from llmcrawler.storage.feeds import RIGHTS_COLUMNS
+from tests.e2e import warm
+from tests.e2e.crawling import TIMEOUT_SECONDS, command, environment, scrapy
+from tests.servers.mock_site import MockSite
+from tests.servers.redis_server import RedisServer
+
+TEXT = "<html><title>{0}</title><body><p>A page about {0}, and about nothing else that there is.</p>{1}</body></html>"
+LINKS = "".join(f'<a href="/{name}/">{name}</a>' for name in ("plain", "free", "=1+1", "missing"))
+SAID_FOR_ALL = "search=yes, ai-train=no"
+PURPOSE = {"RIGHTS_POLICY": "record", "CRAWL_PURPOSE": "ai-train"}
+
+
+async def _free(_request):
+    headers = {"Content-Signal": "ai-train=yes", "tdm-reservation": "0"}
+    return web.Response(text=TEXT.format("free", ""), content_type="text/html", headers=headers)
+
+
+@pytest.fixture(scope="module")
+def site():
+    """The whole site may be searched and not be learned from; the headers of one page allow that."""
+    robots = f"User-agent: *\nContent-Signal: {SAID_FOR_ALL}\nAllow: /\n"
+    fine = {f"/{name}/": TEXT.format(name, "") for name in ("plain", "=1+1")}
+    with MockSite(
+        {"/robots.txt": robots, "/": TEXT.format("home", LINKS), "/free/": _free, **fine}
+    ).in_thread() as site:
+        yield site
+
+
+def crawl(folder, site, settings, worker=""):
+    """Crawl into the feeds pages.jsonl and rights.csv; return the log."""
+    feeds = ["-O", str(folder / f"pages{worker}.jsonl"), "-O", f"{folder / f'rights{worker}.csv'}:rights"]
+    done = warm.run([*command({"url": site.url()}, settings, None)[3:], *feeds], environment(), TIMEOUT_SECONDS)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.fixture(scope="module")
+def job(site, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rights")
+    (folder / "log").write_text(crawl(folder, site, PURPOSE | {"JOBDIR": folder / "job"}))
+    return folder
+
+
+def rows_of(path, site):
+    with path.open(newline="", encoding="utf-8") as file:
+        return {row["url"].removeprefix(site.origin): row for row in csv.DictReader(file)}
+
+
+def test_the_table_has_a_row_for_each_page_with_what_was_said_where(job, site):
+    rows = rows_of(job / "rights.csv", site)
+    assert set(rows) == {"/", "/plain/", "/free/", "/=1+1/", "/missing/"}
+    said = f"{site.url('/robots.txt')}: {SAID_FOR_ALL}"
+    assert {(row["search"], row["content-signal"].splitlines()[0]) for row in rows.values()} == {("yes", said)}
+    plain, free = rows["/plain/"], rows["/free/"]
+    assert (plain["purpose"], plain["verdict"], plain["ai-train"]) == ("ai-train", "forbidden", "no")
+    assert (plain["host"], plain["status"], plain["conflicts"]) == (site.origin.partition("://")[2], "200", "")
+    assert (free["content-signal"], free["tdmrep"]) == (f"{said}\nheader: ai-train=yes", "header: 0")
+    assert free["conflicts"].startswith("ai-train: no by content-signal")
+    assert rows["/missing/"]["error.kind"] == "http_404"
+
+
+@pytest.mark.parametrize("source", ["job", "pages.jsonl"])
+def test_a_crawl_that_is_over_gives_the_same_table(job, site, tmp_path, source):
+    table = tmp_path / "rights.csv"
+    done = scrapy("report", job / source, "--rights", table)
+    assert (done.returncode, done.stdout) == (0, f"{table}: 5 pages\n")
+    first, again = rows_of(job / "rights.csv", site), rows_of(table, site)
+    purposes = {row.pop("purpose") for row in again.values()}
+    assert again == {url: {name: cell for name, cell in row.items() if name != "purpose"} for url, row in first.items()}
+    assert purposes == ({"ai-train"} if source == "job" else {""})
+
+
+def test_status_summary_and_report_sum_it_up(job, site):
+    status = json.loads(scrapy("status", job / "job", "--json").stdout)["rights"]
+    assert status["verdicts"] == {"forbidden": 5}
+    assert status["signals"] == {"content-signal": 5, "tdmrep": 1}
+    assert (status["uses"]["ai-train: no"], status["conflicts"], status["noindex"]) == (5, 1, 0)
+    shown = [" ".join(line.split()) for line in scrapy("status", job / "job").stdout.splitlines()]
+    assert {"forbidden for the declared purpose 5", "said by content-signal 5", "signals in conflict 1"} <= {*shown}
+    log = (job / "log").read_text()
+    assert "Use of the pages: " in log
+    assert "said by content-signal 5, tdmrep 1" in log
+    report = job / "report.html"
+    assert scrapy("report", job / "job", "-o", report).returncode == 0
+    section = report.read_text().partition('<section id="rights"')[2].partition("</section>")[0]
+    assert site.url("/robots.txt") in section
+    assert SAID_FOR_ALL in section
+    assert "Signals in conflict" in section
+
+
+def test_workers_who_share_a_crawl_sum_it_up_too(site, tmp_path):
+    (tmp_path / "redis").mkdir()
+    with RedisServer(tmp_path / "redis") as redis:
+        crawl(tmp_path, site, PURPOSE | {"REDIS_URL": redis.url, "CRAWL_ID": "rights"}, "-%(worker)s")
+        status = json.loads(scrapy("status", redis.url, "rights", "--json").stdout)["rights"]
+        shown = " ".join(scrapy("status", redis.url, "rights").stdout.split())
+    assert (status["verdicts"], status["conflicts"]) == ({"forbidden": 5}, 1)
+    assert "forbidden for the declared purpose 5" in shown
+    (table,) = tmp_path.glob("rights-*.csv")
+    assert len(rows_of(table, site)) == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "named"),
+    [
+        (["nowhere", "--rights", "TABLE"], 2, "there is no such folder or file"),
+        (["FEED", "FEED", "--rights", "TABLE"], 2, "--rights FILE"),
+        (["FEED", "--rights", "no/folder/rights.csv"], 1, "cannot be written"),
+        (["DAMAGED", "--rights", "TABLE"], 2, "line 2 is no JSON"),
+    ],
+)
+def test_a_table_that_cannot_be_made_leaves_what_was_there(tmp_path, arguments, status, named):
+    line = '{"kind": "page", "url": "https://a.example/"}\n'
+    files = {"FEED": tmp_path / "feed.jsonl", "DAMAGED": tmp_path / "damaged.jsonl", "TABLE": tmp_path / "rights.csv"}
+    files["FEED"].write_text(line)
+    files["DAMAGED"].write_text(f"{line}{{\n{line}")
+    files["TABLE"].write_text("earlier")
+    done = scrapy("report", *(files.get(one, one) for one in arguments))
+    assert done.returncode == status, done.stderr
+    assert named in done.stderr
+    assert files["TABLE"].read_text() == "earlier"
+    assert {file.name for file in tmp_path.iterdir()} == {file.name for file in files.values()}
+
+
+def test_a_crawl_of_which_nothing_is_said_has_its_rows_all_the_same(tmp_path):
+    with MockSite({"/": TEXT.format("home", "")}).in_thread() as site:
+        log = crawl(tmp_path, site, {"ROBOTSTXT_OBEY": False})
+        (row,) = rows_of(tmp_path / "rights.csv", site).values()
+    assert {name for name, cell in row.items() if cell} == {"host", "url", "fetched_at", "status", "content_hash"}
+    assert tuple(row) == RIGHTS_COLUMNS
+    assert "Use of the pages" not in log
