@@ -21,7 +21,7 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.engine.compat import process_item, wake_engine
+from llmcrawler.engine.compat import close_spider_soon, process_item, wake_engine
 from llmcrawler.engine.delayed_requests import DelayedRequests
 from llmcrawler.engine.downloader import PoliteDownloader, check_downloader
 from llmcrawler.engine.error_pages import faulty_line
@@ -86,7 +86,7 @@ class FrontierScheduler(LeaseKeeper):
     def open(self, spider: Spider) -> Deferred[None] | None:  # noqa: ARG002 (Scrapy's interface)
         check_downloader(self.crawler)
         self._downloader.on_room = self._note_room
-        return deferred_from_coro(self._open())
+        return deferred_from_coro(self._open_or_close())
 
     def close(self, reason: str) -> Deferred[None] | None:
         return deferred_from_coro(self._close(reason))
@@ -170,6 +170,12 @@ class FrontierScheduler(LeaseKeeper):
             await self._return_buffered()
 
     # -- leasing ------------------------------------------------------------------------------------------------------
+
+    async def _open_or_close(self) -> None:
+        try:
+            await self._open()
+        except StorageFailed:  # the log says why
+            close_spider_soon(self.crawler, "storage_failed")
 
     async def _open(self) -> None:
         job = self.backend.job

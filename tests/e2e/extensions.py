@@ -1,6 +1,7 @@
 """Extensions that crawls of the tests run with."""
 
 import os
+import sqlite3
 import time
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -10,6 +11,7 @@ from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import Crawler
 
 from llmcrawler.engine.polite_slot import PoliteSlot
+from llmcrawler.frontier.sqlite import SqliteFrontier
 
 
 class NoHeartbeat:
@@ -17,6 +19,17 @@ class NoHeartbeat:
 
     def __init__(self) -> None:
         ExecutionEngine._SLOT_HEARTBEAT_INTERVAL = 1e6
+
+
+class DiskFullWhenOpened:
+    """Lets the disk fail when what earlier runs left is taken over, after the start of this run was written down."""
+
+    def __init__(self) -> None:
+        SqliteFrontier._open = self._fail
+
+    @staticmethod
+    def _fail(_frontier: SqliteFrontier, _connection: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
 
 
 class PagesAhead:

@@ -254,3 +254,15 @@ def test_a_full_disk_ends_the_crawl_with_what_is_done_kept(tmp_path, pages, site
     assert paths_of(lines_of(feed)) == once(pages)
     assert kept.keys() <= pages.paths
     assert not crawl.repeats_of_stored()
+
+
+def test_a_disk_that_is_full_when_the_crawl_is_opened_ends_it_with_its_cure_and_no_traceback(tmp_path, pages, site):
+    settings = {"EXTENSIONS": '{"tests.e2e.extensions.DiskFullWhenOpened": 1}'}
+    crawl = JobCrawl(tmp_path, site.url(), settings, feeds=["-O", tmp_path / "pages.jsonl"], pages=pages)
+    assert crawl.run() == 1
+    assert "make room and run the same command again" in crawl.logs[-1]
+    assert "Traceback" not in crawl.logs[-1]
+    assert not pages.requested
+    del crawl.settings["EXTENSIONS"]
+    assert crawl.run() == 0, crawl.logs[-1]
+    assert paths_of(lines_of(tmp_path / "pages.jsonl")) == once(pages)

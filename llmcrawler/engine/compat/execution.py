@@ -48,10 +48,20 @@ def wake_engine(crawler: Crawler) -> None:
 
 
 def close_spider_soon(crawler: Crawler, reason: str) -> None:
-    """Begin to close the spider with this finish reason; nothing happens when it is closing already."""
+    """Begin to close the spider with this finish reason; nothing happens when it is closing already. One that is being
+    opened is closed as soon as it is open: what was not opened cannot be closed.
+    """
     engine = crawler.engine
-    if engine is not None and not is_closing(crawler):
-        _keep(asyncio.ensure_future(engine.close_spider_async(reason=reason)))
+    if engine is None or is_closing(crawler):
+        return
+    if engine.scraper.slot is None:
+
+        def close_opened() -> None:
+            close_spider_soon(crawler, reason)
+
+        crawler.signals.connect(close_opened, signals.engine_started, weak=False)
+        return
+    _keep(asyncio.ensure_future(engine.close_spider_async(reason=reason)))
 
 
 def _keep(task: asyncio.Future[None]) -> None:
