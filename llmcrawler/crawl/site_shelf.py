@@ -68,8 +68,8 @@ class SiteShelf(Generic[T]):
     def _write(self, name: str, packed: bytes) -> None:
         if self._file is None:
             # The name "" gives a database of this connection alone. What does not fit its cache is in a file that is
-            # never synced, and gone with the connection.
-            self._file = sqlite3.connect("", isolation_level=None)
+            # never synced, and gone with the connection. Whichever thread collects the shelf as garbage closes it.
+            self._file = sqlite3.connect("", isolation_level=None, check_same_thread=False)
             weakref.finalize(self, self._file.close)
             self._file.execute("CREATE TABLE sites (name TEXT PRIMARY KEY, packed BLOB) WITHOUT ROWID")
         self._file.execute("INSERT OR REPLACE INTO sites VALUES (?, ?)", (name, packed))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -77,3 +79,15 @@ def test_sites_stay_in_memory_where_no_file_can_be_written(monkeypatch, caplog):
         shelf[name] = Boilerplate()
     assert all(isinstance(shelf[name], Boilerplate) for name in "abc")
     assert len(caplog.records) == 1
+
+
+def test_a_shelf_that_another_thread_collects_closes_its_file_without_an_error(monkeypatch):
+    errors: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", errors.append)
+    shelves: list[SiteShelf[Boilerplate]] = [SiteShelf(1)]
+    for name in "ab":
+        shelves[0][name] = Boilerplate()
+    thread = Thread(target=shelves.clear)
+    thread.start()
+    thread.join()
+    assert not errors
