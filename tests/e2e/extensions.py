@@ -25,11 +25,10 @@ class DiskFullWhenOpened:
     """Lets the disk fail when what earlier runs left is taken over, after the start of this run was written down."""
 
     def __init__(self) -> None:
-        SqliteFrontier._open = self._fail
+        def fail(*_: object) -> None:
+            raise sqlite3.OperationalError("database or disk is full")
 
-    @staticmethod
-    def _fail(_frontier: SqliteFrontier, _connection: object) -> None:
-        raise sqlite3.OperationalError("database or disk is full")
+        SqliteFrontier._open = fail  # type: ignore[method-assign]
 
 
 class PagesAhead:
