@@ -28,7 +28,7 @@ class DiskFullWhenOpened:
         def fail(*_: object) -> None:
             raise sqlite3.OperationalError("database or disk is full")
 
-        SqliteFrontier._open = fail  # type: ignore[method-assign]
+        SqliteFrontier._open = fail  # type: ignore[method-assign, assignment]
 
 
 class PagesAhead:
