@@ -6,6 +6,7 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -84,29 +85,68 @@ def places_around(count: int, radii: Sequence[int]) -> tuple[NDArray[np.int64], 
 _cached_places: Final = lru_cache(maxsize=64)(places_around)
 
 
+@dataclass(frozen=True, eq=False)
+class FixedColumns:
+    """What the layout alone tells of the blocks of a page, which has at least one."""
+
+    index: NDArray[np.int64]
+    tags: Matrix
+    headings: NDArray[np.bool_]
+    last_heading: NDArray[np.int64]  # the last heading up to the block, -1 where there is none
+    levels: NDArray[np.int64]  # the containers of each block, nearest first: a row per level, 0 above the outermost
+    of_containers: Matrix  # how often its like stands beside each container, and its tag
+    places: Matrix
+    repeats: Matrix
+    under_headings: Matrix
+    names: Matrix  # hints and tags
+
+
+def fixed_columns(layout: Layout) -> FixedColumns:
+    own, count = layout.containers, len(layout.containers)
+    tags_of = np.array(layout.tags, np.float32)
+    tags, index = tags_of.take(own), np.arange(count)
+    headings = (tags >= H1) & (tags <= H6)
+    last_heading = np.maximum.accumulate(np.where(headings, index, -1))
+    levels = container_levels(layout)
+    repeats = layout.group_sizes.take(layout.groups).astype(np.float32)
+    of_containers = rows_of([repeats, tags_of])
+    repeats[0] = 1
+    seen_h1, singles = (tags == H1).cumsum(), index.astype(np.float32)
+    near_hints = np.bitwise_or.reduce(layout.own_hints.take(levels[:3]), 0)
+    return FixedColumns(
+        index=index,
+        tags=tags,
+        headings=headings,
+        last_heading=last_heading,
+        levels=levels,
+        of_containers=of_containers,
+        places=rows_of([singles / count, singles]),
+        repeats=repeats.take(levels[:LEVELS]).max(0),
+        under_headings=rows_of([headings, seen_h1, seen_h1[-1] - seen_h1, index - last_heading]),
+        names=rows_of([layout.block_hints.T, bit_rows(near_hints, len(HINTS)), layout.block_above.T]),
+    )
+
+
 class BlockArrays:
     """Has what of the blocks of a page is asked for by many columns; a page has at least one."""
 
     def __init__(self, page: Segments, layout: Layout) -> None:
         blocks = page.blocks
         self.count = len(blocks)
+        self.fixed = fixed = layout.once(fixed_columns)
+        self.index, self.tags, self.headings = fixed.index, fixed.tags, fixed.headings
+        self.last_heading, self.levels = fixed.last_heading, fixed.levels
         self.texts = texts = [block.text for block in blocks]
         numbers = [_cached_numbers(text) if len(text) <= _HEAD_CHARS else _text_numbers(text) for text in texts]
         self.of_texts = np.frombuffer(b"".join(numbers), np.float32).reshape(self.count, -1).T
-        self.words, self.links, self.tags, self.emphasis = np.array(
+        self.words, self.links, self.emphasis = np.array(
             [
                 [block.words for block in blocks],
                 [block.link_words for block in blocks],
-                [block.tag for block in blocks],
                 [block.emphasis for block in blocks],
             ],
             np.float32,
         )
-        self.index = np.arange(self.count)
-        self.headings = (self.tags >= H1) & (self.tags <= H6)
-        # The last heading up to the block, -1 where there is none.
-        self.last_heading = np.maximum.accumulate(np.where(self.headings, self.index, -1))
-        self.levels = container_levels(layout)
 
     def places_around(self, radii: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return what the function of this name does, which pages of as many blocks share."""
@@ -179,8 +219,8 @@ def _in_title(title: str, texts: list[str]) -> list[bool]:
 
 def block_columns(page: Segments, layout: Layout, arrays: BlockArrays) -> Matrix:
     """Return a row per block of the page; the model was trained on this order of columns."""
-    count, index, texts, counts = arrays.count, arrays.index.astype(np.float32), arrays.texts, page.counts
-    words, links, tags, levels = arrays.words, arrays.links, arrays.tags, arrays.levels
+    count, texts, counts, fixed = arrays.count, arrays.texts, page.counts, arrays.fixed
+    words, links, tags = arrays.words, arrays.links, arrays.tags
     of_words, of_more, chars, ends, *of_head = arrays.of_texts[:8]
     counted = Counter(texts)
     in_title, twice = np.array([_in_title(page.title, texts), list(map(counted.__getitem__, texts))], np.float32)
@@ -193,34 +233,26 @@ def block_columns(page: Segments, layout: Layout, arrays: BlockArrays) -> Matrix
     sums = layout.row_sums_below(per)
     totals: list[float] = sums[:, 0].tolist()
     total, total_prose = max(1.0, totals[0]), max(1.0, totals[3])
-    repeats = layout.group_sizes.take(layout.groups).astype(np.float32)
     size = np.maximum(sums[0], 1)
     of_container = rows_of(
-        [
-            np.log1p(sums[0]), sums[1] / size, sums[3] / total_prose, sums[2] / size, repeats,
-            np.array(page.tags, np.float32),
-        ]
-    )  # fmt: skip
-    nearest = levels[:LEVELS]
-    repeats[0] = 1
-    seen_h1 = (tags == H1).cumsum()
+        [np.log1p(sums[0]), sums[1] / size, sums[3] / total_prose, sums[2] / size, fixed.of_containers]
+    )
     whole = [
         np.log1p(total), totals[1] / total, total_prose / total, count, counts.get("article", 0),
         counts.get("main", 0), counts.get("h1", 0), counts.get("pre", 0), counts.get("form", 0), totals[4] / count,
         float(sums[0, top]) / total, counts.get("img", 0) / count, counts.get("table", 0),
     ]  # fmt: skip
-    near_hints = np.bitwise_or.reduce(np.array(page.hints).take(levels[:3]), 0)
     return rows_of(
         [
             of_words, density, chars, ends, *of_head, np.minimum(arrays.emphasis, 5), tags, np.minimum(twice, 9),
             in_title,
-            index / count, index, words.cumsum() / total, prose.cumsum() / total_prose, layout.depth.take(own),
-            of_container.take(nearest, 1).transpose(1, 0, 2),
-            *_beside_top(arrays, parents, top), repeats.take(nearest).max(0),
-            arrays.headings, seen_h1, seen_h1[-1] - seen_h1, arrays.index - arrays.last_heading, in_title.cumsum(),
+            fixed.places, words.cumsum() / total, prose.cumsum() / total_prose, layout.depth.take(own),
+            of_container.take(arrays.levels[:LEVELS], 1).transpose(1, 0, 2),
+            *_beside_top(arrays, parents, top), fixed.repeats,
+            fixed.under_headings, in_title.cumsum(),
             *_neighbours(arrays, np.array([of_more, density, tags, ends]), np.array([prose, links, words])),
             constant_rows(whole, count),
-            layout.block_hints.T, bit_rows(near_hints, len(HINTS)), layout.block_above.T,
+            fixed.names,
         ]
     ).T  # fmt: skip
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from operator import or_
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from .hints import HINTS
 from .segments import Segments
 
 Matrix = NDArray[np.float32]
+T = TypeVar("T")
 
 # A bit for each of these tags says whether it stands anywhere above the block.
 ABOVE: Final = tuple("nav header footer aside main article form li table dl figure blockquote section".split())
@@ -25,19 +27,31 @@ _BITS: Final = len(HINTS) + len(ABOVE)
 _ONE_DEEPER: Final = 1 << _BITS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Layout:
-    """Arrays with a value per container, or per block where it says so."""
+    """Arrays with a value per container, or per block where it says so. Pages of the same containers share it."""
 
+    tags: tuple[int, ...]
+    signatures: tuple[str, ...]
     parents: NDArray[np.int64]
     containers: NDArray[np.int64]  # per block, the container that it stands in
     depth: NDArray[np.float32]
     hints: list[int]  # the bits of HINTS of a container and of all above it
+    own_hints: NDArray[np.int64]  # the bits of HINTS of a container alone
     block_hints: Matrix  # per block, a column for each of HINTS that its container or one above it matches
     block_above: Matrix  # per block, a column for each tag of ABOVE
+    is_empty: bool  # there are no blocks
     groups: NDArray[np.int64]  # the number of its group: siblings that look the same (tag and class)
     group_sizes: NDArray[np.int64]  # per group
     behind: NDArray[np.int64]  # the first container that is not below it
+    _known: dict[Callable[[Layout], Any], Any] = field(default_factory=dict, init=False, repr=False)
+
+    def once(self, work_out: Callable[[Layout], T]) -> T:
+        """Return what a function tells of this layout, which is called for the first page that has it."""
+        if work_out not in self._known:
+            self._known[work_out] = work_out(self)
+        found: T = self._known[work_out]
+        return found
 
     def sums_below(self, own: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return, for a row per container, the sums over that and all containers below it."""
@@ -52,30 +66,57 @@ class Layout:
 
 def layout_of(page: Segments) -> Layout:
     """Return the layout; a page without blocks has an empty one in its first container."""
-    parents, size = page.parents, len(page.parents)
+    is_kept = len(page.parents) + len(page.blocks) <= _KEPT_SIZE
+    return (_kept_layout if is_kept else _layout)(
+        tuple(page.parents),
+        tuple(page.tags),
+        tuple(page.hints),
+        tuple(page.signatures),
+        tuple([block.container for block in page.blocks]),
+    )
+
+
+def _layout(
+    parents: tuple[int, ...],
+    tags: tuple[int, ...],
+    hints: tuple[int, ...],
+    signatures: tuple[str, ...],
+    containers: tuple[int, ...],
+) -> Layout:
+    size = len(parents)
     known = [0]
-    own = map(or_, page.hints, map(_ABOVE_BITS.__getitem__, page.tags))
+    own = map(or_, hints, map(_ABOVE_BITS.__getitem__, tags))
     next(own)
     for parent, bits in zip(islice(parents, 1, None), own, strict=True):
         known.append((known[parent] | bits) + _ONE_DEEPER)
     sizes = [1] * size  # of a container and all below it, which come right behind it
     for index in range(size - 1, 0, -1):
         sizes[parents[index]] += sizes[index]
-    groups = np.array(numbered(zip(parents, page.signatures, strict=True)), np.int64)
-    containers = np.array([block.container for block in page.blocks] or [0], np.int64)
+    groups = np.array(numbered(zip(parents, signatures, strict=True)), np.int64)
+    of_blocks = np.array(containers or [0], np.int64)
     of_all = np.array(known, np.int64)
-    of_blocks = bit_rows(of_all.take(containers), _BITS)
+    bits_of_blocks = bit_rows(of_all.take(of_blocks), _BITS)
     return Layout(
+        tags=tags,
+        signatures=signatures,
         parents=np.array(parents, np.int64),
-        containers=containers,
+        containers=of_blocks,
         depth=(of_all >> _BITS).astype(np.float32),
         hints=(of_all & ((1 << len(HINTS)) - 1)).tolist(),
-        block_hints=of_blocks[: len(HINTS)].T,
-        block_above=of_blocks[len(HINTS) :].T,
+        own_hints=np.array(hints, np.int64),
+        block_hints=bits_of_blocks[: len(HINTS)].T,
+        block_above=bits_of_blocks[len(HINTS) :].T,
+        is_empty=not containers,
         groups=groups,
         group_sizes=np.bincount(groups),
         behind=np.arange(size) + sizes,
     )
+
+
+# The pages of a template mostly have the same containers. What is larger than they usually are is not kept: together
+# these take some 10 MB at most.
+_KEPT_SIZE: Final = 600
+_kept_layout: Final = lru_cache(maxsize=64)(_layout)
 
 
 def numbered(keys: Iterable[Hashable]) -> list[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html as html_text
 import re
-from dataclasses import replace
 from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Any, Final
@@ -59,14 +58,16 @@ def _hash(tag: int, text: str) -> int:
 _cached_hash: Final = lru_cache(maxsize=16384)(_hash)
 
 
-def _text_blocks(page: Segments, scores: list[float], resolve: Resolver) -> tuple[TextBlock, ...]:
+def _text_blocks(evidence: KindEvidence, resolve: Resolver) -> tuple[TextBlock, ...]:
     def absolute(match: re.Match[str]) -> str:
         reference = match[1]
         return f"]({resolve(reference) or reference})"
 
     found = []
     left = _MAX_TEXT_CHARS
-    for block, score, region in zip(page.blocks, scores, block_regions(page), strict=True):
+    for block, score, region in zip(
+        evidence.page.blocks, evidence.scores, evidence.layout.once(block_regions), strict=True
+    ):
         markdown = block.markdown
         if "](" in markdown and not is_code(markdown):
             markdown = _LINK_TARGET.sub(absolute, markdown)
@@ -84,13 +85,7 @@ def read_page(html: str, url: str) -> PageContent:
 
     Time is linear in the size of the page; what lies behind its first 6 million characters is not read.
     """
-    return read_tree(parse(html), html, url)
-
-
-def read_tree(tree: LexborHTMLParser, html: str, url: str) -> PageContent:
-    """Read a page that is parsed already, as `read_page` does. Removes scripts, styles and frames from the tree."""
-    content, evidence = read_with_evidence(tree, html, url)
-    return replace(content, kinds=KindsOnDemand(partial(kind_probabilities, evidence)))
+    return read_with_evidence(parse(html), html, url)[0]
 
 
 def _with_embedded_text(page: Segments, objects: list[dict[str, Any]], html: str) -> Segments:
@@ -105,11 +100,15 @@ def _with_embedded_text(page: Segments, objects: list[dict[str, Any]], html: str
     text = f"<article>{html_text.escape(body)}</article>" if words >= FEW_WORDS else embedded_text(tree, objects)
     if not text or tree.body is None:
         return page
-    return segment(tokens(parse(f"{tree.html or ''}{text}")))
+    found = segment(tokens(parse(f"{tree.html or ''}{text}")))
+    found.has_hidden = True
+    return found
 
 
 def read_with_evidence(tree: LexborHTMLParser, html: str, url: str) -> tuple[PageContent, KindEvidence]:
-    """Read a page as `read_tree` does; return also what tells its kind, which the content has not yet."""
+    """Read a page that is parsed already; return also what tells its kind. Removes scripts, styles and frames from the
+    tree.
+    """
     objects = json_ld(json_ld_scripts(tree)) if "ld+json" in html else []
     page_tokens = tokens(tree)
     items = microdata(tree) if "itemscope" in html else []
@@ -123,32 +122,33 @@ def read_with_evidence(tree: LexborHTMLParser, html: str, url: str) -> tuple[Pag
         items += open_graph_product(known)
     layout = layout_of(page)
     prices = price_counts(page)
-    scores = score_blocks(page, layout, prices)
     facts = metadata(page, {**known, "robots": robots.get("robots", "")}, resolve)
     if "license" in html:
         add_licences(facts, page_tokens, resolve)
-    content = PageContent(
-        title=(page.title or known.get("og:title", "") or heading)[:_MAX_TITLE_CHARS],
-        lang=language(page, known),
-        links=links,
-        blocks=_text_blocks(page, scores, resolve),
-        metadata=facts,
-        robots=robots,
-        structured_data=(*objects, *items),
-        features=fingerprint(page_tokens),
-        cues=page_cues(page, len(links), sum(prices)),
-    )
+    stated = (*objects, *items)
     evidence = KindEvidence(
         url=url,
         page=page,
         layout=layout,
-        title=content.title,
+        title=(page.title or known.get("og:title", "") or heading)[:_MAX_TITLE_CHARS],
         links=links,
         metas=known,
-        metadata=content.metadata,
-        structured_data=content.structured_data,
-        cues=content.cues,
-        scores=scores,
+        metadata=facts,
+        structured_data=stated,
+        cues=page_cues(page, len(links), sum(prices)),
+        scores=score_blocks(page, layout, prices),
         prices=prices,
+    )
+    content = PageContent(
+        title=evidence.title,
+        lang=language(page, known),
+        links=links,
+        blocks=_text_blocks(evidence, resolve),
+        metadata=facts,
+        robots=robots,
+        structured_data=stated,
+        features=fingerprint(page_tokens),
+        cues=evidence.cues,
+        kinds=KindsOnDemand(partial(kind_probabilities, evidence)),
     )
     return content, evidence

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Final
 
 from .elements import TAG_IDS
-from .segments import Segments
+from .layout import Layout
 
 # Containers deeper than this are one region with what is around them: content and frame part above.
 _MAX_DEPTH: Final = 24
@@ -68,35 +68,33 @@ def _inside(region: int, name: str, column: int) -> int:
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
 
 
-def _columns(page: Segments) -> dict[int, int]:
+def _columns(layout: Layout) -> dict[int, int]:
     """Return the column of each cell that is a container: in a table that lays out the page."""
-    if _CELL not in page.tags:
+    if _CELL not in layout.tags:
         return {}
     counts: dict[int, int] = {}
     columns = {}
-    for container, tag in enumerate(page.tags):
+    for container, (tag, row) in enumerate(zip(layout.tags, layout.parents.tolist(), strict=True)):
         if tag == _CELL:
-            row = page.parents[container]
             columns[container] = counts[row] = min(counts.get(row, 0) + 1, _MAX_COLUMN)
     return columns
 
 
-def block_regions(page: Segments) -> list[tuple[int, ...]]:
+def block_regions(layout: Layout) -> list[tuple[int, ...]]:
     """Return for each block the regions that it stands in, the outermost first, the same tuple for a container's."""
-    parents, signatures, columns = page.parents, page.signatures, _columns(page)
+    if layout.is_empty:
+        return []
+    parents, signatures, columns = layout.parents.tolist(), layout.signatures, _columns(layout)
     found: list[_Region | None] = [None] * len(parents)
     found[0] = _REGIONS.root
     regions = []
-    for block in page.blocks:
-        container = block.container
-        region = found[container]
-        if region is None:
-            waiting = []
-            while region is None:
-                waiting.append(container)
-                container = parents[container]
-                region = found[container]
-            for one in reversed(waiting):
-                region = found[one] = _REGIONS.inside(region, signatures[one], columns.get(one, 0))
+    for container in layout.containers.tolist():
+        region, waiting = found[container], []
+        while region is None:
+            waiting.append(container)
+            container = parents[container]  # noqa: PLW2901 - up to the next one that is known
+            region = found[container]
+        for one in reversed(waiting):
+            region = found[one] = _REGIONS.inside(region, signatures[one], columns.get(one, 0))
         regions.append(region.path)
     return regions

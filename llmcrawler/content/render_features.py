@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from llmcrawler.content import read_tree
-from llmcrawler.content.markup import parse
 from llmcrawler.items import PageContent
+
+from .layout import ABOVE, Layout
+from .markup import parse
+from .page import read_with_evidence
+from .page_kind.kind_evidence import KindEvidence
 
 _SCRIPT: Final = re.compile(r"<script", re.IGNORECASE)
 _RUNS: Final = re.compile(r"(?:(?:text|application)/(?:x-)?(?:java|ecma)script|module)?(?:;.*)?", re.IGNORECASE)
 _STRIPPED_BY_READING: Final = "iframe, noembed, noframes, xmp, plaintext"  # and looked at here, on a page of few words
 _NEVER_SEEN: Final = ["script", "style", "template", "noscript", "svg", "object", "head"]
+_AROUND_TAGS: Final = [ABOVE.index(tag) for tag in ("nav", "header", "footer", "aside")]
+_AROUND_ROLE: Final = re.compile(r' role="(?:navigation|banner|contentinfo)"')
 _AROUND: Final = "nav, header, footer, aside, [role=navigation], [role=banner], [role=contentinfo]"
 _MAIN: Final = "main, [role=main], article, #main, #content, #main-content"
 # Where frameworks put what they make; custom elements (Angular, Lit) are told by the dash in their names.
@@ -93,22 +99,38 @@ def read_render_features(html: str, is_rendered: bool = False) -> RenderFeatures
 
 
 def read_page_and_features(html: str, url: str) -> tuple[PageContent, RenderFeatures]:
-    """Return what `read_page` and `read_render_features` give, mostly from one parse."""
+    """Return what `read_page` and `read_render_features` give, mostly from one parse. Of the features of a page that
+    shows much outside of its menus all is 0 but its words, which may be fewer: no browser is wanted for it.
+    """
     tree = parse(html)
     sources = _scripts(tree)
-    stripped = tree.css(_STRIPPED_BY_READING) if sources else []
-    is_changed, has_text = bool(stripped), any(node.text() for node in stripped)
-    asks = is_changed and _asks(tree)
-    content = read_tree(tree, html, url)
+    is_changed = bool(sources) and tree.css_first(_STRIPPED_BY_READING) is not None
+    content, evidence = read_with_evidence(tree, html, url)
     if not sources:
         return content, RenderFeatures()
-    if not has_text:
-        features = _features_of(tree, sources)
-        if not is_changed:
-            return content, features
-        if features.own_words > _FULL_WORDS:
-            return content, replace(features, asks=asks)
-    return content, read_render_features(html)
+    own_words = _own_words(evidence)
+    if own_words > _FULL_WORDS:
+        return content, RenderFeatures(words=own_words, own_words=own_words)
+    return content, read_render_features(html) if is_changed else _features_of(tree, sources)
+
+
+def _own_words(evidence: KindEvidence) -> int:
+    """Return how many words a reader sees for sure outside of menus, headers and footers."""
+    page, layout = evidence.page, evidence.layout
+    if page.has_hidden:
+        return 0
+    outside, blocks = layout.once(_outside), page.blocks
+    for container, attributes in enumerate(page.attributes):
+        if "role=" in attributes and _AROUND_ROLE.search(attributes) is not None:
+            inside = range(container, int(layout.behind[container]))
+            outside = [is_own and block.container not in inside for is_own, block in zip(outside, blocks, strict=True)]
+    return sum([block.words for block, is_own in zip(blocks, outside, strict=True) if is_own])
+
+
+def _outside(layout: Layout) -> list[bool]:
+    """Tell which blocks stand in no element that is around the content by its tag."""
+    around = np.any(layout.block_above[:, _AROUND_TAGS], 1)
+    return [] if layout.is_empty else (~around).tolist()
 
 
 def _features_of(tree: LexborHTMLParser, sources: list[str]) -> RenderFeatures:

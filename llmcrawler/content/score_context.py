@@ -4,14 +4,14 @@ look the same, under the same heading, and on the whole page.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .block_columns import BlockArrays, constant_rows, rows_of
+from .block_columns import BlockArrays, constant_rows, fixed_columns, rows_of
 from .layout import Layout, Matrix, numbered, row_sums_by
-from .segments import Segments
 
 Floats = NDArray[np.float64]
 
@@ -28,14 +28,14 @@ def _mean(sums: Floats) -> Floats:
     return found
 
 
-def context_columns(page: Segments, layout: Layout, arrays: BlockArrays, scores: Floats) -> Matrix:
+def context_columns(layout: Layout, arrays: BlockArrays, scores: Floats) -> Matrix:
     """Return a row per block."""
     words = arrays.words.astype(np.float64)
     both = np.array([scores * words, words])  # of each block its score, as often as it has words, and its words
     return rows_of(
         [
             *_beside(arrays, scores, both),
-            *_in_parts(page, layout, arrays, both),
+            *_in_parts(layout, arrays, both),
             *_under_headings(arrays, scores, both),
             *_on_page(arrays, scores, both),
         ]
@@ -59,19 +59,39 @@ def _beside(arrays: BlockArrays, scores: Floats, both: Floats) -> list[NDArray[A
     ]  # fmt: skip
 
 
-def _in_parts(page: Segments, layout: Layout, arrays: BlockArrays, both: Floats) -> list[NDArray[Any]]:
-    levels = arrays.levels
+@dataclass(frozen=True, eq=False)
+class _Kinds:
+    """The number of each container's kind: those of a tag and class, in containers of a tag and class."""
+
+    of_containers: NDArray[np.int64]
+    count: int
+    of_levels: NDArray[np.int64]  # as `BlockArrays.levels`
+    groups_of_levels: NDArray[np.int64]
+    blocks: NDArray[np.int64]  # per block, how many stand in containers of its kind
+
+
+def _kinds_of(layout: Layout) -> _Kinds:
+    names, levels = layout.signatures, layout.once(fixed_columns).levels
+    kinds = np.array(numbered(zip(names, map(names.__getitem__, layout.parents.tolist()), strict=True)))
+    own = kinds.take(layout.containers)
+    return _Kinds(
+        of_containers=kinds,
+        count=int(kinds.max()) + 1,
+        of_levels=kinds.take(levels[:3]),
+        groups_of_levels=layout.groups.take(levels[:5]),
+        blocks=np.bincount(own).take(own),
+    )
+
+
+def _in_parts(layout: Layout, arrays: BlockArrays, both: Floats) -> list[NDArray[Any]]:
+    kinds = layout.once(_kinds_of)
     per = row_sums_by(layout.containers, len(layout.parents), both)
     below = layout.row_sums_below(per)
     of_groups = _mean(row_sums_by(layout.groups, len(layout.group_sizes), below))
-    names = page.signatures
-    kinds = np.array(numbered(zip(names, map(names.__getitem__, page.parents), strict=True)))
-    own_kinds = kinds.take(layout.containers)
-    blocks = np.bincount(own_kinds, minlength=len(kinds))
-    of_kinds = _mean(row_sums_by(kinds, len(kinds), per))
+    of_kinds = _mean(row_sums_by(kinds.of_containers, kinds.count, per))
     return [
-        _mean(below).take(levels[:6]), of_groups.take(layout.groups.take(levels[:5])),
-        of_kinds.take(kinds.take(levels[:3])), blocks.take(own_kinds),
+        _mean(below).take(arrays.levels[:6]), of_groups.take(kinds.groups_of_levels),
+        of_kinds.take(kinds.of_levels), kinds.blocks,
     ]  # fmt: skip
 
 

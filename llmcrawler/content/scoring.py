@@ -36,7 +36,7 @@ class PageColumns:
     """Has the columns of one page, which has at least one block."""
 
     def __init__(self, page: Segments, layout: Layout, prices: Sequence[int]) -> None:
-        self._page, self._layout = page, layout
+        self._layout = layout
         self.arrays = arrays = BlockArrays(page, layout)
         self._plain = [block_columns(page, layout, arrays), repeat_columns(page, layout, arrays, prices)]
 
@@ -46,7 +46,7 @@ class PageColumns:
 
     def second(self, first: list[Matrix], scores: NDArray[np.float64]) -> list[Matrix]:
         """Return matrices with a row per block for the second step, from those of the first and what came of them."""
-        return [*first, context_columns(self._page, self._layout, self.arrays, scores)]
+        return [*first, context_columns(self._layout, self.arrays, scores)]
 
 
 class MainTextModel:

@@ -129,4 +129,5 @@ def segment(page: list[Token]) -> Segments:
     if words >= FEW_WORDS or not segmenter.has_skipped:
         return found
     lenient = Segmenter(lenient=True).read(page)
+    lenient.has_hidden = True
     return lenient if sum(block.words for block in lenient.blocks) > 2 * words + 20 else found

@@ -26,7 +26,9 @@ class RawBlock:
 
 @dataclass(slots=True)
 class Segments:
-    """The pieces of a page. Containers are block-level elements in document order: parents come before children."""
+    """The pieces of a page. Containers are block-level elements in document order: parents come before children.
+    `has_hidden`: there is text in them that a reader does not see.
+    """
 
     blocks: list[RawBlock] = field(default_factory=list)
     parents: list[int] = field(default_factory=lambda: [0])
@@ -40,3 +42,4 @@ class Segments:
     title: str = ""
     counts: dict[str, int] = field(default_factory=dict)
     controls: list[tuple[str, str]] = field(default_factory=list)
+    has_hidden: bool = False

@@ -29,7 +29,7 @@ def container_numbers(page: Segments, layout: Layout, blocks: BlockNumbers) -> d
         for part, row in zip(("blocks", "words", "prose"), (shares @ columns).tolist(), strict=True):
             for name, share in zip(names, row, strict=True):
                 found[f"{prefix} {name} {part}"] = share
-    values, times = np.unique(np.array(page.hints), return_counts=True)
+    values, times = np.unique(layout.own_hints, return_counts=True)
     own = times @ bit_columns(values, len(HINTS))
     for name, number in zip(_HINT_NAMES, own.tolist(), strict=True):
         found[f"hint {name} elements"] = log1p(number)

@@ -13,7 +13,7 @@ from llmcrawler.content.block_repeats import repeat_columns
 from llmcrawler.content.block_trees import LEAVES, BlockTrees, pack_trees
 from llmcrawler.content.block_words import WordValues, part_words, summary, text_words, word_columns
 from llmcrawler.content.cues import price_counts
-from llmcrawler.content.layout import layout_of
+from llmcrawler.content.layout import Layout, layout_of
 from llmcrawler.content.markup import parse, tokens
 from llmcrawler.content.score_context import context_columns
 from llmcrawler.content.scoring import score_blocks
@@ -117,7 +117,7 @@ def test_context_tells_the_scores_of_neighbours_and_of_parts_that_look_the_same(
     )
     layout = layout_of(page)
     scores = np.array([0.9, 0.1, 0.7])
-    found = context_columns(page, layout, BlockArrays(page, layout), scores)
+    found = context_columns(layout, BlockArrays(page, layout), scores)
     assert found[:, 0].tolist() == pytest.approx([0.9, 0.1, 0.7])
     assert found[1, [1, 5]].tolist() == pytest.approx([0.9, 0.7])
     same_kind = found[:, 26]
@@ -158,3 +158,18 @@ def test_a_page_of_few_words_is_main_but_for_its_links_and_frame() -> None:
 def of_html(html: str) -> list[float]:
     page = segment(tokens(parse(html)))
     return score_blocks(page, layout_of(page), price_counts(page))
+
+
+def test_pages_of_the_same_containers_share_a_layout_whatever_they_say():
+    def layout(html: str) -> Layout:
+        return layout_of(segment(tokens(parse(f"<body><main>{html}</main>"))))
+
+    first = layout("<p class=a>One text</p><p>Another</p>")
+    assert layout("<p class=a>Two texts, <b>one</b> of them bold</p><p>Others</p>") is first
+    for other in ("<p class=b>1</p><p>2</p>", "<p class=a id=menu>1</p><p>2</p>", "<p class=a>1</p><p></p>"):
+        assert layout(other) is not first
+
+
+def test_a_layout_that_is_large_is_not_kept():
+    page = segment(tokens(parse("<body>" + "<p>text</p>" * 400)))
+    assert layout_of(page) is not layout_of(page)

@@ -202,4 +202,20 @@ def test_what_a_page_asks_for_is_judged(ask, probing, reason):
 @pytest.mark.parametrize("html", [*SHELLS.values(), *NOT_SHELLS.values(), *MAYBE_MORE.values()])
 def test_one_parse_says_the_same_of_content_and_signs_as_two(html):
     url = "https://a.test/"
-    assert read_page_and_features(html, url) == (read_page(html, url), read_render_features(html))
+    (content, signs), alone = read_page_and_features(html, url), read_render_features(html)
+    assert content == read_page(html, url)
+    if alone.own_words > 150 and alone.scripts:  # whatever else there is to know, no browser is wanted
+        assert 150 < signs.own_words <= alone.own_words
+        assert not signs.may_be_more
+        assert not alone.may_be_more
+    else:
+        assert signs == alone
+
+
+@pytest.mark.parametrize(
+    "around",
+    ["<nav>{}</nav>", '<div role="navigation"><p>a</p>{}</div>', "<div hidden>{}</div>", "<noscript>{}</noscript>"],
+)
+def test_what_stands_around_the_content_or_is_hidden_makes_no_full_page(around):
+    html = f"<body>{around.format(PROSE)}<main></main>{SCRIPT}"
+    assert read_page_and_features(html, "https://a.test/")[1] == read_render_features(html)
