@@ -15,7 +15,7 @@ from scrapy.crawler import Crawler
 from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.context import ArrivingPages
 from llmcrawler.crawl.template_store import TemplateStore
-from llmcrawler.engine.compat import process_item
+from llmcrawler.engine.compat import close_spider_soon, process_item
 from llmcrawler.engine.error_pages import error_page, spider_line
 from llmcrawler.engine.page_budget import PageBudget
 from llmcrawler.engine.request_context import context_of
@@ -72,6 +72,16 @@ class LeaseKeeper(BaseScheduler):
     async def _return_buffered(self) -> None:
         """Release the leases whose requests have not gone out."""
         raise NotImplementedError
+
+    async def _open(self) -> None:
+        """Take over what earlier runs left, and begin to lease. Raises StorageFailed."""
+        raise NotImplementedError
+
+    async def _open_or_close(self) -> None:
+        try:
+            await self._open()
+        except StorageFailed:  # the log says why
+            close_spider_soon(self.crawler, "storage_failed")
 
     async def _keep_leases(self) -> None:
         with suppress(StorageFailed):

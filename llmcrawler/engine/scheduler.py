@@ -21,7 +21,7 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.engine.compat import close_spider_soon, process_item, wake_engine
+from llmcrawler.engine.compat import process_item, wake_engine
 from llmcrawler.engine.delayed_requests import DelayedRequests
 from llmcrawler.engine.downloader import PoliteDownloader, check_downloader
 from llmcrawler.engine.error_pages import faulty_line
@@ -170,12 +170,6 @@ class FrontierScheduler(LeaseKeeper):
             await self._return_buffered()
 
     # -- leasing ------------------------------------------------------------------------------------------------------
-
-    async def _open_or_close(self) -> None:
-        try:
-            await self._open()
-        except StorageFailed:  # the log says why
-            close_spider_soon(self.crawler, "storage_failed")
 
     async def _open(self) -> None:
         job = self.backend.job
