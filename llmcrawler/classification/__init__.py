@@ -12,7 +12,7 @@ from llmcrawler.classification.classify_calls import (
     site_of,
     tokens_of,
 )
-from llmcrawler.classification.classify_prompt import Answer, describe_page
+from llmcrawler.classification.classify_prompt import TASK, Answer, describe_page, shown_url
 from llmcrawler.classification.page_type_rules import PageTypeRules
 from llmcrawler.classification.page_types import DEFAULT_PAGE_TYPES, PageType, PageTypes, load_page_types
 from llmcrawler.classification.question import (

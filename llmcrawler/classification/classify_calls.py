@@ -23,7 +23,8 @@ from llmcrawler.classification.page_types import PageTypes
 from llmcrawler.classification.question import UNSURE, Question
 from llmcrawler.errors import BadAnswer, BudgetSpent, LLMError
 from llmcrawler.items import PageContent
-from llmcrawler.llm import AskLLM, ModelRequest, cache_key, estimate_tokens
+from llmcrawler.llm import AskLLM, EarlierCall, ModelRequest, cache_key, estimate_tokens
+from llmcrawler.llm.answers import read_answer
 from llmcrawler.urls import site_name
 
 logger = logging.getLogger(__name__)
@@ -87,6 +88,21 @@ class ClassifyWorker:
             unsure = {place: Answer(label, min(good[place].confidence, _UNSURE)) for place in doubted}
             return {**answers, **unsure}
         return await self._confirmed(pages, answers, label, {doubted[0], doubted[-1]})
+
+    def earlier_answers(self, calls: Sequence[EarlierCall]) -> dict[str, Answer]:
+        """Return the answers of an earlier run's calls that can be taken without asking further, by url."""
+        found: dict[str, Answer] = {}
+        for call in calls:
+            pages = call.document["pages"]
+            try:
+                answer = read_answer(call.text, answer_schema(self._page_types), salvage=True)
+                verdicts, _ = parse_answers(call.document, answer)
+            except BadAnswer:
+                continue
+            good = {place: verdicts[page["id"]] for place, page in enumerate(pages) if page["id"] in verdicts}
+            doubted = doubted_answers(self._rules, pages, good)
+            found |= {pages[place]["url"]: one for place, one in good.items() if place not in doubted}
+        return found
 
     async def _confirmed(
         self, pages: Sequence[PageView], answers: Mapping[int, Answer | Exception], label: str, samples: set[int]

@@ -135,7 +135,7 @@ def describe_page(question: Question) -> dict[str, Any]:
     description = _cut(_squeeze(_TAGS.sub("", metadata.get("description", ""))), _DESCRIPTION_CHARS)
     published = _DAY.match(metadata.get("published", ""))
     shown: dict[str, Any] = {
-        "url": question.url.partition("#")[0] + route_of(question.url),
+        "url": shown_url(question.url),
         "title": title,
         "description": "" if description in text or description in title else description,
         "headings": _headings(main, text),
@@ -147,6 +147,11 @@ def describe_page(question: Question) -> dict[str, Any]:
         "counts": _counts(question.content),
     }
     return {name: value for name, value in shown.items() if value or name in ("url", "title", "text")}
+
+
+def shown_url(url: str) -> str:
+    """Return the address that the model is shown of a page."""
+    return url.partition("#")[0] + route_of(url)
 
 
 def prompt_of(page_types: PageTypes) -> ClassifyPrompt:

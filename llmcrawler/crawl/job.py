@@ -31,6 +31,7 @@ from llmcrawler.storage import (
     refusal,
     write_value,
 )
+from llmcrawler.storage.batched_calls import ModelCalls
 from llmcrawler.storage.feed_files import note_feed_file
 from llmcrawler.storage.job_file import JOB_FILE, LOCK_FILE, lock_folder
 from llmcrawler.storage.job_runs import Run, write_run
@@ -77,6 +78,7 @@ class Job:
         self.forced_from = spec.stages[0] if is_forced and not spec.keys else None
         self._database = Database(connection, folder / JOB_FILE, sync_seconds=rules.sync_seconds, on_failure=on_failure)
         self.ledger = Ledger(self._database, keep_bodies=rules.keep_bodies)
+        self.model_calls = ModelCalls(self._database)
         self.frontier = SqliteFrontier(
             self._database, lease_seconds=rules.lease_seconds, max_leases=rules.max_leases, clock=time.monotonic
         )

@@ -14,7 +14,6 @@ from scrapy.statscollectors import StatsCollector
 from llmcrawler.classification import LLM, Classifier, PageTypes, Question, Verdict, check_question
 from llmcrawler.content import PageReader
 from llmcrawler.content.bounds.processes import BoundedProcesses
-from llmcrawler.crawl import signals
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.configuration import (
@@ -25,16 +24,15 @@ from llmcrawler.crawl.configuration import (
 )
 from llmcrawler.crawl.duplicate_finder import DUPLICATES, duplicate_finder
 from llmcrawler.crawl.engine_state import EngineWatch
-from llmcrawler.crawl.model_settings import answer_cache_of, batch_rules, model_of
+from llmcrawler.crawl.model_building import build_model, count_usage, open_batches, patience
+from llmcrawler.crawl.model_settings import batch_rules
 from llmcrawler.crawl.page_asker import BatchingAsker
 from llmcrawler.crawl.site_reader import SiteReader
 from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.crawl.template_store import TemplateStore
-from llmcrawler.distributed.shared_budget import SharedBudget
-from llmcrawler.distributed.shared_rate import SharedRate
-from llmcrawler.distributed.shared_stores import SharedAnswers
 from llmcrawler.errors import BudgetSpent, ConfigError, LLMError
 from llmcrawler.extraction import (
+    INDUCE_TASK,
     Annotator,
     ExtractionRunner,
     Learner,
@@ -47,15 +45,13 @@ from llmcrawler.extraction import (
     held_by_type,
 )
 from llmcrawler.frontier import FocusedCrawl
-from llmcrawler.llm import AnswerStore, CallReport
+from llmcrawler.llm import AnswerStore
 from llmcrawler.llm.language_model import LanguageModel
-from llmcrawler.reporting import LLM_FAILURE, LLM_IS_OPTIONAL, ModelWait
+from llmcrawler.reporting import ModelWait
 from llmcrawler.templates import Changes
 
 logger = logging.getLogger(__name__)
 
-# Pages of one site that other workers ask about come a little later and more evenly than those of a single one.
-_SHARED_PATIENCE: Final = 4
 # A tree of lxml takes longer than the text of the page.
 _RECORD_INLINE_CHARS: Final = 100_000
 # Loaded by the processes that make records of costly pages, and learn.
@@ -95,6 +91,8 @@ class Understanding:
         model, annotator = self.model, self.annotator
         if model is None or annotator is None:
             return waiting
+        if (calls := model.waiting_calls).calls:
+            return replace(waiting, batches=calls)
         at_once = 1 if model.is_embedded else max(1, len(learning))
         seconds = model.usage.seconds / model.usage.answers / at_once if model.usage.answers else None
         return replace(
@@ -111,7 +109,10 @@ class Understanding:
         `urls`, which may be enough. Raises ConfigError where it cannot be used and is not optional.
         """
         model = self.model
-        if model is None or self.templates.knows(urls):
+        if model is None:
+            return
+        await open_batches(model)
+        if self.templates.knows(urls):
             return
         try:
             await model.check(check_question(self.page_types, next(iter(urls), "https://example.com/")))
@@ -138,7 +139,7 @@ class Understanding:
             if part is not None:
                 await part.close()
         if self.model is not None:
-            _count_usage(self.stats, self.model)
+            count_usage(self.stats, self.model)
 
 
 def build_understanding(
@@ -151,14 +152,13 @@ def build_understanding(
     settings, stats, session = crawler.settings, crawler.stats, backend.session
     assert stats is not None
     page_reader, processes = PageReader(settings.getint("CONTENT_INLINE_CHARS")), BoundedProcesses(_RECORD_MODULES)
-    model, answers = _model(crawler, backend)
+    model, answers = build_model(crawler, backend)
     stats.set_value("llmcrawler/llm/provider", "none" if model is None else model.provider)
     page_types = page_types_of(options)
     asker = None
     if model is not None and not model.is_embedded:
-        patience = 1 if session is None else _SHARED_PATIENCE
-        rules = batch_rules(settings, patience)
-        count = partial(_count_usage, stats, model)
+        rules = batch_rules(settings, patience(settings, backend))
+        count = partial(count_usage, stats, model)
         asker = BatchingAsker(model, page_types, answers, rules, stats, watch, count)
 
     # These know each other: a verdict may part a template, and what is learned of it is kept with it.
@@ -169,12 +169,16 @@ def build_understanding(
         return sites.split(site, template, labels)
 
     def on_verdict(question: Question, verdict: Verdict) -> None:
+        if asker is not None:
+            asker.note_judged(question.url)
         if focused_crawl is not None:
             focused_crawl.note_verdict(question.url, verdict.page_type)
         if verdict.decided_by == LLM:
             templates.note_change()
 
-    classifier = Classifier(page_types, asker, split=split, on_verdict=on_verdict)
+    classifier = Classifier(
+        page_types, asker, split=split, on_verdict=on_verdict, was_asked=None if asker is None else asker.was_asked
+    )
     inline_chars = min(_RECORD_INLINE_CHARS, settings.getint("CONTENT_INLINE_CHARS"))
     place = ExtractionRunner(inline_chars, processes.run, page_reader.is_cheap)
     annotator = None if model is None else _annotator(crawler, options, model, answers)
@@ -212,38 +216,6 @@ def build_understanding(
     )
 
 
-def _model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel | None, AnswerStore | None]:
-    """Return the model and its answers so far. Workers of one crawl share its rate, its budget and its answers."""
-    settings, session, job, stats = crawler.settings, backend.session, backend.job, crawler.stats
-    assert stats is not None
-
-    def on_call(call: CallReport) -> None:
-        assert model is not None
-        _count_usage(stats, model)
-        crawler.signals.send_catch_log(signals.llm_called, call=call)
-
-    if session is None:
-        model = model_of(settings, on_call=on_call)
-        if model is not None and job is not None:
-            model.budget.go_on(job.spent, job.ledger)
-        return model, None if model is None else answer_cache_of(settings)
-    per_minute = (settings.getint(f"LLM_{name}_PER_MINUTE") for name in ("REQUESTS", "TOKENS"))
-    model = model_of(settings, rate=SharedRate(session.connection, *per_minute), on_call=on_call)
-    if model is None:
-        return None, None
-    limits = model.budget.limits
-    model.budget.share(SharedBudget(session.connection, limits.max_tokens, limits.max_cost_usd))
-    return model, SharedAnswers(session.connection, answer_cache_of(settings))
-
-
-def _count_usage(stats: StatsCollector, model: LanguageModel) -> None:
-    for name, value in (model.usage.as_dict() | model.budget.as_dict()).items():
-        stats.set_value(f"llmcrawler/llm/{name}", value)
-    if model.failure:
-        stats.set_value(LLM_FAILURE, model.failure)
-        stats.set_value(LLM_IS_OPTIONAL, model.is_optional)
-
-
 def _training_rules(crawler: Crawler) -> TrainingRules:
     settings = crawler.settings
     return TrainingRules(
@@ -264,6 +236,7 @@ def _annotator(
         cache=answers,
         pages_a_call=1 if small else _training_rules(crawler).max_samples,
         small_model=small,
+        earlier_calls=partial(model.earlier_calls, INDUCE_TASK),
     )
 
 

@@ -16,6 +16,8 @@ from llmcrawler.engine.downloader import PoliteDownloader
 from llmcrawler.engine.own_schedulers import has_scheduler, running_scheduler
 from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.extensions.connecting import connect_handlers
+from llmcrawler.llm import WaitingCalls
+from llmcrawler.reporting import calls_in_batches
 
 logger = logging.getLogger(__name__)
 
@@ -50,12 +52,15 @@ class OrderlyStop:
             return
         self.crawl.stop.has_begun = True
         model = self.crawl.understanding.model
+        waiting = WaitingCalls() if model is None else model.waiting_calls
         calls = 0 if model is None else model.give_up()
         if has_scheduler(self.crawler.settings, FrontierScheduler):
             running_scheduler(self.crawler, FrontierScheduler).stop()
         requests = self._take_back(unsent_only=True)
         later = "put back for the next run" if self.crawl.stop.goes_on_later else "left out"
         given_up = f"{_count(requests, 'waiting request')} {later}, {_count(calls, 'question')} to the model given up"
+        if waiting.batches:
+            given_up += f"; {calls_in_batches(waiting)}, which the same command takes up"
         self._waiting = asyncio.ensure_future(self._wait(f"; {given_up}"))
 
     async def _wait(self, given_up: str) -> None:

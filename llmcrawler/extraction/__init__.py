@@ -9,6 +9,7 @@ from llmcrawler.extraction.block_choice import listed_to_show, main_scores, show
 from llmcrawler.extraction.blocks import PageBlocks
 from llmcrawler.extraction.extraction_runs import ExtractionRunner, SelectorResult, compile_extractor
 from llmcrawler.extraction.extractor import Field, FieldRule, Selector, TemplateExtractor
+from llmcrawler.extraction.induce_prompt import TASK as INDUCE_TASK
 from llmcrawler.extraction.learner import Learner, LearnerKey, held_by_type
 from llmcrawler.extraction.learning_outcome import LearningOutcome
 from llmcrawler.extraction.queries import PageSource

@@ -1,5 +1,6 @@
 """Asks a language model: chooses it, keeps to limits and a budget, batches questions, and caches answers."""
 
+from llmcrawler.llm.batch_api import EarlierCall, SendingRules, WaitingCalls
 from llmcrawler.llm.batching import Batcher, BatchReport, call_bound
 from llmcrawler.llm.budget import Account, Budget, BudgetLimits
 from llmcrawler.llm.cache import AnswerCache, AnswerStore, CachedAsker, cache_key

@@ -56,18 +56,11 @@ class RateLimiter:
     Tokens are counted before the call by an estimate and put right after it by `settle`.
     """
 
-    def __init__(
-        self,
-        requests_per_minute: int,
-        tokens_per_minute: int,
-        *,
-        clock: Callable[[], float],
-        sleep: Callable[[float], Awaitable[None]],
-    ) -> None:
-        self._requests_per_minute = requests_per_minute
-        self._tokens_per_minute = tokens_per_minute
-        self._clock = clock
-        self._sleep = sleep
+    def __init__(self, limits: CallLimits, clock: Clock) -> None:
+        self._requests_per_minute = limits.requests_per_minute
+        self._tokens_per_minute = limits.tokens_per_minute
+        self._clock = clock.monotonic
+        self._sleep = clock.sleep
         self._spent: deque[list[float]] = deque()
         self._held_until = 0.0
         self._turn = asyncio.Lock()

@@ -6,21 +6,21 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from llmcrawler.errors import BadAnswer, LLMError, LLMFailed, LLMUnavailable
 from llmcrawler.llm import faults
 from llmcrawler.llm.answers import read_answer
+from llmcrawler.llm.batch_api import BatchSender
 from llmcrawler.llm.budget import Budget, BudgetLimits, Call
 from llmcrawler.llm.call_limits import CallBreaker, CallLimits, CallRate, Clock, RateLimiter
 from llmcrawler.llm.cures import cure_of, for_fallback
 from llmcrawler.llm.dialect import Dialect, ModelRequest, answer_bound, messages_estimate, prompt_estimate
 from llmcrawler.llm.faults import Fault, Redactor, rules_with
 from llmcrawler.llm.openai_transport import Completion, OpenAITransport
-from llmcrawler.llm.tokens import estimate_tokens
-from llmcrawler.llm.usage import FLEX, CallReport, Price, Tokens, Usage
+from llmcrawler.llm.usage import BATCH, FLEX, CallReport, Price, Tokens, Usage, counted_tokens
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +59,7 @@ class LLMClient:
         rate: CallRate | None = None,
         is_optional: bool = False,
         is_fallback: bool = False,
+        batches: BatchSender | None = None,
     ) -> None:
         self.usage = usage or Usage()
         self._budget = budget or Budget(BudgetLimits())
@@ -73,12 +74,7 @@ class LLMClient:
             base_url, api_key, self._limits.timeout_seconds, redact, wall_clock=self._clock.wall
         )
         self._slots = asyncio.Semaphore(self._limits.concurrency)
-        self._rate: CallRate = rate or RateLimiter(
-            self._limits.requests_per_minute,
-            self._limits.tokens_per_minute,
-            clock=self._clock.monotonic,
-            sleep=self._clock.sleep,
-        )
+        self._rate: CallRate = rate or RateLimiter(self._limits, self._clock)
         self._circuit = CallBreaker(self._clock.monotonic)
         self._dialect = Dialect(
             {"temperature": temperature, "reasoning_effort": reasoning_effort, "service_tier": service_tier},
@@ -87,6 +83,7 @@ class LLMClient:
         self._loss_level = logging.WARNING if is_optional else logging.ERROR
         self._naming = asyncio.Lock()
         self._is_fallback = is_fallback
+        self._batches = batches
         self._unavailable = ""
 
     def __repr__(self) -> str:
@@ -179,7 +176,7 @@ class LLMClient:
 
     async def _attempt(self, ask: ModelRequest) -> Completion | Fault:
         """Send a request, and again in a simpler form where the server does not understand it, or in the usual tier
-        where flex has no room for it or takes too long.
+        where flex has no room for it or takes too long, or no batch brought an answer.
         """
         while True:
             body = self._dialect.body(self._model, ask)
@@ -191,6 +188,8 @@ class LLMClient:
                 change += " from now on"
             elif body.get("service_tier") == FLEX and outcome.kind in {faults.NO_CAPACITY, faults.TIMEOUT}:
                 ask, change = replace(ask, is_urgent=True), "asking this once in the usual service tier"
+            elif outcome.kind == faults.NO_BATCH:
+                ask, change = replace(ask, is_urgent=True), "asking this once at the usual price"
             else:
                 return outcome
             logger.info("%s; %s", self._describe(outcome), change)
@@ -198,6 +197,8 @@ class LLMClient:
             self.usage.retries += 1
 
     async def _send(self, ask: ModelRequest, body: dict[str, Any]) -> Completion | Fault:
+        if self._batches is not None and not ask.is_urgent:
+            return await self._send_in_batch(self._batches, ask.task, body)
         prompt_tokens = messages_estimate(body)
         async with self._slots:
             entry = await self._rate.admit(prompt_tokens)
@@ -209,7 +210,11 @@ class LLMClient:
                 seconds = self._clock.monotonic() - started
                 self.usage.seconds += seconds
                 if isinstance(outcome, Completion):
-                    tokens = self._settle(ask.task, outcome, prompt_tokens, call, entry, body.get("service_tier"))
+                    tier = body.get("service_tier")
+                    # At the lower price only where it was asked for and the server says that it was given.
+                    price = self._price_in(tier if outcome.service_tier == tier else None)
+                    tokens = self._settle(ask.task, outcome, prompt_tokens, call, price)
+                    self._rate.settle(entry, tokens.prompt + tokens.completion)
                     report = CallReport(ask.task, self._model, self.host, seconds, tokens.prompt, tokens.completion)
                     self.usage.tell(report)
                 else:
@@ -218,22 +223,31 @@ class LLMClient:
                         call.release()
         return outcome
 
-    def _settle(  # noqa: PLR0913, PLR0917 - all there is to know of it
-        self, task: str, answer: Completion, prompt_tokens: int, call: Call, entry: list[float], tier: str | None
-    ) -> Tokens:
-        """Count what the call took; `tier` is the service tier that it was asked in."""
+    async def _send_in_batch(self, batches: BatchSender, task: str, body: dict[str, Any]) -> Completion | Fault:
+        """Do what `_send` does, through the Batch API: neither slots nor rates are for what waits there."""
+        prompt_tokens, price = messages_estimate(body), self._price_in(BATCH)
+        async with self._budget.call(prompt_estimate(body), answer_bound(body), price) as call:
+            started = self._clock.monotonic()
+            outcome = await batches.complete(body, asdict(call.held))
+            seconds = self._clock.monotonic() - started
+            self.usage.count_call(task)
+            if isinstance(outcome, Completion):
+                tokens = self._settle(task, outcome, prompt_tokens, call, price)
+                self.usage.tell(CallReport(task, self._model, self.host, seconds, tokens.prompt, tokens.completion))
+            else:
+                self.usage.tell(CallReport(task, self._model, self.host, seconds, fault=outcome.kind))
+                call.release()
+        return outcome
+
+    def _price_in(self, tier: str | None) -> Price | None:
         price = self._price or self.usage.price
-        # At the lower price only where it was asked for and the server says that it was given.
-        price = price and price.of_tier(tier if answer.service_tier == tier else None)
-        tokens = Tokens(
-            _plausible(answer.prompt_tokens, prompt_tokens),
-            _plausible(answer.completion_tokens, estimate_tokens(answer.text)),
-            answer.provider_cached_tokens,
-            answer.provider_cache_write_tokens,
-        ).plausible()
+        return price and price.of_tier(tier)
+
+    def _settle(self, task: str, answer: Completion, prompt_tokens: int, call: Call, price: Price | None) -> Tokens:
+        """Count what the call took."""
+        tokens = counted_tokens(answer, prompt_tokens)
         self.usage.answers += 1
         self.usage.count_tokens(task, tokens, price)
-        self._rate.settle(entry, tokens.prompt + tokens.completion)
         call.settle(tokens, price)
         return tokens
 
@@ -283,11 +297,3 @@ class LLMClient:
     def _describe(self, fault: Fault) -> str:
         status = f" {fault.status}" if fault.status else ""
         return f"LLM at {self.host}: {fault.kind}{status}: {fault.message}"
-
-
-def _plausible(counted: int | None, estimated: int) -> int:
-    """Return what a server counted, or the estimate where that is nothing or far too little: some servers count
-    nothing, or only what was not in their cache, and a budget has to end all the same. No text has 16 bytes a token
-    throughout.
-    """
-    return counted if counted is not None and 4 * counted >= estimated else estimated

@@ -51,13 +51,19 @@ class Completion:
 
 def completion_of(body: bytes, redact: Redact) -> Completion | Fault:
     """Return the first choice of a chat completion."""
-    reply = _object(body)
+    return read_completion(_object(body)) or Fault(
+        SERVER_ERROR, f"no chat completion: {redact(_said(body))}", may_be_billed=True
+    )
+
+
+def read_completion(reply: dict[str, Any]) -> Completion | None:
+    """Return the first choice of a chat completion; None for an object that is none."""
     choices = reply.get("choices")
     choice = _dict(choices[0]) if isinstance(choices, list) and choices else {}
     message, usage, tier = choice.get("message"), _dict(reply.get("usage")), reply.get("service_tier")
     text = message.get("content") if isinstance(message, dict) else 0
     if not isinstance(message, dict) or not isinstance(text, str | None):
-        return Fault(SERVER_ERROR, f"no chat completion: {redact(_said(body))}", may_be_billed=True)
+        return None
     reason = choice.get("finish_reason")
     return Completion(
         text=text or "",
@@ -81,11 +87,15 @@ def models_of(body: bytes, redact: Redact) -> list[str] | Fault:
 
 def error_of(body: bytes) -> tuple[str, str]:
     """Return the message and the code in an error body, of OpenAI's form or of another that servers use."""
-    reply = _object(body)
+    return error_in(_object(body), _said(body))
+
+
+def error_in(reply: dict[str, Any], otherwise: str = "") -> tuple[str, str]:
+    """Return the same of a body that was read; `otherwise` is the message where it has none."""
     inner = reply.get("error")
     error = inner if isinstance(inner, dict) else reply
     code = error.get("code")
-    said = [error.get("message"), error.get("detail"), inner, _said(body)]
+    said = [error.get("message"), error.get("detail"), inner, otherwise]
     message, parameter = next(text for text in said if isinstance(text, str)), error.get("param")
     if isinstance(parameter, str) and parameter not in message:
         message = f"{message} ({parameter})"
@@ -132,14 +142,22 @@ class OpenAITransport:
     model should not pay, and which the event loop should not wait for.
     """
 
-    def __init__(
-        self, base_url: str, api_key: str, timeout_seconds: float, redact: Redactor, *, wall_clock: Callable[[], float]
+    def __init__(  # noqa: PLR0913 - by keyword, with defaults
+        self,
+        base_url: str,
+        api_key: str,
+        timeout_seconds: float,
+        redact: Redactor,
+        *,
+        wall_clock: Callable[[], float],
+        max_bytes: int = _MAX_BYTES,
     ) -> None:
         self._base_url = base_url
         self._api_key = api_key
         self._timeout_seconds = timeout_seconds
         self._redact = redact
         self._wall_clock = wall_clock
+        self._max_bytes = max_bytes
         self._opening = asyncio.Lock()
         self._client: openai.AsyncOpenAI | None = None
         self._was_reached = False
@@ -147,20 +165,25 @@ class OpenAITransport:
 
     async def complete(self, body: dict[str, Any]) -> Completion | Fault:
         """Send the body of a chat completion; `timeout_seconds` bounds the whole exchange."""
-        client = await self._open()
         rest = {name: value for name, value in body.items() if name not in {"model", "messages"}}
         # As `extra_body`, as older versions of the package do not know all parameters.
-        asking = client.chat.completions.with_raw_response.create(
-            model=body["model"], messages=body["messages"], extra_body=rest
+        answer = await self.send(
+            lambda client: client.chat.completions.with_raw_response.create(
+                model=body["model"], messages=body["messages"], extra_body=rest
+            )
         )
-        answer = await self._guarded(asking)
         return answer if isinstance(answer, Fault) else completion_of(answer, self._redact)
 
     async def models(self) -> list[str] | Fault:
         """Return the ids of the server's models, in its order."""
-        client = await self._open()
-        answer = await self._guarded(client.models.with_raw_response.list())
+        answer = await self.send(lambda client: client.models.with_raw_response.list())
         return answer if isinstance(answer, Fault) else models_of(answer, self._redact)
+
+    async def send(self, request: Callable[[openai.AsyncOpenAI], Awaitable[Any]]) -> bytes | Fault:
+        """Return the body of what the server answers to a request of the package's, which is one for its raw response;
+        `timeout_seconds` bounds the whole exchange.
+        """
+        return await self._guarded(request(await self._open()))
 
     async def close(self) -> None:
         if self._client is not None:
@@ -180,7 +203,7 @@ class OpenAITransport:
         timeout = package.Timeout(self._timeout_seconds, connect=min(_CONNECT_SECONDS, self._timeout_seconds))
         trusts_env = http.takes_proxy(self._base_url)
         self.is_proxied = trusts_env and not getproxies().keys().isdisjoint({urlsplit(self._base_url).scheme, "all"})
-        http_client = http.APIClient(max_bytes=_MAX_BYTES, timeout=timeout, trust_env=trusts_env)
+        http_client = http.APIClient(max_bytes=self._max_bytes, timeout=timeout, trust_env=trusts_env)
         client: openai.AsyncOpenAI = package.AsyncOpenAI(
             base_url=self._base_url, api_key=self._api_key, max_retries=0, timeout=timeout, http_client=http_client
         )

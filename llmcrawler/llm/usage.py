@@ -6,10 +6,17 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
+
+from llmcrawler.llm.tokens import estimate_tokens
+
+if TYPE_CHECKING:
+    from llmcrawler.llm.openai_transport import Completion
 
 FLEX = "flex"  # OpenAI's service tier for what may take its time
+BATCH = "batch"  # its Batch API, counted as a tier
 
-_FLEX_SHARE = 0.5
+_FLEX_SHARE = _BATCH_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +39,7 @@ class Tokens:
 class Price:
     """US dollars per million tokens; `cached_input` is for prompt tokens that the provider had in its cache,
     `cache_write` for those that it put there (None: as all other input). `flex_share` is what flex processing costs of
-    that.
+    that, `batch_share` what the Batch API does.
     """
 
     input: float
@@ -40,12 +47,12 @@ class Price:
     cached_input: float
     cache_write: float | None = None
     flex_share: float = 1.0
+    batch_share: float = 1.0
 
     def of_tier(self, service_tier: str | None) -> Price:
         """Return the price of what a service tier has answered."""
-        if service_tier != FLEX:
-            return self
-        write, share = self.cache_write, self.flex_share
+        share = {FLEX: self.flex_share, BATCH: self.batch_share}.get(service_tier or "", 1.0)
+        write = self.cache_write
         return Price(
             self.input * share,
             self.output * share,
@@ -66,8 +73,9 @@ class Price:
 
 
 # OpenAI's list prices (developers.openai.com/api/docs/pricing), standard tier, short prompts, as of November 2026; flex
-# costs half. Small models only: for any other one set LLM_PRICE_INPUT and LLM_PRICE_OUTPUT.
-PRICES: dict[str, Price] = {
+# costs half, and so does the Batch API for all of them. Small models only: for any other one set LLM_PRICE_INPUT and
+# LLM_PRICE_OUTPUT.
+_LISTED = {
     "gpt-6-luna": Price(0.10, 0.50, 0.01, 0.125, _FLEX_SHARE),
     "gpt-5.6-luna": Price(0.20, 1.20, 0.02, 0.25, _FLEX_SHARE),
     "gpt-5.4-nano": Price(0.20, 1.25, 0.02, None, _FLEX_SHARE),
@@ -78,6 +86,7 @@ PRICES: dict[str, Price] = {
     "gpt-4.1-mini": Price(0.40, 1.60, 0.10),
     "gpt-4o-mini": Price(0.15, 0.60, 0.075),
 }
+PRICES: dict[str, Price] = {model: replace(price, batch_share=_BATCH_SHARE) for model, price in _LISTED.items()}
 
 _SNAPSHOT_DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 _GPT_VERSION = re.compile(r"(?:^|/)gpt-(\d+)(?:\.(\d+))?(?![\d.])")
@@ -113,13 +122,15 @@ def price_of(model: str, own: OwnPrices = OwnPrices()) -> Price | None:
     cached, write = (known.cached_input, known.cache_write) if known and own.input is None else (paid_in, None)
     if write is None and charges_cache_writes(model):
         write = paid_in * _WRITE_SURCHARGE
+    # The user's own prices are those of the tier that the user chose.
+    is_listed = known is not None and own == OwnPrices()
     return Price(
         paid_in,
         paid_out,
         cached if own.cached_input is None else own.cached_input,
         write if own.cache_write is None else own.cache_write,
-        # The user's own prices are those of the tier that the user chose.
-        known.flex_share if known and own == OwnPrices() else 1.0,
+        known.flex_share if known and is_listed else 1.0,
+        known.batch_share if known and is_listed else 1.0,
     )
 
 
@@ -218,3 +229,21 @@ class Usage:
             figures["fallback_answers"] = self.fallback_answers
         figures |= {f"faults/{kind}": count for kind, count in sorted(self.faults.items())}
         return {name: round(figure, 6) for name, figure in figures.items() if figure is not None}
+
+
+def counted_tokens(answer: Completion, prompt_tokens: int) -> Tokens:
+    """Return the tokens of a call; `prompt_tokens` is the estimate of its messages."""
+    return Tokens(
+        _plausible(answer.prompt_tokens, prompt_tokens),
+        _plausible(answer.completion_tokens, estimate_tokens(answer.text)),
+        answer.provider_cached_tokens,
+        answer.provider_cache_write_tokens,
+    ).plausible()
+
+
+def _plausible(counted: int | None, estimated: int) -> int:
+    """Return what a server counted, or the estimate where that is nothing or far too little: some servers count
+    nothing, or only what was not in their cache, and a budget has to end all the same. No text has 16 bytes a token
+    throughout.
+    """
+    return counted if counted is not None and 4 * counted >= estimated else estimated

@@ -14,6 +14,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 from scrapy.statscollectors import StatsCollector
 
+from llmcrawler.crawl.configuration import stage_timeout
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.stopping import CrawlStop
 from llmcrawler.engine.loop_watchdog import note_url
@@ -53,7 +54,7 @@ class StageRules:
         backend = crawl.backend
         return cls(
             crawler.stats,
-            crawler.settings.getfloat("STAGE_TIMEOUT_SECONDS"),
+            stage_timeout(crawler.settings),
             None if backend.job is None else backend.job.ledger,
             _storage_is_there if backend.session is None else backend.session.check,
             crawl.stop,

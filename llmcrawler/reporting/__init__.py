@@ -16,7 +16,7 @@ from llmcrawler.reporting.exit_status import (
     exit_status_of,
 )
 from llmcrawler.reporting.figures import lasting_stats, read_figures
-from llmcrawler.reporting.model_wait import ModelWait
+from llmcrawler.reporting.model_wait import ModelWait, calls_in_batches
 from llmcrawler.reporting.plan_tables import Actual
 from llmcrawler.reporting.summary import WIDTH, Ending, WrittenFeed, summary
 from llmcrawler.reporting.tally import Tally

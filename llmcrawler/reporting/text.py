@@ -81,8 +81,9 @@ def counts(counter: Counter[str], shown: int) -> str:
 
 
 def many(number: int, what: str) -> str:
-    """Return a number of things: "1 page", "2 pages"."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    """Return a number of things: "1 page", "2 pages", "2 batches"."""
+    plural = "es" if what.endswith("ch") else "s"
+    return f"{number:,} {what}{'' if number == 1 else plural}"
 
 
 def duration(seconds: float) -> str:

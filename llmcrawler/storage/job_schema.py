@@ -6,7 +6,7 @@ import sqlite3
 from typing import Final
 
 APPLICATION_ID: Final = 0x6C6C6D63  # "llmc"
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 
 # groups: of urls that go out together, with their present priority; urls of the group 0 have no name
 # urls:   one row for each url while it waits; a million of them is nothing unusual
@@ -20,8 +20,20 @@ SCHEMA_VERSION: Final = 3
 # runs:   figures of each run of the job, for the report
 # feeds:  files that this job writes its lines to, and their size before
 # dictionaries: by which bodies are packed (body_packer.py); `digest` tells a damaged one
+# model_calls, api_batches: calls of the model that are answered hours later (batched_calls.py)
 # marks:  what status counts the ends of urls for (rights_marks.py), each combination once; urls without any have no row
-_TABLES = """
+_MODEL_CALLS = """
+CREATE TABLE api_batches (id TEXT PRIMARY KEY, server TEXT NOT NULL, created REAL NOT NULL, api_id TEXT) WITHOUT ROWID;
+CREATE TABLE model_calls (
+    id INTEGER PRIMARY KEY,
+    batch TEXT,
+    body BLOB NOT NULL,
+    urls TEXT NOT NULL,
+    held TEXT NOT NULL,
+    answer BLOB
+);
+"""
+_TABLES = f"""
 CREATE TABLE job (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE hosts (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE referers (id INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE);
@@ -88,7 +100,7 @@ CREATE TABLE mark_sets (id INTEGER PRIMARY KEY, marks TEXT NOT NULL UNIQUE);
 CREATE TABLE marks (url INTEGER PRIMARY KEY, mark_set INTEGER NOT NULL);
 CREATE TABLE dictionaries (id INTEGER PRIMARY KEY, site TEXT NOT NULL, content BLOB NOT NULL, digest BLOB NOT NULL);
 CREATE INDEX dictionaries_by_site ON dictionaries (site);
-"""
+{_MODEL_CALLS}"""
 # What makes a file of the next version of one of this version. Packed values say themselves how they were packed.
 _MIGRATIONS: Final = {
     2: """
@@ -97,6 +109,7 @@ CREATE TABLE IF NOT EXISTS marks (url INTEGER PRIMARY KEY, mark_set INTEGER NOT 
 CREATE TABLE dictionaries (id INTEGER PRIMARY KEY, site TEXT NOT NULL, content BLOB NOT NULL, digest BLOB NOT NULL);
 CREATE INDEX dictionaries_by_site ON dictionaries (site);
 """,
+    3: _MODEL_CALLS.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"),
 }
 OLDEST_VERSION: Final = min(_MIGRATIONS)
 

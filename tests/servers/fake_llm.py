@@ -130,13 +130,16 @@ class FakeLLM(Startable):
 
     async def start(self, port: int = 0) -> None:
         app = web.Application(client_max_size=64 * 2**20)
-        app.router.add_get("/v1/models", self._list_models)
-        app.router.add_post("/v1/chat/completions", self._complete)
+        self.add_routes(app)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", port or self.port)
         await site.start()
         self.port = self._runner.addresses[0][1]
+
+    def add_routes(self, app: web.Application) -> None:
+        app.router.add_get("/v1/models", self._list_models)
+        app.router.add_post("/v1/chat/completions", self._complete)
 
     async def stop(self) -> None:
         """Stop listening; the port is kept, so that `start` is the same server coming back."""
@@ -198,6 +201,10 @@ class FakeLLM(Startable):
         completion = _completion(body, self._spoil(answer, fault), fault, use)
         self.tokens += completion.get("usage", {}).get("total_tokens", 0)
         return web.json_response(completion)
+
+    @staticmethod
+    def completion(body: Document, text: str) -> Document:
+        return _completion(body, text, "", None)
 
     @staticmethod
     def _spoil(answer: Document, fault: str) -> str:

@@ -1,0 +1,76 @@
+"""Builds the model that a crawl asks, with its answers so far, and counts what it does."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scrapy.crawler import Crawler
+from scrapy.settings import BaseSettings
+from scrapy.statscollectors import StatsCollector
+
+from llmcrawler.crawl import signals
+from llmcrawler.crawl.backend import CrawlBackend
+from llmcrawler.crawl.model_settings import answer_cache_of, model_of, sending_rules
+from llmcrawler.distributed.shared_budget import SharedBudget
+from llmcrawler.distributed.shared_rate import SharedRate
+from llmcrawler.distributed.shared_stores import SharedAnswers
+from llmcrawler.errors import ConfigError, LLMUnavailable
+from llmcrawler.llm import AnswerStore, CallReport
+from llmcrawler.llm.language_model import LanguageModel
+from llmcrawler.reporting import LLM_FAILURE, LLM_IS_OPTIONAL
+
+# Pages of one site that other workers ask about come a little later and more evenly than those of a single one.
+_SHARED_PATIENCE: Final = 4
+# Where answers take hours, fuller calls are worth half a minute.
+_DEFERRED_PATIENCE: Final = 15
+
+
+def patience(settings: BaseSettings, backend: CrawlBackend) -> float:
+    """Return how many times longer than usual pages wait for more of them to fill a call."""
+    if settings.getbool("LLM_BATCH_API"):
+        return _DEFERRED_PATIENCE
+    return 1 if backend.session is None else _SHARED_PATIENCE
+
+
+def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel | None, AnswerStore | None]:
+    """Return the model and its answers so far. Workers of one crawl share its rate, its budget and its answers."""
+    settings, session, job, stats = crawler.settings, backend.session, backend.job, crawler.stats
+    assert stats is not None
+
+    def on_call(call: CallReport) -> None:
+        assert model is not None
+        count_usage(stats, model)
+        crawler.signals.send_catch_log(signals.llm_called, call=call)
+
+    if session is None:
+        model = model_of(settings, on_call=on_call)
+        if model is not None and job is not None:
+            model.budget.go_on(job.spent, job.ledger)
+            if settings.getbool("LLM_BATCH_API"):
+                model.ask_in_batches(job.model_calls, sending_rules(settings))
+        return model, None if model is None else answer_cache_of(settings)
+    per_minute = (settings.getint(f"LLM_{name}_PER_MINUTE") for name in ("REQUESTS", "TOKENS"))
+    model = model_of(settings, rate=SharedRate(session.connection, *per_minute), on_call=on_call)
+    if model is None:
+        return None, None
+    limits = model.budget.limits
+    model.budget.share(SharedBudget(session.connection, limits.max_tokens, limits.max_cost_usd))
+    return model, SharedAnswers(session.connection, answer_cache_of(settings))
+
+
+def count_usage(stats: StatsCollector, model: LanguageModel) -> None:
+    """Put what was asked and what it has cost into the stats."""
+    for name, value in model.figures().items():
+        stats.set_value(f"llmcrawler/llm/{name}", value)
+    if model.failure:
+        stats.set_value(LLM_FAILURE, model.failure)
+        stats.set_value(LLM_IS_OPTIONAL, model.is_optional)
+
+
+async def open_batches(model: LanguageModel) -> None:
+    """Take up the batches of earlier runs. Raises ConfigError where the server cannot be asked in batches."""
+    try:
+        await model.open_batches()
+    except LLMUnavailable as error:
+        what = f"LLM_BATCH_API: the server of LLM_BASE_URL cannot be asked in batches: {error}"
+        raise ConfigError(f"{what}. LLM_BATCH_API=False asks it call by call") from error
