@@ -3,7 +3,7 @@
 meta              hash: what was asked for, `filter`: set or bloom
 counts            hash: queued, done, dead, duplicates (of done), arrival (of the last url)
 hosts             hash: the first four by host
-depth             list: an entry for every hundred that are queued, for autoscalers that can read nothing but lengths
+queued_hosts      hash: host -> its queued urls, if there are any; autoscalers can read how many hosts that are
 seen:N            sets of integers, small enough that each takes 8 bytes (64 bits of a url's hash, 14 of them are N)
 seen              or the Bloom filter
 redirect_targets  hash: hash of a redirect's target -> hash of the url that is redirected to it
@@ -43,11 +43,11 @@ end
 local function group_of(queue) return string.match(queue, '\\n(.*)$') end
 local function host_of(queue) return string.match(queue, '^(.-)\\n') end
 local function count(name, queue, by)
-  local total = redis.call('HINCRBY', P .. 'counts', name, by)
-  local hundreds = math.ceil(total / 100) - math.ceil((total - by) / 100)
-  if name == 'queued' and hundreds > 0 then redis.call('RPUSH', P .. 'depth', '') end
-  if name == 'queued' and hundreds < 0 then redis.call('LPOP', P .. 'depth') end
+  redis.call('HINCRBY', P .. 'counts', name, by)
   redis.call('HINCRBY', P .. 'hosts', name .. ' ' .. host_of(queue), by)
+  if name == 'queued' and redis.call('HINCRBY', P .. 'queued_hosts', host_of(queue), by) <= 0 then
+    redis.call('HDEL', P .. 'queued_hosts', host_of(queue))
+  end
 end
 local function has_head(queue, group, priority, arrival)
   redis.call('ZADD', P .. 'turns', 'LT', place(group, priority, arrival), queue)

@@ -394,13 +394,20 @@ async def test_who_leases_next_hears_of_a_url_that_took_down_its_holders(workers
 
 
 @pytest.mark.server
-async def test_a_list_is_as_long_as_hundreds_of_urls_wait(workers):
+async def test_a_hash_has_the_hosts_with_urls_that_wait_for_autoscalers(workers):
     first, second = workers
-    depths = []
-    for deed in (first.add(task(f"/{n}") for n in range(250)), second.lease(60, {}, MANY), first.lease(190, {}, 999)):
-        await deed
-        depths.append(await first.connection.client.llen(f"{first.connection.prefix}:depth"))
-    assert depths == [3, 2, 0]
+    others = [task("/", host="b.example"), task("/", host="c.example")]
+    counts = []
+    for deed in (
+        first.add([*(task(f"/{n}") for n in range(9)), *others]),
+        second.lease(3, {}, 1),
+        first.lease(20, {}, 999),
+    ):
+        leased = await deed
+        counts.append(await first.connection.client.hlen(f"{first.connection.prefix}:queued_hosts"))
+    assert counts == [3, 1, 0]
+    await first.release(leased[0].url)
+    assert await first.connection.client.hlen(f"{first.connection.prefix}:queued_hosts") == 1
 
 
 @pytest.mark.server

@@ -1,0 +1,170 @@
+"""The manifests and Compose's files: as their schemas ask, and as llmcrawler is."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from typing import Any
+
+import kubernetes_validate
+import pytest
+
+from llmcrawler import settings
+from llmcrawler.crawl.setting_checks import check_names
+from llmcrawler.distributed.connection import key_prefix
+from llmcrawler.spiders.explore import ExploreSpider
+from tests.deploy.constraints import requirements_in
+from tests.deploy.dockerfile_steps import stages
+from tests.deploy.manifests import (
+    COMPOSE,
+    DEPLOY,
+    EXPORTED,
+    KUBERNETES,
+    arguments,
+    composed,
+    container,
+    documents,
+    jobs,
+    of_kind,
+    option,
+    pods,
+    size_bytes,
+    variables,
+)
+from tests.e2e.crawling import ROOT
+
+KUBERNETES_VERSION = "1.31"  # the oldest that podFailurePolicy is final in
+README = (DEPLOY / "README.md").read_text(encoding="utf-8")
+MANIFESTS = [(path.name, one) for path in sorted(KUBERNETES.glob("*.yaml")) for one in documents(path)]
+
+
+@pytest.mark.parametrize(
+    "manifest", [one for _name, one in MANIFESTS], ids=[f"{name}-{one['kind']}" for name, one in MANIFESTS]
+)
+def test_a_manifest_is_as_kubernetes_schema_asks(manifest: dict[str, Any]) -> None:
+    if manifest["kind"] == "ScaledJob":  # KEDA's; a Job is inside
+        manifest = {**manifest, "apiVersion": "batch/v1", "kind": "Job", "spec": manifest["spec"]["jobTargetRef"]}
+    kubernetes_validate.validate(manifest, KUBERNETES_VERSION, strict=True)
+
+
+def test_a_misspelt_field_of_a_manifest_is_noticed() -> None:
+    (job,) = of_kind("Job")
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(
+            {**job, "spec": {**job["spec"], "backofLimit": 1}}, KUBERNETES_VERSION, strict=True
+        )
+
+
+def test_keda_scales_by_the_hosts_that_wait_in_the_crawl_that_the_workers_join() -> None:
+    """KEDA has no schema in a package: fields and types are those of its documents (ScaledJob, Redis lists scaler)."""
+    (scaled,) = of_kind("ScaledJob")
+    spec = scaled["spec"]
+    assert scaled["apiVersion"] == "keda.sh/v1alpha1"
+    assert spec.keys() <= {"pollingInterval", "maxReplicaCount", "scalingStrategy", "triggers", "jobTargetRef"}
+    (trigger,) = spec["triggers"]
+    metadata = trigger["metadata"]
+    assert trigger["type"] == "redis"
+    assert metadata.keys() <= {"address", "databaseIndex", "listName", "listLength"}
+    assert all(isinstance(value, str) for value in metadata.values())
+    config = variables(jobs()[0]["template"]["spec"])
+    assert metadata["listName"] == f"{key_prefix(config['CRAWL_ID'])}:queued_hosts"
+    assert json.dumps(metadata["address"]).strip('"') in config["REDIS_URL"]
+
+
+def test_workers_are_started_with_a_spider_and_settings_that_there_are() -> None:
+    service = composed(DEPLOY / "compose.yaml", EXPORTED)["services"]["worker"]
+    for command in (service["command"], *(arguments(one["template"]["spec"]) for one in jobs())):
+        assert command[:2] == ["crawl", ExploreSpider.name]
+        given = [command[place + 1].partition("=")[0] for place, part in enumerate(command) if part == "-s"]
+        check_names({*given})
+        assert {"REDIS_URL", "CRAWL_ID"} <= {*given} or "JOBDIR" in given
+        assert "%(worker)s" in option(command, "-O") or "JOBDIR" in given
+
+
+def test_wrong_usage_is_not_tried_again_and_a_drained_node_is_no_fault() -> None:
+    for job in jobs():
+        ignored, failed = job["podFailurePolicy"]["rules"]
+        assert (ignored["action"], failed["action"]) == ("Ignore", "FailJob")
+        on_exit = failed["onExitCodes"]
+        assert on_exit["containerName"] == container(job["template"]["spec"])["name"]
+        assert 2 in on_exit["values"]
+        assert not {3, 7} & {*on_exit["values"]}  # stopped, or the JOBDIR is in use: the same command goes on
+
+
+def test_no_pod_is_root_or_writes_outside_of_its_volumes_and_users_are_numbers() -> None:
+    for pod in pods():
+        security = pod["securityContext"]
+        assert security["runAsNonRoot"] is True
+        assert isinstance(security["runAsUser"], int)
+        own = container(pod)["securityContext"]
+        assert own["readOnlyRootFilesystem"] is True
+        assert own["allowPrivilegeEscalation"] is False
+
+
+def test_no_image_is_a_latest_one_of_some_registry() -> None:
+    images = {container(pod)["image"] for pod in pods()}
+    assert all(re.fullmatch(r"[^:]+:[^:]+", image) and not image.endswith(":latest") for image in images)
+    targets = {name for name, _base, _steps in stages()}
+    for path in COMPOSE:
+        for service in composed(path, EXPORTED)["services"].values():
+            if "build" in service:
+                assert service["pull_policy"] == "build"
+                assert service["build"]["target"] in targets
+            else:
+                assert ":" in service["image"]
+
+
+def test_a_worker_without_a_key_fetches_no_model() -> None:
+    """The embedded one takes 1.1 GB of the disk and 2 GB of memory."""
+    for job in jobs():
+        assert "LLM_PROVIDER=openai" in arguments(job["template"]["spec"])
+    image = {requirement.name for requirement in requirements_in(DEPLOY / "requirements.txt")}
+    assert "xllamacpp" not in image
+
+
+def test_redis_keeps_its_data_and_has_room_to_write_it_anew() -> None:
+    (redis,) = of_kind("StatefulSet")
+    pod = container(redis["spec"]["template"]["spec"])
+    service = composed(DEPLOY / "compose.yaml", EXPORTED)["services"]["redis"]
+    for command, limit in (
+        (pod["args"], pod["resources"]["limits"]["memory"]),
+        (service["command"], service["mem_limit"]),
+    ):
+        assert option(command, "--appendonly") == "yes"
+        assert option(command, "--maxmemory-policy") == "noeviction"
+        assert 2 * size_bytes(option(command, "--maxmemory")) <= size_bytes(limit)
+
+
+def test_a_worker_that_is_stopped_has_time_to_end() -> None:
+    for pod in (one["template"]["spec"] for one in jobs()):
+        assert pod["terminationGracePeriodSeconds"] >= 3 * settings.STOP_SECONDS
+
+
+@pytest.mark.parametrize("path", COMPOSE, ids=lambda path: path.name)
+def test_a_file_of_compose_is_as_its_schema_asks(path: Any) -> None:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("missing", "said"), [("URL", "name a site"), ("CRAWL_ID", "name the crawl")])
+def test_compose_says_which_variable_is_missing(missing: str, said: str) -> None:
+    environ = {name: value for name, value in EXPORTED.items() if name != missing}
+    with pytest.raises(ValueError, match=said):
+        composed(DEPLOY / "compose.yaml", environ)
+
+
+def test_scrapyd_needs_no_variable_of_other_services() -> None:
+    service = composed(DEPLOY / "compose.scrapyd.yaml", {})["services"]["scrapyd"]
+    assert all(port.startswith("127.0.0.1:") for port in service["ports"])  # who reaches it can run code in it
+
+
+def test_the_page_names_files_and_targets_that_there_are() -> None:
+    for path in re.findall(r"deploy/[\w./-]+\.(?:yaml|txt|conf)", README):
+        assert (ROOT / path).exists(), path
+    targets = {name for name, _base, _steps in stages()}
+    assert {*re.findall(r"--target (\S+)", README), *re.findall(r"TARGET=(\S+)", README)} <= targets
+    for name in re.findall(r"`((?:kubernetes/)?[\w.-]+\.(?:yaml|conf|txt))`", README):
+        assert any((folder / name).exists() for folder in (DEPLOY, KUBERNETES)), name
