@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from llmcrawler.items import PageContent
@@ -117,20 +118,21 @@ def read_page_and_features(html: str, url: str) -> tuple[PageContent, RenderFeat
 def _own_words(evidence: KindEvidence) -> int:
     """Return how many words a reader sees for sure outside of menus, headers and footers."""
     page, layout = evidence.page, evidence.layout
-    if page.has_hidden:
+    if page.has_hidden or layout.is_empty:
         return 0
-    outside, blocks = layout.once(_outside), page.blocks
+    is_around, behind = np.zeros(len(page.parents), np.bool_), 0
     for container, attributes in enumerate(page.attributes):
-        if "role=" in attributes and _AROUND_ROLE.search(attributes) is not None:
-            inside = range(container, int(layout.behind[container]))
-            outside = [is_own and block.container not in inside for is_own, block in zip(outside, blocks, strict=True)]
-    return sum([block.words for block, is_own in zip(blocks, outside, strict=True) if is_own])
+        if container >= behind and "role=" in attributes and _AROUND_ROLE.search(attributes) is not None:
+            behind = int(layout.behind[container])
+            is_around[container:behind] = True
+    is_own = layout.once(_outside) & ~is_around.take(layout.containers)
+    return sum([block.words for block, is_counted in zip(page.blocks, is_own.tolist(), strict=True) if is_counted])
 
 
-def _outside(layout: Layout) -> list[bool]:
+def _outside(layout: Layout) -> NDArray[np.bool_]:
     """Tell which blocks stand in no element that is around the content by its tag."""
-    around = np.any(layout.block_above[:, _AROUND_TAGS], 1)
-    return [] if layout.is_empty else (~around).tolist()
+    around: NDArray[np.bool_] = np.any(layout.block_above[:, _AROUND_TAGS], 1)
+    return ~around
 
 
 def _features_of(tree: LexborHTMLParser, sources: list[str]) -> RenderFeatures:
