@@ -31,7 +31,7 @@ from llmcrawler.storage import (
     refusal,
     write_value,
 )
-from llmcrawler.storage.batched_calls import ModelCalls
+from llmcrawler.storage.batched_calls import ModelCalls, count_waiting
 from llmcrawler.storage.feed_files import note_feed_file
 from llmcrawler.storage.job_file import JOB_FILE, LOCK_FILE, lock_folder
 from llmcrawler.storage.job_runs import Run, write_run
@@ -65,6 +65,7 @@ class Job:
             self.run_number: int = read_value(connection, "runs", 1)
             self.spent: Mapping[str, float] = read_value(connection, SPENT, {})
             self.plan: Mapping[str, Any] | None = read_value(connection, PLAN)
+            self.waiting_batches = count_waiting(connection)[1]
         except sqlite3.Error as error:
             self._lock.release()
             cure = "make room and run the same command again"

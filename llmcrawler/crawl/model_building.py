@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from scrapy.crawler import Crawler
@@ -18,6 +19,8 @@ from llmcrawler.errors import ConfigError, LLMUnavailable
 from llmcrawler.llm import AnswerStore, CallReport
 from llmcrawler.llm.language_model import LanguageModel
 from llmcrawler.reporting import LLM_FAILURE, LLM_IS_OPTIONAL
+
+logger = logging.getLogger(__name__)
 
 # Pages of one site that other workers ask about come a little later and more evenly than those of a single one.
 _SHARED_PATIENCE: Final = 4
@@ -48,6 +51,9 @@ def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel 
             model.budget.go_on(job.spent, job.ledger)
             if settings.getbool("LLM_BATCH_API"):
                 model.ask_in_batches(job.model_calls, sending_rules(settings))
+            elif job.waiting_batches:
+                what = "%d batches of calls are paid and wait at the server: LLM_BATCH_API=True takes them up"
+                logger.warning(what, job.waiting_batches)
         return model, None if model is None else answer_cache_of(settings)
     per_minute = (settings.getint(f"LLM_{name}_PER_MINUTE") for name in ("REQUESTS", "TOKENS"))
     model = model_of(settings, rate=SharedRate(session.connection, *per_minute), on_call=on_call)

@@ -128,6 +128,15 @@ def test_a_crawl_that_only_waits_ends_and_the_same_command_goes_on(tmp_path, sit
     assert not paid_twice(llm)
 
 
+def test_a_job_that_goes_on_without_batches_says_that_some_are_paid(tmp_path, site, llm):
+    crawl = batch_crawl(tmp_path, site, llm, LLM_BATCH_API_WAIT_SECONDS=0.5)
+    llm.is_held = True
+    assert crawl.run() == ExitStatus.INTERRUPTED, crawl.logs[-1]
+    crawl.settings["LLM_BATCH_API"] = False
+    assert crawl.run() == 0, crawl.logs[-1]
+    assert "are paid and wait at the server: LLM_BATCH_API=True takes them up" in crawl.logs[-1]
+
+
 @pytest.mark.parametrize("ends", [["expired"] * 2, ["failed"], ["cancelled", "failed", "failed"]])
 def test_calls_that_a_batch_leaves_are_asked_again_and_then_the_usual_way(tmp_path, site, llm, ends):
     llm.ends.extend(ends)
