@@ -43,20 +43,19 @@ _API_TITLE = re.compile(
     r"\b(?:class|struct|union|namespace|interface|module|package|file|enum) (?:template )?reference\b", re.IGNORECASE
 )
 _LIST_TITLE = re.compile(r"\b(?:all|archives?|category|browse|results|shop|collection|posts|products)\b", re.IGNORECASE)
-_POSTERS = re.compile(
-    r"\b(?:repl(?:y|ies)|posted|joined|quote|wrote|posts|topic|thread|forum|antworten|beiträge)\b", re.IGNORECASE
-)
+# Phrases in lower case. That a word begins with them is seen to by `_count`: with a boundary or any case before it, a
+# pattern is tried at each letter of the text.
+_POSTERS = re.compile(r"(?:repl(?:y|ies)|posted|joined|quote|wrote|posts|topic|thread|forum|antworten|beiträge)\b")
 _BUY = re.compile(
     r"add to (?:cart|basket|bag)|buy now|in stock|out of stock|in den warenkorb|añadir al carrito|ajouter au panier"
-    r"|\bsku\b|free shipping|\bquantity\b",
-    re.IGNORECASE,
+    r"|free shipping"
 )
+_GOODS = re.compile(r"(?:sku|quantity)\b")
 _HIRE = re.compile(
-    r"\b(?:our (?:services|team|experts|clients|work|process)"
+    r"(?:our (?:services|team|experts|clients|work|process)"
     r"|we (?:offer|provide|help|specialize)"
     r"|free (?:quote|consultation)|get (?:started|a quote|in touch)|contact us|schedule|book (?:a|an|your|now)|call us"
-    r"|request a|years of experience|testimonials|why choose)\b",
-    re.IGNORECASE,
+    r"|request a|years of experience|testimonials|why choose)\b"
 )
 _FORM_WORDS = 150
 _LOOKED_AT_CHARS = 20_000
@@ -254,10 +253,16 @@ def _count_words(text: str) -> float:
 
 
 def _by_text(question: Question) -> Iterator[tuple[str, int]]:
-    text = question.text[:_LOOKED_AT_CHARS]
-    posters = len(_POSTERS.findall(text))
+    text = question.text[:_LOOKED_AT_CHARS].lower()
+    posters = _count(_POSTERS, text)
     yield "forum_thread", 3 if posters >= 10 else 1 if posters >= 4 else 0
-    yield "product", min(3, len(_BUY.findall(text)))
-    yield "service", min(4, len(_HIRE.findall(text)))
-    if _NOT_FOUND.search(text[:200]) and len(text) < 600:
+    yield "product", min(3, len(_BUY.findall(text)) + _count(_GOODS, text))
+    yield "service", min(4, _count(_HIRE, text))
+    if len(text) < 600 and _NOT_FOUND.search(text[:200]):
         yield "error", 3
+
+
+def _count(pattern: re.Pattern[str], text: str) -> int:
+    """Return how often the pattern stands at the beginning of a word."""
+    starts = [match.start() for match in pattern.finditer(text)]
+    return sum([not (start and (text[start - 1].isalnum() or text[start - 1] == "_")) for start in starts])

@@ -51,6 +51,7 @@ class Command(WithLog, CrawlCommand):
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super().process_options(args, opts)
+        _collect_less_often()  # before the spiders are imported, and all that a crawl needs with them
         if opts.force:
             assert self.settings is not None
             self.settings.set("JOBDIR_FORCE", True, priority="cmdline")

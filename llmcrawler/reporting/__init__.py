@@ -17,7 +17,7 @@ from llmcrawler.reporting.exit_status import (
 )
 from llmcrawler.reporting.figures import lasting_stats, read_figures
 from llmcrawler.reporting.model_wait import ModelWait, calls_in_batches
-from llmcrawler.reporting.plan_tables import Actual
+from llmcrawler.reporting.plan_figures import Actual
 from llmcrawler.reporting.summary import WIDTH, Ending, WrittenFeed, summary
 from llmcrawler.reporting.tally import Tally
 from llmcrawler.reporting.text import many, plain

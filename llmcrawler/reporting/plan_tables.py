@@ -1,72 +1,20 @@
-"""Shows a plan as tables for people, and beside it what came of it. Plans are read as make_plan gives them to JSON."""
+"""Shows a plan as tables for people. Plans are read as make_plan gives them to JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
 
+from llmcrawler.reporting.plan_figures import planned, words_of_amounts
 from llmcrawler.reporting.terminal_table import more, table
 from llmcrawler.reporting.text import count, dollars, duration, plain
-from llmcrawler.storage.job_status import JobStatus
 
 _ROWS = 12
 _SHOWN_WIDTH = 100
-_Amounts = Mapping[str, float]
 _COMPARED = (("calls", count), ("tokens", count), ("seconds", duration))
-
-
-@dataclass(frozen=True, slots=True)
-class Actual:
-    """Figures of a crawl so far, over all its runs but for `seconds`. `cost_usd` None: the price is not known."""
-
-    pages: int
-    errors: int
-    seconds: float | None = None
-    llm_calls: int = 0
-    llm_tokens: int = 0
-    cost_usd: float | None = None
-
-
-def job_plan_rows(
-    status: JobStatus, llm_calls: int | None = None, llm_tokens: int | None = None
-) -> list[tuple[str, str, str]]:
-    """Return the rows of plan_rows for a job, none where nothing was planned. The calls and tokens are of all runs,
-    where one knows them: the status has those since the last refresh began.
-    """
-    if status.plan is None:
-        return []
-    actual = Actual(
-        pages=status.urls["done"],
-        errors=status.urls["dead"],
-        seconds=status.rate.seconds if status.runs == 1 else None,
-        llm_calls=int(status.spent.get("calls", 0)) if llm_calls is None else llm_calls,
-        llm_tokens=int(status.spent.get("tokens", 0)) if llm_tokens is None else llm_tokens,
-        cost_usd=status.spent.get("cost_usd"),
-    )
-    return plan_rows(status.plan, actual)
-
-
-def plan_rows(plan: Mapping[str, Any], actual: Actual) -> list[tuple[str, str, str]]:
-    """Return (figure, planned, actual), as words."""
-    llm = plan["llm"]
-    has_llm = bool(llm["model"]) or actual.llm_calls > 0
-    rows: list[tuple[str, _Amounts | None, float | None, Callable[[float], str]]] = [
-        ("pages", plan["pages"], actual.pages, count),
-        ("errors", plan["errors"], actual.errors, count),
-        ("time", plan["seconds"], actual.seconds, duration),
-        ("LLM calls", llm["calls"], actual.llm_calls if has_llm else None, count),
-        ("LLM tokens", llm["tokens"], actual.llm_tokens if has_llm else None, count),
-        ("cost", llm["cost_usd"], actual.cost_usd, dollars),
-    ]
-    return [
-        (name, _planned(amounts, word), word(come))
-        for name, amounts, come, word in rows
-        if amounts is not None and come is not None
-    ]
 
 
 def plan_tables(plan: Mapping[str, Any]) -> Iterator[RenderableType]:
@@ -76,7 +24,7 @@ def plan_tables(plan: Mapping[str, Any]) -> Iterator[RenderableType]:
     yield Text("")
     yield table(("", ">low", ">likely", ">high"), [(name, *words) for name, words in _rows(plan)])
     yield Text("")
-    rows = [(name, *_words(amounts, count)) for name, amounts in list(plan["page_types"].items())[:_ROWS]]
+    rows = [(name, *words_of_amounts(amounts, count)) for name, amounts in list(plan["page_types"].items())[:_ROWS]]
     yield table(("page type", ">low", ">likely", ">high"), rows)
     yield Text("")
     rows = [
@@ -122,32 +70,23 @@ def _facts(plan: Mapping[str, Any]) -> Iterator[str]:
 def _rows(plan: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str]]]:
     llm = plan["llm"]
     if plan["site_pages"] != plan["pages"]:
-        yield "pages of the site", _words(plan["site_pages"], count)
-    yield "pages of the crawl", _words(plan["pages"], count)
-    yield "errors", _words(plan["errors"], count)
-    yield "time", _words(plan["seconds"], duration)
+        yield "pages of the site", words_of_amounts(plan["site_pages"], count)
+    yield "pages of the crawl", words_of_amounts(plan["pages"], count)
+    yield "errors", words_of_amounts(plan["errors"], count)
+    yield "time", words_of_amounts(plan["seconds"], duration)
     if not llm["model"]:
         yield "LLM calls", ("0", "0", "0")
         return
-    yield f"LLM calls ({llm['model']})", _words(llm["calls"], count)
-    yield "  to tell page types", _words(llm["calls_by_task"]["classify"], count)
-    yield "  to learn records", _words(llm["calls_by_task"]["induce"], count)
-    yield "LLM tokens", _words(llm["tokens"], count)
+    yield f"LLM calls ({llm['model']})", words_of_amounts(llm["calls"], count)
+    yield "  to tell page types", words_of_amounts(llm["calls_by_task"]["classify"], count)
+    yield "  to learn records", words_of_amounts(llm["calls_by_task"]["induce"], count)
+    yield "LLM tokens", words_of_amounts(llm["tokens"], count)
     if llm["cost_usd"] is not None:
-        yield "cost", _words(llm["cost_usd"], dollars)
+        yield "cost", words_of_amounts(llm["cost_usd"], dollars)
 
 
 def _model_row(one: Mapping[str, Any]) -> tuple[str, ...]:
-    calls, tokens, seconds = (_planned(one[name], word) for name, word in _COMPARED)
+    calls, tokens, seconds = (planned(one[name], word) for name, word in _COMPARED)
     unpriced = "not known" if one["model"] else dollars(0)
-    cost = _planned(one["cost_usd"], dollars) if one["cost_usd"] else unpriced
+    cost = planned(one["cost_usd"], dollars) if one["cost_usd"] else unpriced
     return one["model"] or "none", calls, tokens, cost, seconds
-
-
-def _words(amounts: _Amounts, word: Callable[[float], str]) -> list[str]:
-    return [word(amounts[name]) for name in ("low", "likely", "high")]
-
-
-def _planned(amounts: _Amounts, word: Callable[[float], str]) -> str:
-    low, likely, high = _words(amounts, word)
-    return likely if low == high else f"{likely} ({low} to {high})"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from llmcrawler.reporting.plan_tables import job_plan_rows
+from llmcrawler.reporting.plan_figures import job_plan_rows
 from llmcrawler.reporting.rights_words import rights_rows
 from llmcrawler.reporting.terminal_table import more, table
 from llmcrawler.reporting.text import duration, many, moment, plain

@@ -17,7 +17,7 @@ from llmcrawler.items import Template
 from llmcrawler.reporting.crawl_limits import HostThrottle
 from llmcrawler.reporting.exit_status import reason_words
 from llmcrawler.reporting.figures import FAILED_PER_PAGE, Figures
-from llmcrawler.reporting.plan_tables import Actual, plan_rows
+from llmcrawler.reporting.plan_figures import Actual, plan_rows
 from llmcrawler.reporting.record_summary import goal_words, record_lines
 from llmcrawler.reporting.rights_words import rights_lines
 from llmcrawler.reporting.tally import Tally, TemplateTally

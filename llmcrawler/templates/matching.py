@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,7 @@ class Matcher:
         self._url = _Index(measure.weights, measure.unknown_url_weight, keeps_sets=False)
         self._samples: list[PageSample] = []
         self._group: list[int] = []  # number of each sample's group
+        self._counted: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None  # that, and how many each group has
         self._numbers: dict[str, int] = {}  # group -> 0, 1, ... in the order in which they came
         self._similarities: dict[frozenset[str], NDArray[np.float64]] = {}  # of the DOM, by a page's features
 
@@ -49,6 +51,7 @@ class Matcher:
         """Let the page stand for the group in later matches."""
         self._samples.append(sample)
         self._group.append(self._number(template))
+        self._counted = None
         self._dom.add(sample.features)
         self._url.add(sample.tokens)
         self._similarities.clear()
@@ -80,15 +83,18 @@ class Matcher:
         return known
 
     def _by_group(self, similarity: NDArray[np.float64]) -> NDArray[np.float64]:
-        group = np.asarray(self._group)
-        sums = np.bincount(group, weights=similarity, minlength=len(self._numbers))
-        counts = np.bincount(group, minlength=len(self._numbers))
+        if self._counted is None:
+            numbers = np.asarray(self._group)
+            self._counted = numbers, np.bincount(numbers, minlength=len(self._numbers))
+        group, counts = self._counted
+        sums = np.bincount(group, weights=similarity, minlength=len(counts))
         average: NDArray[np.float64] = np.where(counts > 0, sums / np.maximum(counts, 1), -1.0)
         return average
 
     def regroup(self, group_of: Mapping[str, str]) -> None:
         """Follow a split: `group_of` maps urls to the groups that their pages have now."""
         self._group = [self._number(group_of.get(sample.url, template)) for sample, template in self.rows()]
+        self._counted = None
 
     def rows(self) -> list[tuple[PageSample, str]]:
         """Return the pages that stand for groups, in the order they came, each with its group."""
@@ -97,6 +103,14 @@ class Matcher:
 
     def _number(self, template: str) -> int:
         return self._numbers.setdefault(template, len(self._numbers))
+
+
+class _Known(NamedTuple):
+    """What an index knows of a set: the rows and weights of its members that it has, and the weight of all."""
+
+    rows: NDArray[np.intp]
+    weights: NDArray[np.float64]
+    size: float
 
 
 class _Index:
@@ -109,44 +123,44 @@ class _Index:
         self._weights = weights
         self._unknown = unknown
         self._rows: dict[str, int] = {}
-        self._row_weights: list[float] = []
         self._matrix: NDArray[np.uint8] = np.zeros((_ROWS, _ROWS), dtype=np.uint8)
-        self._sizes: list[float] = []
-        self._known: dict[frozenset[str], tuple[list[int], float]] = {}  # rows and sizes of sets that were added
+        self._count = 0
+        self._sizes: NDArray[np.float64] = np.zeros(_ROWS)
+        self._known: dict[frozenset[str], _Known] = {}  # sets that were added
 
     def add(self, features: frozenset[str]) -> None:
         found = self._known.get(features)
         if found is None:
             names = sorted(features)
             for name in names:
-                if name not in self._rows:
-                    self._rows[name] = len(self._row_weights)
-                    self._row_weights.append(self._weights.get(name, self._unknown))
-            found = [self._rows[name] for name in names], self._size(names)
+                self._rows.setdefault(name, len(self._rows))
+            found = self._looked_up(names)
             if self._keeps_sets:
                 self._known[features] = found
-        column = len(self._sizes)
+        column = self._count
         rows, columns = self._matrix.shape
         if column >= columns or len(self._rows) > rows:
             more_rows = 2 * len(self._rows) - rows if len(self._rows) > rows else 0
             more_columns = columns if column >= columns else 0
             self._matrix = np.pad(self._matrix, ((0, more_rows), (0, more_columns)))
-        self._matrix[found[0], column] = 1
-        self._sizes.append(found[1])
+            self._sizes = np.pad(self._sizes, (0, more_columns))
+        self._matrix[found.rows, column] = 1
+        self._sizes[column] = found.size
+        self._count += 1
 
     def similarity(self, features: frozenset[str]) -> NDArray[np.float64]:
-        known, size = self._known.get(features) or self._looked_up(features)
-        weights = np.asarray([self._row_weights[row] for row in known])
-        sizes = np.asarray(self._sizes)
-        common = weights @ self._matrix[known, : len(sizes)] if known else np.zeros(len(sizes))
-        union = sizes + size - common
+        found = self._known.get(features) or self._looked_up(sorted(features))
+        sizes = self._sizes[: self._count]
+        common = found.weights @ self._matrix[found.rows, : self._count]
+        union = sizes + found.size - common
         similarity: NDArray[np.float64] = np.where(union > 1e-6, common / np.maximum(union, 1e-6), 1.0)
         return similarity
 
-    def _looked_up(self, features: frozenset[str]) -> tuple[list[int], float]:
-        names = sorted(features)
-        return [row for name in names if (row := self._rows.get(name)) is not None], self._size(names)
-
-    def _size(self, names: Sequence[str]) -> float:
-        """Add up weights, in order: a sum in the order of a set differs in its last bits from process to process."""
-        return sum(self._weights.get(name, self._unknown) for name in names)
+    def _looked_up(self, names: list[str]) -> _Known:
+        """Return what is known of sorted names: a sum in the order of a set differs in its last bits from process to
+        process.
+        """
+        weights = [self._weights.get(name, self._unknown) for name in names]
+        rows = np.array([self._rows.get(name, -1) for name in names], np.intp)
+        is_known = rows >= 0
+        return _Known(rows[is_known], np.array(weights, np.float64)[is_known], sum(weights))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
@@ -21,7 +22,7 @@ class Reservoir:
         self.group_of: dict[str, str] = {}
         self.sampled: set[str] = set()
         self.here: set[str] = set()  # urls that the present crawl has seen
-        self._order: dict[str, bytes] = {}  # url -> hash; the highest leaves first
+        self._order: list[tuple[bytes, str]] = []  # hashes of the urls, sorted; the highest leaves first
 
     def keep(self, sample: PageSample, template: str) -> None:
         """Add a page of the present crawl; when there are too many, another page goes, or this one."""
@@ -29,17 +30,24 @@ class Reservoir:
         self.here.add(sample.url)
         if len(self.pages) <= RESERVOIR_PAGES:
             return
-        counts = Counter(self.group_of.values())
-        spare = [url for url, group in self.group_of.items() if counts[group] > 2] or list(self.pages)
-        gone = max([url for url in spare if url not in self.sampled] or spare, key=self._order.__getitem__)
-        del self.pages[gone], self.group_of[gone], self._order[gone]
+        gone = self._pop_spare()
+        del self.pages[gone], self.group_of[gone]
         self.sampled.discard(gone)
         self.here.discard(gone)
 
+    def _pop_spare(self) -> str:
+        """Take the page that leaves out of the order."""
+        counts, order = Counter(self.group_of.values()), self._order
+        large = {group for group, count in counts.items() if count > 2} or counts.keys()
+        spare = [at for at in range(len(order) - 1, -1, -1) if self.group_of[order[at][1]] in large]
+        return order.pop(next((at for at in spare if order[at][1] not in self.sampled), spare[0]))[1]
+
     def _add(self, sample: PageSample, template: str) -> None:
+        if sample.url not in self.pages:
+            digest = blake2b(sample.url.encode("utf-8", "replace"), digest_size=8).digest()
+            insort(self._order, (digest, sample.url))
         self.pages[sample.url] = sample
         self.group_of[sample.url] = template
-        self._order[sample.url] = blake2b(sample.url.encode("utf-8", "replace"), digest_size=8).digest()
 
     def move(self, url: str, template: str) -> None:
         if url in self.group_of:

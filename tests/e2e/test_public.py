@@ -32,6 +32,11 @@ def test_the_package_is_light_to_import():
     assert not loaded_after("import llmcrawler") & {"scrapy", "twisted", "numpy", "pydantic", "lxml", "pandas"}
 
 
+def test_a_crawl_loads_no_tables_for_terminals_before_it_shows_some():
+    code = "import sys, llmcrawler.spiders.explore; sys.exit('rich.console' in sys.modules)"
+    assert not subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode
+
+
 @pytest.mark.parametrize("name", llmcrawler.__all__)
 def test_no_public_name_needs_scrapy(name):
     assert not loaded_after(f"import llmcrawler; llmcrawler.{name}") & {"scrapy", "twisted"}

@@ -53,6 +53,7 @@ MODULES = (
     "llmcrawler.reporting.planning",
     "llmcrawler.crawl.offline_extractor",
     "llmcrawler.reporting.html",
+    "llmcrawler.reporting.plan_figures",
     "llmcrawler.reporting.plan_tables",
     "llmcrawler.reporting.status_tables",
     "llmcrawler.reporting.templates_table",

@@ -17,7 +17,7 @@ from llmcrawler.reporting.html.sources import ReportSource
 from llmcrawler.reporting.html.stored_pages import StoredPages
 from llmcrawler.reporting.html.structure import by_folder, by_type, depth_table, page_types
 from llmcrawler.reporting.html.template_views import template_views
-from llmcrawler.reporting.plan_tables import job_plan_rows
+from llmcrawler.reporting.plan_figures import job_plan_rows
 from llmcrawler.reporting.text import counts, duration, percent, plain
 from llmcrawler.reporting.timeline import Timeline, timeline_of
 from llmcrawler.storage.job_runs import Run

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from llmcrawler.classification.page_guess import PageGuesser
+from llmcrawler.classification.page_type_rules import score
 from llmcrawler.classification.page_types import DEFAULT_PAGE_TYPES, PageType, PageTypes
 from llmcrawler.classification.question import CLASSIFIER, RULE, Question
 from llmcrawler.items import PageContent
@@ -126,3 +128,18 @@ def test_documentation_is_less_sure_where_the_set_tells_references_of_code_from_
     assert (label, decided_by) == ("documentation", CLASSIFIER)
     assert 0.4 < confidence < 0.6
     assert guesser("documentation", "article").decide(asked) == ("documentation", 0.98, CLASSIFIER)
+
+
+@pytest.mark.parametrize(
+    ("text", "points"),
+    [
+        ("Posted by A. QUOTE\nReplies: 2, topic closed", {"forum_thread": 1}),
+        ("reposted, misquote, _posted, topics", {}),
+        ("Add to basket. In Stock (SKU 7)", {"product": 3}),
+        ("Our team: we offer a lot. Hour team, powe offer", {"service": 2}),
+    ],
+)
+def test_phrases_of_a_text_count_in_any_case_where_words_begin(text: str, points: dict[str, int]) -> None:
+    asked = Question("https://a.example/x/y", "A page", text, PageContent(), "a.example", "t1", 1)
+    found = score(asked) - score(replace(asked, text=""))  # without those of the address
+    assert dict(found) == points

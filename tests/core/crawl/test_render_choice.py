@@ -214,7 +214,12 @@ def test_one_parse_says_the_same_of_content_and_signs_as_two(html):
 
 @pytest.mark.parametrize(
     "around",
-    ["<nav>{}</nav>", '<div role="navigation"><p>a</p>{}</div>', "<div hidden>{}</div>", "<noscript>{}</noscript>"],
+    [
+        "<nav>{}</nav>",
+        '<div role="navigation"><p role="banner">a</p>{}</div>',
+        "<div hidden>{}</div>",
+        "<noscript>{}</noscript>",
+    ],
 )
 def test_what_stands_around_the_content_or_is_hidden_makes_no_full_page(around):
     html = f"<body>{around.format(PROSE)}<main></main>{SCRIPT}"
