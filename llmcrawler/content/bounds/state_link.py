@@ -123,6 +123,8 @@ class StateWorker(asyncio.Protocol):
             assert isinstance(answer.state, dict)
             for name, state in answer.state.items():
                 self.bound[name].copy = state
+            self.close()
+            self._transport = None
             return
         call = self._sent.pop(answer.number)
         call.bound.calls -= 1

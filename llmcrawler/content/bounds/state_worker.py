@@ -30,6 +30,7 @@ _HELD_SECONDS: Final = 0.005
 _FIRST_CALLS, _MOST_CALLS = 8, 32
 _BYTES_A_CALL: Final = 2_000
 _NUMBER_BYTES: Final = 8
+_READ_BYTES: Final = 65_536
 
 
 class WorkerCall(NamedTuple):
@@ -116,8 +117,17 @@ def _work(connection: Connection, number: mmap.mmap, memory_bytes: int, result_b
             if is_worn():
                 states = {name: one.copy() for name, one in kept.items() if not one.is_copied}
                 _send(connection, [WorkerAnswer(WORN, b"", states)])
+                _hear_out(connection)
                 break
     return 0
+
+
+def _hear_out(connection: Connection) -> None:
+    """Read until the crawl has closed the connection: were it closed here, a call that is just being sent would fail,
+    and with it the connection, before the last answers are read there.
+    """
+    while os.read(connection.fileno(), _READ_BYTES):
+        pass
 
 
 def _answer_all(

@@ -8,6 +8,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
@@ -120,6 +121,13 @@ async def test_a_worker_that_has_grown_hands_all_it_knows_to_the_next(processes:
     second, numbers = await processes.call(notes, note, 3, seconds=10)
     assert second != first
     assert numbers == [1, 2, 3]
+
+
+async def test_a_call_that_is_made_before_the_crawl_has_heard_of_a_fresh_worker_loses_nothing(processes) -> None:
+    notes = Notes("one")
+    await processes.call(notes, note_and_leak, 1, seconds=10)
+    time.sleep(0.3)  # noqa: ASYNC251 - the loop is held: what the worker says at its end lies there unread
+    assert (await processes.call(notes, note, 2, seconds=10))[1] == [1, 2]
 
 
 async def test_states_beyond_the_most_come_back_and_go_on_later(processes, monkeypatch) -> None:
