@@ -210,6 +210,12 @@ def read_bodies(connection: JobConnection, limit: int) -> list[tuple[str, Stored
     return [(url, body) for url, body in found if body is not None]
 
 
+def read_body(connection: JobConnection, url_id: int | None) -> StoredBody | None:
+    query = f"SELECT u.url, {_BODY} FROM bodies b JOIN urls u ON u.id = b.url WHERE b.url = ?"  # noqa: S608 - names of columns
+    row = connection.execute(query, (url_id,)).fetchone()
+    return None if row is None else _body_of(connection, row[0], row[1:])
+
+
 def read_stages(connection: JobConnection, url_id: int | None) -> Iterator[tuple[str, StageRun]]:
     rows = connection.execute(
         "SELECT stage, status, error, attempts, started, seconds FROM stages WHERE url = ?", (url_id,)
