@@ -85,6 +85,7 @@ DOWNLOAD_HANDLERS = {
 TWISTED_DNS_RESOLVER = "llmcrawler.engine.resolver.GuardedResolver"
 SPIDER_MIDDLEWARES = {
     "llmcrawler.middlewares.leases.LeaseMiddleware": 10,  # outermost: it sees what really comes out
+    "llmcrawler.middlewares.exchange_recorder.ExchangeMiddleware": 20,
     # Scope and frontier do the work of these, and each costs a layer of generators for every page.
     "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,
     "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
@@ -109,6 +110,7 @@ DOWNLOADER_MIDDLEWARES = {
     "llmcrawler.middlewares.compression.CompressionMiddleware": 590,
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
     "llmcrawler.middlewares.redirects.CrawlRedirectMiddleware": 600,
+    "llmcrawler.middlewares.exchange_recorder.ExchangeMiddleware": 940,  # it sees answers as they came, and redirects
     # Behind the HTTP cache: what is kept needs no proxy, and neither bans nor credentials are kept.
     "llmcrawler.middlewares.proxy_choice.ProxyMiddleware": 950,
     "llmcrawler.middlewares.address_checks.NameMiddleware": 1000,  # behind all that may choose a proxy
@@ -184,6 +186,7 @@ FEED_EXPORTERS = {
     "pickle": "llmcrawler.exporters.plain.PagesPickleExporter",
     "records": "llmcrawler.exporters.records_feed.RecordsExporter",
     "rights": "llmcrawler.exporters.rights_feed.RightsExporter",
+    "warc": "llmcrawler.exporters.warc.WarcExporter",
     "xml": "llmcrawler.exporters.xml.PagesXmlExporter",
 }
 CSV_NEUTRALISE_FORMULAS = True  # an apostrophe before cells that a spreadsheet would take for a formula

@@ -50,6 +50,11 @@ class Command(WithLog, CrawlCommand):
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        from llmcrawler.storage.feeds.feed_checks import with_archive_format
+
+        for name in ("output", "overwrite_output"):
+            given = getattr(opts, name)
+            setattr(opts, name, given and [with_archive_format(feed) for feed in given])
         super().process_options(args, opts)
         _collect_less_often()  # before the spiders are imported, and all that a crawl needs with them
         if opts.force:

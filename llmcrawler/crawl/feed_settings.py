@@ -19,7 +19,7 @@ from llmcrawler.crawl.setting_checks import near_name
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import Page, Template, Url
 from llmcrawler.storage.feeds import RIGHTS, RIGHTS_COLUMNS
-from llmcrawler.storage.feeds.feed_checks import RECORDS, check_feed, is_folder, page_types_of_feed
+from llmcrawler.storage.feeds.feed_checks import RECORDS, WARC, check_feed, is_folder, page_types_of_feed
 from llmcrawler.storage.job_file import JOB_FILE
 
 _LIBRARIES: Final = {"s3": ("boto3", "boto3"), "gs": ("google.cloud.storage", "google-cloud-storage")}
@@ -35,6 +35,8 @@ def check_feed_settings(settings: BaseSettings, options: ExploreOptions) -> None
     for name, feed in settings.getdict("FEEDS").items():
         uri, format_ = str(name), str(feed.get("format"))
         chosen = feed.get("fields") or settings.getdictorlist("FEED_EXPORT_FIELDS")
+        if format_ == WARC:
+            _check_archive(settings, uri, options)
         if format_ in (RECORDS, RIGHTS) and isinstance(options, MapOptions):
             raise ConfigError(f"{uri}:{format_}: a map lists urls, and no {format_}; name another form, as urls.csv")
         if format_ == RECORDS:
@@ -45,6 +47,20 @@ def check_feed_settings(settings: BaseSettings, options: ExploreOptions) -> None
         _check_place(settings, uri, format_)
         if format_ in settings.getwithbase("FEED_EXPORTERS"):
             _check_fields(settings, chosen, format_, options)
+
+
+def wants_exchanges(settings: BaseSettings) -> bool:
+    """Tell whether any feed is an archive, for which what was asked and answered is kept with each page."""
+    return any(str(feed.get("format")) == WARC for feed in settings.getdict("FEEDS").values())
+
+
+def _check_archive(settings: BaseSettings, uri: str, options: ExploreOptions) -> None:
+    if isinstance(options, MapOptions):
+        raise ConfigError(f"{uri}: a map keeps no pages, so there is nothing for an archive; name another form")
+    if settings.get("REDIS_URL"):
+        raise ConfigError(f"{uri}: workers share lines and not what servers have sent: archive with a JOBDIR instead")
+    if settings.get("JOBDIR") and not settings.getbool("STORE_BODIES"):
+        raise ConfigError(f"{uri}: a job that goes on writes its archive anew from stored pages: leave STORE_BODIES on")
 
 
 def _check_columns(uri: str, names: Collection[str], options: ExploreOptions) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from llmcrawler.storage import (
     refusal,
     write_value,
 )
+from llmcrawler.storage.archives.exchanges import ExchangeStore
 from llmcrawler.storage.batched_calls import ModelCalls, count_waiting
 from llmcrawler.storage.feed_files import note_feed_file
 from llmcrawler.storage.job_file import JOB_FILE, LOCK_FILE, lock_folder
@@ -109,13 +111,18 @@ class Job:
 
         await self._database.run(read)
 
-    async def earlier_lines(self) -> AsyncIterator[dict[str, Any]]:
-        """Give the feed lines of earlier runs, in their order."""
+    @cached_property
+    def exchanges(self) -> ExchangeStore:
+        """What was asked and answered for its pages; kept from the first time on that somebody asks for this."""
+        return ExchangeStore(self._database)
+
+    async def earlier_lines(self) -> AsyncIterator[tuple[int, dict[str, Any]]]:
+        """Give the feed lines of earlier runs in their order, each with its number in the ledger."""
         last = 0
         while lines := await self.ledger.lines(last, self.last_earlier_seq):
             last = lines[-1][0]
-            for _seq, line in lines:
-                yield line
+            for numbered in lines:
+                yield numbered
             await asyncio.sleep(0)
 
     def note_feed(self, path: Path, file: int) -> None:

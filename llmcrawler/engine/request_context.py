@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from llmcrawler.frontier import Lease
     from llmcrawler.storage import StoredPage
+    from llmcrawler.storage.archives.exchanges import Exchange
 
 CONTEXT: Final = "llmcrawler"
 RENDER: Final = "render"  # the meta key of a request that goes to the browser
@@ -31,7 +32,8 @@ class RequestContext:
     counts how often the host refused it for now; `wait_seconds` is how long it waits in the scheduler. `proxy` is the
     label of the proxy that brought the response, `busy_proxy` of the one that works on it now, `tried_proxies` of those
     that failed, and `suspects` of those among them that the site may have banned. `own_timeout_seconds` replaces the
-    shorter timeout of a proxy on trial.
+    shorter timeout of a proxy on trial. `exchanges` are the redirects that led here, and the answer, where a feed is an
+    archive.
     """
 
     lease: Lease | None = None
@@ -47,6 +49,7 @@ class RequestContext:
     tried_proxies: tuple[str, ...] = ()
     suspects: tuple[str, ...] = ()
     own_timeout_seconds: float | None = None
+    exchanges: tuple[Exchange, ...] = ()
 
 
 _EMPTY: Final = RequestContext()

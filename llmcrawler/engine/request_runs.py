@@ -150,6 +150,6 @@ class RequestRuns:
 
 async def earlier_items(job: Job) -> AsyncIterator[Any]:
     """Give the items of earlier runs. Raises ConfigError for one that cannot be read any more."""
-    async for line in job.earlier_lines():
+    async for _seq, line in job.earlier_lines():
         for text in line.get("items", ()):
             yield unpack_item(text)

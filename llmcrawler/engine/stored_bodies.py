@@ -10,7 +10,8 @@ from llmcrawler.engine.request_context import LATENCY
 from llmcrawler.storage import StoredBody
 
 # The body is stored unpacked, and cookies are nobody else's.
-_NOT_STORED = {b"content-encoding", b"transfer-encoding", b"content-length", b"set-cookie"}
+NOT_STORED_COOKIES = (b"set-cookie", b"set-cookie2")
+_NOT_STORED = {b"content-encoding", b"transfer-encoding", b"content-length", *NOT_STORED_COOKIES}
 
 
 def response_of(stored: StoredBody) -> Response:

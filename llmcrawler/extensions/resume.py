@@ -13,6 +13,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.extensions.feedexport import FeedExporter
 
 from llmcrawler.crawl.context import crawl_of
+from llmcrawler.crawl.feed_settings import wants_exchanges
 from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.site_content import FetchedPage
 from llmcrawler.crawl.site_reader import SiteReader
@@ -57,8 +58,11 @@ class ResumeExtension:
         assert spider is not None
         assert self.crawler.stats is not None
         count = 0
-        async for line in self.job.earlier_lines():
+        archives = wants_exchanges(self.crawler.settings)
+        async for seq, line in self.job.earlier_lines():
             page = feed_item_of(line)
+            if archives and isinstance(page, Page) and page.status is not None:
+                page.exchanges = await self.job.exchanges.of_line(seq)
             if isinstance(page, Page) and page.template is not None:
                 grouper = self.sites.of(page.url).grouper
                 page.template = grouper.count_earlier(page.url, page.template)

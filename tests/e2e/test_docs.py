@@ -210,6 +210,13 @@ def test_feeds_of_each_kind_and_a_report_of_one(reader_without_a_model):
     assert "crawl report</title>" in (reader.folder / "report.html").read_text(encoding="utf-8")
 
 
+def test_archives(reader_without_a_model):
+    reader = reader_without_a_model
+    reader.read("archives.md")
+    assert len(reader.pages("pages.jsonl")) == 15
+    assert (reader.folder / "site.warc.gz").read_bytes().startswith(b"\x1f\x8b")
+
+
 def test_extract(reader_without_a_model):
     reader = reader_without_a_model
     reader.read("extract.md")

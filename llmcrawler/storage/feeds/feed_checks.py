@@ -12,6 +12,7 @@ from llmcrawler.errors import ConfigError
 from llmcrawler.storage.feeds.markdown_stores import check_folder
 
 RECORDS: Final = "records"
+WARC: Final = "warc"
 _WRITTEN_WHOLE: Final = ("parquet", "markdown")  # nothing can be added to these
 _RECORD_FORMS: Final = {"csv": "csv", "parquet": "parquet", "jsonl": "jsonl", "jl": "jsonl", "jsonlines": "jsonl"}
 _PACKED: Final = (".gz", ".bz2", ".xz", ".lzma", ".zst")
@@ -38,6 +39,13 @@ def page_types_of_feed(options: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the page types whose records the option `page_type` of a feed asks for; none: no word of that."""
     given = options.get("page_type") or ()
     return (given,) if isinstance(given, str) else tuple(map(str, given))
+
+
+def with_archive_format(feed: str) -> str:
+    """Return a feed of the command line, URI or URI:FORMAT, with its format where its name is that of an archive: its
+    last ending alone says only how it is packed.
+    """
+    return f"{feed}:{WARC}" if feed.lower().endswith((".warc", ".warc.gz")) else feed
 
 
 def is_folder(path: str, format_: str | None) -> bool:

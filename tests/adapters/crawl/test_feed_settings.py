@@ -9,6 +9,7 @@ from llmcrawler import settings as own_settings
 from llmcrawler.crawl.arguments import ExploreOptions, MapOptions
 from llmcrawler.crawl.feed_settings import check_feed_settings
 from llmcrawler.errors import ConfigError
+from llmcrawler.storage.feeds.feed_checks import with_archive_format
 
 OPTIONS = ExploreOptions.of({"url": "a.example"})
 
@@ -71,3 +72,30 @@ def test_of_a_record_are_known_those_fields_that_were_asked_for():
     check("o", "csv", wanted, FEED_EXPORT_FIELDS="url,record.price")
     with pytest.raises(ConfigError, match=r"record\.prize"):
         check("o", "csv", wanted, FEED_EXPORT_FIELDS="url,record.prize")
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"REDIS_URL": "redis://a"}, "archive with a JOBDIR"),
+        ({"JOBDIR": "job", "STORE_BODIES": False}, "leave STORE_BODIES on"),
+        ({"options": MapOptions.of({"url": "a.example"})}, "a map keeps no pages"),
+    ],
+)
+def test_an_archive_needs_pages_that_are_kept(tmp_path, values, named):
+    with pytest.raises(ConfigError, match=named):
+        check(f"{tmp_path}/a.warc.gz", "warc", **values)
+    check(f"{tmp_path}/a.warc.gz", "warc", JOBDIR=str(tmp_path / "job"))
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ("a.warc.gz", "a.warc.gz:warc"),
+        ("A.WARC", "A.WARC:warc"),
+        ("a.warc.gz:warc", "a.warc.gz:warc"),
+        ("a.csv.gz", "a.csv.gz"),
+    ],
+)
+def test_the_name_of_an_archive_says_its_format(given, named):
+    assert with_archive_format(given) == named

@@ -183,7 +183,7 @@ async def test_what_was_not_through_is_there_again_and_what_was_is_not(tmp_path)
     async with Opened(tmp_path) as opened:
         await opened.put(start("1"), start("2"), start("2"))
         assert opened.waiting == 4
-        (line,) = [line async for line in opened.scheduler.job.earlier_lines()]
+        (line,) = [line async for _, line in opened.scheduler.job.earlier_lines()]
         assert [unpack_item(text) for text in line["items"]] == [{"n": 1}]
 
 
