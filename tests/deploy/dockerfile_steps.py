@@ -45,7 +45,6 @@ class Image:
     environment: dict[str, str] = field(default_factory=dict)
     user: str = "0"
     entrypoint: list[str] = field(default_factory=list)
-    healthcheck: list[str] = field(default_factory=list)
     volumes: list[str] = field(default_factory=list)
 
     @property
@@ -58,7 +57,7 @@ class Image:
         return _ABSOLUTE.sub(f"{self.root}/", text)
 
     def path(self, path: str) -> Path:
-        return Path(self.here(str(Path(self.folder, path))))
+        return self.root / Path(self.folder, path).relative_to("/")
 
     def run(self, command: list[str], **environ: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the image's WORKDIR, with its environment and more of it."""
@@ -123,12 +122,10 @@ class Build:
                 image.user = value
             case "ENTRYPOINT":
                 image.entrypoint = json.loads(value)  # the form without a shell
-            case "HEALTHCHECK":
-                image.healthcheck = json.loads(value.partition("CMD ")[2])
             case "VOLUME":
                 image.volumes = [*image.volumes, value]
                 assert image.path(value).is_dir(), f"{value} has no owner: it is made as root's"
-            case "CMD" | "EXPOSE":
+            case "CMD" | "EXPOSE" | "HEALTHCHECK":
                 pass
             case _:
                 raise AssertionError(f"{instruction} {value}: this test does not know how to execute it")
@@ -142,6 +139,13 @@ class Build:
                 file = target / Path(source).name if is_folder else target
                 file.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(self._context / source, file)
+
+
+def healthcheck_of(stage: str) -> list[str]:
+    """Return the command by which Docker asks a container of a stage how it is."""
+    (steps,) = (steps for name, _base, steps in stages() if name == stage)
+    (value,) = (value for instruction, value in steps if instruction == "HEALTHCHECK")
+    return [str(part) for part in json.loads(value.partition("CMD ")[2])]
 
 
 def stages() -> Iterator[tuple[str, str, list[tuple[str, str]]]]:

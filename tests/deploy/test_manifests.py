@@ -93,16 +93,6 @@ def test_wrong_usage_is_not_tried_again_and_a_drained_node_is_no_fault() -> None
         assert not {3, 7} & {*on_exit["values"]}  # stopped, or the JOBDIR is in use: the same command goes on
 
 
-def test_no_pod_is_root_or_writes_outside_of_its_volumes_and_users_are_numbers() -> None:
-    for pod in pods():
-        security = pod["securityContext"]
-        assert security["runAsNonRoot"] is True
-        assert isinstance(security["runAsUser"], int)
-        own = container(pod)["securityContext"]
-        assert own["readOnlyRootFilesystem"] is True
-        assert own["allowPrivilegeEscalation"] is False
-
-
 def test_no_image_is_a_latest_one_of_some_registry() -> None:
     images = {container(pod)["image"] for pod in pods()}
     assert all(re.fullmatch(r"[^:]+:[^:]+", image) and not image.endswith(":latest") for image in images)

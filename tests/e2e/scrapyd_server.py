@@ -1,4 +1,4 @@
-"""A real Scrapyd in a process of its own, in a folder without the project: what it runs comes from the egg."""
+"""A real Scrapyd in a process of its own, as in its image: in a folder without the project, which comes as an egg."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from threading import Timer
 from typing import Any
 from urllib.request import urlopen
 
+from tests.deploy.dockerfile_steps import healthcheck_of
 from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, environment, free_port
 from tests.e2e.documents import block
 
@@ -39,6 +40,14 @@ class Scrapyd:
         target = (ROOT / "scrapy.cfg").read_text().replace(DOCUMENTED_URL, self.url)
         (work / "scrapy.cfg").write_text(target)
         return self._run(block("scrapyd.md", "deploy"), work)
+
+    def check_health(self) -> None:
+        """Ask as Docker does. Raises subprocess.CalledProcessError where it is not well."""
+        python, *rest = healthcheck_of("scrapyd")
+        assert python == "python"
+        here = [part.replace("http://127.0.0.1:6800/", self.url) for part in rest]
+        assert here != rest
+        subprocess.run([sys.executable, *here], check=True)
 
     def schedule(self, url: str, jobdir: Path, *settings: str) -> str:
         """The id of the job that the command of the docs makes, for another site and with some more settings."""
@@ -82,7 +91,9 @@ def scrapyd(folder: Path) -> Iterator[Scrapyd]:
     port = free_port()
     settings = {"http_port": port, "poll_interval": 0.1, "max_proc": 2}
     lines = "".join(f"{key} = {value}\n" for key, value in settings.items())
-    (folder / "scrapyd.conf").write_text(block("scrapyd.md", "scrapyd.conf") + lines)
+    configuration = (ROOT / "deploy" / "scrapyd.conf").read_text().replace("0.0.0.0", "127.0.0.1")
+    assert set(block("scrapyd.md", "scrapyd.conf").splitlines()) <= set(configuration.splitlines())
+    (folder / "scrapyd.conf").write_text(configuration + lines)
     process = subprocess.Popen(
         [sys.executable, "-m", "scrapyd"],
         cwd=folder,

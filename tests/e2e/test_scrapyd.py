@@ -26,6 +26,7 @@ def test_a_nightly_schedule_crawls_then_refreshes_and_is_refused_while_it_runs(t
         MockSite({"/hold": hold}).in_thread() as site,
     ):
         assert '"spiders": ' in daemon.deploy(tmp_path / "project")
+        daemon.check_health()
         settings = [
             f"LLM_BASE_URL={llm.base_url}",
             "LLM_CACHE=False",
