@@ -84,15 +84,13 @@ def budget_limits(settings: BaseSettings, price: Price | None, model: str) -> Bu
     return BudgetLimits(int(max_tokens), max_cost_usd, price)
 
 
-def batch_rules(settings: BaseSettings, patience: float = 1.0) -> BatchRules:
-    """Return the rules of the batches in which pages are asked about. `patience` multiplies the time that is waited for
-    a batch to be full.
-    """
+def batch_rules(settings: BaseSettings) -> BatchRules:
+    """Return the rules of the batches in which pages are asked about."""
     return BatchRules(
         max_questions=settings.getint("LLM_BATCH_PAGES"),
         max_tokens=settings.getint("LLM_BATCH_TOKENS"),
-        wait_seconds=settings.getfloat("LLM_BATCH_WAIT_SECONDS") * patience,
-        patient_seconds=settings.getfloat("LLM_BATCH_PATIENT_SECONDS") * patience,
+        wait_seconds=settings.getfloat("LLM_BATCH_WAIT_SECONDS"),
+        patient_seconds=settings.getfloat("LLM_BATCH_PATIENT_SECONDS"),
         max_in_flight=settings.getint("LLM_CONCURRENCY"),
     )
 

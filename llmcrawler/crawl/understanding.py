@@ -30,9 +30,9 @@ from llmcrawler.crawl.page_asker import BatchingAsker
 from llmcrawler.crawl.site_reader import SiteReader
 from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.crawl.template_store import TemplateStore
+from llmcrawler.distributed.shared_answers import SharedAnswers
 from llmcrawler.distributed.shared_budget import SharedBudget
 from llmcrawler.distributed.shared_rate import SharedRate
-from llmcrawler.distributed.shared_stores import SharedAnswers
 from llmcrawler.errors import BudgetSpent, ConfigError, LLMError
 from llmcrawler.extraction import (
     Annotator,
@@ -54,8 +54,6 @@ from llmcrawler.templates import Changes
 
 logger = logging.getLogger(__name__)
 
-# Pages of one site that other workers ask about come a little later and more evenly than those of a single one.
-_SHARED_PATIENCE: Final = 4
 # A tree of lxml takes longer than the text of the page.
 _RECORD_INLINE_CHARS: Final = 100_000
 # Loaded by the processes that make records of costly pages, and learn.
@@ -156,8 +154,7 @@ def build_understanding(
     page_types = page_types_of(options)
     asker = None
     if model is not None and not model.is_embedded:
-        patience = 1 if session is None else _SHARED_PATIENCE
-        rules = batch_rules(settings, patience)
+        rules = batch_rules(settings)
         count = partial(_count_usage, stats, model)
         asker = BatchingAsker(model, page_types, answers, rules, stats, watch, count)
 
@@ -204,9 +201,9 @@ def build_understanding(
         },
         marks=None if job is None else job.ledger,
         forgotten=(DUPLICATES,) if job is None else _FORGOTTEN.get(job.forced_from, ()),
-        keep=None if session is None else session.sites.keep,
+        keep=None if session is None else session.ownership.keep,
     )
-    sites = SiteRegistry(templates, classifier, records, session, duplicates)
+    sites = SiteRegistry(templates, classifier, records, duplicates)
     return Understanding(
         stats, page_types, reader, processes, model, asker, answers, classifier, records, annotator, templates, sites
     )
