@@ -39,8 +39,11 @@ class Reservoir:
         """Take the page that leaves out of the order."""
         counts, order = Counter(self.group_of.values()), self._order
         large = {group for group, count in counts.items() if count > 2} or counts.keys()
-        spare = [at for at in range(len(order) - 1, -1, -1) if self.group_of[order[at][1]] in large]
-        return order.pop(next((at for at in spare if order[at][1] not in self.sampled), spare[0]))[1]
+        spare = (at for at in range(len(order) - 1, -1, -1) if self.group_of[order[at][1]] in large)
+        first = next(spare)
+        if order[first][1] in self.sampled:
+            first = next((at for at in spare if order[at][1] not in self.sampled), first)
+        return order.pop(first)[1]
 
     def _add(self, sample: PageSample, template: str) -> None:
         if sample.url not in self.pages:

@@ -1,7 +1,7 @@
 """Whole crawls of a stored site, ours beside two plain Scrapy spiders: wall time, CPU time, peak memory.
 
     python -m tests.benchmarks.throughput SITE_DIR [--runs 3] [--only plain,markdown] [--llm-base-url URL]
-                                          [--arguments "..."] [--command "..."]
+                                          [--jobdir] [--arguments "..."] [--command "..."]
 
 SITE_DIR holds index.jsonl, one page a line: {"url": ..., "file": ...}; a file may be gzipped. It is served by a
 process of this script, from memory and without latency. Each spider crawls it with no delay and 16 requests in flight;
@@ -115,7 +115,8 @@ def ours(url: str, out: Path, options: argparse.Namespace) -> list[str]:
         # No key goes out: the server is a fake one.
         llm = ["-s", "LLM_PROVIDER=openai", "-s", f"LLM_BASE_URL={options.llm_base_url}", "-s", "LLM_API_KEY=none"]
     crawl = ["crawl", "explore", "-a", f"url={url}", "-a", "max_pages=1000000", "-O", str(out)]
-    return [*SCRAPY, *crawl, *SPEED, *llm, "-s", f"LLM_CACHE={cache}", *shlex.split(options.arguments)]
+    job = ["-s", f"JOBDIR={out.with_suffix('.job')}"] if options.jobdir else []
+    return [*SCRAPY, *crawl, *SPEED, *llm, *job, "-s", f"LLM_CACHE={cache}", *shlex.split(options.arguments)]
 
 
 def plain(url: str, out: Path, *, markdown: bool) -> list[str]:
@@ -195,6 +196,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", default="ours,plain,markdown", help="which of ours, plain, markdown")
     parser.add_argument("--llm-base-url", help="an OpenAI-compatible fake; without it, LLM_PROVIDER=none")
+    parser.add_argument("--jobdir", action="store_true", help="our crawl keeps a JOBDIR, a new one in each run")
     parser.add_argument("--arguments", default="", help="more of them for our crawl, such as '-a page_types=FILE'")
     parser.add_argument("--command", help="in place of our crawl")
     options = parser.parse_args()
