@@ -198,7 +198,7 @@ Country = Annotated[str, Field(pattern=r"^\s*([A-Za-z]{2}|\*)\s*$")]
 class TaskRequest(BaseModel):
     """A request of a task list. What is null is as if it were not there."""
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)  # few crawls have a list
 
     url: Any = Field(default=None, description="what to fetch; https where it has no scheme")
     method: Annotated[str, Field(pattern="^[A-Za-z]+$")] = Field(default="", description="GET, or POST with a body")

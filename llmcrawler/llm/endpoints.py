@@ -27,7 +27,7 @@ class Endpoint:
 
 
 class _Fallback(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     base_url: str = ""
     model: str = ""
