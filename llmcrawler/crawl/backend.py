@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from llmcrawler.frontier import Frontier
 
 if TYPE_CHECKING:
     from llmcrawler.crawl.distributed_session import DistributedSession
+    from llmcrawler.distributed.site_ownership import KeptSite
 
 logger = logging.getLogger(__name__)
 
@@ -40,9 +41,9 @@ class CrawlBackend:
 
 
 def build_backend(
-    crawler: Crawler, options: ExploreOptions, switch: SpiderSwitch, take_site: Callable[[str], Awaitable[None]]
+    crawler: Crawler, options: ExploreOptions, switch: SpiderSwitch, take_site: Callable[[str, KeptSite], None]
 ) -> CrawlBackend:
-    """Open what JOBDIR or REDIS_URL name. `take_site` is awaited with a site that this worker owns from then on.
+    """Open what JOBDIR or REDIS_URL name. `take_site` gets a url of each site that this worker owns from then on.
 
     Raises ConfigError where that cannot be had.
     """
@@ -69,7 +70,7 @@ def _session(
     options: ExploreOptions,
     switch: SpiderSwitch,
     lines: SafeLines,
-    take_site: Callable[[str], Awaitable[None]],
+    take_site: Callable[[str, KeptSite], None],
 ) -> DistributedSession:
     from llmcrawler.crawl.distributed_session import DistributedSession  # noqa: PLC0415 - redis takes 0.14 s to load
 
@@ -80,7 +81,6 @@ def _session(
         unsafe_of=lines.unsafe,
         on_kept=lines.set_kept,
         take_site=take_site,
-        on_news=lambda key, events, window: _send(crawler, signals.host_news, key=key, events=events, window=window),
         on_failure=partial(_end_crawl, crawler, switch),
     )
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import os
 import socket
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from secrets import token_hex
 from typing import Any, Final
@@ -16,13 +18,15 @@ import redis
 
 from llmcrawler.crawl.job_spec import JobSpec, SessionRules, check_same
 from llmcrawler.distributed.connection import RedisConnection, key_prefix
-from llmcrawler.distributed.host_limiter import DistributedHostLimiter
 from llmcrawler.distributed.membership import Membership, WorkerHeartbeats, WorkerReport, new_worker_name
 from llmcrawler.distributed.redis_checks import check_redis
-from llmcrawler.distributed.shared_stores import SharedSites
-from llmcrawler.distributed.site_requests import SiteRequests
+from llmcrawler.distributed.site_ownership import KeptSite, SiteOwnership
 from llmcrawler.errors import StorageFailed
+from llmcrawler.frontier import Lease
 from llmcrawler.frontier.redis import RedisFrontier
+from llmcrawler.urls import site_name
+
+logger = logging.getLogger(__name__)
 
 _ACK_SECONDS: Final = 0.05
 _CLOSING_SECONDS: Final = 10.0  # that a Redis that is away is waited for at the end
@@ -39,11 +43,11 @@ return redis.call('HMGET', meta, 'spec', 'id')
 
 
 class DistributedSession:
-    """The connection to Redis and what is shared through it: urls, limits of hosts, what is learned, who works.
+    """The connection to Redis and what is kept there: urls, who owns which site, what was learned, who works.
 
-    `take_site` is awaited with a site that this worker owns from then on. `on_news` gets a host, what other workers
-    have met there, and the window that all have. `unsafe_of` returns those of some urls whose lines a death of this
-    process would take away; `on_kept` is told when these are in Redis. `on_failure` is called when Redis stays away.
+    `take_site` is called with a url of a site that this worker owns from then on, and with what its earlier owners have
+    kept of it. `unsafe_of` returns those of some urls whose lines a death of this process would take away; `on_kept` is
+    told when these are in Redis. `on_failure` is called when Redis stays away.
     """
 
     def __init__(  # noqa: PLR0913 - by keyword
@@ -54,32 +58,31 @@ class DistributedSession:
         *,
         unsafe_of: Callable[[Iterable[str]], Collection[str]],
         on_kept: Callable[[Iterable[str]], None],
-        take_site: Callable[[str], Awaitable[None]],
-        on_news: Callable[[str, list[Mapping[str, Any]], float], None],
+        take_site: Callable[[str, KeptSite], None],
         on_failure: Callable[[StorageFailed], None],
     ) -> None:
         self.rules = rules
         self.worker = new_worker_name()
         self.connection = RedisConnection(
-            rules.url, rules.crawl_id, self.worker, grace_seconds=rules.lease_seconds, on_failure=self._fail
+            rules.url, rules.crawl_id, self.worker, grace_seconds=rules.lease_seconds, on_failure=on_failure
         )
-        self._on_failure = on_failure
         self.frontier = RedisFrontier(
             self.connection,
-            lease_seconds=rules.lease_seconds,
             max_leases=rules.max_leases,
             max_pages=max_pages,
             ack_seconds=_ACK_SECONDS,
             make_safe=unsafe_of,
             on_kept=on_kept,
+            on_site=self._take_up,
         )
-        self.host_limiter = DistributedHostLimiter(self.connection, on_news, 1.5 * rules.gone_seconds)
-        self.site_requests = SiteRequests(self.connection, take_site, rules.gone_seconds)
-        self.sites = SharedSites(self.connection)
-        self.membership = Membership((), (), ())
+        self.ownership = SiteOwnership(self.connection)
+        self.membership = Membership()
         self.report = WorkerReport(self.worker, socket.gethostname(), os.getpid(), time.time())
-        self._workers = WorkerHeartbeats(self.connection, rules.gone_seconds)
+        self._take_site = take_site
+        self._workers = WorkerHeartbeats(self.connection, rules.lease_seconds)
         self._spec = spec
+        self._sure_until = 0.0  # monotonic seconds; before that nobody can have taken this worker for gone
+        self._beaten = asyncio.Event()
 
     async def open(self) -> None:
         """Join the crawl. Raises ConfigError where it was started with other arguments meanwhile."""
@@ -87,53 +90,70 @@ class DistributedSession:
         _check_spec(json.loads(known), self._spec, self.rules.crawl_id)
         self.connection.identity = identity.decode()
         await self.frontier.open()
-        self.site_requests.open()
-        await self.beat()
+        await self.beat(joins=True)
 
-    async def beat(self, **activity: Any) -> None:
-        """Tell the others what this worker does, and hear of them. `activity` has fields of WorkerReport."""
-        self.report = replace(self.report, **activity)
-        self.membership = await self._workers.beat(self.report, self.site_requests.sites)
-        self.site_requests.note_membership({one.worker for one in self.membership.reports}, self.membership.lost_sites)
-        await self.host_limiter.renew()
+    async def beat(self, *, joins: bool = False, **activity: Any) -> Membership:
+        """Tell the others what this worker does, and hear of them. `activity` has fields of WorkerReport. Where this
+        worker is no member any more it has lost all of its sites, and has to join again.
+        """
+        self.report, started = replace(self.report, **activity), time.monotonic()
+        self.membership = await self._workers.beat(self.report, joins=joins)
+        if self.membership.is_member:
+            self._sure_until = started + self.rules.lease_seconds
+            self._beaten.set()
         await self.frontier.refresh()
+        return self.membership
+
+    async def may_start(self, lease: Lease | None) -> bool:
+        """Return whether a request for a lease may go out, or one without a lease. Waits until it is sure that no
+        other worker has taken over what this one owns, which may be so after a silence.
+        """
+        while time.monotonic() >= self._sure_until:
+            self._beaten.clear()
+            await self._beaten.wait()
+        return lease is None or self.frontier.holds(lease.url)
 
     async def inherited_lines(self) -> list[dict[str, Any]]:
-        """Take over the lines of workers that are gone which are in no feed, for this worker's feed."""
-        packed = [line for gone in self.membership.gone for line in (await self._workers.inherit(gone)).values()]
+        """Take over workers that are gone: free their sites, and return their lines that no feed has."""
+        packed: list[bytes] = []
+        for gone in self.membership.gone:
+            lines = await self._workers.inherit(gone)
+            if lines is not None:
+                logger.warning("Worker %s is gone; what it had comes back", gone)
+                packed += lines.values()
         return [json.loads(zlib.decompress(line)) for line in packed]
 
     async def drop_lines(self, urls: list[str]) -> None:
         await self._workers.drop_lines(urls)
 
-    def answer(self, kind: str, handler: Callable[[Any], Awaitable[Any]]) -> None:
-        """Let this handler answer the requests of other workers for the sites that this one owns."""
-        self.site_requests.handlers[kind] = handler
+    async def give_up(self, site: str) -> None:
+        """Let another worker own a site, of which nothing is under way here and all is kept."""
+        self.frontier.sites.discard(site)
+        await self.ownership.free(site)
+        logger.info("Gave up %s: another worker has less to do", site)
 
     def leave(self) -> None:
-        """Begin to end: ask no other worker, and do not wait long for a Redis that is away."""
-        self.site_requests.leave()
+        """Begin to end: do not wait long for a Redis that is away."""
         self.connection.stop_waiting(_CLOSING_SECONDS)
 
     def check(self) -> None:
         """Raise StorageFailed where nothing can be acknowledged any more."""
         self.connection.check()
 
-    def _fail(self, failure: StorageFailed) -> None:
-        self.site_requests.leave()  # no answer of another worker comes any more
-        self._on_failure(failure)
-
-    def others(self) -> list[WorkerReport]:
-        return [one for one in self.membership.reports if one.worker != self.worker]
-
     async def close(self, reason: str) -> None:
         """Leave the crawl. All of this worker's urls have come back by now."""
-        sites = await self.site_requests.close()
-        await self.host_limiter.close()
-        await self._workers.leave(self.report, sites)
+        await self._workers.leave(self.report)
         if reason == "finished":
             await self.connection.put("meta", {"state": "finished", "finished": str(time.time())})
         await self.frontier.close()
+
+    async def _take_up(self, url: str) -> None:
+        site = site_name(url)
+        kept = await self.ownership.read(site)
+        self._take_site(url, kept)
+        how = f"took over {site} from {kept.before}" if kept.before else f"took {site}"
+        known = "" if kept.learned is None else ", with what was learned of it so far"
+        logger.info("This worker %s%s", how, known)
 
 
 def check_session(rules: SessionRules, spec: JobSpec) -> None:

@@ -15,23 +15,27 @@ from llmcrawler.distributed.membership import WorkerReport
 from llmcrawler.distributed.redis_checks import check_redis
 from llmcrawler.errors import ConfigError
 from llmcrawler.storage import RightsCounts
+from llmcrawler.urls import site_of
 
 _MAX_HOSTS: Final = 100
 _SILENT_SECONDS: Final = 10.0
 _LETTERS: Final = 20
+_MAX_SITES: Final = 100
 _COUNTED: Final = ("queued", "done", "dead", "duplicates")
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
-    """A worker's last heartbeat. `state`: here, silent (no heartbeat for a while), left or lost; `leases`: urls it
-    holds; `sites`: those that it owns.
+    """A worker's last heartbeat. `state`: here, silent (no heartbeat for a while), left or lost, since when it `ended`;
+    `leases`: urls it holds; `sites`: the first of those `site_count` that it owns and that have urls left.
     """
 
     report: WorkerReport
     state: str
+    ended: float | None
     leases: int
     sites: tuple[str, ...]
+    site_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +44,15 @@ class HostStatus:
     queued: int
     done: int
     dead: int
-    in_flight: int
+    owner: str
     window: float | None
     rest_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class DistributedStatus:
-    """The status of a crawl. `expired` counts leases whose holders were gone; `rights`: what sites said of the pages of
-    all workers; `dead_letters` are the latest, as (error, url).
+    """The status of a crawl. `expired` counts leases whose holders were gone, `waiting` sites with urls and no owner;
+    `rights`: what sites said of the pages of all workers; `dead_letters` are the latest, as (error, url).
     """
 
     crawl_id: str
@@ -59,6 +63,7 @@ class DistributedStatus:
     started: float
     urls: Mapping[str, int]
     expired: int
+    waiting: int
     told_apart_by: str
     workers: tuple[WorkerStatus, ...]
     hosts: tuple[HostStatus, ...]
@@ -93,10 +98,11 @@ class _StatusReader:
             raise ConfigError(f"there is no crawl {self._crawl_id} in {url}")
         spec, counts = json.loads(meta["spec"]), self._numbers("counts")
         holders = Counter(lease.partition("\x1f")[0] for lease in self._hash("leases").values())
-        hosts = self._hosts()
+        host_count, hosts = self._hosts()
         workers = self._workers(holders)
         is_worked_on = any(one.state == "here" for one in workers)
         state = "running" if is_worked_on else "finished" if meta.get("state") == "finished" else "not at its end"
+        state = "paused" if meta.get("state") == "paused" else state
         return DistributedStatus(
             crawl_id=self._crawl_id,
             url=url,
@@ -106,10 +112,11 @@ class _StatusReader:
             started=float(meta["started"]),
             urls={"leased": holders.total(), **{name: counts.get(name, 0) for name in _COUNTED}},
             expired=counts.get("expired", 0),
+            waiting=self._client.zcard(self._name("waiting")),
             told_apart_by=meta.get("filter", "set"),
             workers=workers,
-            hosts=hosts[:_MAX_HOSTS],
-            host_count=len(hosts),
+            hosts=hosts,
+            host_count=host_count,
             errors=dict(sorted(self._numbers("errors").items(), key=lambda pair: -pair[1])),
             rights=RightsCounts.of(sum((Counter(one.report.rights) for one in workers), Counter())),
             dead_letters=tuple(
@@ -120,37 +127,43 @@ class _StatusReader:
 
     def _workers(self, holders: Mapping[str, int]) -> tuple[WorkerStatus, ...]:
         beats = dict(self._client.zrange(self._name("workers"), 0, -1, withscores=True))
-        owned: dict[str, list[str]] = {}
-        for name in self._client.scan_iter(match=f"{self._prefix.replace('{', '[{]')}:owner:*", count=1000):
-            owned.setdefault(self._client.get(name) or "", []).append(name.partition(":owner:")[2])
-        found = []
+        ended, found = self._hash("ended"), []
         for where, state in (("heartbeats", "here"), ("left", "left"), ("lost", "lost")):
             for name, text in self._hash(where).items():
                 silent = state == "here" and self._now - beats.get(name, 0.0) > _SILENT_SECONDS
-                shown_state = "silent" if silent else state
-                sites = tuple(sorted(owned.get(name, ())))
-                found.append(WorkerStatus(WorkerReport.read(text), shown_state, holders.get(name, 0), sites))
+                own = self._name(f"own:{name}")
+                status = WorkerStatus(
+                    WorkerReport.read(text),
+                    "silent" if silent else state,
+                    float(ended[name]) if name in ended and state != "here" else None,
+                    holders.get(name, 0),
+                    tuple(self._client.zrange(own, "+inf", 1, byscore=True, desc=True, offset=0, num=_MAX_SITES)),
+                    self._client.zcount(own, 1, "+inf"),
+                )
+                found.append(status)
         return tuple(sorted(found, key=lambda one: (one.state != "here", one.report.started)))
 
-    def _hosts(self) -> tuple[HostStatus, ...]:
+    def _hosts(self) -> tuple[int, tuple[HostStatus, ...]]:
         counts: dict[str, dict[str, int]] = {}
         for name, count in self._numbers("hosts").items():
             kind, _, host = name.partition(" ")
             counts.setdefault(host, {})[kind] = count
         busiest = sorted(counts, key=lambda host: (-counts[host].get("queued", 0), host))
-        return tuple(self._host(host, counts[host], is_shown=at < _MAX_HOSTS) for at, host in enumerate(busiest))
+        shown = [self._host(host, counts[host]) for host in busiest[:_MAX_HOSTS]]
+        return len(busiest), tuple(shown)
 
-    def _host(self, host: str, counts: Mapping[str, int], *, is_shown: bool) -> HostStatus:
-        limits = self._hash(f"host:{host}") if is_shown else {}
-        in_flight = self._client.zcount(self._name(f"host:{host}:in"), self._now, "+inf") if is_shown else 0
+    def _host(self, host: str, counts: Mapping[str, int]) -> HostStatus:
+        site = site_of(host)
+        at, _, kept = (self._client.hget(self._name("manners"), site) or "0 {}").partition(" ")
+        manners = json.loads(kept).get(host, {})
         return HostStatus(
             host=host,
             queued=counts.get("queued", 0),
             done=counts.get("done", 0),
             dead=counts.get("dead", 0),
-            in_flight=in_flight,
-            window=float(limits["window"]) if "window" in limits else None,
-            rest_seconds=max(0.0, round(float(limits.get("cooldown_until", 0)) - self._now, 1)),
+            owner=self._client.hget(self._name("owners"), site) or "",
+            window=manners.get("window"),
+            rest_seconds=max(0.0, round(float(at) + manners.get("cooldown", 0.0) - self._now, 1)),
         )
 
     def _name(self, name: str) -> str:

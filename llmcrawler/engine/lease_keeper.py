@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -69,8 +70,8 @@ class LeaseKeeper(BaseScheduler):
         process_item(self.crawler, spider_line(self.crawler, context.lease, page))
         return True
 
-    async def _return_buffered(self) -> None:
-        """Release the leases whose requests have not gone out."""
+    async def _return_buffered(self, of: Callable[[str], bool] = lambda _host: True) -> None:
+        """Release the leases of some hosts whose requests have not gone out."""
         raise NotImplementedError
 
     async def _open(self) -> None:
@@ -87,10 +88,7 @@ class LeaseKeeper(BaseScheduler):
         with suppress(StorageFailed):
             while True:
                 await asyncio.sleep(self.backend.lease_seconds / 3)
-                if self.backend.session is None:
-                    await self.frontier.renew(self._leases)
-                else:
-                    await self.backend.session.frontier.renew_held()
+                await self.frontier.renew(self._leases)
 
     async def _item_is_through(self, item: object) -> None:
         if isinstance(item, FeedItem):

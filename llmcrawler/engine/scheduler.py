@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Protocol, Self
@@ -24,18 +24,19 @@ from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat import process_item, wake_engine
 from llmcrawler.engine.delayed_requests import DelayedRequests
 from llmcrawler.engine.downloader import PoliteDownloader, check_downloader
-from llmcrawler.engine.error_pages import faulty_line
+from llmcrawler.engine.error_pages import unasked_line
 from llmcrawler.engine.host_queues import HostQueues
 from llmcrawler.engine.idle_hosts import idle_hosts
 from llmcrawler.engine.lease_demand import held_by_host
 from llmcrawler.engine.lease_keeper import LeaseKeeper
 from llmcrawler.engine.page_budget import PageBudget
-from llmcrawler.engine.request_context import update_context
+from llmcrawler.engine.request_context import context_of, update_context
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.frontier.link_history import restore_link_scorer
 from llmcrawler.frontier.site_views import THINGS
 from llmcrawler.storage import REQUEUED_PRIORITY, JobConnection
+from llmcrawler.urls import site_of
 
 _MOST_BUFFERED = 4096  # leases of 1 KB; those of hosts that are not asked now wait here too
 _RETRY_SECONDS = 5.0  # with a goal: between two looks into the frontier when nothing else causes one
@@ -92,7 +93,7 @@ class FrontierScheduler(LeaseKeeper):
         return deferred_from_coro(self._close(reason))
 
     def enqueue_request(self, request: Request) -> bool:
-        if self._is_stopping and self._end_untried(request):
+        if (self._is_stopping and self._end_untried(request)) or self._is_lost(request):
             return True
         if not self._delayed.hold(request):
             self._waiting.put(self._downloader.get_slot_key(request), request)
@@ -109,8 +110,8 @@ class FrontierScheduler(LeaseKeeper):
             return None
         if self._buffer.ready < self._low_water():
             self._refill.set()
-        if lease.task.fault:  # there is nothing to ask for
-            process_item(self.crawler, faulty_line(self.crawler, lease))
+        if lease.task.fault or lease.is_lost:  # there is nothing to ask for
+            process_item(self.crawler, unasked_line(self.crawler, lease))
             return self.next_request()
         spider: LeasingSpider = self.crawler.spider  # type: ignore[assignment]  # others have no leases
         request = spider.request_of(lease)
@@ -168,6 +169,43 @@ class FrontierScheduler(LeaseKeeper):
         self._is_leaving = True
         with suppress(StorageFailed):
             await self._return_buffered()
+
+    async def hand_back(self, site: str) -> bool:
+        """Release the urls of a site that are not under way; return whether nothing of it is any more."""
+
+        def is_of_site(host: str) -> bool:
+            return site_of(host) == site
+
+        await self._return_buffered(is_of_site)
+        for request in self._take_waiting(is_of_site):
+            lease = context_of(request).lease
+            assert lease is not None
+            if self._leases.pop(lease.url, None) is not None:
+                await self.frontier.release(lease.url)
+        hosts = (*self._downloader.fetching, *self._waiting, *(one.task.host for one in self._leases.values()))
+        return not any(map(is_of_site, hosts))
+
+    def lose_all(self) -> None:
+        """Drop all leases: other workers have taken them over."""
+        self._buffer.drain()
+        self._leases.clear()
+        self._take_waiting(lambda _host: True)
+
+    def _take_waiting(self, of: Callable[[str], bool]) -> list[Request]:
+        """Return the requests of some hosts that wait with their leases; those without one stay."""
+        key_of = self._downloader.get_slot_key
+        found = self._delayed.drain(lambda one: context_of(one).lease is not None and of(key_of(one)))
+        for request in self._waiting.drain(of):
+            if context_of(request).lease is None:
+                self._waiting.put(key_of(request), request)
+            else:
+                found.append(request)
+        return found
+
+    def _is_lost(self, request: Request) -> bool:
+        """Return whether another worker has the url of a request by now."""
+        lease = context_of(request).lease
+        return self.backend.session is not None and lease is not None and not self.holds(lease)
 
     # -- leasing ------------------------------------------------------------------------------------------------------
 
@@ -292,8 +330,8 @@ class FrontierScheduler(LeaseKeeper):
         assert isinstance(downloader, PoliteDownloader)  # checked by open()
         return downloader
 
-    async def _return_buffered(self) -> None:
-        for lease in self._buffer.drain():
+    async def _return_buffered(self, of: Callable[[str], bool] = lambda _host: True) -> None:
+        for lease in self._buffer.drain(of):
             del self._leases[lease.url]
             await self.frontier.release(lease.url)
             if self.focused_crawl is not None:

@@ -1,4 +1,4 @@
-"""Makes a crawl a worker among others: tells them that it is there, and waits for what they find."""
+"""Makes a crawl a worker among others: tells them that it is there, takes over what they leave, gives sites to them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from scrapy.exceptions import DontCloseSpider, NotConfigured
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.engine_state import EngineWatch, Phase, phase_of
 from llmcrawler.crawl.safe_lines import SafeLines
-from llmcrawler.engine.compat import is_closing, process_item
-from llmcrawler.engine.error_pages import error_page
+from llmcrawler.crawl.understanding import Understanding
+from llmcrawler.engine.compat import is_closing
 from llmcrawler.engine.own_schedulers import check_scheduler, running_scheduler
 from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.errors import StorageFailed
 from llmcrawler.extensions.connecting import connect_handlers
-from llmcrawler.extraction import Records
+from llmcrawler.extensions.throttle import AdaptiveThrottle
 from llmcrawler.items import Page
+from llmcrawler.urls import site_of
 
 if TYPE_CHECKING:
     from llmcrawler.crawl.distributed_session import DistributedSession
@@ -40,7 +41,7 @@ class DistributedWorker:
     session: DistributedSession
     watch: EngineWatch
     lines: SafeLines
-    records: Records
+    understanding: Understanding
 
     def __post_init__(self) -> None:
         self._tasks: list[asyncio.Task[None]] = []
@@ -55,7 +56,7 @@ class DistributedWorker:
         if crawl.backend.session is None or crawl.backend.lines is None:
             raise NotConfigured
         check_scheduler(crawler.settings, FrontierScheduler)
-        return cls(crawler, crawl.backend.session, crawl.watch, crawl.backend.lines, crawl.understanding.records)
+        return cls(crawler, crawl.backend.session, crawl.watch, crawl.backend.lines, crawl.understanding)
 
     def spider_opened(self) -> None:
         logger.info("This is worker %s of the crawl %s", self.session.worker, self.session.rules.crawl_id)
@@ -82,6 +83,7 @@ class DistributedWorker:
             task.cancel()
         try:
             await self.session.drop_lines(self.lines.take_safe())
+            await self.session.ownership.keep({}, self._manners())
             await self.session.close(self._reason)
         except StorageFailed as failure:
             logger.error("%s", failure)
@@ -107,31 +109,62 @@ class DistributedWorker:
 
     async def _beat_once(self) -> None:
         started = time.monotonic()
-        await self.session.beat(**self._activity())
+        membership = await self.session.beat(**self._activity())
+        if not membership.is_member:
+            await self._join_again()
+            return
         self._confirmed_at = started
-        await self._inherit()
+        if membership.gone:
+            self.lines.write([Page.of_line(line) for line in await self.session.inherited_lines()])
         await self.session.drop_lines(self.lines.take_safe())
-        self._write_lost()
+        await self.session.ownership.keep({}, self._manners())
         if is_closing(self.crawler):
             return
+        for site in membership.leaving:
+            await self._give_up(site)
         if self._scheduler.working():
             self._idle_since = None
         else:
             self._scheduler.look_again()
 
+    async def _join_again(self) -> None:
+        """Begin anew: this worker was silent for so long that the others have taken over all it had."""
+        logger.warning("The other workers have taken over what this one had: it was not heard of for too long")
+        for site in self.session.frontier.sites:
+            self.understanding.sites.forget(site)
+        self._scheduler.lose_all()
+        self.session.frontier.lose_all()
+        await self.session.beat(joins=True)
+
+    async def _give_up(self, site: str) -> None:
+        """Give a site up when nothing of it is under way here any more; its pages that wait to be learned go back."""
+        self.understanding.records.give_back(site)
+        if not await self._scheduler.hand_back(site):
+            return
+        learned = {site: self.understanding.templates.state_of(site)}
+        await self.session.ownership.keep(learned, {site: self._manners().get(site, {})})
+        self.understanding.sites.forget(site)
+        await self.session.give_up(site)
+
+    def _manners(self) -> dict[str, dict[str, dict[str, float]]]:
+        """Return how the hosts of this worker's sites are to be treated, by site."""
+        throttle = self.crawler.get_extension(AdaptiveThrottle)
+        found: dict[str, dict[str, dict[str, float]]] = {}
+        for host, manners in ({} if throttle is None else throttle.manners()).items():
+            if site_of(host) in self.session.frontier.sites:
+                found.setdefault(site_of(host), {})[host] = manners
+        return found
+
     def _activity(self) -> dict[str, Any]:
         engine, stats = self.crawler.engine, self.crawler.stats
         assert engine is not None
         assert stats is not None
-        pages, slot = stats.get_value("llmcrawler/pages", 0), engine.scraper.slot
+        pages = stats.get_value("llmcrawler/pages", 0)
         minutes = max(1.0, time.time() - self.session.report.started) / 60
         return {
             "pages": pages,
             "pages_a_minute": round(pages / minutes, 1),
             "in_flight": len(engine.downloader.active),
-            "working": 0 if is_closing(self.crawler) else self._scheduler.working(),
-            "held": self.records.held_count,
-            "pressed": "backing_out" if slot is not None and slot.needs_backout() else None,
             "llm_calls": stats.get_value("llmcrawler/llm/calls", 0),
             "rights": {
                 name.removeprefix(_RIGHTS): count
@@ -140,19 +173,6 @@ class DistributedWorker:
             },
             "tokens": sum(stats.get_value(f"llmcrawler/llm/{name}_tokens", 0) for name in ("prompt", "completion")),
         }
-
-    async def _inherit(self) -> None:
-        lines = await self.session.inherited_lines() if self.session.membership.gone else []
-        for gone in self.session.membership.gone:
-            logger.warning("Worker %s is gone; what it had comes back", gone)
-        self.lines.write([Page.of_line(line) for line in lines])
-
-    def _write_lost(self) -> None:
-        """Write lines for urls that took down their workers: nobody has a page of them."""
-        lost, self.session.frontier.lost = self.session.frontier.lost, []
-        for lease in lost:
-            message = f"the crawl was taken down {lease.attempts - 1} times while it was read"
-            process_item(self.crawler, error_page(lease, "lost", message))
 
     @property
     def _scheduler(self) -> FrontierScheduler:

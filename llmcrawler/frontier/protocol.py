@@ -78,13 +78,15 @@ class UrlTask:
 @dataclass(frozen=True, slots=True)
 class Lease:
     """A url that was handed out and must be acknowledged or released. `attempts` counts this one. `is_stored`: the
-    response is in the ledger; `is_known`: at least the response or the line of an earlier run is.
+    response is in the ledger; `is_known`: at least the response or the line of an earlier run is. `is_lost`: it took
+    its holders down too often, and is not to be fetched again.
     """
 
     task: UrlTask
     attempts: int = 1
     is_stored: bool = False
     is_known: bool = False
+    is_lost: bool = False
 
     @property
     def url(self) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -15,8 +16,11 @@ from llmcrawler.engine.compat.components import RedirectHooks
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import context_of
 from llmcrawler.engine.response_text import head_of, may_refresh
-from llmcrawler.frontier import Frontier
+from llmcrawler.frontier import Frontier, Lease, UrlTask
 from llmcrawler.urls import AddressGuard, Scope, normalise_with_route, with_plain_origin
+
+if TYPE_CHECKING:
+    from llmcrawler.crawl.distributed_session import DistributedSession
 
 
 class _InsideTheCrawl(RedirectHooks):
@@ -29,6 +33,7 @@ class _InsideTheCrawl(RedirectHooks):
     _addresses: AddressGuard
     _scope: Scope
     _frontier: Frontier
+    _session: DistributedSession | None
     _is_list: bool
 
     @classmethod
@@ -36,6 +41,7 @@ class _InsideTheCrawl(RedirectHooks):
         middleware, crawl = super().from_crawler(crawler), crawl_of(crawler)
         middleware._addresses, middleware._scope = crawl.hosts.addresses, crawl.admission.scope
         middleware._frontier, middleware._is_list = crawl.frontier, crawl.options.is_list
+        middleware._session = crawl.backend.session
         return middleware
 
     def redirect_target(self, url: str) -> str:
@@ -68,10 +74,20 @@ class _InsideTheCrawl(RedirectHooks):
             raise RequestRefused(RefusalKind.REDIRECT_OFFSITE, message, target)
         if self._is_list:  # every entry of a list is wanted for itself
             return result
-        if not await self._frontier.reserve_target(target, lease.url) and target not in result.meta["redirect_urls"]:
+        if await self._is_others(target, lease) or (
+            not await self._frontier.reserve_target(target, lease.url) and target not in result.meta["redirect_urls"]
+        ):
             message = f"redirects to {target}, which has a line of its own"
             raise RequestRefused(RefusalKind.REDIRECT_SEEN, message, target)
         return result
+
+    async def _is_others(self, target: str, lease: Lease) -> bool:
+        """Return whether another worker asks the target's host: then the target is queued for that one."""
+        host = urlsplit(target).netloc
+        if self._session is None or await self._session.frontier.may_ask(target, host):
+            return False
+        await self._frontier.add([UrlTask(target, host, lease.task.depth, lease.task.referer)])
+        return True
 
 
 class CrawlRedirectMiddleware(_InsideTheCrawl, RedirectMiddleware):

@@ -17,8 +17,7 @@ from llmcrawler.engine.compat import let_unopened_close
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import Records, described_schema, described_selectors
 from llmcrawler.items import Page, PageError, Template
-from llmcrawler.pipelines.site_stage import SiteStage
-from llmcrawler.pipelines.stage import StageRules
+from llmcrawler.pipelines.stage import Stage, StageRules
 from llmcrawler.templates import Assignment, words_of
 
 
@@ -27,11 +26,12 @@ async def _do_nothing() -> None:
 
 
 @dataclass(eq=False)
-class ClassifyPipeline(SiteStage):
+class ClassifyPipeline(Stage):
     """Finds the template and the page type of a page, which may wait here for its batch while other pages go on.
     `prepare` is awaited before the first request, `close` when all pages are through.
     """
 
+    sites: SiteRegistry
     classifier: Classifier
     prepare: Callable[[], Awaitable[None]] = field(default=_do_nothing, kw_only=True)
     close: Callable[[], Awaitable[None]] = field(default=_do_nothing, kw_only=True)
@@ -57,8 +57,7 @@ class ClassifyPipeline(SiteStage):
                 await crawler.engine.scraper.start_itemproc_async(template, response=None)
             await crawl.close()
 
-        rules, session = StageRules.from_crawler(crawler), crawl.backend.session
-        return cls(rules, known.sites, known.classifier, session=session, prepare=prepare, close=close)
+        return cls(StageRules.from_crawler(crawler), known.sites, known.classifier, prepare=prepare, close=close)
 
     async def open_spider(self) -> None:
         await self.prepare()
@@ -66,14 +65,14 @@ class ClassifyPipeline(SiteStage):
     async def run(self, page: Page) -> PageError | None:
         """Judge the page. One that repeats another has only a line: that one's text, type and record are its own."""
         earlier, page.duplicate_of = page.duplicate_of, None
-        error = await super().run(page)
+        error = await self._judge(page)
         if _is_duplicate(page):
             _empty(page)
         elif earlier is not None and page.change == UNCHANGED:
             page.change = CHANGED  # what it repeated is gone
         return error
 
-    async def run_here(self, page: Page) -> PageError | None:
+    async def _judge(self, page: Page) -> PageError | None:
         assert page.content is not None
         if self.sites.duplicates is not None:
             self.sites.duplicates.judge(page)
@@ -161,7 +160,7 @@ def judge_again(page: Page, site: Site, classifier: Classifier, *, was_regrouped
 def learned_templates(sites: SiteRegistry, classifier: Classifier, records: Records) -> list[Template]:
     """Return what this process has learned of each template, as items of the feed."""
     templates = []
-    for site in sites.own():
+    for site in sites:
         for group in site.grouper.groups():
             verdict = classifier.template_verdict(site.name, group.template)
             purity = classifier.purity(site.name, group.template)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from llmcrawler.distributed.crawl_status import DistributedStatus
 
 _ROWS = 10
+_NAMES = 3  # of the sites that a worker owns
 _STATUSES = ("success", "failed", "skipped")
 _SHOWN_WIDTH = 200  # of what strangers have written
 _SAID = ("what sites say of the use", ">pages")
@@ -61,31 +62,40 @@ def session_status_tables(status: DistributedStatus, now: float) -> Iterator[Ren
             f"{one.report.pages:,}",
             f"{one.report.pages_a_minute:,.0f}" if one.state == "here" else "",
             *_numbers(one.leases, one.report.in_flight, one.report.llm_calls),
-            ", ".join(one.sites),
+            f"{one.site_count:,}",
+            _some(one.sites, one.site_count),
+            "" if one.ended is None else f"{duration(max(0.0, now - one.ended))} ago",
         )
         for one in status.workers
     ]
     yield Text("")
-    yield table(("worker", "", ">pages", ">a minute", ">leases", ">in flight", ">LLM calls", "owner of"), workers)
+    counted = (">pages", ">a minute", ">leases", ">in flight", ">LLM calls", ">sites")
+    yield table(("worker", "", *counted, "owner of", "ended"), workers)
     urls = {"done": "done", "duplicates": "duplicates among them", "dead": "dead letters"}
     urls |= {"leased": "leased", "queued": "queued"}
     rows = [(text, f"{status.urls[name]:,}") for name, text in urls.items()]
-    yield from _part(("urls", ">"), [*rows, ("leases expired", f"{status.expired:,}")])
+    yield from _part(("urls", ">"), [*rows, ("leases of lost workers", f"{status.expired:,}")])
+    yield Text(f"{status.waiting:,} sites wait for a worker")
     hosts = [
         (
             one.host,
-            *_numbers(one.queued, one.done, one.dead, one.in_flight),
+            *_numbers(one.queued, one.done, one.dead),
+            one.owner,
             "" if one.window is None else f"{one.window:.3g}",
             f"{one.rest_seconds:g} s" if one.rest_seconds else "",
         )
         for one in status.hosts
     ]
-    columns = ("host", ">queued", ">done", ">dead", ">in flight", ">of", ">cooldown")
+    columns = ("host", ">queued", ">done", ">dead", "owner", ">at once", ">cooldown")
     yield from _part(columns, hosts, status.host_count)
     errors = [(name, f"{count:,}") for name, count in status.errors.items()]
     yield from _part(("error", ">pages"), errors[:_ROWS])
     yield from _part(_SAID, [*rights_rows(status.rights)])
     yield from _part(("latest dead letters", ""), status.dead_letters[:_ROWS])
+
+
+def _some(names: Sequence[str], count: int) -> str:
+    return ", ".join(names[:_NAMES]) + (f" and {count - _NAMES:,} more" if count > _NAMES else "")
 
 
 def _part(headers: Sequence[str], rows: Sequence[Sequence[Any]], count: int = 0) -> Iterator[RenderableType]:

@@ -80,7 +80,7 @@ async def timed(times, work):
 
 async def main(url: str, options: argparse.Namespace) -> None:
     workers = [
-        RedisFrontier(RedisConnection(url, "benchmark", f"w{number}"), lease_seconds=60, max_leases=5)
+        RedisFrontier(RedisConnection(url, "benchmark", f"w{number}"), max_leases=5)
         for number in range(options.workers + 1)
     ]
     await workers[0].open()

@@ -9,7 +9,7 @@ second.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from llmcrawler.politeness.throttling.breaker import HostBreaker
@@ -124,6 +124,19 @@ class HostPolicy:
         if self.cooldown_seconds > self.rules.max_cooldown_seconds:
             return f"the host asks to be left alone for {self.cooldown_seconds:.0f} s more"
         return None
+
+    def manners(self) -> dict[str, float]:
+        """Return what another process that goes on with the host is to know, for `take_over`."""
+        known = {"window": float(int(self.window)) if self.window >= 1 else self.window, "level": self.ceiling.level}
+        return {**known, "floor": self.floor_gap_seconds, "cooldown": round(self.cooldown_seconds, 1)}
+
+    def take_over(self, manners: Mapping[str, float], age_seconds: float) -> None:
+        """Go on where another process was with the host so long ago."""
+        self.floor_gap_seconds = manners.get("floor", 0.0)
+        self._cool_down(manners.get("cooldown", 0.0) - age_seconds)
+        if self.rules.is_adaptive and "level" in manners:
+            self.ceiling.begin_at(manners["level"])
+            self.window = min(manners["window"], self.ceiling.level)
 
     def started(self) -> None:
         self.meter.started()
