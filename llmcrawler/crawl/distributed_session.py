@@ -9,7 +9,7 @@ import os
 import socket
 import time
 import zlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from secrets import token_hex
 from typing import Any, Final
@@ -17,11 +17,14 @@ from typing import Any, Final
 import redis
 
 from llmcrawler.crawl.job_spec import JobSpec, SessionRules, check_same
-from llmcrawler.distributed.connection import RedisConnection, key_prefix
+from llmcrawler.distributed.connection import RedisConnection, key_prefix, shown
+from llmcrawler.distributed.crawl_control import CRAWLS
 from llmcrawler.distributed.membership import Membership, WorkerHeartbeats, WorkerReport, new_worker_name
-from llmcrawler.distributed.redis_checks import check_redis
+from llmcrawler.distributed.ownership_log import OwnershipLog
+from llmcrawler.distributed.queue_structure import FORMAT
+from llmcrawler.distributed.redis_checks import check_format, check_redis
 from llmcrawler.distributed.site_ownership import KeptSite, SiteOwnership
-from llmcrawler.errors import StorageFailed
+from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.frontier import Lease
 from llmcrawler.frontier.redis import RedisFrontier
 from llmcrawler.urls import site_name
@@ -31,14 +34,16 @@ logger = logging.getLogger(__name__)
 _ACK_SECONDS: Final = 0.05
 _CLOSING_SECONDS: Final = 10.0  # that a Redis that is away is waited for at the end
 
+# what is asked for, an id, the format of our keys. Returns what the crawl that is there now was asked for, its format,
+# and its id: none where it is being deleted. One that was finished may have urls again.
 _BEGIN: Final = """
 local meta = KEYS[1] .. ':meta'
-local at = redis.call('TIME')[1]
-redis.call('HSETNX', meta, 'spec', ARGV[1])
-redis.call('HSETNX', meta, 'started', at)
-redis.call('HSETNX', meta, 'id', ARGV[2])
-redis.call('HSET', meta, 'state', 'running')
-return redis.call('HMGET', meta, 'spec', 'id')
+if redis.call('HEXISTS', meta, 'spec') == 0 then
+  local at = redis.call('TIME')[1]
+  redis.call('HSET', meta, 'spec', ARGV[1], 'started', at, 'id', ARGV[2], 'format', ARGV[3], 'state', 'running')
+end
+if redis.call('HGET', meta, 'state') == 'finished' then redis.call('HSET', meta, 'state', 'running') end
+return redis.call('HMGET', meta, 'spec', 'format', 'id')
 """
 
 
@@ -76,6 +81,7 @@ class DistributedSession:
             on_site=self._take_up,
         )
         self.ownership = SiteOwnership(self.connection)
+        self.ownership_log = OwnershipLog()
         self.membership = Membership()
         self.report = WorkerReport(self.worker, socket.gethostname(), os.getpid(), time.time())
         self._take_site = take_site
@@ -85,9 +91,10 @@ class DistributedSession:
         self._beaten = asyncio.Event()
 
     async def open(self) -> None:
-        """Join the crawl. Raises ConfigError where it was started with other arguments meanwhile."""
-        known, identity = await self.connection.run(_BEGIN, _spec_text(self._spec), token_hex(8))
-        _check_spec(json.loads(known), self._spec, self.rules.crawl_id)
+        """Join the crawl. Raises ConfigError where another one of its name was begun meanwhile."""
+        await self.connection.call(lambda: self.connection.client.sadd(CRAWLS, self.rules.crawl_id))
+        known = await self.connection.run(_BEGIN, _spec_text(self._spec), token_hex(8), FORMAT)
+        identity = _check_known(known, self._spec, self.rules.crawl_id)
         self.connection.identity = identity.decode()
         await self.frontier.open()
         await self.beat(joins=True)
@@ -130,7 +137,11 @@ class DistributedSession:
         """Let another worker own a site, of which nothing is under way here and all is kept."""
         self.frontier.sites.discard(site)
         await self.ownership.free(site)
-        logger.info("Gave up %s: another worker has less to do", site)
+        self.ownership_log.note_given_up(site)
+
+    def resume_command(self) -> str:
+        """Return the command that has a crawl go on that was paused."""
+        return f"scrapy workers resume {shown(self.rules.url)} {self.rules.crawl_id}"
 
     def leave(self) -> None:
         """Begin to end: do not wait long for a Redis that is away."""
@@ -142,6 +153,7 @@ class DistributedSession:
 
     async def close(self, reason: str) -> None:
         """Leave the crawl. All of this worker's urls have come back by now."""
+        self.ownership_log.write(at_end=True)
         await self._workers.leave(self.report)
         if reason == "finished":
             await self.connection.put("meta", {"state": "finished", "finished": str(time.time())})
@@ -151,24 +163,31 @@ class DistributedSession:
         site = site_name(url)
         kept = await self.ownership.read(site)
         self._take_site(url, kept)
-        how = f"took over {site} from {kept.before}" if kept.before else f"took {site}"
-        known = "" if kept.learned is None else ", with what was learned of it so far"
-        logger.info("This worker %s%s", how, known)
+        self.ownership_log.note_taken(site, kept.before, is_known=kept.learned is not None)
 
 
 def check_session(rules: SessionRules, spec: JobSpec) -> None:
     """Raise ConfigError where this worker could not join the crawl, without changing anything."""
     check_redis(rules.url, rules.crawl_id)
     with redis.Redis.from_url(rules.url) as client:
-        known = client.hget(f"{key_prefix(rules.crawl_id)}:meta", "spec")
-    if isinstance(known, bytes):
-        _check_spec(json.loads(known), spec, rules.crawl_id)
+        known: Any = client.hmget(f"{key_prefix(rules.crawl_id)}:meta", "spec", "format", "id")
+    if known[0] is not None:
+        _check_known(known, spec, rules.crawl_id)
 
 
 def _spec_text(spec: JobSpec) -> str:
     return json.dumps({"spider": spec.spider, "arguments": dict(spec.arguments)}, ensure_ascii=False)
 
 
-def _check_spec(known: Mapping[str, Any], spec: JobSpec, crawl_id: str) -> None:
-    given = replace(spec, arguments=json.loads(_spec_text(spec))["arguments"])
-    check_same(known["spider"], known["arguments"], given, f"CRAWL_ID={crawl_id}", ("join it", "join"))
+def _check_known(known: Sequence[bytes | None], spec: JobSpec, crawl_id: str) -> bytes:
+    """Return the id of the crawl that Redis has, if this worker can join it."""
+    text, found, identity = known
+    check_format(crawl_id, None if found is None else found.decode())
+    if identity is None:
+        raise ConfigError(
+            f"CRAWL_ID={crawl_id}: it is being deleted; if that was interrupted, go on with it by "
+            f"scrapy workers delete REDIS_URL {crawl_id}, or name another CRAWL_ID"
+        )
+    there, given = json.loads(text or "{}"), replace(spec, arguments=json.loads(_spec_text(spec))["arguments"])
+    check_same(there["spider"], there["arguments"], given, f"CRAWL_ID={crawl_id}", ("join it", "join"))
+    return identity

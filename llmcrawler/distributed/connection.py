@@ -50,6 +50,9 @@ redis.call('SET', KEYS[1] .. ':grace_until', time[1] + ARGV[1], 'EX', math.ceil(
 return 1
 """
 
+# name of a hash, then its fields and their values
+_PUT: Final = "redis.call('HSET', KEYS[1] .. ':' .. ARGV[1], unpack(ARGV, 2))"
+
 
 def key_prefix(crawl_id: str) -> str:
     """Return the prefix of a crawl's keys; its braces make a Redis Cluster keep them together, as scripts need it."""
@@ -100,8 +103,7 @@ class RedisConnection:
 
     async def put(self, name: str, values: Mapping[str, str | bytes]) -> None:
         """Set fields of a hash of the crawl."""
-        fields: list[Any] = [part for pair in values.items() for part in pair]
-        await self.call(lambda: self.client.hset(f"{self.prefix}:{name}", items=fields))
+        await self.run(_PUT, name, *(part for pair in values.items() for part in pair))
 
     async def run(self, script: str, *arguments: str | bytes | float) -> Any:
         """Run a script, and wait for a server that is away. Raises StorageFailed where it came back without the
@@ -201,8 +203,8 @@ class RedisConnection:
 
     def _without_crawl(self) -> StorageFailed:
         return StorageFailed(
-            f"Redis at {shown(self.url)} came back without the crawl {self.crawl_id}: let it keep its data "
-            "(appendonly yes)"
+            f"Redis at {shown(self.url)} is without the crawl {self.crawl_id}: somebody has deleted it, or Redis came "
+            "back without its data (let it keep them: appendonly yes)"
         )
 
 

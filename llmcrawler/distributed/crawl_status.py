@@ -1,39 +1,38 @@
-"""Reads the status of a crawl in Redis: its urls, hosts and workers."""
+"""Reads the status of the crawls in a Redis: their urls, hosts and workers."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-import redis
-
 from llmcrawler.distributed.connection import key_prefix, shown
+from llmcrawler.distributed.crawl_control import CRAWLS, SILENT_SECONDS
 from llmcrawler.distributed.membership import WorkerReport
-from llmcrawler.distributed.redis_checks import check_redis
+from llmcrawler.distributed.queue_structure import FORMAT
+from llmcrawler.distributed.redis_checks import check_format, connected
 from llmcrawler.errors import ConfigError
 from llmcrawler.storage import RightsCounts
 from llmcrawler.urls import site_of
 
 _MAX_HOSTS: Final = 100
-_SILENT_SECONDS: Final = 10.0
 _LETTERS: Final = 20
 _MAX_SITES: Final = 100
+_SCANNED: Final = 1000  # fields in one command
 _COUNTED: Final = ("queued", "done", "dead", "duplicates")
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
-    """A worker's last heartbeat. `state`: here, silent (no heartbeat for a while), left or lost, since when it `ended`;
-    `leases`: urls it holds; `sites`: the first of those `site_count` that it owns and that have urls left.
+    """A worker's last heartbeat. `state`: here, silent (no heartbeat for a while), left or lost; `ended`: when it left,
+    or its last heartbeat. `sites`: the first of those `site_count` that it owns and that have urls left.
     """
 
     report: WorkerReport
     state: str
     ended: float | None
-    leases: int
     sites: tuple[str, ...]
     site_count: int
 
@@ -51,8 +50,10 @@ class HostStatus:
 
 @dataclass(frozen=True, slots=True)
 class DistributedStatus:
-    """The status of a crawl. `expired` counts leases whose holders were gone, `waiting` sites with urls and no owner;
-    `rights`: what sites said of the pages of all workers; `dead_letters` are the latest, as (error, url).
+    """The status of a crawl. `state`: running, paused, finished, deleting or, with no worker there, not at its end;
+    `expired` counts leases whose holders were gone, `waiting` sites with urls and no owner, the first of which are
+    `waiting_sites`; `rights`: what sites said of the pages of all workers; `dead_letters` are the latest, as (error,
+    url).
     """
 
     crawl_id: str
@@ -63,7 +64,9 @@ class DistributedStatus:
     started: float
     urls: Mapping[str, int]
     expired: int
+    pages_a_minute: float
     waiting: int
+    waiting_sites: tuple[str, ...]
     told_apart_by: str
     workers: tuple[WorkerStatus, ...]
     hosts: tuple[HostStatus, ...]
@@ -77,12 +80,35 @@ class DistributedStatus:
         return asdict(self)
 
 
+@dataclass(frozen=True, slots=True)
+class CrawlSummary:
+    """One of several crawls; `workers` are there. `state` as that of DistributedStatus, or "of another version"."""
+
+    crawl_id: str
+    state: str
+    started: float
+    workers: int
+    pages_a_minute: float
+    urls: Mapping[str, int]
+    waiting: int
+
+
 def distributed_status(url: str, crawl_id: str) -> DistributedStatus:
     """Read the status of a crawl. Raises ConfigError where there is no such crawl."""
-    check_redis(url, crawl_id, to_write=False)
-    client: Any = redis.Redis.from_url(url, decode_responses=True)  # sync and async share their stubs
-    with client:
-        return _StatusReader(client, crawl_id).status(shown(url))
+    with connected(url, crawl_id, decodes=True) as client:
+        reader = _StatusReader(client, crawl_id)
+        if "spec" not in reader.meta:
+            known = ", ".join(sorted(client.smembers(CRAWLS))[:10]) or "none"
+            raise ConfigError(f"there is no crawl {crawl_id} in {shown(url)}; there are: {known}")
+        check_format(crawl_id, reader.meta.get("format"))
+        return reader.status(shown(url))
+
+
+def crawl_summaries(url: str) -> tuple[CrawlSummary, ...]:
+    """Read what crawls there are. Raises ConfigError where no Redis answers."""
+    with connected(url, None, decodes=True) as client:
+        readers = [_StatusReader(client, crawl_id) for crawl_id in sorted(client.smembers(CRAWLS))]
+        return tuple(reader.summary() for reader in readers if "spec" in reader.meta)
 
 
 class _StatusReader:
@@ -91,30 +117,40 @@ class _StatusReader:
         self._crawl_id = crawl_id
         self._prefix = key_prefix(crawl_id)
         self._now = float(client.time()[0])
+        self.meta = self._hash("meta")
+
+    def summary(self) -> CrawlSummary:
+        is_ours, counts = self.meta.get("format") == str(FORMAT), self._numbers("counts")
+        workers = self._workers_of("heartbeats") if is_ours else []
+        return CrawlSummary(
+            crawl_id=self._crawl_id,
+            state=self._state(workers) if is_ours else "of another version",
+            started=float(self.meta["started"]),
+            workers=len([one for one in workers if one.state == "here"]),
+            pages_a_minute=_pages_a_minute(workers),
+            urls=self._urls(counts),
+            waiting=self._client.zcard(self._name("waiting")),
+        )
 
     def status(self, url: str) -> DistributedStatus:
-        meta = self._hash("meta")
-        if "spec" not in meta:
-            raise ConfigError(f"there is no crawl {self._crawl_id} in {url}")
-        spec, counts = json.loads(meta["spec"]), self._numbers("counts")
-        holders = Counter(lease.partition("\x1f")[0] for lease in self._hash("leases").values())
+        spec, counts = json.loads(self.meta["spec"]), self._numbers("counts")
         host_count, hosts = self._hosts()
-        workers = self._workers(holders)
-        is_worked_on = any(one.state == "here" for one in workers)
-        state = "running" if is_worked_on else "finished" if meta.get("state") == "finished" else "not at its end"
-        state = "paused" if meta.get("state") == "paused" else state
+        ended = [*self._workers_of("left"), *self._workers_of("lost")]
+        workers = self._workers_of("heartbeats") + sorted(ended, key=lambda one: -(one.ended or 0))
         return DistributedStatus(
             crawl_id=self._crawl_id,
             url=url,
-            state=state,
+            state=self._state(workers),
             spider=spec["spider"],
             arguments=spec["arguments"],
-            started=float(meta["started"]),
-            urls={"leased": holders.total(), **{name: counts.get(name, 0) for name in _COUNTED}},
+            started=float(self.meta["started"]),
+            urls=self._urls(counts),
             expired=counts.get("expired", 0),
+            pages_a_minute=_pages_a_minute(workers),
             waiting=self._client.zcard(self._name("waiting")),
-            told_apart_by=meta.get("filter", "set"),
-            workers=workers,
+            waiting_sites=tuple(self._client.zrevrange(self._name("waiting"), 0, _MAX_SITES - 1)),
+            told_apart_by=self.meta.get("filter", "set"),
+            workers=tuple(workers),
             hosts=hosts,
             host_count=host_count,
             errors=dict(sorted(self._numbers("errors").items(), key=lambda pair: -pair[1])),
@@ -125,29 +161,42 @@ class _StatusReader:
             memory_bytes=self._client.info("memory")["used_memory"],
         )
 
-    def _workers(self, holders: Mapping[str, int]) -> tuple[WorkerStatus, ...]:
+    def _state(self, workers: Iterable[WorkerStatus]) -> str:
+        state = self.meta.get("state", "")
+        if state != "running":
+            return state
+        return state if any(one.state == "here" for one in workers) else "not at its end"
+
+    def _urls(self, counts: Mapping[str, int]) -> dict[str, int]:
+        leased = self._client.hlen(self._name("leases"))
+        return {"leased": leased, **{name: counts.get(name, 0) for name in _COUNTED}}
+
+    def _workers_of(self, name: str) -> list[WorkerStatus]:
+        """Return the workers whose reports are in a hash: heartbeats, left or lost, oldest first."""
         beats = dict(self._client.zrange(self._name("workers"), 0, -1, withscores=True))
-        ended, found = self._hash("ended"), []
-        for where, state in (("heartbeats", "here"), ("left", "left"), ("lost", "lost")):
-            for name, text in self._hash(where).items():
-                silent = state == "here" and self._now - beats.get(name, 0.0) > _SILENT_SECONDS
-                own = self._name(f"own:{name}")
-                status = WorkerStatus(
-                    WorkerReport.read(text),
-                    "silent" if silent else state,
-                    float(ended[name]) if name in ended and state != "here" else None,
-                    holders.get(name, 0),
-                    tuple(self._client.zrange(own, "+inf", 1, byscore=True, desc=True, offset=0, num=_MAX_SITES)),
-                    self._client.zcount(own, 1, "+inf"),
-                )
-                found.append(status)
-        return tuple(sorted(found, key=lambda one: (one.state != "here", one.report.started)))
+        reports = [WorkerReport.read(text) for text in self._hash(name).values()]
+        ended = self._hash("ended") if name != "heartbeats" else {}
+        found = []
+        for report in sorted(reports, key=lambda one: one.started):
+            beat, state = beats.get(report.worker, 0.0), name
+            if name == "heartbeats":
+                state = "silent" if self._now - beat > SILENT_SECONDS else "here"
+            own = self._name(f"own:{report.worker}")
+            status = WorkerStatus(
+                report,
+                state,
+                beat if state == "silent" else float(ended[report.worker]) if report.worker in ended else None,
+                tuple(self._client.zrange(own, "+inf", 1, byscore=True, desc=True, offset=0, num=_MAX_SITES)),
+                self._client.zcount(own, 1, "+inf"),
+            )
+            found.append(status)
+        return found
 
     def _hosts(self) -> tuple[int, tuple[HostStatus, ...]]:
         counts: dict[str, dict[str, int]] = {}
-        for name, count in self._numbers("hosts").items():
+        for name, count in self._client.hscan_iter(self._name("hosts"), count=_SCANNED):
             kind, _, host = name.partition(" ")
-            counts.setdefault(host, {})[kind] = count
+            counts.setdefault(host, {})[kind] = int(count)
         busiest = sorted(counts, key=lambda host: (-counts[host].get("queued", 0), host))
         shown = [self._host(host, counts[host]) for host in busiest[:_MAX_HOSTS]]
         return len(busiest), tuple(shown)
@@ -179,3 +228,7 @@ class _StatusReader:
 def _letter(text: str) -> tuple[str, str]:
     error, _, url = text.partition(" ")
     return error, url
+
+
+def _pages_a_minute(workers: Iterable[WorkerStatus]) -> float:
+    return round(sum(one.report.pages_a_minute for one in workers if one.state == "here"), 1)

@@ -38,8 +38,8 @@ end
 """
 
 # worker, its heartbeat, seconds until it counts as gone, 1 where it joins. Returns whether it is a member, the workers
-# that are gone, and which of its sites it is to give up: of a worker with two sites at work more than another one has
-# who could do more, one goes to that one, best of all one that it has not begun with.
+# that are gone, which of its sites it is to give up, and whether the crawl is paused. Of a worker with two sites at
+# work more than another one has who could do more, one goes to that one, best of all one that it has not begun with.
 _BEAT: Final = (
     COMMON
     + _SILENCE
@@ -47,7 +47,7 @@ _BEAT: Final = (
 local worker, seconds, at = ARGV[1], tonumber(ARGV[3]), now()
 local is_calm = may_judge(at, seconds)
 redis.call('SET', P .. 'beat_at', at)
-if ARGV[4] == '0' and not redis.call('ZSCORE', P .. 'workers', worker) then return {0, {}, {}} end
+if ARGV[4] == '0' and not redis.call('ZSCORE', P .. 'workers', worker) then return {0, {}, {}, 0} end
 redis.call('ZADD', P .. 'workers', at, worker)
 redis.call('HSET', P .. 'heartbeats', worker, ARGV[2])
 redis.call('HDEL', P .. 'lost', worker)
@@ -81,7 +81,7 @@ for i = 1, #hungry, 2 do
   if moving < #hungry / 2 and hungry[i] ~= worker and at_work >= hungry[i + 1] + 2 then begin_to_give() end
 end
 local gone = is_calm and redis.call('ZRANGEBYSCORE', P .. 'workers', '-inf', at - seconds) or {}
-return {1, gone, leaving}
+return {1, gone, leaving, redis.call('HGET', P .. 'meta', 'state') == 'paused' and 1 or 0}
 """
 )
 
@@ -127,7 +127,9 @@ redis.call('HSET', P .. 'ended', ARGV[1], now())
 
 @dataclass(frozen=True, slots=True)
 class WorkerReport:
-    """A worker's report of itself. `rights`: its pages by their marks (storage/rights_marks.py)."""
+    """A worker's report of itself. `pages_a_minute` are those of the last minute; `rights`: its pages by their marks
+    (storage/rights_marks.py).
+    """
 
     worker: str
     machine: str
@@ -135,6 +137,7 @@ class WorkerReport:
     started: float
     pages: int = 0
     pages_a_minute: float = 0.0
+    leases: int = 0
     in_flight: int = 0
     llm_calls: int = 0
     tokens: int = 0
@@ -149,12 +152,14 @@ class WorkerReport:
 @dataclass(frozen=True, slots=True)
 class Membership:
     """The answer to a heartbeat. `is_member` is False where the others took this worker for gone: its sites are theirs.
-    `gone` names workers to inherit, `leaving` the sites that this one is to give up.
+    `gone` names workers to inherit, `leaving` the sites that this one is to give up. Of a crawl that `is_paused`
+    nothing is leased.
     """
 
     is_member: bool = True
     gone: tuple[str, ...] = ()
     leaving: tuple[str, ...] = ()
+    is_paused: bool = False
 
 
 class WorkerHeartbeats:
@@ -165,10 +170,12 @@ class WorkerHeartbeats:
         self._gone_seconds = gone_seconds
 
     async def beat(self, report: WorkerReport, *, joins: bool = False) -> Membership:
-        is_member, gone, leaving = await self._connection.run(
+        is_member, gone, leaving, is_paused = await self._connection.run(
             _BEAT, report.worker, json.dumps(asdict(report)), self._gone_seconds, int(joins)
         )
-        return Membership(bool(is_member), tuple(map(bytes.decode, gone)), tuple(map(bytes.decode, leaving)))
+        return Membership(
+            bool(is_member), tuple(map(bytes.decode, gone)), tuple(map(bytes.decode, leaving)), bool(is_paused)
+        )
 
     async def inherit(self, gone: str) -> dict[str, bytes] | None:
         """Take over the lines of a worker that is gone and free its sites; returns the lines packed, by url. None where

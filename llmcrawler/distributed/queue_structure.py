@@ -3,7 +3,8 @@
 KEYS[1] is the prefix of the crawl's keys. A site is its hosts without their "www.": it has one owner at a time, and
 only that worker leases its urls.
 
-meta              hash: what was asked for; `filter`: set or bloom; `state`: running, paused or finished
+meta              hash: what was asked for, `format` of these keys, `id`; `filter`: set or bloom; `state`: running,
+                  paused, finished or deleting
 counts            hash: queued, done, dead, duplicates (of done), arrival (of the last url)
 hosts             hash: the first four by host
 busy_sites        set: the sites with urls left; autoscalers can read how many those are
@@ -28,7 +29,12 @@ attempts          hash: arrival -> times that a holder began with it
 added             hash: worker -> the number of its last addition
 errors            hash: "stage/kind" -> pages; dead_letters list: the latest hundred, "stage/kind url"
 lines:WORKER      hash: url -> a finished page's line that no feed has yet
-workers           sorted set: worker -> its last heartbeat (distributed/membership.py)
+learned, manners  hashes: site -> what its next owner is to know (distributed/site_ownership.py)
+workers           sorted set: worker -> its last heartbeat (distributed/membership.py); beat_at that of any, grace_until
+heartbeats        and left, lost: hashes: worker -> its last report; ended hash: worker -> when that was
+answers, llm:...  hashes: answers of the model, its budget and its limits of all workers
+
+distributed/crawl_control.py deletes all of them: a new key is to be named there, too.
 
 A place is one number: the priority of the group, the priority, the arrival. A double holds 53 bits exactly; priorities
 are cut to 6.
@@ -37,6 +43,9 @@ are cut to 6.
 from __future__ import annotations
 
 from typing import Final
+
+FORMAT: Final = 2  # of the keys: another number where workers of an older version would not do with them
+BUCKETS: Final = 1 << 14  # of `seen`, to begin with: one that is full becomes sixteen
 
 COMMON: Final = """
 local P = KEYS[1] .. ':'

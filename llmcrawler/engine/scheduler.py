@@ -63,7 +63,7 @@ class FrontierScheduler(LeaseKeeper):
         self._delayed = DelayedRequests(self.crawler, self.enqueue_request)
         self._is_dry = False  # the last look into the frontier found all there was
         self._is_leasing = False  # what the frontier leases just now is neither queued nor here
-        self._is_leaving = self._is_stopping = False
+        self._is_on_hold = self._is_stopping = False
         self._idle_in: float | None = None  # seconds until a host that has only views left may get one
         # Not when such a page is through: it may wait long for a model's answer, and the crawl does not.
         self.arriving.on_room = partial(wake_engine, self.crawler)
@@ -165,10 +165,14 @@ class FrontierScheduler(LeaseKeeper):
                 self._end_untried(request)
 
     async def give_back(self) -> None:
-        """Release what is not under way yet, and lease nothing more."""
-        self._is_leaving = True
+        """Release what is not under way yet, and lease nothing more until `go_on`."""
+        self._is_on_hold = True
         with suppress(StorageFailed):
             await self._return_buffered()
+
+    def go_on(self) -> None:
+        self._is_on_hold = False
+        self._refill.set()
 
     async def hand_back(self, site: str) -> bool:
         """Release the urls of a site that are not under way; return whether nothing of it is any more."""
@@ -294,7 +298,7 @@ class FrontierScheduler(LeaseKeeper):
         return self._new_leases_left() + self.budget.repeats if self._may_go_on() else 0
 
     def _may_go_on(self) -> bool:
-        return not self._is_leaving and (self.focused_crawl is None or not self.focused_crawl.is_done)
+        return not self._is_on_hold and (self.focused_crawl is None or not self.focused_crawl.is_done)
 
     def _new_leases_left(self) -> int:
         """Return how many urls may still be leased for the first time."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -31,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 _RIGHTS = "llmcrawler/rights/"
 _BEAT_SECONDS, _IDLE_BEAT_SECONDS = 1.0, 0.25
+_RATE_SECONDS, _LEAST_RATE_SECONDS = 60.0, 5.0
 
 
 @dataclass(eq=False)
@@ -48,6 +50,8 @@ class DistributedWorker:
         self._idle_since: float | None = None
         self._confirmed_at = 0.0
         self._reason = "shutdown"
+        self._is_paused = False
+        self._recent_pages: deque[tuple[float, int]] = deque()  # monotonic seconds, and the pages until then
         connect_handlers(self.crawler, self, "spider_opened", "spider_idle", "spider_closed", "engine_stopped")
 
     @classmethod
@@ -68,7 +72,7 @@ class DistributedWorker:
         counts = self.session.frontier.counts()
         state = replace(
             self.watch.state(),
-            is_left=bool(counts.leased or (counts.queued and self._scheduler.may_lease())),
+            is_left=bool(counts.leased or (counts.queued and (self._is_paused or self._scheduler.may_lease()))),
             is_confirmed=self._confirmed_at > self._idle_since,
         )
         if phase_of(state) is not Phase.FINISHED:
@@ -118,14 +122,34 @@ class DistributedWorker:
             self.lines.write([Page.of_line(line) for line in await self.session.inherited_lines()])
         await self.session.drop_lines(self.lines.take_safe())
         await self.session.ownership.keep({}, self._manners())
+        self._tell_of_sites()
         if is_closing(self.crawler):
             return
+        await self._heed_pause(is_paused=membership.is_paused)
         for site in membership.leaving:
             await self._give_up(site)
         if self._scheduler.working():
             self._idle_since = None
         else:
             self._scheduler.look_again()
+
+    async def _heed_pause(self, *, is_paused: bool) -> None:
+        if is_paused:
+            await self._scheduler.give_back()
+        if is_paused and not self._is_paused:
+            logger.info("The crawl is paused; go on with: %s", self.session.resume_command())
+        elif self._is_paused and not is_paused:
+            logger.info("The crawl goes on")
+            self._scheduler.go_on()
+        self._is_paused = is_paused
+
+    def _tell_of_sites(self) -> None:
+        log, stats = self.session.ownership_log, self.crawler.stats
+        assert stats is not None
+        log.write()
+        stats.set_value("llmcrawler/sites_owned", len(self.session.frontier.sites))
+        for event, count in log.counts.items():
+            stats.set_value(f"llmcrawler/sites/{event}", count)
 
     async def _join_again(self) -> None:
         """Begin anew: this worker was silent for so long that the others have taken over all it had."""
@@ -160,10 +184,10 @@ class DistributedWorker:
         assert engine is not None
         assert stats is not None
         pages = stats.get_value("llmcrawler/pages", 0)
-        minutes = max(1.0, time.time() - self.session.report.started) / 60
         return {
             "pages": pages,
-            "pages_a_minute": round(pages / minutes, 1),
+            "pages_a_minute": self._pages_a_minute(pages),
+            "leases": len(self._scheduler.held_leases()),
             "in_flight": len(engine.downloader.active),
             "llm_calls": stats.get_value("llmcrawler/llm/calls", 0),
             "rights": {
@@ -173,6 +197,15 @@ class DistributedWorker:
             },
             "tokens": sum(stats.get_value(f"llmcrawler/llm/{name}_tokens", 0) for name in ("prompt", "completion")),
         }
+
+    def _pages_a_minute(self, pages: int) -> float:
+        """Return how many pages came in the last minute, or as many as would have at the pace since the start."""
+        now, recent = time.monotonic(), self._recent_pages
+        recent.append((now, pages))
+        while recent[0][0] < now - _RATE_SECONDS:
+            recent.popleft()
+        since, before = recent[0]
+        return round((pages - before) * 60 / max(_LEAST_RATE_SECONDS, now - since), 1)
 
     @property
     def _scheduler(self) -> FrontierScheduler:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from llmcrawler.distributed.queue_structure import BUCKETS
 from llmcrawler.distributed.site_ownership import SiteOwnership
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import redis_scripts as scripts
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_BUCKETS: Final = 1 << 14  # of `seen`, to begin with: one that is full becomes sixteen
 _BLOOM_ERROR: Final = 0.0001
 _ADDED_AT_ONCE: Final = 500
 _FIELDS: Final = 5  # of a url in what the scripts return
@@ -266,7 +266,7 @@ def _parts(task: UrlTask) -> tuple[str | int, ...]:
 
 def _bucket_and_key(url: str) -> tuple[int, int]:
     key = url_key(url)
-    return key % _BUCKETS, key // _BUCKETS
+    return key % BUCKETS, key // BUCKETS
 
 
 def _lease(row: Sequence[Any], max_leases: int) -> Lease:

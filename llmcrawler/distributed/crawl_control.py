@@ -1,0 +1,149 @@
+"""Pauses, resumes and deletes a crawl that workers share, from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+from llmcrawler.distributed.connection import key_prefix, shown
+from llmcrawler.distributed.queue_structure import BUCKETS, FORMAT
+from llmcrawler.distributed.redis_checks import check_format, connected
+from llmcrawler.errors import ConfigError
+
+CRAWLS: Final = "llmcrawler:crawls"  # set: the names of the crawls that this Redis has
+SILENT_SECONDS: Final = 10.0  # workers say each second that they are there
+
+_AT_ONCE: Final = 500  # keys in one command, so that none holds up the other crawls in the same Redis
+_NAMES: Final = """counts hosts seen redirect_targets priorities waiting owners draining owned_by hungry leases replies
+    attempts added errors dead_letters learned manners heartbeats left lost ended beat_at grace_until answers llm:spent
+    llm:starts llm:tokens llm:paused_until split busy_sites workers check""".split()
+
+# the state that is to change, the new one. Returns the state before.
+_SWITCH: Final = """
+local meta = KEYS[1] .. ':meta'
+local state = redis.call('HGET', meta, 'state')
+if state == ARGV[1] then redis.call('HSET', meta, 'state', ARGV[2]) end
+return state
+"""
+
+# 1 to delete it though workers are there, seconds since their last heartbeats. Returns these workers. Without the id of
+# the crawl whatever a worker still writes is refused.
+_BEGIN_TO_DELETE: Final = """
+local meta, at = KEYS[1] .. ':meta', redis.call('TIME')[1]
+if redis.call('HGET', meta, 'state') == 'deleting' then return {} end
+local here = redis.call('ZRANGEBYSCORE', KEYS[1] .. ':workers', at - ARGV[2], '+inf')
+if #here > 0 and ARGV[1] == '0' then return here end
+redis.call('HSET', meta, 'state', 'deleting')
+redis.call('HDEL', meta, 'id')
+return here
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedCrawl:
+    """What a deleted crawl had. `workers` were at work on it, and end."""
+
+    workers: tuple[str, ...]
+    done: int
+    queued: int
+    sites: int
+    keys: int
+
+
+def pause(url: str, crawl_id: str) -> bool:
+    """Have the workers lease nothing more; return False where it is so already. Raises ConfigError where the crawl is
+    not there, or is at its end.
+    """
+    return _switch(url, crawl_id, "running", "paused")
+
+
+def resume(url: str, crawl_id: str) -> bool:
+    """Let the workers lease urls again; return and raise as `pause` does."""
+    return _switch(url, crawl_id, "paused", "running")
+
+
+def delete(url: str, crawl_id: str, *, is_forced: bool) -> DeletedCrawl:
+    """Delete all that Redis has of a crawl. One that was interrupted goes on. Raises ConfigError where the crawl is not
+    there, or it is not forced and the crawl has workers, or keys of another format: these are looked for among all keys
+    that the Redis has.
+    """
+    with _crawl(url, crawl_id) as (client, prefix, found):
+        if not is_forced:
+            check_format(crawl_id, found)
+        here = client.eval(_BEGIN_TO_DELETE, 1, prefix, int(is_forced), SILENT_SECONDS)
+        workers = tuple(worker.decode() for worker in here)
+        if workers and not is_forced:
+            raise ConfigError(
+                f"{crawl_id}: it has workers ({', '.join(workers[:5])}): stop them first, or add --force to end them"
+            )
+        queued, done = (int(count or 0) for count in client.hmget(f"{prefix}:counts", "queued", "done"))
+        sites = client.hlen(f"{prefix}:learned")
+        meta, names = f"{prefix}:meta", _keys(client, f"{prefix}:".encode())
+        if found != str(FORMAT):
+            every = client.scan_iter(match=f"{prefix}:*", count=_AT_ONCE)
+            names = (name for name in every if name != meta.encode())
+        keys = sum(client.unlink(*some) for some in _chunks(names))
+        keys += client.unlink(meta)  # the last one: until then it can be gone on with
+        client.srem(CRAWLS, crawl_id)
+        return DeletedCrawl(workers, done, queued, sites, keys)
+
+
+@contextmanager
+def _crawl(url: str, crawl_id: str) -> Iterator[tuple[Any, str, str | None]]:
+    """Give a client, the prefix of the crawl's keys, and their format."""
+    prefix = key_prefix(crawl_id)
+    with connected(url, crawl_id) as client:
+        spec, found = client.hmget(f"{prefix}:meta", "spec", "format")
+        if spec is None:
+            raise ConfigError(f"there is no crawl {crawl_id} in {shown(url)}")
+        yield client, prefix, None if found is None else found.decode()
+
+
+def _switch(url: str, crawl_id: str, before: str, after: str) -> bool:
+    with _crawl(url, crawl_id) as (client, prefix, found):
+        check_format(crawl_id, found)
+        state = client.eval(_SWITCH, 1, prefix, before, after).decode()
+    if state not in (before, after):
+        raise ConfigError(f"{crawl_id}: it is {state}, and can be neither paused nor resumed")
+    return bool(state == before)
+
+
+def _keys(client: Any, prefix: bytes) -> Iterator[bytes]:
+    """Yield the names of a crawl's keys but `meta`, each before that of the key by which it was found."""
+    for sites in _chunks(client.sscan_iter(prefix + b"busy_sites", count=_AT_ONCE)):
+        queues_of_sites = _of_each(client, "smembers", [prefix + b"s:" + site for site in sites])
+        for site, queues in zip(sites, queues_of_sites, strict=True):
+            yield from _keys_of_queues(client, prefix, list(queues))
+            yield from (prefix + b"s:" + site, prefix + b"out:" + site)
+    for names in (b"heartbeats", b"left", b"lost", b"added"):
+        for worker in (name for name, _ in client.hscan_iter(prefix + names, count=_AT_ONCE)):
+            yield from (prefix + kind + worker for kind in (b"own:", b"turns:", b"lines:"))
+    yield from (b"%sseen:%d" % (prefix, bucket) for bucket in range(BUCKETS))
+    for bucket in client.sscan_iter(prefix + b"split", count=_AT_ONCE):
+        yield from (b"%sseen:%s/%d" % (prefix, bucket, part) for part in range(16))
+    yield from (prefix + name.encode() for name in _NAMES)
+
+
+def _keys_of_queues(client: Any, prefix: bytes, queues: Sequence[bytes]) -> Iterator[bytes]:
+    for some in _chunks(queues):
+        priorities = _of_each(client, "zrange", [prefix + b"p:" + queue for queue in some], 0, -1)
+        for queue, found in zip(some, priorities, strict=True):
+            yield from (b"%sq:%s:%s" % (prefix, queue, priority) for priority in found)
+            group = queue.partition(b"\n")[2]
+            yield from (prefix + b"p:" + queue, prefix + b"b:" + queue, prefix + b"g:" + group)
+
+
+def _of_each(client: Any, command: str, names: Iterable[bytes], *arguments: int) -> list[Any]:
+    together = client.pipeline(transaction=False)
+    for name in names:
+        getattr(together, command)(name, *arguments)
+    return list(together.execute())
+
+
+def _chunks(items: Iterable[bytes]) -> Iterator[list[bytes]]:
+    waiting = iter(items)
+    while some := list(islice(waiting, _AT_ONCE)):
+        yield some
