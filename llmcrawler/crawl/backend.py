@@ -39,6 +39,11 @@ class CrawlBackend:
     session: DistributedSession | None = None
     lines: SafeLines | None = None
 
+    @property
+    def worker(self) -> str:
+        """Name of this worker; empty where no workers share the crawl."""
+        return "" if self.session is None else self.session.worker
+
 
 def build_backend(
     crawler: Crawler, options: ExploreOptions, switch: SpiderSwitch, take_site: Callable[[str, KeptSite], None]

@@ -142,6 +142,8 @@ class DistributedWorker:
             logger.info("The crawl goes on")
             self._scheduler.go_on()
         self._is_paused = is_paused
+        assert self.crawler.stats is not None
+        self.crawler.stats.set_value("llmcrawler/paused", int(is_paused))
 
     def _tell_of_sites(self) -> None:
         log, stats = self.session.ownership_log, self.crawler.stats

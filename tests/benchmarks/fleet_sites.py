@@ -105,7 +105,10 @@ def main(options: argparse.Namespace) -> int:
     pages = len(wanted)
     own_cpu = cpu - _START_CPU_SECONDS * len(statuses)
     gaps = sorted(hosts.least_gaps().values())
-    moved = sum(log.count("This worker took over") for log in logs), sum(log.count("This worker gave up") for log in logs)
+    moved = (
+        sum(log.count("This worker took over") for log in logs),
+        sum(log.count("worker gave up") for log in logs),
+    )
     print(f"{pages} pages of {options.hosts} hosts, {len(statuses)} workers {statuses}, {seconds:.1f} s")
     print(
         f"missing {len(missing)}, doubled {sum(doubled.values()) - len(doubled)}, unknown {len(lines.keys() - wanted)}"
