@@ -108,6 +108,8 @@ def test_a_paused_crawl_ends_what_is_under_way_and_waits_while_another_one_goes_
         assert [one.wait(TIMEOUT_SECONDS) for one in (first, second)] == [0, 0], shop.log(0) + shop.log(1)
         assert shop.pages() == dict.fromkeys(held.all_urls, 1)
         assert "Traceback" not in shop.log(0) + shop.log(1)
+        made = scrapy("report", tmp_path / "shop" / "pages-*.jsonl", "-o", tmp_path / "report.html")
+        assert (made.returncode, f"{len(held.pages.paths)} pages" in made.stdout) == (0, True), made.stderr
     crawls = json.loads(scrapy("status", redis.url, "--json").stdout)["crawls"]
     assert [(one["crawl_id"], one["state"], one["urls"]["done"]) for one in crawls] == [
         ("blog", "finished", len(other.paths)),
