@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from llmcrawler.distributed.connection import key_prefix, shown
+import redis
+from redis import exceptions as faults
+
+from llmcrawler.distributed.connection import key_prefix, said_by, shown
 from llmcrawler.distributed.queue_structure import BUCKETS, FORMAT
-from llmcrawler.distributed.redis_checks import check_format, connected
+from llmcrawler.distributed.redis_checks import check_format, check_redis
 from llmcrawler.errors import ConfigError
 
 CRAWLS: Final = "llmcrawler:crawls"  # set: the names of the crawls that this Redis has
 SILENT_SECONDS: Final = 10.0  # workers say each second that they are there
 
+_TIMEOUT_SECONDS: Final = 30.0  # a script of another crawl may take a while
+_REFUSALS: Final = (redis.ConnectionError, redis.TimeoutError, faults.NoPermissionError, redis.ReadOnlyError)
 _AT_ONCE: Final = 500  # keys in one command, so that none holds up the other crawls in the same Redis
 _NAMES: Final = """counts hosts seen redirect_targets priorities waiting owners draining owned_by hungry leases replies
     attempts added errors dead_letters learned manners heartbeats left lost ended beat_at grace_until answers llm:spent
@@ -74,76 +79,92 @@ def delete(url: str, crawl_id: str, *, is_forced: bool) -> DeletedCrawl:
         if not is_forced:
             check_format(crawl_id, found)
         here = client.eval(_BEGIN_TO_DELETE, 1, prefix, int(is_forced), SILENT_SECONDS)
-        workers = tuple(worker.decode() for worker in here)
-        if workers and not is_forced:
+        if here and not is_forced:
             raise ConfigError(
-                f"{crawl_id}: it has workers ({', '.join(workers[:5])}): stop them first, or add --force to end them"
+                f"{crawl_id}: it has workers ({', '.join(here[:5])}): stop them first, or add --force to end them"
             )
         queued, done = (int(count or 0) for count in client.hmget(f"{prefix}:counts", "queued", "done"))
         sites = client.hlen(f"{prefix}:learned")
-        meta, names = f"{prefix}:meta", _keys(client, f"{prefix}:".encode())
+        meta, names = f"{prefix}:meta", _keys(client, f"{prefix}:")
         if found != str(FORMAT):
             every = client.scan_iter(match=f"{prefix}:*", count=_AT_ONCE)
-            names = (name for name in every if name != meta.encode())
+            names = (name for name in every if name != meta)
         keys = sum(client.unlink(*some) for some in _chunks(names))
         keys += client.unlink(meta)  # the last one: until then it can be gone on with
         client.srem(CRAWLS, crawl_id)
-        return DeletedCrawl(workers, done, queued, sites, keys)
+        return DeletedCrawl(tuple(here), done, queued, sites, keys)
+
+
+@contextmanager
+def opened(url: str, crawl_id: str = "any") -> Iterator[Any]:
+    """Give a client of the Redis of a crawl. Raises ConfigError where none answers, it goes away, or it does not let us
+    do something.
+    """
+    check_redis(url, crawl_id, to_write=False)
+    # An Any: in redis-py the commands that wait and those to await share their types.
+    client: Any = redis.Redis.from_url(
+        url, socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS, decode_responses=True
+    )
+    with client:
+        try:
+            yield client
+        except _REFUSALS as error:
+            raise ConfigError(f"REDIS_URL={shown(url)}: it cannot be done there ({said_by(error)})") from error
 
 
 @contextmanager
 def _crawl(url: str, crawl_id: str) -> Iterator[tuple[Any, str, str | None]]:
     """Give a client, the prefix of the crawl's keys, and their format."""
     prefix = key_prefix(crawl_id)
-    with connected(url, crawl_id) as client:
+    with opened(url, crawl_id) as client:
         spec, found = client.hmget(f"{prefix}:meta", "spec", "format")
         if spec is None:
             raise ConfigError(f"there is no crawl {crawl_id} in {shown(url)}")
-        yield client, prefix, None if found is None else found.decode()
+        yield client, prefix, found
 
 
 def _switch(url: str, crawl_id: str, before: str, after: str) -> bool:
     with _crawl(url, crawl_id) as (client, prefix, found):
         check_format(crawl_id, found)
-        state = client.eval(_SWITCH, 1, prefix, before, after).decode()
+        state = client.eval(_SWITCH, 1, prefix, before, after)
     if state not in (before, after):
         raise ConfigError(f"{crawl_id}: it is {state}, and can be neither paused nor resumed")
     return bool(state == before)
 
 
-def _keys(client: Any, prefix: bytes) -> Iterator[bytes]:
+def _keys(client: Any, prefix: str) -> Iterator[str]:
     """Yield the names of a crawl's keys but `meta`, each before that of the key by which it was found."""
-    for sites in _chunks(client.sscan_iter(prefix + b"busy_sites", count=_AT_ONCE)):
-        queues_of_sites = _of_each(client, "smembers", [prefix + b"s:" + site for site in sites])
+    for sites in _chunks(client.sscan_iter(f"{prefix}busy_sites", count=_AT_ONCE)):
+        queues_of_sites = _of_each(client, "smembers", [f"{prefix}s:{site}" for site in sites])
         for site, queues in zip(sites, queues_of_sites, strict=True):
-            yield from _keys_of_queues(client, prefix, list(queues))
-            yield from (prefix + b"s:" + site, prefix + b"out:" + site)
-    for names in (b"heartbeats", b"left", b"lost", b"added"):
-        for worker in (name for name, _ in client.hscan_iter(prefix + names, count=_AT_ONCE)):
-            yield from (prefix + kind + worker for kind in (b"own:", b"turns:", b"lines:"))
-    yield from (b"%sseen:%d" % (prefix, bucket) for bucket in range(BUCKETS))
-    for bucket in client.sscan_iter(prefix + b"split", count=_AT_ONCE):
-        yield from (b"%sseen:%s/%d" % (prefix, bucket, part) for part in range(16))
-    yield from (prefix + name.encode() for name in _NAMES)
+            yield from _keys_of_queues(client, prefix, queues)
+            yield from (f"{prefix}s:{site}", f"{prefix}out:{site}")
+    for names in ("heartbeats", "left", "lost", "added"):
+        for worker, _ in client.hscan_iter(prefix + names, count=_AT_ONCE):
+            yield from (f"{prefix}{kind}:{worker}" for kind in ("own", "turns", "lines"))
+    yield from (f"{prefix}seen:{bucket}" for bucket in range(BUCKETS))
+    for bucket in client.sscan_iter(f"{prefix}split", count=_AT_ONCE):
+        yield from (f"{prefix}seen:{bucket}/{part}" for part in range(16))
+    yield from (prefix + name for name in _NAMES)
 
 
-def _keys_of_queues(client: Any, prefix: bytes, queues: Sequence[bytes]) -> Iterator[bytes]:
+def _keys_of_queues(client: Any, prefix: str, queues: Iterable[str]) -> Iterator[str]:
     for some in _chunks(queues):
-        priorities = _of_each(client, "zrange", [prefix + b"p:" + queue for queue in some], 0, -1)
+        priorities = _of_each(client, "zrange", [f"{prefix}p:{queue}" for queue in some], 0, -1)
         for queue, found in zip(some, priorities, strict=True):
-            yield from (b"%sq:%s:%s" % (prefix, queue, priority) for priority in found)
-            group = queue.partition(b"\n")[2]
-            yield from (prefix + b"p:" + queue, prefix + b"b:" + queue, prefix + b"g:" + group)
+            yield from (f"{prefix}q:{queue}:{priority}" for priority in found)
+            _host, _, group = queue.partition("\n")
+            yield from (f"{prefix}p:{queue}", f"{prefix}b:{queue}", f"{prefix}g:{group}")
 
 
-def _of_each(client: Any, command: str, names: Iterable[bytes], *arguments: int) -> list[Any]:
+def _of_each(client: Any, command: str, names: Iterable[str], *arguments: int) -> list[Any]:
     together = client.pipeline(transaction=False)
     for name in names:
         getattr(together, command)(name, *arguments)
     return list(together.execute())
 
 
-def _chunks(items: Iterable[bytes]) -> Iterator[list[bytes]]:
+def _chunks(items: Iterable[str]) -> Iterator[list[str]]:
     waiting = iter(items)
     while some := list(islice(waiting, _AT_ONCE)):
         yield some

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from llmcrawler.distributed.connection import key_prefix, shown
-from llmcrawler.distributed.crawl_control import CRAWLS, SILENT_SECONDS
+from llmcrawler.distributed.crawl_control import CRAWLS, SILENT_SECONDS, opened
 from llmcrawler.distributed.membership import WorkerReport
 from llmcrawler.distributed.queue_structure import FORMAT
-from llmcrawler.distributed.redis_checks import check_format, connected
+from llmcrawler.distributed.redis_checks import check_format
 from llmcrawler.errors import ConfigError
 from llmcrawler.storage import RightsCounts
 from llmcrawler.urls import site_of
@@ -95,7 +95,7 @@ class CrawlSummary:
 
 def distributed_status(url: str, crawl_id: str) -> DistributedStatus:
     """Read the status of a crawl. Raises ConfigError where there is no such crawl."""
-    with connected(url, crawl_id, decodes=True) as client:
+    with opened(url, crawl_id) as client:
         reader = _StatusReader(client, crawl_id)
         if "spec" not in reader.meta:
             known = ", ".join(sorted(client.smembers(CRAWLS))[:10]) or "none"
@@ -106,7 +106,7 @@ def distributed_status(url: str, crawl_id: str) -> DistributedStatus:
 
 def crawl_summaries(url: str) -> tuple[CrawlSummary, ...]:
     """Read what crawls there are. Raises ConfigError where no Redis answers."""
-    with connected(url, None, decodes=True) as client:
+    with opened(url) as client:
         readers = [_StatusReader(client, crawl_id) for crawl_id in sorted(client.smembers(CRAWLS))]
         return tuple(reader.summary() for reader in readers if "spec" in reader.meta)
 

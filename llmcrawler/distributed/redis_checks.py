@@ -1,10 +1,10 @@
-"""Checks that a crawl can be kept in a Redis, or is there and can be read."""
+"""Checks before the first request that a crawl can be kept in a Redis."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from typing import Any, Final
 
 import redis
@@ -23,32 +23,24 @@ _MODES: Final = {
 }
 
 
-def check_redis(url: str, crawl_id: str) -> None:
-    """Raise ConfigError where no crawl could be kept at the url."""
-    with connected(url, crawl_id) as client:
-        _check_memory(url, client.info("memory"))
-        client.set(f"{key_prefix(crawl_id)}:check", 1, px=1)
-
-
-@contextmanager
-def connected(url: str, crawl_id: str | None, *, decodes: bool = False) -> Iterator[Any]:
-    """Give a client of a Redis in which a crawl (None: any crawl) can be read. Raises ConfigError where that cannot be
-    had, also later on. It is an Any, as those of redis-py that wait and those to await share their types.
-    """
-    if crawl_id is not None and not _CRAWL_ID.match(crawl_id):
+def check_redis(url: str, crawl_id: str, *, to_write: bool = True) -> None:
+    """Raise ConfigError where no crawl could be kept at the url, or without `to_write` not even be read."""
+    if not _CRAWL_ID.match(crawl_id):
         raise ConfigError(
             f"CRAWL_ID={crawl_id!r}: with REDIS_URL it names the crawl that the workers share: letters, digits and .-_"
         )
     try:
         client: redis.Redis = redis.Redis.from_url(
-            url, socket_timeout=TIMEOUT_SECONDS, socket_connect_timeout=TIMEOUT_SECONDS, decode_responses=decodes
+            url, socket_timeout=TIMEOUT_SECONDS, socket_connect_timeout=TIMEOUT_SECONDS
         )
     except ValueError as error:
         raise ConfigError(f"REDIS_URL={shown(url)}: {error}") from error
-    with client:
+    with closing(client):
         try:
             check_server(url, client.info("server"))
-            yield client
+            if to_write:
+                _check_memory(url, client.info("memory"))
+                client.set(f"{key_prefix(crawl_id)}:check", 1, px=1)
         except (faults.AuthenticationError, faults.NoPermissionError, faults.AuthorizationError) as error:
             raise ConfigError(
                 f"REDIS_URL={shown(url)}: it refuses the user or the password ({said_by(error)})"
@@ -57,16 +49,6 @@ def connected(url: str, crawl_id: str | None, *, decodes: bool = False) -> Itera
             raise ConfigError(f"REDIS_URL={shown(url)}: no crawl can be kept there ({said_by(error)})") from error
         except (faults.RedisError, OSError) as error:
             raise ConfigError(f"REDIS_URL={shown(url)}: no Redis answers there ({said_by(error)})") from error
-
-
-def check_format(crawl_id: str, found: str | None) -> None:
-    """Raise ConfigError where the keys of a crawl have another format (None: the first one, which had no number)."""
-    if found != str(FORMAT):
-        raise ConfigError(
-            f"CRAWL_ID={crawl_id}: another version of llmcrawler has begun it; its keys in Redis are of format "
-            f"{found or 1}, those of this version are of format {FORMAT}. Let that version finish it, name another "
-            f"CRAWL_ID, or delete it: scrapy workers delete --force REDIS_URL {crawl_id}"
-        )
 
 
 def check_server(url: str, said: Mapping[str, Any]) -> None:
@@ -85,4 +67,14 @@ def _check_memory(url: str, said: Mapping[str, Any]) -> None:
         raise ConfigError(
             f"REDIS_URL={shown(url)}: with maxmemory-policy {policy} it throws urls away when it is full; "
             "a crawl needs noeviction"
+        )
+
+
+def check_format(crawl_id: str, found: str | None) -> None:
+    """Raise ConfigError where the keys of a crawl have another format (None: the first one, which had no number)."""
+    if found != str(FORMAT):
+        raise ConfigError(
+            f"CRAWL_ID={crawl_id}: another version of llmcrawler has begun it; its keys in Redis are of format "
+            f"{found or 1}, those of this version are of format {FORMAT}. Let that version finish it, name another "
+            f"CRAWL_ID, or delete it: scrapy workers delete --force REDIS_URL {crawl_id}"
         )

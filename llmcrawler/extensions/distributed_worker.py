@@ -72,10 +72,10 @@ class DistributedWorker:
         counts = self.session.frontier.counts()
         state = replace(
             self.watch.state(),
-            is_left=bool(counts.leased or (counts.queued and (self._is_paused or self._scheduler.may_lease()))),
+            is_left=bool(counts.leased or (counts.queued and self._scheduler.may_lease())),
             is_confirmed=self._confirmed_at > self._idle_since,
         )
-        if phase_of(state) is not Phase.FINISHED:
+        if (self._is_paused and counts.queued) or phase_of(state) is not Phase.FINISHED:
             raise DontCloseSpider
 
     def spider_closed(self, reason: str) -> None:

@@ -132,6 +132,18 @@ def test_a_crawl_that_is_over_can_be_neither_paused_nor_resumed(server):
             change(server.url, "over")
 
 
+def test_what_the_server_does_not_allow_is_said(server):
+    begin(server, "locked")
+    with server.client() as client:
+        client.acl_setuser(
+            "reader", enabled=True, passwords=["+secret"], keys=["*"], categories=["+@read", "+@connection"]
+        )
+        client.acl_setuser("reader", enabled=True, commands=["+info", "+ping"])
+    with pytest.raises(ConfigError, match="it cannot be done there") as error:
+        pause(server.url.replace("://", "://reader:secret@"), "locked")
+    assert "secret" not in str(error.value)
+
+
 def test_keys_of_another_version_are_refused_with_the_cure(server):
     begin(server, "old")
     with server.client() as client:

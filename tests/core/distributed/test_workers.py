@@ -14,7 +14,7 @@ from llmcrawler.distributed.connection import RedisConnection
 from llmcrawler.distributed.crawl_status import distributed_status
 from llmcrawler.distributed.membership import WorkerHeartbeats, WorkerReport
 from llmcrawler.distributed.queue_structure import FORMAT
-from llmcrawler.distributed.redis_checks import check_redis, check_server, connected
+from llmcrawler.distributed.redis_checks import check_redis, check_server
 from llmcrawler.distributed.shared_answers import SharedAnswers
 from llmcrawler.distributed.shared_budget import SharedBudget
 from llmcrawler.distributed.shared_rate import SharedRate
@@ -328,8 +328,7 @@ def test_what_no_crawl_could_be_kept_in_is_said_at_the_start(tmp_path, server):
         forgetful.client().config_set("maxmemory", 1)
         with pytest.raises(ConfigError, match=r"kept there .*maxmemory"):
             check_redis(forgetful.url, "crawl")
-        with connected(forgetful.url, "crawl"):
-            pass  # to be read it will do
+        check_redis(forgetful.url, "crawl", to_write=False)
     with RedisServer(tmp_path, "--requirepass", "other") as locked:
         for url in (locked.url, locked.url.replace("://", "://:secret@")):
             with pytest.raises(ConfigError, match="password") as error:
