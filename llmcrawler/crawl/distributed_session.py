@@ -81,7 +81,7 @@ class DistributedSession:
             on_site=self._take_up,
         )
         self.ownership = SiteOwnership(self.connection)
-        self.ownership_log = OwnershipLog()
+        self.ownership_log = OwnershipLog(self.worker)
         self.membership = Membership()
         self.report = WorkerReport(self.worker, socket.gethostname(), os.getpid(), time.time())
         self._take_site = take_site

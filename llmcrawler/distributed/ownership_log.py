@@ -21,8 +21,9 @@ class OwnershipLog:
     `given_up`.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, worker: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.counts: Counter[str] = Counter()
+        self._worker = worker
         self._clock = clock
         self._written: float | None = None
         self._taken: list[str] = []
@@ -30,9 +31,9 @@ class OwnershipLog:
         self._given_up: list[str] = []
 
     def note_taken(self, site: str, before: str, *, is_known: bool) -> None:
-        """Note a site that is this worker's from now on, `before` it was that worker's, or nobody's ("")."""
+        """Note a site that is this worker's from now on; `before` names its last owner ("": none)."""
         self.counts["taken"] += 1
-        if not before:
+        if before in ("", self._worker):
             self._taken.append(site)
             return
         self.counts["taken_over"] += 1

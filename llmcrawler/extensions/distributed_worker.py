@@ -139,7 +139,7 @@ class DistributedWorker:
         if is_paused and not self._is_paused:
             logger.info("The crawl is paused; go on with: %s", self.session.resume_command())
         elif self._is_paused and not is_paused:
-            logger.info("The crawl goes on")
+            logger.info("The crawl is not paused any more")
             self._scheduler.go_on()
         self._is_paused = is_paused
         assert self.crawler.stats is not None
