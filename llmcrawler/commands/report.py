@@ -52,7 +52,7 @@ class Command(Offline, ScrapyCommand):
 
         if len(args) > 2:
             raise UsageError("quote the pattern of several workers' feeds: 'pages-*.jsonl'", print_help=False)
-        if len(args) not in (1, 2) or opts.pages < 0 or (opts.rights and len(args) == 2):
+        if not args or opts.pages < 0 or (opts.rights and len(args) == 2):
             how = "scrapy report [-o FILE] [--pages N] JOBDIR|FEED [LATER_JOBDIR|FEED], or --rights FILE JOBDIR|FEED"
             raise UsageError(f"name one folder or feed, or two to compare: {how}", print_help=False)
         paths, now = [Path(one) for one in args], time.time()

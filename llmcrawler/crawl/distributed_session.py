@@ -42,7 +42,8 @@ if redis.call('HEXISTS', meta, 'spec') == 0 then
   local at = redis.call('TIME')[1]
   redis.call('HSET', meta, 'spec', ARGV[1], 'started', at, 'id', ARGV[2], 'format', ARGV[3], 'state', 'running')
 end
-if redis.call('HGET', meta, 'state') == 'finished' then redis.call('HSET', meta, 'state', 'running') end
+local known = redis.call('HMGET', meta, 'format', 'state')
+if known[1] == ARGV[3] and known[2] == 'finished' then redis.call('HSET', meta, 'state', 'running') end
 return redis.call('HMGET', meta, 'spec', 'format', 'id')
 """
 
