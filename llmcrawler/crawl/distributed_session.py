@@ -1,4 +1,4 @@
-"""Joins a crawl that several workers share through Redis (REDIS_URL, CRAWL_ID)."""
+"""Joins one shard of a crawl that several workers share through Redis (REDIS_URL, CRAWL_ID)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ import socket
 import time
 import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from secrets import token_hex
 from typing import Any, Final
 
-import redis
-
 from llmcrawler.crawl.job_spec import JobSpec, SessionRules, check_same
-from llmcrawler.distributed.connection import RedisConnection, key_prefix
-from llmcrawler.distributed.membership import Membership, WorkerHeartbeats, WorkerReport, new_worker_name
+from llmcrawler.distributed.connection import RedisConnection
+from llmcrawler.distributed.membership import Membership, WorkerHeartbeats, WorkerReport
+from llmcrawler.distributed.redis_address import shown
 from llmcrawler.distributed.redis_checks import check_redis
+from llmcrawler.distributed.shards import Shard, shards_of
 from llmcrawler.distributed.site_ownership import KeptSite, SiteOwnership
-from llmcrawler.errors import StorageFailed
+from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.frontier import Lease
 from llmcrawler.frontier.redis import RedisFrontier
 from llmcrawler.urls import site_name
@@ -37,13 +38,14 @@ local at = redis.call('TIME')[1]
 redis.call('HSETNX', meta, 'spec', ARGV[1])
 redis.call('HSETNX', meta, 'started', at)
 redis.call('HSETNX', meta, 'id', ARGV[2])
+redis.call('HSETNX', meta, 'shard', ARGV[3])
 redis.call('HSET', meta, 'state', 'running')
-return redis.call('HMGET', meta, 'spec', 'id')
+return redis.call('HMGET', meta, 'spec', 'shard', 'id')
 """
 
 
 class DistributedSession:
-    """The connection to Redis and what is kept there: urls, who owns which site, what was learned, who works.
+    """The connection to one shard and what is kept there: urls, who owns which site, what was learned, who works.
 
     `take_site` is called with a url of a site that this worker owns from then on, and with what its earlier owners have
     kept of it. `unsafe_of` returns those of some urls whose lines a death of this process would take away; `on_kept` is
@@ -56,15 +58,23 @@ class DistributedSession:
         spec: JobSpec,
         max_pages: int,
         *,
+        shard: Shard,
+        worker: str,
         unsafe_of: Callable[[Iterable[str]], Collection[str]],
         on_kept: Callable[[Iterable[str]], None],
         take_site: Callable[[str, KeptSite], None],
         on_failure: Callable[[StorageFailed], None],
     ) -> None:
         self.rules = rules
-        self.worker = new_worker_name()
+        self.worker = worker
+        self.shard = shard
         self.connection = RedisConnection(
-            rules.url, rules.crawl_id, self.worker, grace_seconds=rules.lease_seconds, on_failure=on_failure
+            shard.url,
+            rules.crawl_id,
+            worker,
+            prefix=shard.prefix,
+            grace_seconds=rules.lease_seconds,
+            on_failure=on_failure,
         )
         self.frontier = RedisFrontier(
             self.connection,
@@ -77,6 +87,7 @@ class DistributedSession:
         )
         self.ownership = SiteOwnership(self.connection)
         self.membership = Membership()
+        self.safe_lines: list[str] = []  # urls
         self.report = WorkerReport(self.worker, socket.gethostname(), os.getpid(), time.time())
         self._take_site = take_site
         self._workers = WorkerHeartbeats(self.connection, rules.lease_seconds)
@@ -86,8 +97,11 @@ class DistributedSession:
 
     async def open(self) -> None:
         """Join the crawl. Raises ConfigError where it was started with other arguments meanwhile."""
-        known, identity = await self.connection.run(_BEGIN, _spec_text(self._spec), token_hex(8))
+        known, shard, identity = await self.connection.run(
+            _BEGIN, _spec_text(self._spec), token_hex(8), str(self.shard)
+        )
         _check_spec(json.loads(known), self._spec, self.rules.crawl_id)
+        _check_shard(shard, self.shard, self.rules.crawl_id)
         self.connection.identity = identity.decode()
         await self.frontier.open()
         await self.beat(joins=True)
@@ -123,7 +137,9 @@ class DistributedSession:
                 packed += lines.values()
         return [json.loads(zlib.decompress(line)) for line in packed]
 
-    async def drop_lines(self, urls: list[str]) -> None:
+    async def drop_lines(self) -> None:
+        """Drop the `safe_lines`, which are in a closed feed by now."""
+        urls, self.safe_lines = self.safe_lines, []
         await self._workers.drop_lines(urls)
 
     async def give_up(self, site: str) -> None:
@@ -159,10 +175,20 @@ class DistributedSession:
 def check_session(rules: SessionRules, spec: JobSpec) -> None:
     """Raise ConfigError where this worker could not join the crawl, without changing anything."""
     check_redis(rules.url, rules.crawl_id)
-    with redis.Redis.from_url(rules.url) as client:
-        known = client.hget(f"{key_prefix(rules.crawl_id)}:meta", "spec")
-    if isinstance(known, bytes):
-        _check_spec(json.loads(known), spec, rules.crawl_id)
+    for shard in shards_of(rules.url, rules.crawl_id):
+        with closing(shard.client()) as client:
+            known, there = client.hmget(f"{shard.prefix}:meta", "spec", "shard")
+        if known is not None:
+            _check_spec(json.loads(known), spec, rules.crawl_id)
+            _check_shard(there, shard, rules.crawl_id)
+
+
+def _check_shard(known: bytes | None, shard: Shard, crawl_id: str) -> None:
+    if known is not None and known.decode() != str(shard):
+        raise ConfigError(
+            f"REDIS_URL={shown(shard.url)}: the crawl {crawl_id} has its shard {known.decode()} there, which REDIS_URL "
+            f"names as {shard}: give all workers the addresses that it was started with, in that order"
+        )
 
 
 def _spec_text(spec: JobSpec) -> str:

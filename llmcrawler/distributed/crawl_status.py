@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import redis
 
-from llmcrawler.distributed.connection import key_prefix, shown
+from llmcrawler.distributed.connection import key_prefix
 from llmcrawler.distributed.membership import WorkerReport
+from llmcrawler.distributed.redis_address import shown
 from llmcrawler.distributed.redis_checks import check_redis
 from llmcrawler.errors import ConfigError
 from llmcrawler.storage import RightsCounts
