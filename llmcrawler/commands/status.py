@@ -49,8 +49,8 @@ class Command(Offline, ScrapyCommand):
 def _show_shared(args: list[str], now: float, *, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from llmcrawler.distributed.connection import shown
     from llmcrawler.distributed.crawl_status import crawl_summaries, distributed_status
+    from llmcrawler.distributed.redis_address import shown
     from llmcrawler.reporting.status_tables import crawls_table, session_status_tables
 
     if len(args) == 1:

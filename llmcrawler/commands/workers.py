@@ -38,7 +38,7 @@ class Command(Offline, ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         from llmcrawler.distributed import crawl_control
-        from llmcrawler.distributed.connection import shown
+        from llmcrawler.distributed.redis_address import shown
         from llmcrawler.reporting import plain
 
         if len(args) != 3 or args[0] not in _ACTIONS or (opts.force and args[0] != "delete"):

@@ -1,4 +1,4 @@
-"""Joins a crawl that several workers share through Redis (REDIS_URL, CRAWL_ID)."""
+"""Joins one shard of a crawl that several workers share through Redis (REDIS_URL, CRAWL_ID)."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ import socket
 import time
 import zlib
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from secrets import token_hex
 from typing import Any, Final
 
-import redis
-
 from llmcrawler.crawl.job_spec import JobSpec, SessionRules, check_same
-from llmcrawler.distributed.connection import RedisConnection, key_prefix, shown
+from llmcrawler.distributed.connection import RedisConnection
 from llmcrawler.distributed.crawl_control import CRAWLS
-from llmcrawler.distributed.membership import Membership, WorkerHeartbeats, WorkerReport, new_worker_name
+from llmcrawler.distributed.membership import Membership, WorkerHeartbeats, WorkerReport
 from llmcrawler.distributed.ownership_log import OwnershipLog
 from llmcrawler.distributed.queue_structure import FORMAT
+from llmcrawler.distributed.redis_address import shown
 from llmcrawler.distributed.redis_checks import check_format, check_redis
+from llmcrawler.distributed.shards import Shard, shards_of
 from llmcrawler.distributed.site_ownership import KeptSite, SiteOwnership
 from llmcrawler.errors import ConfigError, StorageFailed
 from llmcrawler.frontier import Lease
@@ -34,22 +35,22 @@ logger = logging.getLogger(__name__)
 _ACK_SECONDS: Final = 0.05
 _CLOSING_SECONDS: Final = 10.0  # that a Redis that is away is waited for at the end
 
-# what is asked for, an id, the format of our keys. Returns what the crawl that is there now was asked for, its format,
-# and its id: none where it is being deleted. One that was finished may have urls again.
+# what is asked for, an id, the format of our keys, the shard. Returns what the crawl that is there now was asked for,
+# its format, the shard, and its id: none where it is being deleted. One that was finished may have urls again.
 _BEGIN: Final = """
 local meta = KEYS[1] .. ':meta'
 if redis.call('HEXISTS', meta, 'spec') == 0 then
-  local at = redis.call('TIME')[1]
-  redis.call('HSET', meta, 'spec', ARGV[1], 'started', at, 'id', ARGV[2], 'format', ARGV[3], 'state', 'running')
+  redis.call('HSET', meta, 'spec', ARGV[1], 'started', redis.call('TIME')[1], 'id', ARGV[2], 'format', ARGV[3],
+    'shard', ARGV[4], 'state', 'running')
 end
 local known = redis.call('HMGET', meta, 'format', 'state')
 if known[1] == ARGV[3] and known[2] == 'finished' then redis.call('HSET', meta, 'state', 'running') end
-return redis.call('HMGET', meta, 'spec', 'format', 'id')
+return redis.call('HMGET', meta, 'spec', 'format', 'shard', 'id')
 """
 
 
 class DistributedSession:
-    """The connection to Redis and what is kept there: urls, who owns which site, what was learned, who works.
+    """The connection to one shard and what is kept there: urls, who owns which site, what was learned, who works.
 
     `take_site` is called with a url of a site that this worker owns from then on, and with what its earlier owners have
     kept of it. `unsafe_of` returns those of some urls whose lines a death of this process would take away; `on_kept` is
@@ -62,15 +63,24 @@ class DistributedSession:
         spec: JobSpec,
         max_pages: int,
         *,
+        shard: Shard,
+        worker: str,
+        ownership_log: OwnershipLog,
         unsafe_of: Callable[[Iterable[str]], Collection[str]],
         on_kept: Callable[[Iterable[str]], None],
         take_site: Callable[[str, KeptSite], None],
         on_failure: Callable[[StorageFailed], None],
     ) -> None:
         self.rules = rules
-        self.worker = new_worker_name()
+        self.worker = worker
+        self.shard = shard
         self.connection = RedisConnection(
-            rules.url, rules.crawl_id, self.worker, grace_seconds=rules.lease_seconds, on_failure=on_failure
+            shard.url,
+            rules.crawl_id,
+            worker,
+            prefix=shard.prefix,
+            grace_seconds=rules.lease_seconds,
+            on_failure=on_failure,
         )
         self.frontier = RedisFrontier(
             self.connection,
@@ -82,8 +92,9 @@ class DistributedSession:
             on_site=self._take_up,
         )
         self.ownership = SiteOwnership(self.connection)
-        self.ownership_log = OwnershipLog(self.worker)
+        self.ownership_log = ownership_log
         self.membership = Membership()
+        self.safe_lines: list[str] = []  # urls
         self.report = WorkerReport(self.worker, socket.gethostname(), os.getpid(), time.time())
         self._take_site = take_site
         self._workers = WorkerHeartbeats(self.connection, rules.lease_seconds)
@@ -93,9 +104,10 @@ class DistributedSession:
 
     async def open(self) -> None:
         """Join the crawl. Raises ConfigError where another one of its name was begun meanwhile."""
-        await self.connection.call(lambda: self.connection.client.sadd(CRAWLS, self.rules.crawl_id))
-        known = await self.connection.run(_BEGIN, _spec_text(self._spec), token_hex(8), FORMAT)
-        identity = _check_known(known, self._spec, self.rules.crawl_id)
+        if self.shard.number == 0:
+            await self.connection.call(lambda: self.connection.client.sadd(CRAWLS, self.rules.crawl_id))
+        known = await self.connection.run(_BEGIN, _spec_text(self._spec), token_hex(8), FORMAT, str(self.shard))
+        identity = _check_known(known, self._spec, self.shard, self.rules.crawl_id)
         self.connection.identity = identity.decode()
         await self.frontier.open()
         await self.beat(joins=True)
@@ -131,7 +143,9 @@ class DistributedSession:
                 packed += lines.values()
         return [json.loads(zlib.decompress(line)) for line in packed]
 
-    async def drop_lines(self, urls: list[str]) -> None:
+    async def drop_lines(self) -> None:
+        """Drop the `safe_lines`, which are in a closed feed by now."""
+        urls, self.safe_lines = self.safe_lines, []
         await self._workers.drop_lines(urls)
 
     async def give_up(self, site: str) -> None:
@@ -139,10 +153,6 @@ class DistributedSession:
         self.frontier.sites.discard(site)
         await self.ownership.free(site)
         self.ownership_log.note_given_up(site)
-
-    def resume_command(self) -> str:
-        """Return the command that has a crawl go on that was paused."""
-        return f"scrapy workers resume {shown(self.rules.url)} {self.rules.crawl_id}"
 
     def leave(self) -> None:
         """Begin to end: do not wait long for a Redis that is away."""
@@ -170,19 +180,28 @@ class DistributedSession:
 def check_session(rules: SessionRules, spec: JobSpec) -> None:
     """Raise ConfigError where this worker could not join the crawl, without changing anything."""
     check_redis(rules.url, rules.crawl_id)
-    with redis.Redis.from_url(rules.url) as client:
-        known: Any = client.hmget(f"{key_prefix(rules.crawl_id)}:meta", "spec", "format", "id")
-    if known[0] is not None:
-        _check_known(known, spec, rules.crawl_id)
+    for shard in shards_of(rules.url, rules.crawl_id):
+        with closing(shard.client()) as client:
+            known = client.hmget(f"{shard.prefix}:meta", "spec", "format", "shard", "id")
+        if known[0] is not None:
+            _check_known(known, spec, shard, rules.crawl_id)
+
+
+def _check_shard(known: bytes | None, shard: Shard, crawl_id: str) -> None:
+    if known is not None and known.decode() != str(shard):
+        raise ConfigError(
+            f"REDIS_URL={shown(shard.url)}: the crawl {crawl_id} has its shard {known.decode()} there, which REDIS_URL "
+            f"names as {shard}: give all workers the addresses that it was started with, in that order"
+        )
 
 
 def _spec_text(spec: JobSpec) -> str:
     return json.dumps({"spider": spec.spider, "arguments": dict(spec.arguments)}, ensure_ascii=False)
 
 
-def _check_known(known: Sequence[bytes | None], spec: JobSpec, crawl_id: str) -> bytes:
+def _check_known(known: Sequence[bytes | None], spec: JobSpec, shard: Shard, crawl_id: str) -> bytes:
     """Return the id of the crawl that Redis has, if this worker can join it."""
-    text, found, identity = known
+    text, found, known_shard, identity = known
     check_format(crawl_id, None if found is None else found.decode())
     if identity is None:
         raise ConfigError(
@@ -191,4 +210,5 @@ def _check_known(known: Sequence[bytes | None], spec: JobSpec, crawl_id: str) ->
         )
     there, given = json.loads(text or "{}"), replace(spec, arguments=json.loads(_spec_text(spec))["arguments"])
     check_same(there["spider"], there["arguments"], given, f"CRAWL_ID={crawl_id}", ("join it", "join"))
+    _check_shard(known_shard, shard, crawl_id)
     return identity

@@ -208,7 +208,7 @@ def build_understanding(
         },
         marks=None if job is None else job.ledger,
         forgotten=(DUPLICATES,) if job is None else _FORGOTTEN.get(job.forced_from, ()),
-        keep=None if session is None else session.ownership.keep,
+        keep=None if session is None else session.keep,
     )
     sites = SiteRegistry(templates, classifier, records, duplicates)
     return Understanding(

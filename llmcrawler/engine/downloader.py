@@ -225,9 +225,9 @@ class PoliteDownloader(DownloaderBase):
             slot.transferring.remove(request)
             raise HostPaused(_STOPPING)
         self._downloads[request] = asyncio.current_task()
-        if self._may_start is not None and not await self._may_start(context_of(request).lease):
+        if self._may_start is not None and not await self._may_start(request.url, context_of(request).lease):
             slot.transferring.remove(request)
-            raise HostPaused("another worker has its host now")
+            raise HostPaused("another worker has its host now, or where it is kept is away")
         return await self._download_now(slot, request)
 
     async def _download_now(self, slot: Slot, request: Request) -> Response:

@@ -189,11 +189,11 @@ class FrontierScheduler(LeaseKeeper):
         hosts = (*self._downloader.fetching, *self._waiting, *(one.task.host for one in self._leases.values()))
         return not any(map(is_of_site, hosts))
 
-    def lose_all(self) -> None:
-        """Drop all leases: other workers have taken them over."""
-        self._buffer.drain()
-        self._leases.clear()
-        self._take_waiting(lambda _host: True)
+    def lose_all(self, of: Callable[[str], bool]) -> None:
+        """Drop the leases of some hosts: other workers have taken them over."""
+        self._buffer.drain(of)
+        self._leases = {url: lease for url, lease in self._leases.items() if not of(lease.task.host)}
+        self._take_waiting(of)
 
     def _take_waiting(self, of: Callable[[str], bool]) -> list[Request]:
         """Return the requests of some hosts that wait with their leases; those without one stay."""

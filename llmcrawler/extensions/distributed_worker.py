@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider, NotConfigured
 
+from llmcrawler.crawl.agreed_counts import AgreedCounts
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.engine_state import EngineWatch, Phase, phase_of
 from llmcrawler.crawl.safe_lines import SafeLines
@@ -27,6 +28,7 @@ from llmcrawler.urls import site_of
 
 if TYPE_CHECKING:
     from llmcrawler.crawl.distributed_session import DistributedSession
+    from llmcrawler.crawl.sharded_session import ShardedSession
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +42,7 @@ class DistributedWorker:
     """Sends heartbeats, and ends with the others. `lines` knows what a death of this worker would not take away."""
 
     crawler: Crawler
-    session: DistributedSession
+    session: ShardedSession
     watch: EngineWatch
     lines: SafeLines
     understanding: Understanding
@@ -48,7 +50,7 @@ class DistributedWorker:
     def __post_init__(self) -> None:
         self._tasks: list[asyncio.Task[None]] = []
         self._idle_since: float | None = None
-        self._confirmed_at = 0.0
+        self._agreed = AgreedCounts(len(self.session.shards))
         self._reason = "shutdown"
         self._is_paused = False
         self._recent_pages: deque[tuple[float, int]] = deque()  # monotonic seconds, and the pages until then
@@ -64,7 +66,8 @@ class DistributedWorker:
 
     def spider_opened(self) -> None:
         logger.info("This is worker %s of the crawl %s", self.session.worker, self.session.rules.crawl_id)
-        self._tasks = [asyncio.ensure_future(self._beat()), asyncio.ensure_future(self._leave_with_engine())]
+        beats = [self._beat(shard) for shard in self.session.shards]
+        self._tasks = [asyncio.ensure_future(work) for work in (*beats, self._leave_with_engine())]
 
     def spider_idle(self) -> None:
         """Keep the spider open when there is nothing to do here, until that is so everywhere."""
@@ -73,7 +76,7 @@ class DistributedWorker:
         state = replace(
             self.watch.state(),
             is_left=bool(counts.leased or (counts.queued and self._scheduler.may_lease())),
-            is_confirmed=self._confirmed_at > self._idle_since,
+            is_confirmed=self._agreed.hold_since(self._idle_since, counts),
         )
         if (self._is_paused and counts.queued) or phase_of(state) is not Phase.FINISHED:
             raise DontCloseSpider
@@ -85,17 +88,22 @@ class DistributedWorker:
         """Leave the crawl and drop the lines that are safe: feeds are closed by now."""
         for task in self._tasks:
             task.cancel()
+        self.session.note_safe(self.lines.take_safe())
+        await asyncio.gather(*map(self._leave, self.session.shards))
+
+    async def _leave(self, shard: DistributedSession) -> None:
         try:
-            await self.session.drop_lines(self.lines.take_safe())
-            await self.session.ownership.keep({}, self._manners())
-            await self.session.close(self._reason)
+            await shard.drop_lines()
+            await shard.ownership.keep({}, self._manners(shard))
+            await shard.close(self._reason)
         except StorageFailed as failure:
             logger.error("%s", failure)
 
-    async def _beat(self) -> None:
+    async def _beat(self, shard: DistributedSession) -> None:
+        """Send heartbeats to one shard, whether the others are there or not."""
         while True:
             try:
-                await self._beat_once()
+                await self._beat_once(shard)
             except StorageFailed:  # the crawl is being closed, and says why
                 return
             except Exception:  # a bug of ours must not make this worker look dead
@@ -111,23 +119,25 @@ class DistributedWorker:
                 self.session.leave()
                 await self._scheduler.give_back()
 
-    async def _beat_once(self) -> None:
+    async def _beat_once(self, shard: DistributedSession) -> None:
         started = time.monotonic()
-        membership = await self.session.beat(**self._activity())
+        membership = await shard.beat(**self._activity())
         if not membership.is_member:
-            await self._join_again()
+            await self._join_again(shard)
             return
-        self._confirmed_at = started
+        self._agreed.note(shard.shard.number, started, shard.frontier.counts())
         if membership.gone:
-            self.lines.write([Page.of_line(line) for line in await self.session.inherited_lines()])
-        await self.session.drop_lines(self.lines.take_safe())
-        await self.session.ownership.keep({}, self._manners())
+            self.lines.write([Page.of_line(line) for line in await shard.inherited_lines()])
+        self.session.note_safe(self.lines.take_safe())
+        await shard.drop_lines()
+        await shard.ownership.keep({}, self._manners(shard))
         self._tell_of_sites()
         if is_closing(self.crawler):
             return
-        await self._heed_pause(is_paused=membership.is_paused)
+        if shard.shard.number == 0:
+            await self._heed_pause(is_paused=membership.is_paused)
         for site in membership.leaving:
-            await self._give_up(site)
+            await self._give_up(shard, site)
         if self._scheduler.working():
             self._idle_since = None
         else:
@@ -149,35 +159,35 @@ class DistributedWorker:
         log, stats = self.session.ownership_log, self.crawler.stats
         assert stats is not None
         log.write()
-        stats.set_value("llmcrawler/sites_owned", len(self.session.frontier.sites))
+        stats.set_value("llmcrawler/sites_owned", sum(len(shard.frontier.sites) for shard in self.session.shards))
         for event, count in log.counts.items():
             stats.set_value(f"llmcrawler/sites/{event}", count)
 
-    async def _join_again(self) -> None:
-        """Begin anew: this worker was silent for so long that the others have taken over all it had."""
+    async def _join_again(self, shard: DistributedSession) -> None:
+        """Begin anew: this worker was silent for so long that the others have taken over all it had there."""
         logger.warning("The other workers have taken over what this one had: it was not heard of for too long")
-        for site in self.session.frontier.sites:
+        for site in shard.frontier.sites:
             self.understanding.sites.forget(site)
-        self._scheduler.lose_all()
-        self.session.frontier.lose_all()
-        await self.session.beat(joins=True)
+        self._scheduler.lose_all(lambda host: self.session.has_site(shard, site_of(host)))
+        shard.frontier.lose_all()
+        await shard.beat(joins=True)
 
-    async def _give_up(self, site: str) -> None:
+    async def _give_up(self, shard: DistributedSession, site: str) -> None:
         """Give a site up when nothing of it is under way here any more; its pages that wait to be learned go back."""
         self.understanding.records.give_back(site)
         if not await self._scheduler.hand_back(site):
             return
         learned = {site: self.understanding.templates.state_of(site)}
-        await self.session.ownership.keep(learned, {site: self._manners().get(site, {})})
+        await shard.ownership.keep(learned, {site: self._manners(shard).get(site, {})})
         self.understanding.sites.forget(site)
-        await self.session.give_up(site)
+        await shard.give_up(site)
 
-    def _manners(self) -> dict[str, dict[str, dict[str, float]]]:
+    def _manners(self, shard: DistributedSession) -> dict[str, dict[str, dict[str, float]]]:
         """Return how the hosts of this worker's sites are to be treated, by site."""
         throttle = self.crawler.get_extension(AdaptiveThrottle)
         found: dict[str, dict[str, dict[str, float]]] = {}
         for host, manners in ({} if throttle is None else throttle.manners()).items():
-            if site_of(host) in self.session.frontier.sites:
+            if site_of(host) in shard.frontier.sites:
                 found.setdefault(site_of(host), {})[host] = manners
         return found
 

@@ -48,6 +48,7 @@ class RedisFrontier:
     those whose lines would be lost with this process: their lines are kept in Redis, and `on_kept` gets these urls.
 
     `sites` are those that this worker owns, as far as it knows; `counts` are those of the last call, over all workers.
+    `has_places` is False where the last lease was bound by `max_pages`, or by what of it is this shard's.
     """
 
     def __init__(  # noqa: PLR0913 - by keyword, with defaults
@@ -69,6 +70,7 @@ class RedisFrontier:
         self._max_leases = max_leases
         self._ack_seconds = ack_seconds
         self.sites: set[str] = set()
+        self.has_places = True
         self._leased = 0  # the number of the last request for urls
         self._losses = 0  # times that all leases were lost
         self._ownership = SiteOwnership(connection)
@@ -128,7 +130,7 @@ class RedisFrontier:
     async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None = None) -> list[Lease]:
         self._leased += 1
         losses = self._losses
-        counts, rows = await self.connection.run(
+        counts, rows, *has_places = await self.connection.run(
             scripts.LEASE,
             self.connection.worker,
             self._leased,
@@ -139,6 +141,7 @@ class RedisFrontier:
             "" if self.max_pages is None else self.max_pages,
         )
         self._note(counts)
+        self.has_places = has_places != [0]
         leases = []
         for row in _chunks(rows, _FIELDS):
             leases.append(_lease(row, self._max_leases))

@@ -20,7 +20,7 @@ from llmcrawler.frontier import Frontier, Lease, UrlTask
 from llmcrawler.urls import AddressGuard, Scope, normalise_with_route, with_plain_origin
 
 if TYPE_CHECKING:
-    from llmcrawler.crawl.distributed_session import DistributedSession
+    from llmcrawler.crawl.sharded_session import ShardedSession
 
 
 class _InsideTheCrawl(RedirectHooks):
@@ -33,7 +33,7 @@ class _InsideTheCrawl(RedirectHooks):
     _addresses: AddressGuard
     _scope: Scope
     _frontier: Frontier
-    _session: DistributedSession | None
+    _session: ShardedSession | None
     _is_list: bool
 
     @classmethod
