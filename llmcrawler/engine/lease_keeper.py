@@ -55,6 +55,7 @@ class LeaseKeeper(BaseScheduler):
         # Set when there may be urls to lease, or places under `max_pages`.
         self._refill = asyncio.Event() if self.focused_crawl is None else self.focused_crawl.news
         self._leases: dict[str, Lease] = {}  # by url, those that have not come back
+        self._lost: set[str] = set()  # urls that were other workers' once their requests were under way here
         self._buffer: HostQueues[Lease] = HostQueues()
         self._waiting: HostQueues[Request] = HostQueues()
         self._delayed = DelayedRequests(self.crawler, self.enqueue_request)
@@ -102,6 +103,7 @@ class LeaseKeeper(BaseScheduler):
     def lose_all(self) -> None:
         """Drop all leases: other workers have taken them over."""
         self._buffer.drain()
+        self._lost |= self._leases.keys()
         self._leases.clear()
         self._take_waiting(lambda _host: True)
 
@@ -183,11 +185,14 @@ class LeaseKeeper(BaseScheduler):
             await self._end(item, Outcome(None, _runs(item), is_dead=True))
 
     async def _end(self, page: FeedItem, outcome: Outcome) -> None:
-        lease = self._leases.pop(page.id, None)
+        lease, lines = self._leases.pop(page.id, None), self.backend.lines
         if lease is None:
+            if lines is not None:  # a spider of the user's may give pages that were not leased
+                (lines.drop if page.id in self._lost else lines.write_held)(page.id)
             return
         try:
-            await self.frontier.ack(page.id, outcome)
+            if not await self.frontier.ack(page.id, outcome) and lines is not None:
+                lines.drop(page.id)
             focused = self.focused_crawl
             if focused is not None and isinstance(page, Page) and not focused.end_page(page):
                 await self._return_buffered()

@@ -68,7 +68,9 @@ class DistributedWorker:
         counts = self.session.frontier.counts()
         state = replace(
             self.watch.state(),
-            is_left=bool(counts.leased or (counts.queued and self._scheduler.may_lease())),
+            # What a worker that may have died has kept is to be written, too.
+            is_left=bool(counts.leased or self.session.membership.silent)
+            or bool(counts.queued and self._scheduler.may_lease()),
             is_confirmed=self._confirmed_at > self._idle_since,
         )
         if phase_of(state) is not Phase.FINISHED:
@@ -115,7 +117,7 @@ class DistributedWorker:
             return
         self._confirmed_at = started
         if membership.gone:
-            self.lines.write([Page.of_line(line) for line in await self.session.inherited_lines()])
+            self.lines.write([Page.of_line(line) for line in await self.session.inherit()])
         await self.session.drop_lines(self.lines.take_safe())
         await self.session.ownership.keep({}, self._manners())
         if is_closing(self.crawler):
@@ -134,7 +136,7 @@ class DistributedWorker:
             self.understanding.sites.forget(site)
         self._scheduler.lose_all()
         self.session.frontier.lose_all()
-        await self.session.beat(joins=True)
+        await self.session.beat(joins=True, **self._activity())
 
     async def _give_up(self, site: str) -> None:
         """Give a site up when nothing of it is under way here any more; its pages that wait to be learned go back."""
