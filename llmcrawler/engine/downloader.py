@@ -229,6 +229,7 @@ class PoliteDownloader(DownloaderBase):
         self._downloads[request] = asyncio.current_task()
         if self._session is not None and not await self._may_start(self._session, slot, request):
             slot.transferring.remove(request)
+            self.start_waiting(slot)
             raise HostPaused("another worker has its host now")
         return await self._download_now(slot, request)
 

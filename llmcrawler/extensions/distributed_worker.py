@@ -132,9 +132,10 @@ class DistributedWorker:
     async def _join_again(self) -> None:
         """Begin anew: this worker was silent for so long that the others have taken over all it had."""
         logger.warning("The other workers have taken over what this one had: it was not heard of for too long")
-        for site in self.session.frontier.sites:
-            self.understanding.sites.forget(site)
         self._scheduler.lose_all()
+        for site in self.session.frontier.sites:
+            self.understanding.records.give_back(site)
+            self.understanding.sites.forget(site)
         self.session.frontier.lose_all()
         await self.session.beat(joins=True, **self._activity())
 
