@@ -144,9 +144,10 @@ class DistributedWorker:
         self.understanding.records.give_back(site)
         if not await self._scheduler.hand_back(site):
             return
-        learned = {site: self.understanding.templates.state_of(site)}
-        await self.session.ownership.keep(learned, {site: self._manners().get(site, {})})
-        self.understanding.sites.forget(site)
+        if site in self.session.frontier.sites:  # else nothing of it was leased yet
+            learned = {site: self.understanding.templates.state_of(site)}
+            await self.session.ownership.keep(learned, {site: self._manners().get(site, {})})
+            self.understanding.sites.forget(site)
         await self.session.give_up(site)
 
     def _manners(self) -> dict[str, dict[str, dict[str, float]]]:
