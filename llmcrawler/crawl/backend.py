@@ -86,6 +86,7 @@ def _session(
         unsafe_of=lines.unsafe,
         on_kept=lines.set_kept,
         take_site=take_site,
+        widen=lambda url: crawler.signals.send_catch_log(signals.scope_widened, url=url),
         on_failure=partial(_end_crawl, crawler, switch),
     )
 

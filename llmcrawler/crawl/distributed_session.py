@@ -18,6 +18,7 @@ from typing import Any, Final
 from llmcrawler.crawl.job_spec import JobSpec, SessionRules, check_same
 from llmcrawler.distributed.connection import RedisConnection
 from llmcrawler.distributed.crawl_control import CRAWLS
+from llmcrawler.distributed.guest_turns import GuestTurns
 from llmcrawler.distributed.membership import Membership, WorkerHeartbeats, WorkerReport
 from llmcrawler.distributed.ownership_log import OwnershipLog
 from llmcrawler.distributed.queue_structure import FORMAT
@@ -26,9 +27,8 @@ from llmcrawler.distributed.redis_checks import check_format, check_redis
 from llmcrawler.distributed.shards import Shard, shards_of
 from llmcrawler.distributed.site_ownership import KeptSite, SiteOwnership
 from llmcrawler.errors import ConfigError, StorageFailed
-from llmcrawler.frontier import Lease
 from llmcrawler.frontier.redis import RedisFrontier
-from llmcrawler.urls import site_name
+from llmcrawler.urls import origin_of, site_name, site_of
 
 logger = logging.getLogger(__name__)
 
@@ -53,8 +53,9 @@ class DistributedSession:
     """The connection to one shard and what is kept there: urls, who owns which site, what was learned, who works.
 
     `take_site` is called with a url of a site that this worker owns from then on, and with what its earlier owners have
-    kept of it. `unsafe_of` returns those of some urls whose lines a death of this process would take away; `on_kept` is
-    told when these are in Redis. `on_failure` is called when Redis stays away.
+    kept of it; `widen` with a url whose site all workers are to crawl from then on. `unsafe_of` returns those of some
+    urls whose lines a death of this process would take away; `on_kept` is told when these are in Redis. `on_failure` is
+    called when Redis stays away.
     """
 
     def __init__(  # noqa: PLR0913 - by keyword
@@ -69,6 +70,7 @@ class DistributedSession:
         unsafe_of: Callable[[Iterable[str]], Collection[str]],
         on_kept: Callable[[Iterable[str]], None],
         take_site: Callable[[str, KeptSite], None],
+        widen: Callable[[str], object],
         on_failure: Callable[[StorageFailed], None],
     ) -> None:
         self.rules = rules
@@ -87,6 +89,7 @@ class DistributedSession:
             max_leases=rules.max_leases,
             max_pages=max_pages,
             ack_seconds=_ACK_SECONDS,
+            confirm=self.confirm,
             make_safe=unsafe_of,
             on_kept=on_kept,
             on_site=self._take_up,
@@ -97,6 +100,8 @@ class DistributedSession:
         self.safe_lines: list[str] = []  # urls
         self.report = WorkerReport(self.worker, socket.gethostname(), os.getpid(), time.time())
         self._take_site = take_site
+        self._widen = widen
+        self._turns = GuestTurns(self.connection)
         self._workers = WorkerHeartbeats(self.connection, rules.lease_seconds)
         self._spec = spec
         self._sure_until = 0.0  # monotonic seconds; before that nobody can have taken this worker for gone
@@ -117,30 +122,53 @@ class DistributedSession:
         worker is no member any more it has lost all of its sites, and has to join again.
         """
         self.report, started = replace(self.report, **activity), time.monotonic()
-        self.membership = await self._workers.beat(self.report, joins=joins)
+        try:
+            self.membership = await self._workers.beat(self.report, joins=joins)
+        finally:
+            self._beaten.set()  # who waits is to see a failure, too
+        for url in self.membership.widening:
+            self._widen(url)
         if self.membership.is_member:
             self._sure_until = started + self.rules.lease_seconds
-            self._beaten.set()
         await self.frontier.refresh()
         return self.membership
 
-    async def may_start(self, lease: Lease | None) -> bool:
-        """Return whether a request for a lease may go out, or one without a lease. Waits until it is sure that no
-        other worker has taken over what this one owns, which may be so after a silence.
+    async def take_turn(self, host: str, gap_seconds: float) -> None:
+        """Wait for a turn at a host of this shard where other workers ask it too; the next request follows after the
+        gap.
+        """
+        is_guest = site_of(host) not in self.frontier.sites
+        if is_guest or host in self.membership.guests:
+            await self._turns.take(host, gap_seconds, is_guest=is_guest)
+
+    async def confirm(self) -> None:
+        """Wait until no other worker can have taken over what this one owns, which may be so after a silence. Raises
+        StorageFailed where Redis stays away.
         """
         while time.monotonic() >= self._sure_until:
             self._beaten.clear()
+            self.check()
             await self._beaten.wait()
-        return lease is None or self.frontier.holds(lease.url)
 
-    async def inherited_lines(self) -> list[dict[str, Any]]:
-        """Take over workers that are gone: free their sites, and return their lines that no feed has."""
+    async def widen(self, url: str) -> None:
+        """Have all workers crawl the site of a url, to which a start url was redirected."""
+        await self._workers.widen(url)
+
+    async def inherit(self) -> list[dict[str, Any]]:
+        """Take over workers that are gone: free their sites, and return their lines that no feed has. What they have
+        learned of sites that are finished is for this worker to write.
+        """
         packed: list[bytes] = []
         for gone in self.membership.gone:
-            lines = await self._workers.inherit(gone)
-            if lines is not None:
-                logger.warning("Worker %s is gone; what it had comes back", gone)
-                packed += lines.values()
+            left = await self._workers.inherit(gone)
+            if left is None:
+                continue
+            logger.warning("Worker %s is gone; what it had comes back", gone)
+            packed += left.lines.values()
+            for site in left.finished:
+                kept = await self.ownership.read(site)
+                self._take_site(f"{kept.origin}/", kept)
+                self.frontier.sites.add(site)
         return [json.loads(zlib.decompress(line)) for line in packed]
 
     async def drop_lines(self) -> None:
@@ -172,7 +200,7 @@ class DistributedSession:
 
     async def _take_up(self, url: str) -> None:
         site = site_name(url)
-        kept = await self.ownership.read(site)
+        kept = await self.ownership.read(site, origin_of(url))
         self._take_site(url, kept)
         self.ownership_log.note_taken(site, kept.before, is_known=kept.learned is not None)
 

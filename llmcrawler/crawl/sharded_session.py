@@ -40,6 +40,7 @@ class ShardedSession:
         unsafe_of: Callable[[Iterable[str]], Collection[str]],
         on_kept: Callable[[Iterable[str]], None],
         take_site: Callable[[str, KeptSite], None],
+        widen: Callable[[str], object],
         on_failure: Callable[[StorageFailed], None],
     ) -> None:
         self.rules = rules
@@ -57,6 +58,7 @@ class ShardedSession:
                 unsafe_of=unsafe_of,
                 on_kept=on_kept,
                 take_site=partial(self._take_up, shard.number),
+                widen=widen,
                 on_failure=on_failure,
             )
             for shard in shards_of(rules.url, rules.crawl_id)
@@ -74,17 +76,19 @@ class ShardedSession:
         if isinstance(self.frontier, ShardedFrontier):
             await self.frontier.open()
 
-    async def may_start(self, url: str, lease: Lease | None) -> bool:
+    async def may_start(self, url: str, host: str, lease: Lease | None, gap_seconds: float) -> bool:
         """Return whether a request may go out, with its lease or without one: not where other workers may have taken
-        over what this one owns, after a silence. Then it waits; where the shard is one of several that is away, a
-        leased url goes back, and takes no place of those of other shards.
+        over what this one owns, after a silence. Then it waits, and for its turn where other workers ask the host too;
+        the next request follows after the gap. Where the shard is one of several that is away, a leased url goes back,
+        and takes no place of those of other shards. Raises StorageFailed where Redis stays away.
         """
         for number in {self._number(url), self._number(url if lease is None else lease.url)}:
             shard = self.shards[number]
             if len(self.shards) == 1 or lease is None:
-                await shard.may_start(None)
-            elif shard.connection.is_away or not await _in_time(shard.may_start(None)):
+                await shard.confirm()
+            elif shard.connection.is_away or not await _in_time(shard.confirm()):
                 return False
+        await self.shards[self._number(url)].take_turn(host, gap_seconds)
         return lease is None or self.frontier.holds(lease.url)
 
     async def keep(self, learned: Mapping[str, SiteState]) -> None:
@@ -102,6 +106,10 @@ class ShardedSession:
             done, _ = await asyncio.wait(tasks, timeout=None if len(self.shards) == 1 else _PATIENCE_SECONDS)
             for task in done:
                 task.result()
+
+    async def widen(self, url: str) -> None:
+        """Have all workers crawl the site of a url, to which a start url was redirected: the first shard tells them."""
+        await self.shards[0].widen(url)
 
     def note_safe(self, urls: Iterable[str]) -> None:
         """Have the lines of these urls dropped that are kept in Redis: they are in a closed feed by now."""

@@ -32,7 +32,8 @@ _REFUSALS: Final = (
 _AT_ONCE: Final = 500  # keys in one command, so that none holds up the other crawls in the same Redis
 _NAMES: Final = """counts hosts seen redirect_targets priorities waiting owners draining owned_by hungry leases replies
     attempts added errors dead_letters learned manners heartbeats left lost ended beat_at grace_until answers llm:spent
-    llm:starts llm:tokens llm:paused_until split busy_sites workers check quotas""".split()
+    llm:starts llm:tokens llm:paused_until split busy_sites workers check quotas widened
+    guests""".split()
 
 # the state that is to change, the new one. Returns the state before.
 _SWITCH: Final = """

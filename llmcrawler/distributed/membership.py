@@ -1,4 +1,4 @@
-"""Tells which workers of a crawl are there, by their heartbeats, and which of its sites one of them is to give up."""
+"""Tells which workers of a crawl are there, by their heartbeats, and what each of them is to know of the others."""
 
 from __future__ import annotations
 
@@ -37,9 +37,11 @@ local function free_all(worker)
 end
 """
 
-# worker, its heartbeat, seconds until it counts as gone, 1 where it joins. Returns whether it is a member, the workers
-# that are gone, which of its sites it is to give up, and whether the crawl is paused. Of a worker with two sites at
-# work more than another one has who could do more, one goes to that one, best of all one that it has not begun with.
+# worker, its heartbeat, seconds until it counts as gone, 1 where it joins, how many urls that widened the scope it has
+# heard of. Returns whether it is a member; the workers that are gone; which of its sites it is to give up; how many
+# workers are silent; the other urls that widened the scope; the hosts that have guests; whether the crawl is paused. Of
+# a worker with two sites at work more than another one has who could do more, one goes to that one, best of all one
+# that it has not begun with.
 _BEAT: Final = (
     COMMON
     + _SILENCE
@@ -47,7 +49,7 @@ _BEAT: Final = (
 local worker, seconds, at = ARGV[1], tonumber(ARGV[3]), now()
 local is_calm = may_judge(at, seconds)
 redis.call('SET', P .. 'beat_at', at)
-if ARGV[4] == '0' and not redis.call('ZSCORE', P .. 'workers', worker) then return {0, {}, {}, 0} end
+if ARGV[4] == '0' and not redis.call('ZSCORE', P .. 'workers', worker) then return {0} end
 redis.call('ZADD', P .. 'workers', at, worker)
 redis.call('HSET', P .. 'heartbeats', worker, ARGV[2])
 redis.call('HDEL', P .. 'lost', worker)
@@ -81,12 +83,16 @@ for i = 1, #hungry, 2 do
   if moving < #hungry / 2 and hungry[i] ~= worker and at_work >= hungry[i + 1] + 2 then begin_to_give() end
 end
 local gone = is_calm and redis.call('ZRANGEBYSCORE', P .. 'workers', '-inf', at - seconds) or {}
-return {1, gone, leaving, redis.call('HGET', P .. 'meta', 'state') == 'paused' and 1 or 0}
+local silent = redis.call('ZCOUNT', P .. 'workers', '-inf', at - math.min(5, seconds / 2))
+local widening = redis.call('LRANGE', P .. 'widened', ARGV[5], -1)
+redis.call('ZREMRANGEBYSCORE', P .. 'guests', '-inf', at - GUEST_SECONDS)
+local is_paused = redis.call('HGET', P .. 'meta', 'state') == 'paused' and 1 or 0
+return {1, gone, leaving, silent, widening, redis.call('ZRANGE', P .. 'guests', 0, -1), is_paused}
 """
 )
 
 # worker, one that is gone, seconds until it counts as that: its lines that no feed has become the first one's, and its
-# sites wait for new owners
+# sites wait for new owners. Those of which nothing is left to do but to write what was learned become the first one's.
 _INHERIT: Final = (
     COMMON
     + _SILENCE
@@ -97,7 +103,12 @@ if not may_judge(at, tonumber(ARGV[3])) or not beat_at or tonumber(beat_at) > at
 local lines = redis.call('HGETALL', P .. 'lines:' .. gone)
 for i = 1, #lines, 2 do redis.call('HSET', P .. 'lines:' .. worker, lines[i], lines[i + 1]) end
 redis.call('DEL', P .. 'lines:' .. gone)
+local finished = {}
+for _, site in ipairs(redis.call('ZRANGEBYSCORE', P .. 'own:' .. gone, '-inf', 0)) do
+  if redis.call('HEXISTS', P .. 'learned', site) == 1 then finished[#finished + 1] = site end
+end
 redis.call('HINCRBY', P .. 'counts', 'expired', free_all(gone))
+for _, site in ipairs(finished) do own(site, worker) end
 redis.call('ZREM', P .. 'workers', gone)
 local said = redis.call('HGET', P .. 'heartbeats', gone)
 if said then
@@ -105,9 +116,12 @@ if said then
   redis.call('HSET', P .. 'ended', gone, beat_at)
 end
 redis.call('HDEL', P .. 'heartbeats', gone)
-return lines
+return {lines, finished}
 """
 )
+
+# a url; one that came before does no harm
+_WIDEN: Final = COMMON + "redis.call('RPUSH', P .. 'widened', ARGV[1])"
 
 # worker, its last heartbeat
 _LEAVE: Final = (
@@ -152,14 +166,26 @@ class WorkerReport:
 @dataclass(frozen=True, slots=True)
 class Membership:
     """The answer to a heartbeat. `is_member` is False where the others took this worker for gone: its sites are theirs.
-    `gone` names workers to inherit, `leaving` the sites that this one is to give up. Of a crawl that `is_paused`
-    nothing is leased.
+    `gone` names workers to inherit, `leaving` the sites that this one is to give up; `silent` counts workers that may
+    be gone; to the sites of the `widening` urls start urls were redirected; `guests` are hosts that others ask too. Of
+    a crawl that `is_paused` nothing is leased.
     """
 
     is_member: bool = True
     gone: tuple[str, ...] = ()
     leaving: tuple[str, ...] = ()
+    silent: int = 0
+    widening: tuple[str, ...] = ()
+    guests: frozenset[str] = frozenset()
     is_paused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Heritage:
+    """What a worker that is gone leaves: `lines` packed, by url, and `finished` sites with what was learned of them."""
+
+    lines: Mapping[str, bytes]
+    finished: tuple[str, ...]
 
 
 class WorkerHeartbeats:
@@ -168,23 +194,33 @@ class WorkerHeartbeats:
     def __init__(self, connection: RedisConnection, gone_seconds: float) -> None:
         self._connection = connection
         self._gone_seconds = gone_seconds
+        self._widened = 0  # urls that have widened the scope and are known here
 
     async def beat(self, report: WorkerReport, *, joins: bool = False) -> Membership:
-        is_member, gone, leaving, is_paused = await self._connection.run(
-            _BEAT, report.worker, json.dumps(asdict(report)), self._gone_seconds, int(joins)
+        is_member, *said = await self._connection.run(
+            _BEAT, report.worker, json.dumps(asdict(report)), self._gone_seconds, int(joins), self._widened
         )
-        return Membership(
-            bool(is_member), tuple(map(bytes.decode, gone)), tuple(map(bytes.decode, leaving)), bool(is_paused)
-        )
+        if not is_member:
+            return Membership(is_member=False)
+        gone, leaving, silent, widening, guests, is_paused = said
+        self._widened += len(widening)
+        names = [tuple(map(bytes.decode, some)) for some in (gone, leaving, widening, guests)]
+        return Membership(True, names[0], names[1], silent, names[2], frozenset(names[3]), bool(is_paused))
 
-    async def inherit(self, gone: str) -> dict[str, bytes] | None:
-        """Take over the lines of a worker that is gone and free its sites; returns the lines packed, by url. None where
-        another worker did it, or it is not gone after all.
+    async def widen(self, url: str) -> None:
+        """Have all workers take in the site of a url, to which a start url was redirected."""
+        await self._connection.run(_WIDEN, url)
+
+    async def inherit(self, gone: str) -> Heritage | None:
+        """Take over the lines of a worker that is gone and free its sites. None where another worker did it, or it is
+        not gone after all.
         """
-        flat = await self._connection.run(_INHERIT, self._connection.worker, gone, self._gone_seconds)
-        if flat is None:
+        found = await self._connection.run(_INHERIT, self._connection.worker, gone, self._gone_seconds)
+        if found is None:
             return None
-        return {url.decode(): line for url, line in zip(flat[::2], flat[1::2], strict=True)}
+        flat, finished = found
+        lines = {url.decode(): line for url, line in zip(flat[::2], flat[1::2], strict=True)}
+        return Heritage(lines, tuple(map(bytes.decode, finished)))
 
     async def drop_lines(self, urls: Iterable[str]) -> None:
         """Drop lines that are in a closed feed by now."""

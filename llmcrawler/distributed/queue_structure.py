@@ -23,7 +23,7 @@ draining          hash: site that its owner is about to give up -> worker
 owned_by          hash: site -> the owner before, and the last one
 turns:WORKER      sorted set: queue of one of its sites -> place of its first url
 hungry            sorted set: worker that could do more -> its sites with urls left
-leases            hash: arrival -> holder, priority, queue, task; out:SITE set: arrivals
+leases            hash: arrival -> holder, number of its request, priority, queue, task; out:SITE set: arrivals
 replies           hash: worker -> number of its last request for urls, and the arrivals that it got
 attempts          hash: arrival -> times that a holder began with it
 added             hash: worker -> the number of its last addition
@@ -32,6 +32,9 @@ lines:WORKER      hash: url -> a finished page's line that no feed has yet
 learned, manners  hashes: site -> what its next owner is to know (distributed/site_ownership.py)
 workers           sorted set: worker -> its last heartbeat (distributed/membership.py); beat_at that of any, grace_until
 heartbeats        and left, lost: hashes: worker -> its last report; ended hash: worker -> when that was
+widened           list: urls to which start urls were redirected
+guests            sorted set: host that workers ask who do not own it -> when they did last (distributed/guest_turns.py)
+guest:HOST        when that began; turn:HOST is there until the host may be asked again: both expire
 answers, llm:...  hashes: answers of the model, its budget and its limits of all workers
 
 distributed/crawl_control.py deletes all of them: a new key is to be named there, too.
@@ -49,7 +52,7 @@ BUCKETS: Final = 1 << 14  # of `seen`, to begin with: one that is full becomes s
 
 COMMON: Final = """
 local P = KEYS[1] .. ':'
-local ARRIVALS, PRIORITIES, FULL = 2^40, 64, 512
+local ARRIVALS, PRIORITIES, FULL, GUEST_SECONDS = 2^40, 64, 512, 120
 local function now()
   local time = redis.call('TIME')
   return time[1] + time[2] / 1000000
@@ -151,7 +154,14 @@ local function append(list, values) for _, value in ipairs(values) do list[#list
 local function holding(arrival)
   local lease = redis.call('HGET', P .. 'leases', arrival)
   if not lease then return nil end
-  return string.match(lease, '^(.-)\\31(%-?%d+)\\31(.-)\\31(.*)$')
+  return string.match(lease, '^(.-)\\31(%d+)\\31(%-?%d+)\\31(.-)\\31(.*)$')
+end
+-- The arrival, priority, queue and task of a lease ("arrival number"), where it is that worker's still: a command that
+-- was on its way for long may name one whose url was leased again since.
+local function held_by(worker, lease)
+  local arrival, asked = string.match(lease, '^(%d+) (%d+)$')
+  local holder, number, priority, queue, task = holding(arrival)
+  if holder == worker and number == asked then return arrival, tonumber(priority), queue, task end
 end
 local function drop(arrival, queue)
   redis.call('HDEL', P .. 'leases', arrival)
@@ -209,7 +219,7 @@ local function free(site, worker)
   if urls > 0 then redis.call('ZADD', P .. 'waiting', urls, site) end
   local arrivals = redis.call('SMEMBERS', P .. 'out:' .. site)
   for _, arrival in ipairs(arrivals) do
-    local _, priority, queue, task = holding(arrival)
+    local _, _, priority, queue, task = holding(arrival)
     drop(arrival, queue)
     bring_back(queue, tonumber(priority), tonumber(arrival), task)
   end

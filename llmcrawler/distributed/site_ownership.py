@@ -50,26 +50,16 @@ tally()
 """
 )
 
-# worker, site. Returns whether the worker owns it now.
-_OWN: Final = (
-    COMMON
-    + """
-local owner = redis.call('HGET', P .. 'owners', ARGV[2])
-if owner then return owner == ARGV[1] and 1 or 0 end
-if not redis.call('ZSCORE', P .. 'workers', ARGV[1]) then return 0 end
-own(ARGV[2], ARGV[1])
-return 1
-"""
-)
-
 
 @dataclass(frozen=True, slots=True)
 class KeptSite:
-    """What earlier owners have kept of a site: what was learned, and by host what the throttle knew `age_seconds` ago.
-    `before` is the owner before this one; `number` tells a site that nothing was learned of from others.
+    """What earlier owners have kept of a site: what was learned, with the `origin` that the site was asked at, and by
+    host what the throttle knew `age_seconds` ago. `before` is the owner before this one; `number` tells a site that
+    nothing was learned of from others.
     """
 
     learned: Mapping[str, Any] | None = None
+    origin: str = ""
     manners: Mapping[str, Mapping[str, float]] | None = None
     age_seconds: float = 0.0
     before: str = ""
@@ -82,12 +72,18 @@ class SiteOwnership:
     def __init__(self, connection: RedisConnection) -> None:
         self._connection = connection
         self._kept: dict[str, tuple[int, str]] = {}  # by site, what it has in Redis: hash of the learned, and manners
+        self._origins: dict[str, str] = {}
 
-    async def read(self, site: str) -> KeptSite:
+    async def read(self, site: str, origin: str = "") -> KeptSite:
+        """Read what is kept of a site, which is to be asked at an origin from now on; as before where none is given."""
         self._kept.pop(site, None)
-        learned, manners, age, before, number = await self._connection.run(_READ, site)
+        packed, manners, age, before, number = await self._connection.run(_READ, site)
+        learned = None if packed is None else await asyncio.to_thread(_unpacked, packed)
+        origin_before = "" if learned is None else learned.pop("origin")
+        self._origins[site] = origin or origin_before
         return KeptSite(
-            None if learned is None else json.loads(zlib.decompress(learned)),
+            learned,
+            self._origins[site],
             json.loads(manners) if manners else None,
             float(age),
             before.decode(),
@@ -100,23 +96,30 @@ class SiteOwnership:
         """Write what has changed: `learned` has dataclasses, `manners` figures by host, both by site."""
         parts: list[str | bytes] = []
         for site in {**learned, **(manners or {})}:
-            was = self._kept.get(site, (0, ""))
-            text = json.dumps(asdict(learned[site])).encode() if site in learned else b""
-            said = json.dumps(manners[site]) if manners and site in manners else ""
-            now = hash(text) if text else was[0], said or was[1]
-            if now == was:
-                continue
-            packed = await asyncio.to_thread(zlib.compress, text, 1) if now[0] != was[0] else b""
-            parts += [site, packed, said if now[1] != was[1] else ""]
-            self._kept[site] = now
+            known, said = self._kept.get(site, (0, ""))
+            packed, now = b"", known
+            if site in learned:
+                packed, now = await asyncio.to_thread(_packed, learned[site], self._origins.get(site, ""), known)
+            told = json.dumps(manners[site]) if manners and site in manners else said
+            if packed or told != said:
+                parts += [site, packed, told if told != said else ""]
+                self._kept[site] = now, told
         if parts:
             await self._connection.run(_KEEP, self._connection.worker, *parts)
-
-    async def own(self, site: str) -> bool:
-        """Become the owner of a site that has none; return whether this worker owns it."""
-        return bool(await self._connection.run(_OWN, self._connection.worker, site))
 
     async def free(self, site: str) -> None:
         """Let another worker own the site."""
         self._kept.pop(site, None)
         await self._connection.run(_FREE, self._connection.worker, site)
+
+
+def _packed(learned: Any, origin: str, known: int) -> tuple[bytes, int]:
+    """Return what was learned of a site as it is kept, or nothing where its hash is the known one; and that hash."""
+    text = json.dumps({"origin": origin, **asdict(learned)}).encode()
+    digest = hash(text)
+    return b"" if digest == known else zlib.compress(text, 1), digest
+
+
+def _unpacked(packed: bytes) -> dict[str, Any]:
+    learned: dict[str, Any] = json.loads(zlib.decompress(packed))
+    return learned

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from functools import partial
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy import Request
 from scrapy.core.downloader import Slot
@@ -29,7 +29,10 @@ from llmcrawler.engine.handlers import PageHandlers
 from llmcrawler.engine.polite_slot import PoliteSlot, StartGate
 from llmcrawler.engine.refusals import RefusalKind
 from llmcrawler.engine.request_context import context_of
-from llmcrawler.errors import ConfigError
+from llmcrawler.errors import ConfigError, StorageFailed
+
+if TYPE_CHECKING:
+    from llmcrawler.crawl.sharded_session import ShardedSession
 
 _Result = TypeVar("_Result")
 _CANCELLED = (asyncio.CancelledError, CancelledError)
@@ -67,8 +70,7 @@ class PoliteDownloader(DownloaderBase):
         self.given_up: dict[str, tuple[RefusalKind, str]] = {}
         self.held: set[str] = set()
         crawl = find_crawl(crawler)
-        session = None if crawl is None else crawl.backend.session
-        self._may_start = None if session is None else session.may_start
+        self._session = None if crawl is None else crawl.backend.session
         self.rests: dict[str, float] = {}
         self.on_room: Callable[[str], object] = _ignore
         self._usual_gap_seconds = crawler.settings.getfloat("DOWNLOAD_DELAY")
@@ -225,10 +227,19 @@ class PoliteDownloader(DownloaderBase):
             slot.transferring.remove(request)
             raise HostPaused(_STOPPING)
         self._downloads[request] = asyncio.current_task()
-        if self._may_start is not None and not await self._may_start(request.url, context_of(request).lease):
+        if self._session is not None and not await self._may_start(self._session, slot, request):
             slot.transferring.remove(request)
+            self.start_waiting(slot)
             raise HostPaused("another worker has its host now, or where it is kept is away")
         return await self._download_now(slot, request)
+
+    async def _may_start(self, session: ShardedSession, slot: Slot, request: Request) -> bool:
+        assert isinstance(slot, PoliteSlot)
+        try:
+            key, lease = self.get_slot_key(request), context_of(request).lease
+            return await session.may_start(request.url, key, lease, slot.gap)
+        except StorageFailed:  # the crawl is being closed, and says why; the page is for its next run
+            return False
 
     async def _download_now(self, slot: Slot, request: Request) -> Response:
         # Scrapy measures the delay from the moment it schedules the download. When the loop is busy just then, the next

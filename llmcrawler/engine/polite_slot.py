@@ -72,6 +72,11 @@ class PoliteSlot(Slot):
         free = super().free_transfer_slots()
         return free if free <= 0 or self._gate.admits(self) else 0
 
+    @property
+    def gap(self) -> float:
+        """Seconds from the request that started last to the next one."""
+        return self._gap
+
     def start(self, request: Request) -> None:
         self.transferring.add(request)
         self._gate.in_flight += 1

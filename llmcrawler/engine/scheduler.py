@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Protocol, Self
@@ -22,21 +22,18 @@ from twisted.internet.defer import Deferred
 
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat import process_item, wake_engine
-from llmcrawler.engine.delayed_requests import DelayedRequests
-from llmcrawler.engine.downloader import PoliteDownloader, check_downloader
+from llmcrawler.engine.downloader import check_downloader
 from llmcrawler.engine.error_pages import unasked_line
-from llmcrawler.engine.host_queues import HostQueues
 from llmcrawler.engine.idle_hosts import idle_hosts
 from llmcrawler.engine.lease_demand import held_by_host
 from llmcrawler.engine.lease_keeper import LeaseKeeper
 from llmcrawler.engine.page_budget import PageBudget
-from llmcrawler.engine.request_context import context_of, update_context
+from llmcrawler.engine.request_context import update_context
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.frontier.link_history import restore_link_scorer
 from llmcrawler.frontier.site_views import THINGS
 from llmcrawler.storage import REQUEUED_PRIORITY, JobConnection
-from llmcrawler.urls import site_of
 
 _MOST_BUFFERED = 4096  # leases of 1 KB; those of hosts that are not asked now wait here too
 _RETRY_SECONDS = 5.0  # with a goal: between two looks into the frontier when nothing else causes one
@@ -58,12 +55,8 @@ class FrontierScheduler(LeaseKeeper):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._buffer: HostQueues[Lease] = HostQueues()
-        self._waiting: HostQueues[Request] = HostQueues()
-        self._delayed = DelayedRequests(self.crawler, self.enqueue_request)
         self._is_dry = False  # the last look into the frontier found all there was
         self._is_leasing = False  # what the frontier leases just now is neither queued nor here
-        self._is_on_hold = self._is_stopping = False
         self._idle_in: float | None = None  # seconds until a host that has only views left may get one
         # Not when such a page is through: it may wait long for a model's answer, and the crawl does not.
         self.arriving.on_room = partial(wake_engine, self.crawler)
@@ -156,60 +149,6 @@ class FrontierScheduler(LeaseKeeper):
     def working(self) -> int:
         """Return how many urls are on their way to the site."""
         return len(self._buffer) + len(self._delayed) + len(self._waiting) + self._downloader.fetching.total()
-
-    def stop(self) -> None:
-        """Give lines to the urls that were tried and will not be tried again, where no later run does that."""
-        self._is_stopping = self.backend.job is None and self.backend.session is None
-        if self._is_stopping:
-            for request in (*self._waiting.drain(), *self._delayed.drain()):
-                self._end_untried(request)
-
-    async def give_back(self) -> None:
-        """Release what is not under way yet, and lease nothing more until `go_on`."""
-        self._is_on_hold = True
-        with suppress(StorageFailed):
-            await self._return_buffered()
-
-    def go_on(self) -> None:
-        self._is_on_hold = False
-        self._refill.set()
-
-    async def hand_back(self, site: str) -> bool:
-        """Release the urls of a site that are not under way; return whether nothing of it is any more."""
-
-        def is_of_site(host: str) -> bool:
-            return site_of(host) == site
-
-        await self._return_buffered(is_of_site)
-        for request in self._take_waiting(is_of_site):
-            lease = context_of(request).lease
-            assert lease is not None
-            if self._leases.pop(lease.url, None) is not None:
-                await self.frontier.release(lease.url)
-        hosts = (*self._downloader.fetching, *self._waiting, *(one.task.host for one in self._leases.values()))
-        return not any(map(is_of_site, hosts))
-
-    def lose_all(self, of: Callable[[str], bool]) -> None:
-        """Drop the leases of some hosts: other workers have taken them over."""
-        self._buffer.drain(of)
-        self._leases = {url: lease for url, lease in self._leases.items() if not of(lease.task.host)}
-        self._take_waiting(of)
-
-    def _take_waiting(self, of: Callable[[str], bool]) -> list[Request]:
-        """Return the requests of some hosts that wait with their leases; those without one stay."""
-        key_of = self._downloader.get_slot_key
-        found = self._delayed.drain(lambda one: context_of(one).lease is not None and of(key_of(one)))
-        for request in self._waiting.drain(of):
-            if context_of(request).lease is None:
-                self._waiting.put(key_of(request), request)
-            else:
-                found.append(request)
-        return found
-
-    def _is_lost(self, request: Request) -> bool:
-        """Return whether another worker has the url of a request by now."""
-        lease = context_of(request).lease
-        return self.backend.session is not None and lease is not None and not self.holds(lease)
 
     # -- leasing ------------------------------------------------------------------------------------------------------
 
@@ -326,17 +265,3 @@ class FrontierScheduler(LeaseKeeper):
         has_room = self._downloader.has_room
         if self._buffer.look_again(host, has_room) | self._waiting.look_again(host, has_room):
             wake_engine(self.crawler)
-
-    @property
-    def _downloader(self) -> PoliteDownloader:
-        assert self.crawler.engine is not None
-        downloader = self.crawler.engine.downloader
-        assert isinstance(downloader, PoliteDownloader)  # checked by open()
-        return downloader
-
-    async def _return_buffered(self, of: Callable[[str], bool] = lambda _host: True) -> None:
-        for lease in self._buffer.drain(of):
-            del self._leases[lease.url]
-            await self.frontier.release(lease.url)
-            if self.focused_crawl is not None:
-                self.focused_crawl.note_return(lease.url)

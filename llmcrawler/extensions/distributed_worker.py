@@ -75,7 +75,9 @@ class DistributedWorker:
         counts = self.session.frontier.counts()
         state = replace(
             self.watch.state(),
-            is_left=bool(counts.leased or (counts.queued and self._scheduler.may_lease())),
+            # What a worker that may have died has kept is to be written, too.
+            is_left=bool(counts.leased or any(shard.membership.silent for shard in self.session.shards))
+            or bool(counts.queued and self._scheduler.may_lease()),
             is_confirmed=self._agreed.hold_since(self._idle_since, counts),
         )
         if (self._is_paused and counts.queued) or phase_of(state) is not Phase.FINISHED:
@@ -127,7 +129,7 @@ class DistributedWorker:
             return
         self._agreed.note(shard.shard.number, started, shard.frontier.counts())
         if membership.gone:
-            self.lines.write([Page.of_line(line) for line in await shard.inherited_lines()])
+            self.lines.write([Page.of_line(line) for line in await shard.inherit()])
         self.session.note_safe(self.lines.take_safe())
         await shard.drop_lines()
         await shard.ownership.keep({}, self._manners(shard))
@@ -166,20 +168,22 @@ class DistributedWorker:
     async def _join_again(self, shard: DistributedSession) -> None:
         """Begin anew: this worker was silent for so long that the others have taken over all it had there."""
         logger.warning("The other workers have taken over what this one had: it was not heard of for too long")
-        for site in shard.frontier.sites:
-            self.understanding.sites.forget(site)
         self._scheduler.lose_all(lambda host: self.session.has_site(shard, site_of(host)))
+        for site in shard.frontier.sites:
+            self.understanding.records.give_back(site)
+            self.understanding.sites.forget(site)
         shard.frontier.lose_all()
-        await shard.beat(joins=True)
+        await shard.beat(joins=True, **self._activity())
 
     async def _give_up(self, shard: DistributedSession, site: str) -> None:
         """Give a site up when nothing of it is under way here any more; its pages that wait to be learned go back."""
         self.understanding.records.give_back(site)
         if not await self._scheduler.hand_back(site):
             return
-        learned = {site: self.understanding.templates.state_of(site)}
-        await shard.ownership.keep(learned, {site: self._manners(shard).get(site, {})})
-        self.understanding.sites.forget(site)
+        if site in shard.frontier.sites:  # else nothing of it was leased yet
+            learned = {site: self.understanding.templates.state_of(site)}
+            await shard.ownership.keep(learned, {site: self._manners(shard).get(site, {})})
+            self.understanding.sites.forget(site)
         await shard.give_up(site)
 
     def _manners(self, shard: DistributedSession) -> dict[str, dict[str, dict[str, float]]]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from llmcrawler.distributed.queue_structure import BUCKETS
-from llmcrawler.distributed.site_ownership import SiteOwnership
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import redis_scripts as scripts
 from llmcrawler.frontier.packing import pack, unpack
@@ -32,9 +31,10 @@ _FIELDS: Final = 5  # of a url in what the scripts return
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    arrival: int
+    lease: str
     url: str
     outcome: Outcome | None
+    losses: int  # of this worker, when it was leased
     was_held: asyncio.Future[bool]
 
 
@@ -44,8 +44,9 @@ class RedisFrontier:
 
     A lease lasts as long as its site is this worker's. A url whose holders were lost `max_leases` times after they had
     started on it is leased a last time, as lost. `max_pages` limits the pages of all workers together, dead ones not
-    counted. Acknowledgements of `ack_seconds` go out together. Before that `make_safe` gets their urls, and returns
-    those whose lines would be lost with this process: their lines are kept in Redis, and `on_kept` gets these urls.
+    counted. Acknowledgements of `ack_seconds` go out together. Before that `confirm` waits until no other worker can
+    have them; then `make_safe` gets their urls, and returns those whose lines would be lost with this process: their
+    lines are kept in Redis, and `on_kept` gets these urls.
 
     `sites` are those that this worker owns, as far as it knows; `counts` are those of the last call, over all workers.
     `has_places` is False where the last lease was bound by `max_pages`, or by what of it is this shard's.
@@ -58,12 +59,14 @@ class RedisFrontier:
         max_leases: int,
         max_pages: int | None = None,
         ack_seconds: float = 0.0,
+        confirm: Callable[[], Awaitable[None]] | None = None,
         make_safe: Callable[[Iterable[str]], Collection[str]] = lambda _urls: (),
         on_kept: Callable[[Collection[str]], None] = lambda _urls: None,
         on_site: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self.connection = connection
         self.max_pages = max_pages
+        self._confirm = confirm
         self._make_safe = make_safe
         self._on_kept = on_kept
         self._on_site = on_site
@@ -73,8 +76,7 @@ class RedisFrontier:
         self.has_places = True
         self._leased = 0  # the number of the last request for urls
         self._losses = 0  # times that all leases were lost
-        self._ownership = SiteOwnership(connection)
-        self._held: dict[str, int] = {}
+        self._held: dict[str, str] = {}  # by url: its arrival, and the number of the request that it was leased by
         self._counts = Counts()
         self._added = RecentAdditions()
         self._adding = asyncio.Lock()
@@ -129,11 +131,11 @@ class RedisFrontier:
 
     async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None = None) -> list[Lease]:
         self._leased += 1
-        losses = self._losses
+        number, losses = self._leased, self._losses
         counts, rows, *has_places = await self.connection.run(
             scripts.LEASE,
             self.connection.worker,
-            self._leased,
+            number,
             limit,
             per_host,
             "" if worst is None else worst,
@@ -142,29 +144,23 @@ class RedisFrontier:
         )
         self._note(counts)
         self.has_places = has_places != [0]
-        leases = []
-        for row in _chunks(rows, _FIELDS):
-            leases.append(_lease(row, self._max_leases))
-            await self._take_up(leases[-1].task)
-        if losses != self._losses:
+        leases = [_lease(row, self._max_leases) for row in _chunks(rows, _FIELDS)]
+        names = [f"{arrival} {number}" for arrival in rows[::_FIELDS]]
+        for lease in leases:
+            if losses == self._losses:
+                await self._take_up(lease.task)
+        if losses != self._losses:  # they may have been leased since
+            await self.connection.run(scripts.RELEASE, self.connection.worker, *names)
             return []
-        self._held |= {lease.url: int(rows[_FIELDS * at]) for at, lease in enumerate(leases)}
+        self._held |= {lease.url: name for lease, name in zip(leases, names, strict=True)}
         return leases
 
     async def _take_up(self, task: UrlTask) -> None:
         site = site_of(task.host)
         if site not in self.sites:
-            self.sites.add(site)
             if self._on_site is not None and not task.fault:
                 await self._on_site(task.url)
-
-    async def may_ask(self, url: str, host: str) -> bool:
-        """Return whether this worker may ask a host to which it is redirected: nobody owns it, or this worker does."""
-        site = site_of(host)
-        if site not in self.sites and not await self._ownership.own(site):
-            return False
-        await self._take_up(UrlTask(url, host))
-        return True
+            self.sites.add(site)
 
     def holds(self, url: str) -> bool:
         return url in self._held
@@ -189,10 +185,10 @@ class RedisFrontier:
         """Do nothing: the leases of a worker last as long as its heartbeats come."""
 
     async def ack(self, url: str, outcome: Outcome | None = None) -> bool:
-        arrival = self._held.pop(url, None)
-        if arrival is None:
+        lease = self._held.pop(url, None)
+        if lease is None:
             return False
-        ended = _Ended(arrival, url, outcome, asyncio.get_running_loop().create_future())
+        ended = _Ended(lease, url, outcome, self._losses, asyncio.get_running_loop().create_future())
         self._ended.append(ended)
         if self._acking is None:
             self._acking = asyncio.ensure_future(self._ack_all())
@@ -204,9 +200,9 @@ class RedisFrontier:
     async def release_all(self, urls: Iterable[str]) -> int:
         """Release urls, and return how many of them were leased."""
         await asyncio.gather(*self._posted)
-        arrivals = [arrival for url in urls if (arrival := self._held.pop(url, None)) is not None]
+        leases = [lease for url in urls if (lease := self._held.pop(url, None)) is not None]
         released = 0
-        for some in _chunks(arrivals, _ADDED_AT_ONCE):
+        for some in _chunks(leases, _ADDED_AT_ONCE):
             counts, were_held = await self.connection.run(scripts.RELEASE, self.connection.worker, *some)
             self._note(counts)
             released += sum(were_held)
@@ -233,8 +229,9 @@ class RedisFrontier:
                     await self._ack_together(ended)
                 except BaseException as error:
                     for one in ended:
-                        one.was_held.set_exception(error)
-                        one.was_held.exception()  # marked as seen: its page may be gone by now
+                        if not one.was_held.done():
+                            one.was_held.set_exception(error)
+                            one.was_held.exception()  # marked as seen: its page may be gone by now
                     if not isinstance(error, StorageFailed):  # then the crawl is being closed, and logs why
                         raise
                 finally:
@@ -243,6 +240,14 @@ class RedisFrontier:
             self._acking = None
 
     async def _ack_together(self, ended: Sequence[_Ended]) -> None:
+        if self._confirm is not None:
+            await self._confirm()
+        for one in ended:
+            if one.losses != self._losses:
+                one.was_held.set_result(False)
+        ended = [one for one in ended if one.losses == self._losses]
+        if not ended:
+            return
         unsafe = self._make_safe([one.url for one in ended])
         parts = [part for one in ended for part in _ack_parts(one, with_line=one.url in unsafe)]
         # A page is acknowledged only when the links that it has are queued.
@@ -284,7 +289,7 @@ def _ack_parts(ended: _Ended, *, with_line: bool) -> tuple[str | int | bytes, ..
     line = None if outcome is None else outcome.line
     error = (line or {}).get("error")
     return (
-        ended.arrival,
+        ended.lease,
         0 if outcome is None else 1 if outcome.is_dead else 2 * outcome.is_duplicate,
         f"{error['stage']}/{error.get('kind', '')}" if error else "",
         zlib.compress(json.dumps(line).encode(), 1) if with_line and line is not None else "",

@@ -63,7 +63,7 @@ local last = redis.call('HGET', P .. 'replies', worker)
 local last_number = last and tonumber(string.match(last, '^%d+')) or 0
 if number <= last_number then
   for arrival in string.gmatch(number == last_number and last or '', ' (%d+)') do
-    local holder, priority, queue, task = holding(arrival)
+    local holder, _, priority, queue, task = holding(arrival)
     local attempts = redis.call('HGET', P .. 'attempts', arrival) or '0'
     if holder == worker then append(leased, {tonumber(arrival), attempts, queue, tonumber(priority), task}) end
   end
@@ -96,7 +96,8 @@ while limit > 0 do
     if (held[host] or 0) < per_host then
       held[host] = (held[host] or 0) + 1
       local priority, arrival, task = pop(queue)
-      redis.call('HSET', P .. 'leases', arrival, worker .. '\\31' .. priority .. '\\31' .. queue .. '\\31' .. task)
+      local lease = {worker, string.format('%.0f', number), priority, queue, task}
+      redis.call('HSET', P .. 'leases', arrival, table.concat(lease, '\\31'))
       redis.call('SADD', P .. 'out:' .. site_of(queue), arrival)
       local attempts = redis.call('HGET', P .. 'attempts', arrival) or '0'
       append(leased, {arrival, attempts, queue, priority, task})
@@ -124,17 +125,18 @@ return {counts(), leased, has_places and 1 or 0}
 """
 )
 
-# worker, arrival, by how many to count its attempts up; 0 sets them to none
+# worker, lease ("arrival number of the request"), by how many to count its attempts up; 0 sets them to none
 START: Final = (
     COMMON
     + """
-if holding(ARGV[2]) ~= ARGV[1] then return 0 end
-if ARGV[3] == '0' then return redis.call('HDEL', P .. 'attempts', ARGV[2]) end
-return redis.call('HINCRBY', P .. 'attempts', ARGV[2], ARGV[3])
+local arrival = held_by(ARGV[1], ARGV[2])
+if not arrival then return 0 end
+if ARGV[3] == '0' then return redis.call('HDEL', P .. 'attempts', arrival) end
+return redis.call('HINCRBY', P .. 'attempts', arrival, ARGV[3])
 """
 )
 
-# worker, its last addition, then for each url: arrival, what it is (1: dead, 2: a duplicate, else 0), its error
+# worker, its last addition, then for each url: lease, what it is (1: dead, 2: a duplicate, else 0), its error
 # ("stage/kind", or ""), its line to be kept (or ""), url. Nothing is acknowledged where that addition is lost, as links
 # of these urls may be lost with it.
 ACK: Final = (
@@ -143,11 +145,10 @@ ACK: Final = (
 if last_added(ARGV[1]) < tonumber(ARGV[2]) then return {counts(), false} end
 local done = {}
 for i = 3, #ARGV, 5 do
-  local holder, priority, queue, task = holding(ARGV[i])
-  local is_held = holder == ARGV[1]
-  if is_held then
-    drop(ARGV[i], queue)
-    redis.call('HDEL', P .. 'attempts', ARGV[i])
+  local arrival, _, queue = held_by(ARGV[1], ARGV[i])
+  if arrival then
+    drop(arrival, queue)
+    redis.call('HDEL', P .. 'attempts', arrival)
     count(ARGV[i + 1] == '1' and 'dead' or 'done', queue, 1)
     if ARGV[i + 1] == '2' then count('duplicates', queue, 1) end
     if ARGV[i + 2] ~= '' then redis.call('HINCRBY', P .. 'errors', ARGV[i + 2], 1) end
@@ -157,25 +158,25 @@ for i = 3, #ARGV, 5 do
     end
     if ARGV[i + 3] ~= '' then redis.call('HSET', P .. 'lines:' .. ARGV[1], ARGV[i + 4], ARGV[i + 3]) end
   end
-  done[#done + 1] = is_held and 1 or 0
+  done[#done + 1] = arrival and 1 or 0
 end
 tally()
 return {counts(), done}
 """
 )
 
-# worker, arrivals
+# worker, leases
 RELEASE: Final = (
     COMMON
     + PLACES
     + """
 local released = {}
 for i = 2, #ARGV do
-  local holder, priority, queue, task = holding(ARGV[i])
-  released[#released + 1] = holder == ARGV[1] and 1 or 0
-  if holder == ARGV[1] then
-    drop(ARGV[i], queue)
-    bring_back(queue, tonumber(priority), tonumber(ARGV[i]), task)
+  local arrival, priority, queue, task = held_by(ARGV[1], ARGV[i])
+  released[#released + 1] = arrival and 1 or 0
+  if arrival then
+    drop(arrival, queue)
+    bring_back(queue, priority, tonumber(arrival), task)
   end
 end
 tally()

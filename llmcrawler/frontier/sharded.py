@@ -97,9 +97,6 @@ class ShardedFrontier:
             leases += await shard.lease(limit - len(leases), held, per_host, worst)
         return leases
 
-    async def may_ask(self, url: str, host: str) -> bool:
-        return await self.of(url).may_ask(url, host)
-
     def holds(self, url: str) -> bool:
         return any(shard.holds(url) for shard in self._shards)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -11,12 +10,13 @@ from scrapy.downloadermiddlewares.redirect import MetaRefreshMiddleware, Redirec
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import HtmlResponse, Response
 
+from llmcrawler.crawl import signals
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat.components import RedirectHooks
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import context_of
 from llmcrawler.engine.response_text import head_of, may_refresh
-from llmcrawler.frontier import Frontier, Lease, UrlTask
+from llmcrawler.frontier import Frontier
 from llmcrawler.urls import AddressGuard, Scope, normalise_with_route, with_plain_origin
 
 if TYPE_CHECKING:
@@ -42,7 +42,11 @@ class _InsideTheCrawl(RedirectHooks):
         middleware._addresses, middleware._scope = crawl.hosts.addresses, crawl.admission.scope
         middleware._frontier, middleware._is_list = crawl.frontier, crawl.options.is_list
         middleware._session = crawl.backend.session
+        crawler.signals.connect(middleware._take_in, signals.scope_widened)
         return middleware
+
+    def _take_in(self, url: str) -> None:
+        self._scope.widen(url)
 
     def redirect_target(self, url: str) -> str:
         """Judge the same host that is asked, and send no password along."""
@@ -64,8 +68,10 @@ class _InsideTheCrawl(RedirectHooks):
         if target == lease.task.address:
             return result  # the server wants a cookie first; REDIRECT_MAX_TIMES ends it when it never has enough
         private = self._addresses.reason_to_refuse(target, request.url)
-        if lease.task.referer is None and private is None:
+        if lease.task.referer is None and private is None and not self._scope.has_site_of(target):
             self._scope.widen(target)
+            if self._session is not None:
+                await self._session.widen(target)
         refusal = self._scope.reason_to_refuse(target, lease.task.depth)
         if private is not None and (refusal is None or lease.task.referer is None):
             raise RequestRefused(RefusalKind.PRIVATE_ADDRESS, f"redirects to {target}: {private}", target)
@@ -74,20 +80,10 @@ class _InsideTheCrawl(RedirectHooks):
             raise RequestRefused(RefusalKind.REDIRECT_OFFSITE, message, target)
         if self._is_list:  # every entry of a list is wanted for itself
             return result
-        if await self._is_others(target, lease) or (
-            not await self._frontier.reserve_target(target, lease.url) and target not in result.meta["redirect_urls"]
-        ):
+        if not await self._frontier.reserve_target(target, lease.url) and target not in result.meta["redirect_urls"]:
             message = f"redirects to {target}, which has a line of its own"
             raise RequestRefused(RefusalKind.REDIRECT_SEEN, message, target)
         return result
-
-    async def _is_others(self, target: str, lease: Lease) -> bool:
-        """Return whether another worker asks the target's host: then the target is queued for that one."""
-        host = urlsplit(target).netloc
-        if self._session is None or await self._session.frontier.may_ask(target, host):
-            return False
-        await self._frontier.add([UrlTask(target, host, lease.task.depth, lease.task.referer)])
-        return True
 
 
 class CrawlRedirectMiddleware(_InsideTheCrawl, RedirectMiddleware):

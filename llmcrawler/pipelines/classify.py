@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -53,7 +53,9 @@ class ClassifyPipeline(Stage):
         async def close() -> None:
             """Put what was learned into the feed too; feeds are still open now."""
             assert crawler.engine is not None
-            for template in learned_templates(known.sites, known.classifier, known.records):
+            session = crawl.backend.session
+            own = [one for one in known.sites if session is None or one.name in session.frontier.sites]
+            for template in learned_templates(own, known.classifier, known.records):
                 await crawler.engine.scraper.start_itemproc_async(template, response=None)
             await crawl.close()
 
@@ -157,7 +159,7 @@ def judge_again(page: Page, site: Site, classifier: Classifier, *, was_regrouped
             page.page_type, page.confidence = known[0], round(known[1], 3)
 
 
-def learned_templates(sites: SiteRegistry, classifier: Classifier, records: Records) -> list[Template]:
+def learned_templates(sites: Iterable[Site], classifier: Classifier, records: Records) -> list[Template]:
     """Return what this process has learned of each template, as items of the feed."""
     templates = []
     for site in sites:

@@ -3,10 +3,10 @@
     python -m tests.benchmarks.fleet_sites [--workers 4] [--hosts 16] [--pages 60] [--kills 1] [--stall 30] [--restart]
                                            [--delay 0.05] [--llm] [--lease 20] [--seed 1]
 
---kills kills as many workers at random (kill -9), each time another one is started; --stall stops Redis (SIGSTOP) for so
-many seconds; --restart stops and starts it. Told are lines that are missing or doubled, commands and bytes a page of
-Redis, CPU a page of the workers (the start of each is taken off), the least gap at a host, and calls of the model (--llm).
-Exit status 1 where a page is lost.
+--kills kills as many workers at random (kill -9), each time another one is started; --stall stops Redis (SIGSTOP) for
+so many seconds; --restart stops and starts it. Told are lines that are missing or doubled, commands and bytes a page of
+Redis, CPU a page of the workers (the start of each is taken off), the least gap at a host, and calls of the model
+(--llm). Exit status 1 where a page is lost.
 """
 
 from __future__ import annotations

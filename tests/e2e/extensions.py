@@ -90,7 +90,7 @@ class DrawnGaps:
         def noted(slot: PoliteSlot, request: Request) -> None:
             rest = slot.rests_until - time.monotonic()
             start(slot, request)
-            file.write(f"{slot._gap} {rest} {slot.concurrency}\n")
+            file.write(f"{slot.gap} {rest} {slot.concurrency}\n")
 
         setattr(PoliteSlot, "start", noted)  # noqa: B010 (a method)
 

@@ -60,7 +60,7 @@ def test_a_worker_may_die_and_another_may_leave_and_no_page_is_lost(tmp_path):
         settings = {
             "REDIS_URL": redis.url,
             "CRAWL_ID": "shop",
-            "REDIS_LEASE_SECONDS": 20,  # long enough for a worker of a busy machine to renew them
+            "REDIS_LEASE_SECONDS": 10,  # long enough for a worker of a busy machine to be heard of
             "LLM_PROVIDER": "openai",
             "LLM_BASE_URL": llm.base_url,
         }

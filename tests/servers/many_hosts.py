@@ -1,4 +1,4 @@
-"""The same site of many pages on many loopback hosts, 127.0.0.1, 127.0.0.2, ..., which notes when each was asked what.
+"""The same site of many pages on many loopback hosts, 127.0.0.1, 127.0.0.2, ...; it notes when what was asked of each.
 
 hosts = ManyHosts(16, ManyPages(60)); with hosts.in_thread(): ...
 """
@@ -6,6 +6,7 @@ hosts = ManyHosts(16, ManyPages(60)); with hosts.in_thread(): ...
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections import defaultdict
 from itertools import pairwise
@@ -25,6 +26,7 @@ class ManyHosts(Startable):
         self.pages = pages
         self.port = 0
         self.starts: defaultdict[str, list[tuple[float, str]]] = defaultdict(list)
+        self._held: dict[str, threading.Event] = {}
         self._runner: web.AppRunner | None = None
 
     @property
@@ -35,12 +37,22 @@ class ManyHosts(Startable):
     def all_pages(self) -> set[str]:
         return {url.rstrip("/") + path for url in self.urls for path in self.pages.paths}
 
+    def site(self, number: int) -> str:
+        return f"{self.hosts[number]}:{self.port}"
+
     def url(self, path: str = "/") -> str:
         return self.urls[0].rstrip("/") + path
 
     @property
     def requested(self) -> int:
         return sum(len(starts) for starts in list(self.starts.values()))
+
+    def hold(self, host: str) -> None:
+        """Answer nothing at this host until it is let go."""
+        self._held[host] = threading.Event()
+
+    def let_go(self, host: str) -> None:
+        self._held.pop(host).set()
 
     def least_gaps(self) -> dict[str, float]:
         """Return the shortest time between two starts, by host."""
@@ -50,7 +62,8 @@ class ManyHosts(Startable):
             found[host] = min((later - earlier for earlier, later in pairwise(moments)), default=0.0)
         return found
 
-    async def start(self) -> None:
+    async def start(self, port: int = 0) -> None:
+        self.port = port
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._answer)
         self._runner = web.AppRunner(app, access_log=None)
@@ -66,7 +79,10 @@ class ManyHosts(Startable):
             await self._runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.Response:
-        self.starts[request.host.partition(":")[0]].append((time.monotonic(), request.path_qs))
+        host = request.host.partition(":")[0]
+        self.starts[host].append((time.monotonic(), request.path_qs))
+        if (held := self._held.get(host)) is not None:
+            await asyncio.to_thread(held.wait)
         if request.path == "/robots.txt":
             return web.Response(text="User-agent: *\nDisallow:\n")
         if request.path not in self.pages.bodies:

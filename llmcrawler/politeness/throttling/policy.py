@@ -16,6 +16,7 @@ from llmcrawler.politeness.throttling.breaker import HostBreaker
 from llmcrawler.politeness.throttling.ceiling import Ceiling
 from llmcrawler.politeness.throttling.latency import LatencyWatch, LoadTrial, RoundResult
 from llmcrawler.politeness.throttling.meter import HostMeter
+from llmcrawler.politeness.throttling.start_gap import StartGap
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +40,6 @@ class ThrottleRules:
 
 
 @dataclass(frozen=True, slots=True)
-class StartGap:
-    """The mean of the gaps between starts; each is this times 1 +- `jitter`."""
-
-    seconds: float
-    jitter: float
-
-    @property
-    def least_seconds(self) -> float:
-        return self.seconds * (1 - self.jitter)
-
-
-@dataclass(frozen=True, slots=True)
 class ThrottleDecision:
     """A change of what a host gets. `reason` groups decisions, `details` give the figures of this one."""
 
@@ -69,8 +58,6 @@ _CLOCK_JITTER = 0.1  # for a host that counts by the clock: a short gap is one t
 _FIRST_BACKOFF_SECONDS = 0.5
 # After a trial of a latency that was not our load; twice as long after the next one.
 _TRIAL_HOLD_SECONDS, _MAX_TRIAL_HOLD_SECONDS = 4.0, 30.0
-# A floor asked for by robots.txt: gaps are this much longer, as clocks and networks jitter too.
-_FLOOR_MARGIN, _FLOOR_JITTER = 1.02, 0.1
 
 
 class HostPolicy:
@@ -107,7 +94,7 @@ class HostPolicy:
     def gap(self) -> StartGap:
         """Return the gap between two starts that holds now."""
         gap = self._adapted_gap() if self.rules.is_adaptive else StartGap(self.rules.min_gap_seconds, self.rules.jitter)
-        return self._over_floor(gap)
+        return gap.over(self.floor_gap_seconds)
 
     def reason_to_give_up(self) -> str | None:
         """Return why not to wait for this host when nothing else is left to do; None while it is worth it."""
@@ -236,13 +223,6 @@ class HostPolicy:
         pace = latency / (self.window * (1.0 if by_clock or self.window < 1 else _PACE_GAIN))
         seconds = max(rules.min_gap_seconds, first, min(pace, rules.max_gap_seconds))
         return StartGap(seconds, min(rules.jitter, _CLOCK_JITTER) if by_clock else rules.jitter)
-
-    def _over_floor(self, gap: StartGap) -> StartGap:
-        least = self.floor_gap_seconds * _FLOOR_MARGIN
-        if gap.least_seconds >= least:
-            return gap
-        most = max(gap.seconds * (1 + gap.jitter), least * (1 + min(gap.jitter, _FLOOR_JITTER)))
-        return StartGap((least + most) / 2, (most - least) / (most + least))
 
     def _weigh(self, result: RoundResult, *, is_used: bool) -> ThrottleDecision | None:
         """Go down for latency at the end of a round, up after a hold in good health."""

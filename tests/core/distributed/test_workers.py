@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from redis.exceptions import ResponseError
 
 from llmcrawler.distributed.connection import RedisConnection
 from llmcrawler.distributed.crawl_status import distributed_status
+from llmcrawler.distributed.guest_turns import GuestTurns
 from llmcrawler.distributed.membership import WorkerHeartbeats, WorkerReport
 from llmcrawler.distributed.queue_structure import FORMAT
 from llmcrawler.distributed.redis_address import shown
@@ -23,7 +25,7 @@ from llmcrawler.errors import BudgetSpent, ConfigError, StorageFailed
 from llmcrawler.frontier import Counts
 from llmcrawler.frontier.redis import RedisFrontier
 from llmcrawler.llm import Budget, BudgetLimits, Tokens
-from llmcrawler.storage import Outcome, RightsCounts
+from llmcrawler.storage import Outcome, RightsCounts, SiteState
 from tests.core.frontier.test_frontier import MANY, redis, task
 from tests.servers.redis_server import RedisServer
 
@@ -94,7 +96,9 @@ async def test_lines_of_a_worker_that_is_gone_go_to_another_one(connections, ser
     workers = WorkerHeartbeats(connections[1], 10)
     assert await workers.inherit("w1") is None  # it is there
     await be_silent(connections[0])
-    assert list(await workers.inherit("w1") or ()) == ["https://a.example/1"]
+    left = await workers.inherit("w1")
+    assert left is not None
+    assert list(left.lines) == ["https://a.example/1"]
     assert await workers.inherit("w1") is None
     await workers.drop_lines(["https://a.example/1"])
     assert await connections[1].client.hlen(f"{connections[1].prefix}:lines:w2") == 0
@@ -159,6 +163,62 @@ async def test_a_worker_with_less_to_do_gets_a_site_that_another_one_has_not_beg
     assert (await beat_of(one)).leaving == () == (await beat_of(other)).leaving
     await first.close()
     await second.close()
+
+
+async def test_what_was_learned_of_a_finished_site_is_for_who_takes_over_from_its_owner(connections, server, tmp_path):
+    frontier = redis(tmp_path, None, server.url, "w1")
+    await frontier.open()
+    await frontier.add([task("/1"), task("/2", host="b.example")])
+    for lease in await frontier.lease(MANY, {}, MANY):
+        await frontier.ack(lease.url)
+    one, other = map(SiteOwnership, connections)
+    await one.read("a.example", "https://a.example")
+    await one.keep({"a.example": SiteState([], {"grouping": 1})})  # nothing of the other one
+    await beat_of(connections[1], joins=True)
+    await be_silent(connections[0])
+    left = await WorkerHeartbeats(connections[1], 10).inherit("w1")
+    assert left is not None
+    assert left.finished == ("a.example",)
+    kept = await other.read("a.example")
+    assert (kept.learned, kept.origin) == ({"templates": [], "state": {"grouping": 1}}, "https://a.example")
+    client, prefix = connections[0].client, connections[0].prefix
+    assert await client.hgetall(f"{prefix}:owners") == {b"a.example": b"w2"}
+    await frontier.close()
+
+
+async def test_workers_hear_of_a_silent_one_and_of_start_urls_that_were_redirected(connections):
+    one, other = connections
+    await beat_of(one, joins=True)
+    heartbeats = WorkerHeartbeats(other, 10)
+    report = WorkerReport("w2", "m", 1, 2.0)
+    assert (await heartbeats.beat(report, joins=True)).silent == 0
+    await WorkerHeartbeats(one, 10).widen("https://b.example/")
+    assert (await heartbeats.beat(report)).widening == ("https://b.example/",)
+    await be_silent(one)
+    heard = await heartbeats.beat(report)
+    assert (heard.widening, heard.silent) == ((), 1)
+    assert (await beat_of(one)).widening == ("https://b.example/",)  # a new one is told all
+
+
+async def test_a_host_is_asked_in_turns_once_all_have_heard_of_a_guest(connections):
+    one, other = connections
+    owner, guest = map(GuestTurns, connections)
+    await beat_of(one, joins=True)
+    await beat_of(other, joins=True)
+    began = time.monotonic()
+    asking = asyncio.ensure_future(guest.take("a.example", 0.3, is_guest=True))
+    await asyncio.wait([asking], timeout=0.5)
+    assert (await beat_of(one)).guests == {"a.example"}
+    await asyncio.wait([asking], timeout=0.5)
+    assert not asking.done()  # its own worker has not been heard of since
+    assert (await beat_of(other)).guests == {"a.example"}
+    await asyncio.wait_for(asking, 20)
+    asked = time.monotonic()
+    assert asked - began >= 0.3
+    await owner.take("a.example", 0.3, is_guest=False)
+    await guest.take("a.example", 0.0, is_guest=True)
+    assert time.monotonic() - asked >= 0.299  # Redis counts milliseconds
+    await asyncio.wait_for(owner.take("b.example", 30, is_guest=False), 20)
 
 
 async def leased_hosts(frontier: RedisFrontier, held: Mapping[str, int] | None = None) -> set[str]:

@@ -445,20 +445,64 @@ async def test_a_reply_that_was_lost_comes_again_and_a_request_that_was_overtake
     leases = [await first.lease(2, {}, MANY) for _ in range(2)]
     early, late = [one for one in requests if one[0] is redis_scripts.LEASE]
     again = (await run(*late))[1]
-    assert [int(row) for row in again[::5]] == [first._held[lease.url] for lease in leases[1]]
+    assert [f"{row} 2" for row in again[::5]] == [first._held[lease.url] for lease in leases[1]]
     assert (await run(*early))[1] == []
     assert await first.refresh() == Counts(queued=1, leased=4)
 
 
 @pytest.mark.server
-async def test_a_site_is_owned_by_who_is_redirected_there_unless_it_has_an_owner(workers):
-    first, second = workers
+async def test_a_release_that_was_long_on_its_way_does_not_bring_back_what_was_leased_again(workers):
+    first, _ = workers
     await first.add([task("/1")])
-    assert await first.may_ask("https://b.example/", "b.example")
-    assert not await second.may_ask("https://www.b.example/", "www.b.example")
-    await first.add([task("/2", host="b.example")])
+    releases = []
+    run = first.connection.run
+
+    async def noted(script, *arguments):
+        if script is redis_scripts.RELEASE:
+            releases.append(arguments)
+        return await run(script, *arguments)
+
+    first.connection.run = noted
+    await first.lease(1, {}, MANY)
+    assert await first.release("https://a.example/1")
+    assert await leased_paths(first) == ["/1"]
+    assert (await run(redis_scripts.RELEASE, *releases[0]))[1] == [0]
+    assert await first.ack("https://a.example/1")
+    assert await first.refresh() == Counts(done=1)
+
+
+@pytest.mark.server
+async def test_a_worker_that_was_taken_for_gone_writes_no_line_of_what_it_had(redis_url, tmp_path, clock):
+    written: list[str] = []
+
+    async def confirm() -> None:
+        await lose(first, second)
+        first.lose_all()
+
+    first, second = (redis(tmp_path, clock, redis_url, name) for name in ("w1", "w2"))
+    first._confirm, first._make_safe = confirm, written.extend
+    await first.open()
+    await second.open()
+    await first.add([task("/1")])
+    await first.lease(1, {}, MANY)
+    assert not await first.ack("https://a.example/1", Outcome({"url": "https://a.example/1"}, {}))
+    assert written == []
     assert await leased_paths(second) == ["/1"]
-    assert await leased_paths(first) == ["/2"]
+    await first.close()
+    await second.close()
+
+
+@pytest.mark.server
+async def test_what_was_leased_as_its_worker_lost_all_does_not_stay_leased(workers):
+    first, _ = workers
+    await first.add([task("/1")])
+
+    async def lose_meanwhile(_url):
+        first.lose_all()
+
+    first._on_site = lose_meanwhile
+    assert await first.lease(1, {}, MANY) == []
+    assert await first.refresh() == Counts(queued=1)
 
 
 @pytest.mark.server
