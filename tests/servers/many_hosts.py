@@ -1,4 +1,4 @@
-"""The same site of many pages on many loopback hosts, 127.0.0.1, 127.0.0.2, ..., which notes when each was asked what.
+"""The same site of many pages on many loopback hosts, 127.0.0.1, 127.0.0.2, ..., which notes when what was asked of each.
 
 hosts = ManyHosts(16, ManyPages(60)); with hosts.in_thread(): ...
 """
