@@ -22,9 +22,9 @@ MOST_LEASES = 24  # that a worker holds of one host: what it fetches, what it ha
 
 
 class Fleet:
-    def __init__(self, folder: Path, url: str, settings: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, url: str, settings: dict[str, Any], max_pages: int = 10_000) -> None:
         self._folder = folder
-        self._command = command({"url": url, "max_pages": 10_000}, settings, folder / "pages-%(worker)s.jsonl")
+        self._command = command({"url": url, "max_pages": max_pages}, settings, folder / "pages-%(worker)s.jsonl")
         self.workers: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> subprocess.Popen[bytes]:
