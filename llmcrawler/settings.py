@@ -162,7 +162,7 @@ PROGRESS = "auto"  # live (on a terminal), log, off; auto chooses
 PROGRESS_LOG_SECONDS = 60.0  # between two progress lines where there is no terminal
 METRICS_PORT = 0  # where Prometheus may look while the crawl runs (pip install prometheus-client); 0: nowhere
 METRICS_HOST = "127.0.0.1"  # 0.0.0.0: from other machines too; there is no password
-METRICS_TEXTFILE = ""  # a .prom file in the folder of the node exporter's textfile collector
+METRICS_TEXTFILE = ""  # a .prom file in the folder of the node exporter's textfile collector; %(worker)s with REDIS_URL
 TRACES = ""  # OpenTelemetry: otlp, console, or the path of a span exporter's class (pip install opentelemetry-sdk)
 LOOP_WATCHDOG_MS = (
     0.0  # say what holds the event loop for longer, 50 say (it costs about 1% of the CPU time); 0: do not

@@ -25,7 +25,8 @@ _SPIDERS: Final = {
 }
 _COMMANDS: Final = {
     "plan": "Tell what a crawl would take: pages, time, LLM calls, money",
-    "status": "Tell how far the crawl of a JOBDIR is",
+    "status": "Tell how far the crawl of a JOBDIR or of several workers is",
+    "workers": "Pause, resume or delete a crawl that workers share",
     "requeue": "Bring failed pages of a JOBDIR back to its queue",
     "report": "Show a crawl as one HTML page, or compare two",
     "templates": "Show the templates that crawls have learned",

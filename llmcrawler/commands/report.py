@@ -21,7 +21,8 @@ class Command(Offline, ScrapyCommand):
     usage = "[options] <jobdir|feed.jsonl> [<later jobdir|feed.jsonl>]"
     summary = "Show a crawl as one HTML page, or compare two"
     details = (
-        "Show the crawl of a JOBDIR, or of a feed in JSON Lines, as one HTML page: the site's structure, its templates"
+        "Show the crawl of a JOBDIR, of a feed in JSON Lines, or of the feeds of workers who shared it (quoted:"
+        " 'pages-*.jsonl'), as one HTML page: the site's structure, its templates"
         " and their fields, pace, cost, errors, changes, its records and pages to look at. It needs no network. Of two"
         " crawls it shows which pages are new, gone or changed, values before and after, and selectors that give less."
         " With --rights it writes a table instead: what the sites say of the use of each page."
@@ -49,7 +50,9 @@ class Command(Offline, ScrapyCommand):
         from llmcrawler.reporting import plain
         from llmcrawler.reporting.html import make_comparison, make_report
 
-        if len(args) not in (1, 2) or opts.pages < 0 or (opts.rights and len(args) == 2):
+        if len(args) > 2:
+            raise UsageError("quote the pattern of several workers' feeds: 'pages-*.jsonl'", print_help=False)
+        if not args or opts.pages < 0 or (opts.rights and len(args) == 2):
             how = "scrapy report [-o FILE] [--pages N] JOBDIR|FEED [LATER_JOBDIR|FEED], or --rights FILE JOBDIR|FEED"
             raise UsageError(f"name one folder or feed, or two to compare: {how}", print_help=False)
         paths, now = [Path(one) for one in args], time.time()

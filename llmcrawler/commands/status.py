@@ -1,4 +1,4 @@
-"""`scrapy status JOBDIR`, `scrapy status REDIS_URL CRAWL_ID`: how far a crawl is, also while it runs."""
+"""`scrapy status JOBDIR`, `scrapy status REDIS_URL [CRAWL_ID]`: how far a crawl is, also while it runs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from llmcrawler.commands import Offline, config_errors_as_usage, show
 
 
 class Command(Offline, ScrapyCommand):
-    """Exit status: 0, or 2 when there is no such job or its file is none of ours."""
+    """Exit status: 0, or 2 when there is no such job or crawl, or it is none of ours."""
 
-    usage = "[options] <jobdir> | <redis url> <crawl id>"
+    usage = "[options] <jobdir> | <redis url> [<crawl id>]"
     summary = "Tell how far the crawl of a JOBDIR, or of several workers, is"
     details = (
         "Tell how far the crawl of a JOBDIR is: its urls, stages, errors, page types, hosts and speed; or that of"
-        " workers who share a Redis: these, its urls, hosts, errors and dead letters."
+        " workers who share a Redis: these, what they own, its urls, hosts, errors and dead letters. Without a crawl id"
+        " the crawls in the Redis are listed."
     )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -29,21 +30,33 @@ class Command(Offline, ScrapyCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         now = time.time()
         is_shared = bool(args) and "://" in args[0]
-        if len(args) != 1 + is_shared:
+        if not 1 <= len(args) <= 1 + is_shared:
             raise UsageError(
-                "name one folder, or a Redis and a crawl: scrapy status [--json] JOBDIR | REDIS_URL CRAWL_ID",
+                "name one folder, or a Redis and a crawl: scrapy status [--json] JOBDIR | REDIS_URL [CRAWL_ID]",
                 print_help=False,
             )
         with config_errors_as_usage():
             if is_shared:
-                from llmcrawler.distributed.crawl_status import distributed_status
-                from llmcrawler.reporting.status_tables import session_status_tables
-
-                session = distributed_status(args[0], args[1])
-                show(session.as_dict(), session_status_tables(session, now), as_json=opts.json)
+                _show_shared(args, now, as_json=opts.json)
             else:
                 from llmcrawler.reporting.status_tables import job_status_tables
                 from llmcrawler.storage.job_status import job_status
 
                 job = job_status(Path(args[0]), now)
                 show(job.as_dict(), job_status_tables(job, now), as_json=opts.json)
+
+
+def _show_shared(args: list[str], now: float, *, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from llmcrawler.distributed.crawl_status import crawl_summaries, distributed_status
+    from llmcrawler.distributed.redis_address import shown
+    from llmcrawler.reporting.status_tables import crawls_table, session_status_tables
+
+    if len(args) == 1:
+        crawls = crawl_summaries(args[0])
+        value = {"url": shown(args[0]), "crawls": [asdict(one) for one in crawls]}
+        show(value, crawls_table(crawls, now), as_json=as_json)
+        return
+    session = distributed_status(args[0], args[1])
+    show(session.as_dict(), session_status_tables(session, now), as_json=as_json)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,8 @@ from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import Frontier
 
 if TYPE_CHECKING:
-    from llmcrawler.crawl.distributed_session import DistributedSession
+    from llmcrawler.crawl.sharded_session import ShardedSession
+    from llmcrawler.distributed.site_ownership import KeptSite
 
 logger = logging.getLogger(__name__)
 
@@ -35,14 +36,19 @@ class CrawlBackend:
     frontier: Frontier
     lease_seconds: float
     job: Job | None = None
-    session: DistributedSession | None = None
+    session: ShardedSession | None = None
     lines: SafeLines | None = None
+
+    @property
+    def worker(self) -> str:
+        """Name of this worker; empty where no workers share the crawl."""
+        return "" if self.session is None else self.session.worker
 
 
 def build_backend(
-    crawler: Crawler, options: ExploreOptions, switch: SpiderSwitch, take_site: Callable[[str], Awaitable[None]]
+    crawler: Crawler, options: ExploreOptions, switch: SpiderSwitch, take_site: Callable[[str, KeptSite], None]
 ) -> CrawlBackend:
-    """Open what JOBDIR or REDIS_URL name. `take_site` is awaited with a site that this worker owns from then on.
+    """Open what JOBDIR or REDIS_URL name. `take_site` gets a url of each site that this worker owns from then on.
 
     Raises ConfigError where that cannot be had.
     """
@@ -69,18 +75,18 @@ def _session(
     options: ExploreOptions,
     switch: SpiderSwitch,
     lines: SafeLines,
-    take_site: Callable[[str], Awaitable[None]],
-) -> DistributedSession:
-    from llmcrawler.crawl.distributed_session import DistributedSession  # noqa: PLC0415 - redis takes 0.14 s to load
+    take_site: Callable[[str, KeptSite], None],
+) -> ShardedSession:
+    from llmcrawler.crawl.sharded_session import ShardedSession  # noqa: PLC0415 - redis takes 0.14 s to load
 
-    return DistributedSession(
+    return ShardedSession(
         distributed_rules(crawler.settings),
         job_spec_of(crawler.settings, crawler.spidercls.name, options),
         options.max_pages,
         unsafe_of=lines.unsafe,
         on_kept=lines.set_kept,
         take_site=take_site,
-        on_news=lambda key, events, window: _send(crawler, signals.host_news, key=key, events=events, window=window),
+        widen=lambda url: crawler.signals.send_catch_log(signals.scope_widened, url=url),
         on_failure=partial(_end_crawl, crawler, switch),
     )
 

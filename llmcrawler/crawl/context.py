@@ -14,6 +14,7 @@ from scrapy.crawler import Crawler
 from scrapy.robotstxt import RobotParser
 
 from llmcrawler.content.bounds.body_limiter import BodyLimiter
+from llmcrawler.crawl import signals
 from llmcrawler.crawl.arguments import ExploreOptions, MapOptions
 from llmcrawler.crawl.backend import CrawlBackend, build_backend
 from llmcrawler.crawl.configuration import (
@@ -30,6 +31,7 @@ from llmcrawler.crawl.reachable_hosts import ReachableHosts
 from llmcrawler.crawl.render_choice import RenderChoice
 from llmcrawler.crawl.stopping import CrawlStop
 from llmcrawler.crawl.understanding import Understanding, build_understanding
+from llmcrawler.distributed.site_ownership import KeptSite
 from llmcrawler.extraction import RecordTypes
 from llmcrawler.frontier import Admission, FocusedCrawl, Frontier, MapAdmission, MapRules
 from llmcrawler.politeness.bot_auth import RequestSigner, authority_of
@@ -38,7 +40,7 @@ from llmcrawler.politeness.rights import SiteRights
 from llmcrawler.politeness.robots import PageRobots, RobotsCache
 from llmcrawler.reporting.planning.sampler import SAMPLE_PAGES, Sampler
 from llmcrawler.storage import Ledger
-from llmcrawler.urls import AddressGuard, NameLookup, Scope, TrapGuard
+from llmcrawler.urls import AddressGuard, NameLookup, Scope, TrapGuard, site_name
 
 _MOST_ARRIVING: Final = 32
 _ATTRIBUTE: Final = "llmcrawler_context"
@@ -117,8 +119,6 @@ class CrawlContext:
 
     async def close(self) -> None:
         """Keep what was learned, and end what was started, while feeds are open still."""
-        if self.backend.session is not None:
-            self.backend.session.site_requests.retire()
         self.hosts.names.close()
         await self.understanding.close()
 
@@ -136,11 +136,12 @@ def build_crawl(crawler: Crawler, switch: SpiderSwitch, *, names: NameLookup | N
     record_types = record_types_of(settings, options)
     focused_crawl = focused_crawl_of(options, record_types)
 
-    async def take_site(site: str) -> None:
-        await context.understanding.sites.take_site(site)
+    def take_site(url: str, kept: KeptSite) -> None:
+        context.understanding.sites.take_up(url, kept)
+        crawler.signals.send_catch_log(signals.site_taken, site=site_name(url), kept=kept)
 
     backend = build_backend(crawler, options, switch, take_site)
-    watch = EngineWatch(crawler, switch, backend.session)
+    watch = EngineWatch(crawler, switch, is_shared=backend.session is not None)
     context = CrawlContext(
         options=options,
         admission=_admission(options, addresses),

@@ -1,24 +1,19 @@
-"""Decides when waiting pages go on and when a crawl ends, by a snapshot of the engine and of the other workers."""
+"""Decides when waiting pages go on and when a crawl ends, by a snapshot of the engine."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from scrapy.crawler import Crawler
-
-if TYPE_CHECKING:
-    from llmcrawler.crawl.distributed_session import DistributedSession
-    from llmcrawler.distributed.membership import WorkerReport
 
 
 class Phase(StrEnum):
     """Phase of a crawl. In `WORKING` pages may wait for company; in each other phase they wait no longer."""
 
     WORKING = "working"  # more pages are on their way
-    BACKING_OUT = "backing_out"  # waiting pages hold up the downloads, here or at another worker
+    BACKING_OUT = "backing_out"  # waiting pages hold up the downloads
     IDLE = "idle"  # nothing is on its way but what waits
     FINISHED = "finished"  # nothing is left to do, at any worker
     CLOSING = "closing"  # requests that are left will not be handed out: to wait for them would be for ever
@@ -30,9 +25,8 @@ class EngineState:
     """A snapshot, of a crawl of several workers where `is_shared`.
 
     `fetching` counts requests in the downloader; `has_pending` is what the scheduler says. `under_way` counts the pages
-    that are being worked on and, where workers share the crawl, the urls that any of them holds. `is_left` says whether
-    any of them holds a url or may still get one; `is_confirmed`, whether that was heard since this one ran dry.
-    `others_held` counts the pages that wait at other workers for their template.
+    that are being worked on. `is_left` says whether any worker holds a url or may still get one; `is_confirmed`,
+    whether that was heard since this one ran dry.
     """
 
     is_running: bool = True
@@ -44,9 +38,6 @@ class EngineState:
     is_shared: bool = False
     is_left: bool = True
     is_confirmed: bool = False
-    others_pressed: bool = False
-    others_work: bool = False
-    others_held: int = 0
 
 
 def phase_of(state: EngineState, waiting: int | None = None) -> Phase:
@@ -57,11 +48,11 @@ def phase_of(state: EngineState, waiting: int | None = None) -> Phase:
         return Phase.CLOSING
     if state.is_shared and state.is_confirmed and not state.is_left:
         return Phase.FINISHED
-    if state.is_full or state.others_pressed:
+    if state.is_full:
         return Phase.BACKING_OUT
-    if state.fetching or state.has_pending or state.others_work:
+    if state.fetching or state.has_pending:
         return Phase.WORKING
-    if waiting is not None and state.under_way > waiting + state.others_held:
+    if waiting is not None and state.under_way > waiting:
         return Phase.WORKING
     return Phase.IDLE
 
@@ -77,11 +68,11 @@ class SpiderSwitch(Protocol):
 
 @dataclass(frozen=True)
 class EngineWatch:
-    """Takes snapshots of a crawler's engine, and of the other workers where a distributed session is given."""
+    """Takes snapshots of a crawler's engine. `is_shared` by several workers, the crawl ends when all are done."""
 
     crawler: Crawler
     switch: SpiderSwitch
-    session: DistributedSession | None = None
+    is_shared: bool = False
 
     def reason_to_flush(self, waiting: int | None = None) -> str | None:
         """Say why pages must wait no longer; None where they may. `waiting` as in `phase_of`."""
@@ -91,7 +82,7 @@ class EngineWatch:
     def is_ending(self) -> bool:
         """Tell whether all urls that are known are on their way: no others follow but for links on their pages."""
         state = self.state()
-        return state.is_running and not state.has_pending and not state.others_work
+        return state.is_running and not state.has_pending
 
     def state(self) -> EngineState:
         engine = self.crawler.engine
@@ -100,17 +91,13 @@ class EngineWatch:
             return EngineState(is_running=False)
         if self.switch.is_closing():
             return EngineState(is_closing=True)
-        scheduler, session = engine.scheduler, self.session
-        others: Sequence[WorkerReport] = [] if session is None else session.others()
+        scheduler = engine.scheduler
         return EngineState(
             is_full=slot.needs_backout(),
             fetching=0 if scheduler is None else len(engine.downloader.active),
             has_pending=scheduler is not None and scheduler.has_pending_requests(),
-            under_way=len(slot.active) + len(slot.queue) if session is None else session.frontier.counts().leased,
-            is_shared=session is not None,
-            others_pressed=any(one.pressed for one in others),
-            others_work=any(one.working for one in others),
-            others_held=sum(one.held for one in others),
+            under_way=len(slot.active) + len(slot.queue),
+            is_shared=self.is_shared,
         )
 
 

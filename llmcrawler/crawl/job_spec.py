@@ -23,17 +23,14 @@ class JobRules:
 
 @dataclass(frozen=True, slots=True)
 class SessionRules:
-    """Settings of a crawl in Redis that several workers share."""
+    """Settings of a crawl in Redis that several workers share. A worker that is not heard of for `lease_seconds` is
+    gone, and its sites are others'.
+    """
 
     url: str
     crawl_id: str
     lease_seconds: float = 30.0
     max_leases: int = 5
-
-    @property
-    def gone_seconds(self) -> int:
-        """Silence after which a worker counts as gone and its sites are free; its urls come back a little later."""
-        return max(2, round(self.lease_seconds / 3))
 
 
 @dataclass(frozen=True, slots=True)

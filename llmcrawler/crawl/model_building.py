@@ -12,9 +12,9 @@ from scrapy.statscollectors import StatsCollector
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.model_settings import answer_cache_of, model_of, sending_rules
+from llmcrawler.distributed.shared_answers import SharedAnswers
 from llmcrawler.distributed.shared_budget import SharedBudget
 from llmcrawler.distributed.shared_rate import SharedRate
-from llmcrawler.distributed.shared_stores import SharedAnswers
 from llmcrawler.errors import ConfigError, LLMUnavailable
 from llmcrawler.llm import AnswerStore, CallReport
 from llmcrawler.llm.language_model import LanguageModel
@@ -22,17 +22,13 @@ from llmcrawler.reporting import LLM_FAILURE, LLM_IS_OPTIONAL
 
 logger = logging.getLogger(__name__)
 
-# Pages of one site that other workers ask about come a little later and more evenly than those of a single one.
-_SHARED_PATIENCE: Final = 4
 # Where answers take hours, fuller calls are worth half a minute.
 _DEFERRED_PATIENCE: Final = 15
 
 
-def patience(settings: BaseSettings, backend: CrawlBackend) -> float:
+def patience(settings: BaseSettings) -> float:
     """Return how many times longer than usual pages wait for more of them to fill a call."""
-    if settings.getbool("LLM_BATCH_API"):
-        return _DEFERRED_PATIENCE
-    return 1 if backend.session is None else _SHARED_PATIENCE
+    return _DEFERRED_PATIENCE if settings.getbool("LLM_BATCH_API") else 1
 
 
 def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel | None, AnswerStore | None]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from scrapy.settings import BaseSettings
@@ -26,11 +26,18 @@ _EXPORTERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class MetricsPlace:
-    """The endpoint and the file that metrics go to. `port` 0: no endpoint; `textfile` None: no file."""
+    """The endpoint and the file that metrics go to. `port` 0: no endpoint; `textfile` None: no file; the name of a file
+    has `%(worker)s` where workers share the crawl.
+    """
 
     port: int
     host: str
     textfile: Path | None
+
+    def of(self, worker: str) -> Self:
+        """Return the place of a worker's metrics."""
+        file = self.textfile
+        return self if file is None else replace(self, textfile=file.with_name(file.name.replace("%(worker)s", worker)))
 
 
 def check_monitoring(settings: BaseSettings) -> None:
@@ -40,6 +47,11 @@ def check_monitoring(settings: BaseSettings) -> None:
         _need("prometheus_client", "METRICS_PORT and METRICS_TEXTFILE", "prometheus-client")
         if place.port:
             _check_free(place)
+        if place.textfile is not None and settings.get("REDIS_URL") and "%(worker)s" not in place.textfile.name:
+            raise ConfigError(
+                f"METRICS_TEXTFILE={place.textfile}: with REDIS_URL each worker writes a file of its own: name it with "
+                "%(worker)s, as in shop-%(worker)s.prom"
+            )
         if place.textfile is not None and not place.textfile.parent.is_dir():
             raise ConfigError(f"METRICS_TEXTFILE={place.textfile}: there is no folder {place.textfile.parent}")
     span_exporter(settings)
@@ -90,7 +102,11 @@ def hold_limit_seconds(settings: BaseSettings) -> float:
 
 
 def crawl_name(settings: BaseSettings, options: ExploreOptions) -> str:
-    """Return the label of the crawl's figures, the same every night: the name of its JOBDIR, else its first host."""
+    """Return the label of the crawl's figures, the same every night and at every worker: CRAWL_ID where there is
+    REDIS_URL, the name of the JOBDIR, else the first host.
+    """
+    if settings.get("REDIS_URL"):
+        return str(settings.get("CRAWL_ID"))
     job = settings.get("JOBDIR")
     if job:
         return Path(job).absolute().name

@@ -1,4 +1,4 @@
-"""Tells when a page's line is where the death of its worker does not reach it."""
+"""Writes lines of pages that are surely this worker's, and tells when they are where its death does not reach them."""
 
 from __future__ import annotations
 
@@ -16,22 +16,39 @@ _LINES = frozenset({"jsonlines", "jsonl", "jl", "csv"})
 
 
 class SafeLines:
-    """Tells the pages whose lines no death of this process can take away: they are in a file of lines that was flushed,
-    or in a feed that is closed. Made before the feeds' extension, so that it sees in which feeds an item goes.
+    """Holds the lines of pages until they are about to be acknowledged, and writes them then. Tells those that no death
+    of this process can take away: they are in a file of lines that was flushed, or in a feed that is closed.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
+        self._held: dict[str, Page] = {}
         self._open: dict[str, set[int]] = {}  # url -> feeds that have it and are not closed
         self._slots: dict[int, FeedSlot] = {}
         self._keeping: set[str] = set()  # urls whose lines are on their way to Redis
         self._kept: set[str] = set()  # and those that are there
         self._needless: set[str] = set()  # of both, those whose feeds are closed
-        crawler.signals.connect(self._item_scraped, signals.item_scraped)
         crawler.signals.connect(self._feed_slot_closed, signals.feed_slot_closed)
 
+    def hold(self, item: Any) -> bool:
+        """Hold the line of a page that came through the pipelines; return whether it is one."""
+        if isinstance(item, Page):
+            self._held[item.id] = item
+        return isinstance(item, Page)
+
+    def write_held(self, url: str) -> None:
+        """Write the line of a page, if it is held."""
+        if (page := self._held.pop(url, None)) is not None:
+            self._write(page)
+
+    def drop(self, url: str) -> None:
+        """Drop the line of a page that is another worker's by now."""
+        self._held.pop(url, None)
+
     def unsafe(self, urls: Iterable[str]) -> set[str]:
-        """Return those of these pages whose lines are not safe now; they are to be kept in Redis."""
+        """Write the lines of these pages; return those that are not safe then, which are to be kept in Redis."""
+        for url in urls:
+            self.write_held(url)
         flushed = {at for at, slot in self._slots.items() if _is_lines(slot) and self._flush(slot)}
         unsafe = {url for url in urls if not flushed.issuperset(self._open.get(url, ()))}
         for url in urls:
@@ -53,12 +70,8 @@ class SafeLines:
 
     def write(self, pages: list[Page]) -> None:
         """Write lines of other workers, past the pipelines: they have been through them."""
-        exporter, spider = self._feeds, self._crawler.spider
-        assert spider is not None
         for page in pages:
-            self._item_scraped(page)
-            if exporter is not None:
-                exporter.item_scraped(page, spider)
+            self._write(page)
         urls = [page.id for page in pages]
         unsafe = self.unsafe(urls)
         self.set_kept(urls)  # they are in Redis already
@@ -79,13 +92,14 @@ class SafeLines:
         exporter = self._crawler.get_extension(FeedExporter)
         return exporter if hasattr(exporter, "has_failed") else None
 
-    def _item_scraped(self, item: Any) -> None:
+    def _write(self, page: Page) -> None:
         exporter = self._feeds
-        if not isinstance(item, Page) or exporter is None:
+        if exporter is None:
             return
-        slots = [slot for slot in exporter.slots if slot.filter.accepts(item)]
+        slots = [slot for slot in exporter.slots if slot.filter.accepts(page)]
         self._slots |= {id(slot): slot for slot in slots}
-        self._open[item.id] = {id(slot) for slot in slots}
+        self._open[page.id] = {id(slot) for slot in slots}
+        exporter.write(page, self._crawler.spider)
 
     def _feed_slot_closed(self, slot: FeedSlot) -> None:
         self._slots.pop(id(slot), None)

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
 
 from llmcrawler.classification import Classifier
 from llmcrawler.content import Boilerplate
 from llmcrawler.crawl.duplicate_finder import DuplicateFinder
 from llmcrawler.crawl.site_shelf import MOST_AWAKE, SiteShelf
 from llmcrawler.crawl.template_store import TemplateStore
+from llmcrawler.distributed.site_ownership import KeptSite
 from llmcrawler.extraction import Records
 from llmcrawler.storage import SiteState
 from llmcrawler.templates import Changes, TemplateGrouper, recluster
 from llmcrawler.urls import site_name
-
-if TYPE_CHECKING:
-    from llmcrawler.crawl.distributed_session import DistributedSession
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -36,23 +30,16 @@ class Site:
     regroupings: int = 0
     clustering: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def adopt(self, grouper: TemplateGrouper) -> None:
-        """Go on with the templates that another worker has learned."""
-        self.grouper = grouper
-        self.regroupings += 1
-
 
 @dataclass(eq=False)
 class SiteRegistry:
-    """Opens sites by url; what is known of those that were not asked for lately is on disk. Where workers share the
-    crawl (`session`), one of them learns each site's templates. `duplicates` is None where all pages are kept.
-    `most_awake` sites are in memory.
+    """Opens sites by url; what is known of those that were not asked for lately is on disk. `duplicates` is None where
+    all pages are kept. `most_awake` sites are in memory.
     """
 
     templates: TemplateStore
     classifier: Classifier
     records: Records
-    session: DistributedSession | None = None
     duplicates: DuplicateFinder | None = None
     most_awake: int = MOST_AWAKE
     _template_counts: dict[str, int] = field(default_factory=dict, init=False)  # by site
@@ -71,16 +58,12 @@ class SiteRegistry:
         """Return the site of a url, which is opened if it is new; www.example.com and example.com are one."""
         name = site_name(url)
         if name not in self._sites:
-            grouper = TemplateGrouper() if self.session is not None else self.templates.open(url)
-            self._sites[name] = Site(name, url, grouper)
-            if self.session is None:
-                self.templates.leave(name, partial(self._grouper_of, name))
+            self._sites[name] = Site(name, url, self.templates.open(url))
+            self.templates.leave(name, partial(self._grouper_of, name))
         return self._sites[name]
 
-    def own(self) -> Iterator[Site]:
-        """Yield the sites that this worker learns."""
-        names = self._sites if self.session is None else self.session.site_requests.sites
-        return (self._sites[name] for name in names if name in self._sites)
+    def __iter__(self) -> Iterator[Site]:
+        return (self._sites[name] for name in self._sites)
 
     def _grouper_of(self, name: str) -> TemplateGrouper:
         return self._sites[name].grouper
@@ -106,14 +89,17 @@ class SiteRegistry:
         self.count_templates(site)
         return changes if changes.moved or changes.splits else None
 
-    async def take_site(self, name: str) -> None:
-        """Go on with what the earlier owners of the site have learned: this worker owns it from now on."""
-        assert self.session is not None
-        shared, site = self.session.sites, self._sites[name]
-        learned = await shared.fetch(name)
+    def take_up(self, url: str, kept: KeptSite) -> None:
+        """Go on with what the workers that owned the site of a url have learned: this one owns it from now on."""
+        name, learned = site_name(url), kept.learned
         state = None if learned is None else SiteState(learned["templates"], learned["state"])
-        number = await shared.number() if learned is None else 0
-        site.adopt(self.templates.take_up(site.url, state, f"s{number}t" if number else "t"))
+        grouper = self.templates.take_up(url, state, f"s{kept.number}t" if kept.number else "t")
+        self._sites[name] = Site(name, url, grouper)
         self.templates.leave(name, partial(self._grouper_of, name))
-        self.count_templates(site)
-        logger.info("This worker owns %s%s", name, "" if learned is None else ", with what was learned of it so far")
+        self.count_templates(self._sites[name])
+
+    def forget(self, name: str) -> None:
+        """Forget a site, which another worker owns from now on."""
+        self.template_count -= self._template_counts.pop(name, 0)
+        self._sites.forget(name)
+        self.templates.forget(name)

@@ -50,6 +50,11 @@ class SiteShelf(Generic[T]):
         self._awake.move_to_end(name)
         return self._awake[name]
 
+    def forget(self, name: str) -> None:
+        """Let the next one of this name be new."""
+        self._names.pop(name, None)
+        self._awake.pop(name, None)
+
     def _put_away(self) -> None:
         name, value = self._awake.popitem(last=False)
         try:

@@ -120,6 +120,10 @@ class TemplateStore:
         """Ask for the templates of a site that was opened when they are needed: another one keeps them from now on."""
         self._groupers[site] = grouper_of
 
+    def forget(self, site: str) -> None:
+        """Save nothing more of a site."""
+        self._groupers.pop(site, None)
+
     def keep_nothing(self) -> None:
         """Save nothing from here on: somebody only looks at a page."""
         self._saves = False

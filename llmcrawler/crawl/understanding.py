@@ -157,7 +157,7 @@ def build_understanding(
     page_types = page_types_of(options)
     asker = None
     if model is not None and not model.is_embedded:
-        rules = batch_rules(settings, patience(settings, backend))
+        rules = batch_rules(settings, patience(settings))
         count = partial(count_usage, stats, model)
         asker = BatchingAsker(model, page_types, answers, rules, stats, watch, count)
 
@@ -208,9 +208,9 @@ def build_understanding(
         },
         marks=None if job is None else job.ledger,
         forgotten=(DUPLICATES,) if job is None else _FORGOTTEN.get(job.forced_from, ()),
-        keep=None if session is None else session.sites.keep,
+        keep=None if session is None else session.keep,
     )
-    sites = SiteRegistry(templates, classifier, records, session, duplicates)
+    sites = SiteRegistry(templates, classifier, records, duplicates)
     return Understanding(
         stats, page_types, reader, processes, model, asker, answers, classifier, records, annotator, templates, sites
     )

@@ -9,13 +9,10 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha1
 from typing import Any, Final
-from urllib.parse import urlsplit
 
-from redis import asyncio as aioredis
 from redis import exceptions as faults
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 
+from llmcrawler.distributed.redis_address import close_client, redis_addresses, shown
 from llmcrawler.errors import StorageFailed
 
 logger = logging.getLogger(__name__)
@@ -29,15 +26,19 @@ _AWAY: Final = (
     faults.ReadOnlyError,
     faults.MasterDownError,
     faults.OutOfMemoryError,
+    faults.ClusterError,
+    faults.RedisClusterException,  # no RedisError: no node of a Cluster answers
     OSError,
 )
 # The same by text: redis-py has no class for some, and Redis 6.2 wraps errors within a script.
-_AWAY_WORDS: Final = re.compile(r"(?:^|: -)(?:BUSY|MISCONF|NOREPLICAS|OOM|READONLY|UNBLOCKED) ")
+_AWAY_WORDS: Final = re.compile(r"(?:^|: -)(?:BUSY|CLUSTERDOWN|MISCONF|NOREPLICAS|OOM|READONLY|UNBLOCKED) ")
+_FAULTS: Final = (faults.RedisError, faults.RedisClusterException, OSError)
 
-# KEYS[2] tells this crawl from another of its name, which may have begun in a server that came back empty.
+# KEYS[2] tells this crawl from another of its name, which may have begun in a server that came back empty: the prefix,
+# as all keys of a script are of one slot in a Cluster, a colon and the crawl's identity, if it is known.
 _GONE: Final = "NOCRAWL"
 _GUARD: Final = f"""
-if KEYS[2] ~= '' and redis.call('HGET', KEYS[1] .. ':meta', 'id') ~= KEYS[2] then
+if #KEYS[2] > #KEYS[1] + 1 and redis.call('HGET', KEYS[1] .. ':meta', 'id') ~= string.sub(KEYS[2], #KEYS[1] + 2) then
   return redis.error_reply('{_GONE} it is not here any more')
 end
 """
@@ -50,16 +51,13 @@ redis.call('SET', KEYS[1] .. ':grace_until', time[1] + ARGV[1], 'EX', math.ceil(
 return 1
 """
 
+# name of a hash, then its fields and their values
+_PUT: Final = "redis.call('HSET', KEYS[1] .. ':' .. ARGV[1], unpack(ARGV, 2))"
+
 
 def key_prefix(crawl_id: str) -> str:
     """Return the prefix of a crawl's keys; its braces make a Redis Cluster keep them together, as scripts need it."""
     return f"llmcrawler:{{{crawl_id}}}"
-
-
-def shown(url: str) -> str:
-    """Return a Redis url without its password."""
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
 
 
 class RedisConnection:
@@ -67,21 +65,22 @@ class RedisConnection:
     broke, so each has to be harmless then. `on_failure` is called when the server came back without the crawl.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - by keyword, with defaults
         self,
         url: str,
         crawl_id: str,
         worker: str,
         *,
+        prefix: str = "",
         grace_seconds: float = 30.0,
         on_failure: Callable[[StorageFailed], None] = lambda _failure: None,
     ) -> None:
         self.url = url
         self.worker = worker
         self.crawl_id = crawl_id
-        self.prefix = key_prefix(crawl_id)
+        self.prefix = prefix or key_prefix(crawl_id)
         self.identity = ""  # of the crawl, when it is known
-        self.client = self.new_client(TIMEOUT_SECONDS)
+        self.client = redis_addresses(url)[0].async_client(TIMEOUT_SECONDS)
         self._grace_seconds = grace_seconds
         self._on_failure = on_failure
         self._digests: dict[str, str] = {}
@@ -89,19 +88,14 @@ class RedisConnection:
         self._patience: tuple[float, float] | None = None  # since when, and seconds
         self.failure: StorageFailed | None = None  # see check()
 
-    def new_client(self, timeout_seconds: float) -> aioredis.Redis:
-        """Make a client to be used within `call`; the caller closes it."""
-        return aioredis.Redis.from_url(
-            self.url,
-            socket_timeout=timeout_seconds,
-            socket_connect_timeout=TIMEOUT_SECONDS,
-            retry=Retry(NoBackoff(), 0),
-        )
+    @property
+    def is_away(self) -> bool:
+        """Whether the server is known to be away just now."""
+        return self._return is not None
 
     async def put(self, name: str, values: Mapping[str, str | bytes]) -> None:
         """Set fields of a hash of the crawl."""
-        fields: list[Any] = [part for pair in values.items() for part in pair]
-        await self.call(lambda: self.client.hset(f"{self.prefix}:{name}", items=fields))
+        await self.run(_PUT, name, *(part for pair in values.items() for part in pair))
 
     async def run(self, script: str, *arguments: str | bytes | float) -> Any:
         """Run a script, and wait for a server that is away. Raises StorageFailed where it came back without the
@@ -115,7 +109,7 @@ class RedisConnection:
             self.check()
             try:
                 return await work()
-            except (faults.RedisError, OSError) as error:
+            except _FAULTS as error:
                 if _is_gone(error):
                     self._fail(self._without_crawl())
                 elif _is_away(error):
@@ -145,16 +139,17 @@ class RedisConnection:
     async def close(self) -> None:
         if self._return is not None:
             self._return.cancel()
-        await self.client.aclose()
+        await close_client(self.client)
 
     async def _evaluate(self, script: str, arguments: tuple[str | bytes | float, ...]) -> Any:
         digest = self._digests.get(script)
         if digest is None:
             digest = self._digests[script] = sha1((_GUARD + script).encode(), usedforsecurity=False).hexdigest()
+        keys = self.prefix, f"{self.prefix}:{self.identity}"
         try:
-            return await self.client.evalsha(digest, 2, self.prefix, self.identity, *arguments)
+            return await self.client.evalsha(digest, 2, *keys, *arguments)
         except faults.NoScriptError:
-            return await self.client.eval(_GUARD + script, 2, self.prefix, self.identity, *arguments)
+            return await self.client.eval(_GUARD + script, 2, *keys, *arguments)
 
     async def _outlast(self, error: Exception) -> None:
         if self._return is None:
@@ -162,7 +157,7 @@ class RedisConnection:
         await asyncio.shield(self._return)
 
     async def _until_returned(self, error: Exception) -> None:
-        logger.warning("Redis is away (%s): the crawl pauses until it is back", said_by(error))
+        logger.warning("Redis at %s is away (%s): its sites wait until it is back", shown(self.url), said_by(error))
         left, tries = time.monotonic(), 0
         try:
             while not await self._is_back():
@@ -170,7 +165,7 @@ class RedisConnection:
                     raise StorageFailed(f"Redis at {shown(self.url)} is away: this worker's leases expire there")
                 await asyncio.sleep(_PAUSES_SECONDS[min(tries, len(_PAUSES_SECONDS) - 1)])
                 tries += 1
-            logger.info("Redis is back after %.1f s", time.monotonic() - left)
+            logger.info("Redis at %s is back after %.1f s", shown(self.url), time.monotonic() - left)
         except StorageFailed as failure:
             self._fail(failure)
             raise
@@ -192,7 +187,7 @@ class RedisConnection:
         try:
             if await self._evaluate(_GRANT_GRACE, (self._grace_seconds,)):
                 return True
-        except (faults.RedisError, OSError) as error:
+        except _FAULTS as error:
             if _is_away(error):
                 return False
             if not _is_gone(error):
@@ -201,8 +196,8 @@ class RedisConnection:
 
     def _without_crawl(self) -> StorageFailed:
         return StorageFailed(
-            f"Redis at {shown(self.url)} came back without the crawl {self.crawl_id}: let it keep its data "
-            "(appendonly yes)"
+            f"Redis at {shown(self.url)} is without the crawl {self.crawl_id}: somebody has deleted it, or Redis came "
+            "back without its data (let it keep them: appendonly yes)"
         )
 
 

@@ -32,11 +32,11 @@ class DelayedRequests:
         self._held[request] = call_later(wait_seconds, self._let_go, request)
         return True
 
-    def drain(self) -> list[Request]:
-        """Return all requests that wait, and keep none."""
-        for timer in self._held.values():
-            timer.cancel()
-        requests, self._held = list(self._held), {}
+    def drain(self, of: Callable[[Request], bool] = lambda _request: True) -> list[Request]:
+        """Return the requests that wait and that `of` names, and keep none of them."""
+        requests = [request for request in self._held if of(request)]
+        for request in requests:
+            self._held.pop(request).cancel()
         return requests
 
     def _let_go(self, request: Request) -> None:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from functools import partial
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrapy import Request
 from scrapy.core.downloader import Slot
@@ -23,14 +23,16 @@ from twisted.internet.defer import CancelledError, Deferred, fail
 from twisted.python.failure import Failure
 
 from llmcrawler.crawl.context import find_crawl
-from llmcrawler.distributed.host_limiter import DistributedHostLimiter, HostAllowance, HostInCooldown, HostPlace
 from llmcrawler.engine.compat import wake_engine
 from llmcrawler.engine.compat.components import DownloaderBase
 from llmcrawler.engine.handlers import PageHandlers
 from llmcrawler.engine.polite_slot import PoliteSlot, StartGate
 from llmcrawler.engine.refusals import RefusalKind
-from llmcrawler.engine.request_context import update_context
+from llmcrawler.engine.request_context import context_of
 from llmcrawler.errors import ConfigError, StorageFailed
+
+if TYPE_CHECKING:
+    from llmcrawler.crawl.sharded_session import ShardedSession
 
 _Result = TypeVar("_Result")
 _CANCELLED = (asyncio.CancelledError, CancelledError)
@@ -59,7 +61,6 @@ class PoliteDownloader(DownloaderBase):
     `fetching` counts the requests of each slot that were handed in and are not answered, middlewares included.
     `given_up` has the hosts that are not asked any more, `rests` until when (monotonic seconds) others are left alone,
     and `held` those whose robots.txt is long in coming. `on_room` is called with a host that may have room again.
-    Workers that share a crawl share the places of a host.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -69,8 +70,7 @@ class PoliteDownloader(DownloaderBase):
         self.given_up: dict[str, tuple[RefusalKind, str]] = {}
         self.held: set[str] = set()
         crawl = find_crawl(crawler)
-        session = None if crawl is None else crawl.backend.session
-        self._limiter = None if session is None else session.host_limiter
+        self._session = None if crawl is None else crawl.backend.session
         self.rests: dict[str, float] = {}
         self.on_room: Callable[[str], object] = _ignore
         self._usual_gap_seconds = crawler.settings.getfloat("DOWNLOAD_DELAY")
@@ -227,38 +227,19 @@ class PoliteDownloader(DownloaderBase):
             slot.transferring.remove(request)
             raise HostPaused(_STOPPING)
         self._downloads[request] = asyncio.current_task()
-        if self._limiter is None:
-            return await self._download_now(slot, request)
-        assert isinstance(slot, PoliteSlot)
-        place = await self._place(self._limiter, slot, request)
-        try:
-            return await self._download_now(slot, request)
-        finally:
-            self._limiter.leave(place)
-
-    async def _place(self, limiter: DistributedHostLimiter, slot: PoliteSlot, request: Request) -> HostPlace:
-        """Wait for a place at the host among all workers. Raises HostPaused when that takes long."""
-        slot.at_limiter += 1
-        try:
-            place = await self._enter(limiter, request.meta[self.DOWNLOAD_SLOT], slot)
-        except BaseException:
-            slot.at_limiter -= 1
+        if self._session is not None and not await self._may_start(self._session, slot, request):
             slot.transferring.remove(request)
             self.start_waiting(slot)
-            raise
-        slot.at_limiter -= 1
-        slot.elsewhere = max(0, place.in_flight - (len(slot.transferring) - slot.at_limiter))
-        update_context(request, started=monotonic(), in_flight=slot.in_flight)
-        return place
+            raise HostPaused("another worker has its host now, or where it is kept is away")
+        return await self._download_now(slot, request)
 
-    async def _enter(self, limiter: DistributedHostLimiter, key: str, slot: PoliteSlot) -> HostPlace:
+    async def _may_start(self, session: ShardedSession, slot: Slot, request: Request) -> bool:
+        assert isinstance(slot, PoliteSlot)
         try:
-            return await limiter.enter(key, lambda: HostAllowance(slot.window, slot.gap))
-        except HostInCooldown as cooldown:
-            self.rest(key, monotonic() + cooldown.seconds)
-            raise HostPaused(str(cooldown)) from cooldown
-        except StorageFailed as failure:  # the crawl is being closed, and says why; the page is for its next run
-            raise HostPaused(str(failure)) from failure
+            key, lease = self.get_slot_key(request), context_of(request).lease
+            return await session.may_start(request.url, key, lease, slot.gap)
+        except StorageFailed:  # the crawl is being closed, and says why; the page is for its next run
+            return False
 
     async def _download_now(self, slot: Slot, request: Request) -> Response:
         # Scrapy measures the delay from the moment it schedules the download. When the loop is busy just then, the next

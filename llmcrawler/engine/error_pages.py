@@ -27,9 +27,11 @@ def error_page(
     return page
 
 
-def faulty_line(crawler: Crawler, lease: Lease) -> FeedItem:
-    """Return the line of an entry of a list that cannot be fetched."""
-    return spider_line(crawler, lease, error_page(lease, "url", lease.task.fault))
+def unasked_line(crawler: Crawler, lease: Lease) -> FeedItem:
+    """Return the line of a url that is not fetched: it is none, or it took down the crawl too often."""
+    lost = f"the crawl was taken down {lease.attempts - 1} times while it was read"
+    error = ("lost", lost) if lease.is_lost else ("url", lease.task.fault)
+    return spider_line(crawler, lease, error_page(lease, *error))
 
 
 def spider_line(crawler: Crawler, lease: Lease, page: Page) -> FeedItem:

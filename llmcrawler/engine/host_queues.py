@@ -67,10 +67,14 @@ class HostQueues(Generic[T]):
         queue = self._queues.get(host)
         return 0 if queue is None else len(queue)
 
-    def drain(self) -> list[T]:
-        """Return all entries and keep none."""
-        entries = [entry for queue in self._queues.values() for entry in queue]
-        self._queues.clear()
-        self._turns.clear()
-        self._count = self.ready = 0
+    def drain(self, of: Callable[[str], bool] = lambda _host: True) -> list[T]:
+        """Return all entries of the hosts that `of` names and keep none of them."""
+        entries: list[T] = []
+        for host in [one for one in self._queues if of(one)]:
+            queue = self._queues.pop(host)
+            entries += queue
+            self._count -= len(queue)
+            if host in self._turns:
+                del self._turns[host]
+                self.ready -= len(queue)
         return entries

@@ -1,10 +1,13 @@
-"""Holds the leases of a crawl, and returns them to the frontier when their items are through the pipelines."""
+"""Holds the leases of a crawl, and returns them to the frontier: when their items are through the pipelines, or before
+they went out.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -16,20 +19,25 @@ from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.context import ArrivingPages
 from llmcrawler.crawl.template_store import TemplateStore
 from llmcrawler.engine.compat import close_spider_soon, process_item
+from llmcrawler.engine.delayed_requests import DelayedRequests
+from llmcrawler.engine.downloader import PoliteDownloader
 from llmcrawler.engine.error_pages import error_page, spider_line
+from llmcrawler.engine.host_queues import HostQueues
 from llmcrawler.engine.page_budget import PageBudget
 from llmcrawler.engine.request_context import context_of
 from llmcrawler.errors import STOPPED, StorageFailed, WorkGivenBack
 from llmcrawler.frontier import Admission, FocusedCrawl, Lease
 from llmcrawler.items import FeedItem, Page, StageRun
 from llmcrawler.storage import Outcome
+from llmcrawler.urls import site_of
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
 class LeaseKeeper(BaseScheduler):
-    """The half of a scheduler that renews, acknowledges and releases leases.
+    """The half of a scheduler that renews, acknowledges and releases leases. `_buffer` has those that wait to go out,
+    `_waiting` and `_delayed` the requests that came back.
 
     Where the frontier raises StorageFailed the crawl is being closed already, and the log says why.
     """
@@ -47,6 +55,11 @@ class LeaseKeeper(BaseScheduler):
         # Set when there may be urls to lease, or places under `max_pages`.
         self._refill = asyncio.Event() if self.focused_crawl is None else self.focused_crawl.news
         self._leases: dict[str, Lease] = {}  # by url, those that have not come back
+        self._lost: set[str] = set()  # urls that were other workers' once their requests were under way here
+        self._buffer: HostQueues[Lease] = HostQueues()
+        self._waiting: HostQueues[Request] = HostQueues()
+        self._delayed = DelayedRequests(self.crawler, self.enqueue_request)
+        self._is_on_hold = self._is_stopping = False
         self._tasks: list[asyncio.Task[None]] = []
         self.crawler.signals.connect(self._item_is_through, signals.item_scraped)
         self.crawler.signals.connect(self._item_was_dropped, signals.item_dropped)
@@ -59,6 +72,63 @@ class LeaseKeeper(BaseScheduler):
     def holds(self, lease: Lease) -> bool:
         return lease.url in self._leases
 
+    def stop(self) -> None:
+        """Give lines to the urls that were tried and will not be tried again, where no later run does that."""
+        self._is_stopping = self.backend.job is None and self.backend.session is None
+        if self._is_stopping:
+            for request in (*self._waiting.drain(), *self._delayed.drain()):
+                self._end_untried(request)
+
+    async def give_back(self) -> None:
+        """Release what is not under way yet, and lease nothing more until `go_on`."""
+        self._is_on_hold = True
+        with suppress(StorageFailed):
+            await self._return_buffered()
+
+    def go_on(self) -> None:
+        self._is_on_hold = False
+        self._refill.set()
+
+    async def hand_back(self, site: str) -> bool:
+        """Release the urls of a site that are not under way; return whether nothing of it is any more."""
+
+        def is_of_site(host: str) -> bool:
+            return site_of(host) == site
+
+        await self._return_buffered(is_of_site)
+        for request in self._take_waiting(is_of_site):
+            lease = context_of(request).lease
+            assert lease is not None
+            if self._leases.pop(lease.url, None) is not None:
+                await self.frontier.release(lease.url)
+        hosts = (*self._downloader.fetching, *self._waiting, *(one.task.host for one in self._leases.values()))
+        return not any(map(is_of_site, hosts))
+
+    def lose_all(self, of: Callable[[str], bool]) -> None:
+        """Drop the leases of some hosts: other workers have taken them over."""
+        self._buffer.drain(of)
+        lost = {url for url, lease in self._leases.items() if of(lease.task.host)}
+        self._lost |= lost
+        for url in lost:
+            del self._leases[url]
+        self._take_waiting(of)
+
+    def _take_waiting(self, of: Callable[[str], bool]) -> list[Request]:
+        """Return the requests of some hosts that wait with their leases; those without one stay."""
+        key_of = self._downloader.get_slot_key
+        found = self._delayed.drain(lambda one: context_of(one).lease is not None and of(key_of(one)))
+        for request in self._waiting.drain(of):
+            if context_of(request).lease is None:
+                self._waiting.put(key_of(request), request)
+            else:
+                found.append(request)
+        return found
+
+    def _is_lost(self, request: Request) -> bool:
+        """Return whether another worker has the url of a request by now."""
+        lease = context_of(request).lease
+        return self.backend.session is not None and lease is not None and not self.holds(lease)
+
     def _end_untried(self, request: Request) -> bool:
         """Give a line to the url of a request that was sent before and will not be again; return whether it was."""
         context = context_of(request)
@@ -68,10 +138,6 @@ class LeaseKeeper(BaseScheduler):
         page = error_page(context.lease, STOPPED, message, request=request)
         process_item(self.crawler, spider_line(self.crawler, context.lease, page))
         return True
-
-    async def _return_buffered(self) -> None:
-        """Release the leases whose requests have not gone out."""
-        raise NotImplementedError
 
     async def _open(self) -> None:
         """Take over what earlier runs left, and begin to lease. Raises StorageFailed."""
@@ -83,14 +149,26 @@ class LeaseKeeper(BaseScheduler):
         except StorageFailed:  # the log says why
             close_spider_soon(self.crawler, "storage_failed")
 
+    async def _return_buffered(self, of: Callable[[str], bool] = lambda _host: True) -> None:
+        """Release the leases of some hosts whose requests have not gone out."""
+        for lease in self._buffer.drain(of):
+            del self._leases[lease.url]
+            await self.frontier.release(lease.url)
+            if self.focused_crawl is not None:
+                self.focused_crawl.note_return(lease.url)
+
+    @property
+    def _downloader(self) -> PoliteDownloader:
+        assert self.crawler.engine is not None
+        downloader = self.crawler.engine.downloader
+        assert isinstance(downloader, PoliteDownloader)  # checked by open()
+        return downloader
+
     async def _keep_leases(self) -> None:
         with suppress(StorageFailed):
             while True:
                 await asyncio.sleep(self.backend.lease_seconds / 3)
-                if self.backend.session is None:
-                    await self.frontier.renew(self._leases)
-                else:
-                    await self.backend.session.frontier.renew_held()
+                await self.frontier.renew(self._leases)
 
     async def _item_is_through(self, item: object) -> None:
         if isinstance(item, FeedItem):
@@ -113,11 +191,14 @@ class LeaseKeeper(BaseScheduler):
             await self._end(item, Outcome(None, _runs(item), is_dead=True))
 
     async def _end(self, page: FeedItem, outcome: Outcome) -> None:
-        lease = self._leases.pop(page.id, None)
+        lease, lines = self._leases.pop(page.id, None), self.backend.lines
         if lease is None:
+            if lines is not None:  # a spider of the user's may give pages that were not leased
+                (lines.drop if page.id in self._lost else lines.write_held)(page.id)
             return
         try:
-            await self.frontier.ack(page.id, outcome)
+            if not await self.frontier.ack(page.id, outcome) and lines is not None:
+                lines.drop(page.id)
             focused = self.focused_crawl
             if focused is not None and isinstance(page, Page) and not focused.end_page(page):
                 await self._return_buffered()

@@ -61,9 +61,6 @@ class PoliteSlot(Slot):
         self.rests_until = 0.0
         self._gate = gate
         self._on_start = on_start
-        self.at_limiter = 0  # requests that have left the queue and wait for room that the other workers leave
-        self.elsewhere = 0  # requests in flight of the other workers, as last known
-        self.window = float(concurrency)  # what `concurrency` is rounded from
         self._gap = delay
         self._excess = 0.0  # seconds that this gap is longer than its mean
         self._surplus = 0.0  # that those before it were
@@ -80,15 +77,10 @@ class PoliteSlot(Slot):
         """Seconds from the request that started last to the next one."""
         return self._gap
 
-    @property
-    def in_flight(self) -> int:
-        """Requests of all workers that are in flight."""
-        return len(self.transferring) - self.at_limiter + self.elsewhere
-
     def start(self, request: Request) -> None:
         self.transferring.add(request)
         self._gate.in_flight += 1
-        update_context(request, started=monotonic(), in_flight=self.in_flight)
+        update_context(request, started=monotonic(), in_flight=len(self.transferring))
         self._on_start(self)
         self._surplus += self._excess
         self.draw_gap()

@@ -22,10 +22,8 @@ from twisted.internet.defer import Deferred
 
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat import process_item, wake_engine
-from llmcrawler.engine.delayed_requests import DelayedRequests
-from llmcrawler.engine.downloader import PoliteDownloader, check_downloader
-from llmcrawler.engine.error_pages import faulty_line
-from llmcrawler.engine.host_queues import HostQueues
+from llmcrawler.engine.downloader import check_downloader
+from llmcrawler.engine.error_pages import unasked_line
 from llmcrawler.engine.idle_hosts import idle_hosts
 from llmcrawler.engine.lease_demand import held_by_host
 from llmcrawler.engine.lease_keeper import LeaseKeeper
@@ -57,12 +55,8 @@ class FrontierScheduler(LeaseKeeper):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._buffer: HostQueues[Lease] = HostQueues()
-        self._waiting: HostQueues[Request] = HostQueues()
-        self._delayed = DelayedRequests(self.crawler, self.enqueue_request)
         self._is_dry = False  # the last look into the frontier found all there was
         self._is_leasing = False  # what the frontier leases just now is neither queued nor here
-        self._is_leaving = self._is_stopping = False
         self._idle_in: float | None = None  # seconds until a host that has only views left may get one
         # Not when such a page is through: it may wait long for a model's answer, and the crawl does not.
         self.arriving.on_room = partial(wake_engine, self.crawler)
@@ -92,7 +86,7 @@ class FrontierScheduler(LeaseKeeper):
         return deferred_from_coro(self._close(reason))
 
     def enqueue_request(self, request: Request) -> bool:
-        if self._is_stopping and self._end_untried(request):
+        if (self._is_stopping and self._end_untried(request)) or self._is_lost(request):
             return True
         if not self._delayed.hold(request):
             self._waiting.put(self._downloader.get_slot_key(request), request)
@@ -109,8 +103,8 @@ class FrontierScheduler(LeaseKeeper):
             return None
         if self._buffer.ready < self._low_water():
             self._refill.set()
-        if lease.task.fault:  # there is nothing to ask for
-            process_item(self.crawler, faulty_line(self.crawler, lease))
+        if lease.task.fault or lease.is_lost:  # there is nothing to ask for
+            process_item(self.crawler, unasked_line(self.crawler, lease))
             return self.next_request()
         spider: LeasingSpider = self.crawler.spider  # type: ignore[assignment]  # others have no leases
         request = spider.request_of(lease)
@@ -155,19 +149,6 @@ class FrontierScheduler(LeaseKeeper):
     def working(self) -> int:
         """Return how many urls are on their way to the site."""
         return len(self._buffer) + len(self._delayed) + len(self._waiting) + self._downloader.fetching.total()
-
-    def stop(self) -> None:
-        """Give lines to the urls that were tried and will not be tried again, where no later run does that."""
-        self._is_stopping = self.backend.job is None and self.backend.session is None
-        if self._is_stopping:
-            for request in (*self._waiting.drain(), *self._delayed.drain()):
-                self._end_untried(request)
-
-    async def give_back(self) -> None:
-        """Release what is not under way yet, and lease nothing more."""
-        self._is_leaving = True
-        with suppress(StorageFailed):
-            await self._return_buffered()
 
     # -- leasing ------------------------------------------------------------------------------------------------------
 
@@ -256,7 +237,7 @@ class FrontierScheduler(LeaseKeeper):
         return self._new_leases_left() + self.budget.repeats if self._may_go_on() else 0
 
     def _may_go_on(self) -> bool:
-        return not self._is_leaving and (self.focused_crawl is None or not self.focused_crawl.is_done)
+        return not self._is_on_hold and (self.focused_crawl is None or not self.focused_crawl.is_done)
 
     def _new_leases_left(self) -> int:
         """Return how many urls may still be leased for the first time."""
@@ -284,17 +265,3 @@ class FrontierScheduler(LeaseKeeper):
         has_room = self._downloader.has_room
         if self._buffer.look_again(host, has_room) | self._waiting.look_again(host, has_room):
             wake_engine(self.crawler)
-
-    @property
-    def _downloader(self) -> PoliteDownloader:
-        assert self.crawler.engine is not None
-        downloader = self.crawler.engine.downloader
-        assert isinstance(downloader, PoliteDownloader)  # checked by open()
-        return downloader
-
-    async def _return_buffered(self) -> None:
-        for lease in self._buffer.drain():
-            del self._leases[lease.url]
-            await self.frontier.release(lease.url)
-            if self.focused_crawl is not None:
-                self.focused_crawl.note_return(lease.url)

@@ -1,35 +1,40 @@
-"""Makes a crawl a worker among others: tells them that it is there, and waits for what they find."""
+"""Makes a crawl a worker among others: tells them that it is there, takes over what they leave, gives sites to them."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
+from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider, NotConfigured
 
+from llmcrawler.crawl.agreed_counts import AgreedCounts
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.crawl.engine_state import EngineWatch, Phase, phase_of
 from llmcrawler.crawl.safe_lines import SafeLines
-from llmcrawler.engine.compat import is_closing, process_item
-from llmcrawler.engine.error_pages import error_page
+from llmcrawler.crawl.understanding import Understanding
+from llmcrawler.engine.compat import is_closing
 from llmcrawler.engine.own_schedulers import check_scheduler, running_scheduler
 from llmcrawler.engine.scheduler import FrontierScheduler
 from llmcrawler.errors import StorageFailed
 from llmcrawler.extensions.connecting import connect_handlers
-from llmcrawler.extraction import Records
+from llmcrawler.extensions.throttle import AdaptiveThrottle
 from llmcrawler.items import Page
+from llmcrawler.urls import site_of
 
 if TYPE_CHECKING:
     from llmcrawler.crawl.distributed_session import DistributedSession
+    from llmcrawler.crawl.sharded_session import ShardedSession
 
 logger = logging.getLogger(__name__)
 
 _RIGHTS = "llmcrawler/rights/"
 _BEAT_SECONDS, _IDLE_BEAT_SECONDS = 1.0, 0.25
+_RATE_SECONDS, _LEAST_RATE_SECONDS = 60.0, 5.0
 
 
 @dataclass(eq=False)
@@ -37,16 +42,18 @@ class DistributedWorker:
     """Sends heartbeats, and ends with the others. `lines` knows what a death of this worker would not take away."""
 
     crawler: Crawler
-    session: DistributedSession
+    session: ShardedSession
     watch: EngineWatch
     lines: SafeLines
-    records: Records
+    understanding: Understanding
 
     def __post_init__(self) -> None:
         self._tasks: list[asyncio.Task[None]] = []
         self._idle_since: float | None = None
-        self._confirmed_at = 0.0
+        self._agreed = AgreedCounts(len(self.session.shards))
         self._reason = "shutdown"
+        self._is_paused = False
+        self._recent_pages: deque[tuple[float, int]] = deque()  # monotonic seconds, and the pages until then
         connect_handlers(self.crawler, self, "spider_opened", "spider_idle", "spider_closed", "engine_stopped")
 
     @classmethod
@@ -55,11 +62,12 @@ class DistributedWorker:
         if crawl.backend.session is None or crawl.backend.lines is None:
             raise NotConfigured
         check_scheduler(crawler.settings, FrontierScheduler)
-        return cls(crawler, crawl.backend.session, crawl.watch, crawl.backend.lines, crawl.understanding.records)
+        return cls(crawler, crawl.backend.session, crawl.watch, crawl.backend.lines, crawl.understanding)
 
     def spider_opened(self) -> None:
         logger.info("This is worker %s of the crawl %s", self.session.worker, self.session.rules.crawl_id)
-        self._tasks = [asyncio.ensure_future(self._beat()), asyncio.ensure_future(self._leave_with_engine())]
+        beats = [self._beat(shard) for shard in self.session.shards]
+        self._tasks = [asyncio.ensure_future(work) for work in (*beats, self._leave_with_engine())]
 
     def spider_idle(self) -> None:
         """Keep the spider open when there is nothing to do here, until that is so everywhere."""
@@ -67,10 +75,12 @@ class DistributedWorker:
         counts = self.session.frontier.counts()
         state = replace(
             self.watch.state(),
-            is_left=bool(counts.leased or (counts.queued and self._scheduler.may_lease())),
-            is_confirmed=self._confirmed_at > self._idle_since,
+            # What a worker that may have died has kept is to be written, too.
+            is_left=bool(counts.leased or any(shard.membership.silent for shard in self.session.shards))
+            or bool(counts.queued and self._scheduler.may_lease()),
+            is_confirmed=self._agreed.hold_since(self._idle_since, counts),
         )
-        if phase_of(state) is not Phase.FINISHED:
+        if (self._is_paused and counts.queued) or phase_of(state) is not Phase.FINISHED:
             raise DontCloseSpider
 
     def spider_closed(self, reason: str) -> None:
@@ -80,16 +90,22 @@ class DistributedWorker:
         """Leave the crawl and drop the lines that are safe: feeds are closed by now."""
         for task in self._tasks:
             task.cancel()
+        self.session.note_safe(self.lines.take_safe())
+        await asyncio.gather(*map(self._leave, self.session.shards))
+
+    async def _leave(self, shard: DistributedSession) -> None:
         try:
-            await self.session.drop_lines(self.lines.take_safe())
-            await self.session.close(self._reason)
+            await shard.drop_lines()
+            await shard.ownership.keep({}, self._manners(shard))
+            await shard.close(self._reason)
         except StorageFailed as failure:
             logger.error("%s", failure)
 
-    async def _beat(self) -> None:
+    async def _beat(self, shard: DistributedSession) -> None:
+        """Send heartbeats to one shard, whether the others are there or not."""
         while True:
             try:
-                await self._beat_once()
+                await self._beat_once(shard)
             except StorageFailed:  # the crawl is being closed, and says why
                 return
             except Exception:  # a bug of ours must not make this worker look dead
@@ -105,33 +121,90 @@ class DistributedWorker:
                 self.session.leave()
                 await self._scheduler.give_back()
 
-    async def _beat_once(self) -> None:
+    async def _beat_once(self, shard: DistributedSession) -> None:
         started = time.monotonic()
-        await self.session.beat(**self._activity())
-        self._confirmed_at = started
-        await self._inherit()
-        await self.session.drop_lines(self.lines.take_safe())
-        self._write_lost()
+        membership = await shard.beat(**self._activity())
+        if not membership.is_member:
+            await self._join_again(shard)
+            return
+        self._agreed.note(shard.shard.number, started, shard.frontier.counts())
+        if membership.gone:
+            self.lines.write([Page.of_line(line) for line in await shard.inherit()])
+        self.session.note_safe(self.lines.take_safe())
+        await shard.drop_lines()
+        await shard.ownership.keep({}, self._manners(shard))
+        self._tell_of_sites()
         if is_closing(self.crawler):
             return
+        if shard.shard.number == 0:
+            await self._heed_pause(is_paused=membership.is_paused)
+        for site in membership.leaving:
+            await self._give_up(shard, site)
         if self._scheduler.working():
             self._idle_since = None
         else:
             self._scheduler.look_again()
 
+    async def _heed_pause(self, *, is_paused: bool) -> None:
+        if is_paused:
+            await self._scheduler.give_back()
+        if is_paused and not self._is_paused:
+            logger.info("The crawl is paused; go on with: %s", self.session.resume_command())
+        elif self._is_paused and not is_paused:
+            logger.info("The crawl is not paused any more")
+            self._scheduler.go_on()
+        self._is_paused = is_paused
+        assert self.crawler.stats is not None
+        self.crawler.stats.set_value("llmcrawler/paused", int(is_paused))
+
+    def _tell_of_sites(self) -> None:
+        log, stats = self.session.ownership_log, self.crawler.stats
+        assert stats is not None
+        log.write()
+        stats.set_value("llmcrawler/sites_owned", sum(len(shard.frontier.sites) for shard in self.session.shards))
+        for event, count in log.counts.items():
+            stats.set_value(f"llmcrawler/sites/{event}", count)
+
+    async def _join_again(self, shard: DistributedSession) -> None:
+        """Begin anew: this worker was silent for so long that the others have taken over all it had there."""
+        logger.warning("The other workers have taken over what this one had: it was not heard of for too long")
+        self._scheduler.lose_all(lambda host: self.session.has_site(shard, site_of(host)))
+        for site in shard.frontier.sites:
+            self.understanding.records.give_back(site)
+            self.understanding.sites.forget(site)
+        shard.frontier.lose_all()
+        await shard.beat(joins=True, **self._activity())
+
+    async def _give_up(self, shard: DistributedSession, site: str) -> None:
+        """Give a site up when nothing of it is under way here any more; its pages that wait to be learned go back."""
+        self.understanding.records.give_back(site)
+        if not await self._scheduler.hand_back(site):
+            return
+        if site in shard.frontier.sites:  # else nothing of it was leased yet
+            learned = {site: self.understanding.templates.state_of(site)}
+            await shard.ownership.keep(learned, {site: self._manners(shard).get(site, {})})
+            self.understanding.sites.forget(site)
+        await shard.give_up(site)
+
+    def _manners(self, shard: DistributedSession) -> dict[str, dict[str, dict[str, float]]]:
+        """Return how the hosts of this worker's sites are to be treated, by site."""
+        throttle = self.crawler.get_extension(AdaptiveThrottle)
+        found: dict[str, dict[str, dict[str, float]]] = {}
+        for host, manners in ({} if throttle is None else throttle.manners()).items():
+            if site_of(host) in shard.frontier.sites:
+                found.setdefault(site_of(host), {})[host] = manners
+        return found
+
     def _activity(self) -> dict[str, Any]:
         engine, stats = self.crawler.engine, self.crawler.stats
         assert engine is not None
         assert stats is not None
-        pages, slot = stats.get_value("llmcrawler/pages", 0), engine.scraper.slot
-        minutes = max(1.0, time.time() - self.session.report.started) / 60
+        pages = stats.get_value("llmcrawler/pages", 0)
         return {
             "pages": pages,
-            "pages_a_minute": round(pages / minutes, 1),
+            "pages_a_minute": self._pages_a_minute(pages),
+            "leases": len(self._scheduler.held_leases()),
             "in_flight": len(engine.downloader.active),
-            "working": 0 if is_closing(self.crawler) else self._scheduler.working(),
-            "held": self.records.held_count,
-            "pressed": "backing_out" if slot is not None and slot.needs_backout() else None,
             "llm_calls": stats.get_value("llmcrawler/llm/calls", 0),
             "rights": {
                 name.removeprefix(_RIGHTS): count
@@ -141,18 +214,14 @@ class DistributedWorker:
             "tokens": sum(stats.get_value(f"llmcrawler/llm/{name}_tokens", 0) for name in ("prompt", "completion")),
         }
 
-    async def _inherit(self) -> None:
-        lines = await self.session.inherited_lines() if self.session.membership.gone else []
-        for gone in self.session.membership.gone:
-            logger.warning("Worker %s is gone; what it had comes back", gone)
-        self.lines.write([Page.of_line(line) for line in lines])
-
-    def _write_lost(self) -> None:
-        """Write lines for urls that took down their workers: nobody has a page of them."""
-        lost, self.session.frontier.lost = self.session.frontier.lost, []
-        for lease in lost:
-            message = f"the crawl was taken down {lease.attempts - 1} times while it was read"
-            process_item(self.crawler, error_page(lease, "lost", message))
+    def _pages_a_minute(self, pages: int) -> float:
+        """Return how many pages came in the last minute, or as many as would have at the pace since the start."""
+        now, recent = time.monotonic(), self._recent_pages
+        recent.append((now, pages))
+        while recent[0][0] < now - _RATE_SECONDS:
+            recent.popleft()
+        since, before = recent[0]
+        return round((pages - before) * 60 / max(_LEAST_RATE_SECONDS, now - since), 1)
 
     @property
     def _scheduler(self) -> FrontierScheduler:

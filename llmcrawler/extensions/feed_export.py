@@ -51,7 +51,9 @@ class Feeds(FeedExporterBase):
                 del self.feeds[uri]
                 for name, given in feeds_of(crawler, uri, options, self.filters[uri]).items():
                     self.feeds[name], self.filters[name] = given
-        if (crawl := find_crawl(crawler)) is not None and crawl.options.duplicates == DROP:
+        crawl = find_crawl(crawler)
+        self._lines = None if crawl is None else crawl.backend.lines
+        if crawl is not None and crawl.options.duplicates == DROP:
             self.filters = {uri: _WithoutDuplicates(inner) for uri, inner in self.filters.items()}
         self._failed: WeakSet[FeedSlot] = WeakSet()
         self._lacking: WeakSet[FeedSlot] = WeakSet()
@@ -81,6 +83,11 @@ class Feeds(FeedExporterBase):
             self._tell_and_close("a feed that was asked for", error)
 
     def item_scraped(self, item: Any, spider: Spider) -> None:
+        if self._lines is None or not self._lines.hold(item):
+            self.write(item, spider)
+
+    def write(self, item: Any, spider: Spider) -> None:
+        """Write an item into the feeds that take it."""
         slots: list[FeedSlot] = []
         for slot in self.slots:
             self.slots = [slot]  # one at a time, so that a feed that fails takes no line from those after it

@@ -66,13 +66,10 @@ class MetricsExtension:
             raise NotConfigured
         crawl, settings = crawl_of(crawler), crawler.settings
         assert crawler.stats is not None
-        extension = cls(
-            crawler.signals,
-            crawler.stats,
-            place,
-            {"spider": crawler.spidercls.name, "crawl": crawl_name(settings, crawl.options)},
-            errors_share(settings),
-        )
+        labels = {"spider": crawler.spidercls.name, "crawl": crawl_name(settings, crawl.options)}
+        if worker := crawl.backend.worker:
+            labels["worker"] = worker
+        extension = cls(crawler.signals, crawler.stats, place.of(worker), labels, errors_share(settings))
         connect_handlers(crawler, extension, "spider_opened", "engine_stopped")
         return extension
 

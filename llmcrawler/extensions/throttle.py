@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from dataclasses import replace
 from datetime import UTC, datetime
 from time import monotonic
@@ -25,8 +25,8 @@ from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.task import LoopingCall
 
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.crawl.signals import host_news, robots_unreachable
-from llmcrawler.distributed.host_limiter import DistributedHostLimiter
+from llmcrawler.crawl.signals import robots_unreachable, site_taken
+from llmcrawler.distributed.site_ownership import KeptSite
 from llmcrawler.engine.downloader import (
     PoliteDownloader,
     check_downloader,
@@ -49,6 +49,7 @@ from llmcrawler.politeness.throttling import (
     http_date,
     retry_after_seconds,
 )
+from llmcrawler.urls import site_of
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +57,6 @@ logger = logging.getLogger(__name__)
 _GATEWAY_STATUSES = frozenset({502, 504, 520, 521, 522, 523, 524})
 _HOST_FAILURES = (CannotResolveHostError, DownloadConnectionRefusedError, DownloadTimeoutError, DownloadFailedError)
 _TICK_SECONDS = 1.0
-_OLD_NEWS_SECONDS = 600.0  # what other workers met longer ago says little of now
 
 
 class AdaptiveThrottle:
@@ -74,14 +74,13 @@ class AdaptiveThrottle:
         crawler: Crawler,
         rules: ThrottleRules,
         refused_names: Container[str] = (),
-        limiter: DistributedHostLimiter | None = None,
     ) -> None:
         check_downloader(crawler)
         self.crawler = crawler
         self._rules = rules
         self._refused_names = refused_names
-        self._limiter = limiter
         self._policies = HostPolicies(monotonic)
+        self._taken_at: dict[str, float] = {}  # by site, when it was taken over from another worker
         self._user_agent = str(crawler.settings["ROBOTSTXT_USER_AGENT"] or crawler.settings["USER_AGENT"])
         self._quiet_ticks = 0
         self._ticks: AsyncioLoopingCall | LoopingCall | None = None
@@ -89,7 +88,7 @@ class AdaptiveThrottle:
         logs_all = rules.is_adaptive and crawler.settings.getbool("AUTOTHROTTLE_DEBUG")
         self._report = ThrottleReport(crawler.stats, logs_all=logs_all)
         connect_handlers(crawler, self, "spider_opened", "response_downloaded", "robots_parsed", "spider_closed")
-        crawler.signals.connect(self._take_news, host_news)
+        crawler.signals.connect(self._take_over, site_taken)
         crawler.signals.connect(self._robots_failed, robots_unreachable)
         crawler.signals.connect(self._take_slot, slot_made)
         crawler.signals.connect(self._request_started, request_started)
@@ -97,11 +96,7 @@ class AdaptiveThrottle:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        crawl = crawl_of(crawler)
-        session = crawl.backend.session
-        return cls(
-            crawler, rules_of(crawler), crawl.hosts.refused_names, None if session is None else session.host_limiter
-        )
+        return cls(crawler, rules_of(crawler), crawl_of(crawler).hosts.refused_names)
 
     def policies(self) -> dict[str, HostPolicy]:
         """Return the policies by host and port, without those that were idle for longest."""
@@ -127,21 +122,15 @@ class AdaptiveThrottle:
         elapsed, at_start, at_end = _since_start(request, slot)
         latency = request.meta.get(LATENCY)
         if response.status in OVERLOAD_STATUSES:
-            refusal = (str(response.status), _retry_after(response), elapsed, max(at_start, at_end))
-            decision = policy.refused(*refusal)
-            self._tell_others(key, policy, decision, "refused", refusal)
+            decision = policy.refused(str(response.status), _retry_after(response), elapsed, max(at_start, at_end))
         elif response.status in _GATEWAY_STATUSES and not request.meta.get("proxy"):
             decision = policy.failed(f"http {response.status}", elapsed)
-            self._tell_others(key, policy, decision, "failed", (f"http {response.status}", elapsed))
         elif response.status >= 500:
             policy.server_error(latency)
             decision = None
         else:
             is_page = request.callback is not NO_CALLBACK and not request.meta.get("autothrottle_dont_adjust_delay")
-            before = policy.window
             decision = policy.answered(latency if is_page else None, at_start, at_end)
-            if policy.window < before:
-                self._tell_others(key, policy, decision, "window", (policy.window,))
         self._apply(key, policy, slot, decision)
 
     def _download_failed(self, request: Request, exception: Exception) -> None:
@@ -157,7 +146,6 @@ class AdaptiveThrottle:
         kind, message = failure_kind(exception)
         reason = f"{kind} ({message.rstrip('.')[:200]})"
         decision = policy.failed(reason, elapsed)
-        self._tell_others(key, policy, decision, "failed", (reason, elapsed))
         self._apply(key, policy, slot, decision)
 
     def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
@@ -176,30 +164,20 @@ class AdaptiveThrottle:
 
     # -- other workers on the same crawl ------------------------------------------------------------------------------
 
-    def _tell_others(
-        self, key: str, policy: HostPolicy, decision: ThrottleDecision | None, kind: str, details: tuple[Any, ...]
-    ) -> None:
-        if self._limiter is not None and decision is not None:
-            self._limiter.tell(key, {"kind": kind, "details": details}, policy.window, policy.cooldown_seconds)
+    def manners(self) -> dict[str, dict[str, float]]:
+        """Return what the next worker that asks a host is to know, by host."""
+        return {host: policy.manners() for host, policy in self._policies.by_host.items()}
 
-    def _take_news(self, key: str, events: list[Mapping[str, Any]], window: float) -> None:
-        """Judge what other workers have met at the host as if this one had."""
-        policy = self._policies.get(key)
-        if policy is None:
+    def _take_over(self, site: str, kept: KeptSite) -> None:
+        """Go on at the hosts of a site as the worker before would have. When it asked last is not known."""
+        for host, manners in (kept.manners or {}).items():
+            self._policies.restore(host, manners, kept.age_seconds)
+        if not kept.before:
             return
-        for event in events:
-            age = event["age_seconds"]
-            if age > _OLD_NEWS_SECONDS:
-                continue
-            match event["kind"], event["details"]:
-                case "refused", [reason, retry_after, elapsed, in_flight]:
-                    rest = None if retry_after is None else max(0.0, retry_after - age)
-                    policy.refused(reason, rest, (elapsed or 0.0) + age, in_flight)
-                case "failed", [reason, elapsed]:
-                    policy.failed(reason, (elapsed or 0.0) + age)
-        if policy.rules.is_adaptive:
-            policy.window = min(window, policy.rules.max_concurrency)
-        self._apply(key, policy, self._downloader.slots.get(key), None)
+        self._taken_at[site] = monotonic()
+        for key, slot in self._downloader.slots.items():
+            if site_of(key) == site and isinstance(slot, PoliteSlot):
+                self._take_slot(key, slot)
 
     # -- slots --------------------------------------------------------------------------------------------------------
 
@@ -211,6 +189,7 @@ class AdaptiveThrottle:
         policy = self._policies.take(key, rules)
         self._apply(key, policy, slot, None)
         slot.draw_gap()
+        slot.lastseen = max(slot.lastseen, self._taken_at.get(site_of(key), 0.0))
 
     def _request_started(self, key: str, slot: PoliteSlot) -> None:
         policy = self._policies.get(key)
@@ -261,14 +240,13 @@ class AdaptiveThrottle:
 def _set(slot: PoliteSlot, policy: HostPolicy) -> None:
     gap = policy.gap()
     slot.concurrency, slot.delay, slot.jitter = policy.concurrency, gap.seconds, gap.jitter
-    slot.window = min(policy.window, 1.0) if policy.breaker.is_open else policy.window
 
 
 def _since_start(request: Request, slot: Any) -> tuple[float | None, int, int]:
     """Return the seconds since a request started, and how many were in flight to its host then, and are now."""
     context = context_of(request)
     elapsed = None if context.started is None else monotonic() - context.started
-    return elapsed, context.in_flight, 1 if slot is None else max(slot.in_flight, 1)
+    return elapsed, context.in_flight, 1 if slot is None else max(len(slot.transferring), 1)
 
 
 def _retry_after(response: Response) -> float | None:

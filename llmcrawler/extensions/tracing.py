@@ -54,6 +54,8 @@ class TracingExtension:
             raise NotConfigured
         crawl, name = crawl_of(crawler), crawler.spidercls.name
         of_all = {"llmcrawler.spider": name, "llmcrawler.crawl": crawl_name(crawler.settings, crawl.options)}
+        if crawl.backend.worker:
+            of_all["llmcrawler.worker"] = crawl.backend.worker
         extension = cls(make_exporter, name, of_all)
         connect_handlers(
             crawler,

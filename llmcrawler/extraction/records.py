@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Mapping, Sequence
 from typing import Any
 
-from llmcrawler.errors import STOPPED, TooCostly
+from llmcrawler.errors import STOPPED, TooCostly, WorkGivenBack
 from llmcrawler.extraction.annotators import Annotator
 from llmcrawler.extraction.extraction_runs import Extraction, ExtractionRunner
 from llmcrawler.extraction.learner import SAYING_CORE, HeldPage, Learner, LearnerKey, Trainer, heir_of
@@ -162,6 +162,13 @@ class Records:
     def restore(self, learners: Iterable[Learner]) -> None:
         """Go on with what an earlier crawl has learned."""
         self._learners.update({learner.key: learner for learner in learners})
+
+    def give_back(self, site: str) -> None:
+        """Let the held pages of a site go back to the queue, for the worker that learns it from now on."""
+        for learner in [one for one in self._learners.values() if one.key.site == site and not one.is_learning]:
+            for held in learner.held.values():
+                held.told.set_exception(WorkGivenBack())
+            learner.held.clear()
 
     async def close(self) -> None:
         """Stop learning, and let all held pages go."""

@@ -78,13 +78,15 @@ class UrlTask:
 @dataclass(frozen=True, slots=True)
 class Lease:
     """A url that was handed out and must be acknowledged or released. `attempts` counts this one. `is_stored`: the
-    response is in the ledger; `is_known`: at least the response or the line of an earlier run is.
+    response is in the ledger; `is_known`: at least the response or the line of an earlier run is. `is_lost`: it took
+    its holders down too often, and is not to be fetched again.
     """
 
     task: UrlTask
     attempts: int = 1
     is_stored: bool = False
     is_known: bool = False
+    is_lost: bool = False
 
     @property
     def url(self) -> str:
@@ -100,6 +102,11 @@ class Counts:
     done: int = 0
     dead: int = 0
     duplicates: int = 0
+
+
+def sum_of_counts(counts: Iterable[Counts]) -> Counts:
+    rows = [(one.queued, one.leased, one.done, one.dead, one.duplicates) for one in counts]
+    return Counts(*map(sum, zip(*rows, strict=True)))
 
 
 class Frontier(Protocol):

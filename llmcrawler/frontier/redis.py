@@ -6,23 +6,24 @@ import asyncio
 import json
 import logging
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from llmcrawler.distributed.queue_structure import BUCKETS
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import redis_scripts as scripts
 from llmcrawler.frontier.packing import pack, unpack
 from llmcrawler.frontier.protocol import Counts, Lease, UrlTask
 from llmcrawler.frontier.recent_additions import Parts, RecentAdditions
 from llmcrawler.storage import Outcome, url_key
+from llmcrawler.urls import site_of
 
 if TYPE_CHECKING:
     from llmcrawler.distributed.connection import RedisConnection
 
 logger = logging.getLogger(__name__)
 
-_BUCKETS: Final = 1 << 14  # of `seen`: their sets stay small up to 8 million urls
 _BLOOM_ERROR: Final = 0.0001
 _ADDED_AT_ONCE: Final = 500
 _FIELDS: Final = 5  # of a url in what the scripts return
@@ -30,44 +31,52 @@ _FIELDS: Final = 5  # of a url in what the scripts return
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    arrival: int
+    lease: str
     url: str
     outcome: Outcome | None
+    losses: int  # of this worker, when it was leased
     was_held: asyncio.Future[bool]
 
 
 class RedisFrontier:
-    """Leases the urls of a crawl in Redis to this worker.
+    """Leases the urls of a crawl in Redis to this worker: those of the sites that it owns, and of sites that wait for
+    an owner where these are not enough. `on_site` is awaited with a url of each such site before any is leased.
 
-    `lease_seconds` and `max_leases` as in Frontier; `max_pages` limits the pages of all workers together, dead ones not
-    counted. Acknowledgements of `ack_seconds` go out together. Before that `make_safe` gets their urls, and returns
-    those whose lines would be lost with this process: their lines are kept in Redis, and `on_kept` gets these urls.
+    A lease lasts as long as its site is this worker's. A url whose holders were lost `max_leases` times after they had
+    started on it is leased a last time, as lost. `max_pages` limits the pages of all workers together, dead ones not
+    counted. Acknowledgements of `ack_seconds` go out together. Before that `confirm` waits until no other worker can
+    have them; then `make_safe` gets their urls, and returns those whose lines would be lost with this process: their
+    lines are kept in Redis, and `on_kept` gets these urls.
 
-    `counts` are those of the last call, over all workers. `clock` is for tests: Redis has the time.
+    `sites` are those that this worker owns, as far as it knows; `counts` are those of the last call, over all workers.
+    `has_places` is False where the last lease was bound by `max_pages`, or by what of it is this shard's.
     """
 
     def __init__(  # noqa: PLR0913 - by keyword, with defaults
         self,
         connection: RedisConnection,
         *,
-        lease_seconds: float,
         max_leases: int,
         max_pages: int | None = None,
         ack_seconds: float = 0.0,
+        confirm: Callable[[], Awaitable[None]] | None = None,
         make_safe: Callable[[Iterable[str]], Collection[str]] = lambda _urls: (),
         on_kept: Callable[[Collection[str]], None] = lambda _urls: None,
-        clock: Callable[[], float] | None = None,
+        on_site: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self.connection = connection
         self.max_pages = max_pages
+        self._confirm = confirm
         self._make_safe = make_safe
         self._on_kept = on_kept
-        self.lost: list[Lease] = []  # urls that took down their holders: the worker that leases next reports them
-        self._lease_seconds = lease_seconds
+        self._on_site = on_site
         self._max_leases = max_leases
         self._ack_seconds = ack_seconds
-        self._clock = clock
-        self._held: dict[str, int] = {}
+        self.sites: set[str] = set()
+        self.has_places = True
+        self._leased = 0  # the number of the last request for urls
+        self._losses = 0  # times that all leases were lost
+        self._held: dict[str, str] = {}  # by url: its arrival, and the number of the request that it was leased by
         self._counts = Counts()
         self._added = RecentAdditions()
         self._adding = asyncio.Lock()
@@ -121,25 +130,46 @@ class RedisFrontier:
             await self.connection.run(scripts.SET_PRIORITIES, *(part for pair in priorities.items() for part in pair))
 
     async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None = None) -> list[Lease]:
-        counts, leased, lost = await self.connection.run(
+        self._leased += 1
+        number, losses = self._leased, self._losses
+        counts, rows, *has_places = await self.connection.run(
             scripts.LEASE,
-            self._now(),
             self.connection.worker,
+            number,
             limit,
             per_host,
             "" if worst is None else worst,
             json.dumps(dict(held)),
-            self._lease_seconds,
-            self._max_leases,
             "" if self.max_pages is None else self.max_pages,
         )
         self._note(counts)
-        self.lost += [_lease(row) for row in _chunks(lost, _FIELDS)]
-        leases = []
-        for row in _chunks(leased, _FIELDS):
-            leases.append(_lease(row))
-            self._held[leases[-1].url] = int(row[0])
+        self.has_places = has_places != [0]
+        leases = [_lease(row, self._max_leases) for row in _chunks(rows, _FIELDS)]
+        names = [f"{arrival} {number}" for arrival in rows[::_FIELDS]]
+        for lease in leases:
+            if losses == self._losses:
+                await self._take_up(lease.task)
+        if losses != self._losses:  # they may have been leased since
+            await self.connection.run(scripts.RELEASE, self.connection.worker, *names)
+            return []
+        self._held |= {lease.url: name for lease, name in zip(leases, names, strict=True)}
         return leases
+
+    async def _take_up(self, task: UrlTask) -> None:
+        site = site_of(task.host)
+        if site not in self.sites:
+            if self._on_site is not None and not task.fault:
+                await self._on_site(task.url)
+            self.sites.add(site)
+
+    def holds(self, url: str) -> bool:
+        return url in self._held
+
+    def lose_all(self) -> None:
+        """Forget all leases and sites: they are other workers' now."""
+        self._losses += 1
+        self._held.clear()
+        self.sites.clear()
 
     async def start(self, url: str) -> None:
         if url in self._held:
@@ -152,34 +182,31 @@ class RedisFrontier:
             )
 
     async def renew(self, urls: Iterable[str]) -> None:
-        await self._renew([self._held[url] for url in urls if url in self._held])
-
-    async def renew_held(self) -> None:
-        """Renew all leases of this worker, those included that wait to be acknowledged."""
-        await self._renew([*self._held.values(), *(one.arrival for one in self._ended)])
-
-    async def _renew(self, arrivals: Sequence[int]) -> None:
-        for some in _chunks(arrivals, _ADDED_AT_ONCE):
-            await self.connection.run(scripts.RENEW, self._now(), self.connection.worker, self._lease_seconds, *some)
+        """Do nothing: the leases of a worker last as long as its heartbeats come."""
 
     async def ack(self, url: str, outcome: Outcome | None = None) -> bool:
-        arrival = self._held.pop(url, None)
-        if arrival is None:
+        lease = self._held.pop(url, None)
+        if lease is None:
             return False
-        ended = _Ended(arrival, url, outcome, asyncio.get_running_loop().create_future())
+        ended = _Ended(lease, url, outcome, self._losses, asyncio.get_running_loop().create_future())
         self._ended.append(ended)
         if self._acking is None:
             self._acking = asyncio.ensure_future(self._ack_all())
         return await asyncio.shield(ended.was_held)
 
     async def release(self, url: str) -> bool:
+        return bool(await self.release_all([url]))
+
+    async def release_all(self, urls: Iterable[str]) -> int:
+        """Release urls, and return how many of them were leased."""
         await asyncio.gather(*self._posted)
-        arrival = self._held.pop(url, None)
-        if arrival is None:
-            return False
-        counts, was_held = await self.connection.run(scripts.RELEASE, self.connection.worker, arrival)
-        self._note(counts)
-        return bool(was_held)
+        leases = [lease for url in urls if (lease := self._held.pop(url, None)) is not None]
+        released = 0
+        for some in _chunks(leases, _ADDED_AT_ONCE):
+            counts, were_held = await self.connection.run(scripts.RELEASE, self.connection.worker, *some)
+            self._note(counts)
+            released += sum(were_held)
+        return released
 
     async def reserve_target(self, url: str, by: str) -> bool:
         return bool(await self.connection.run(scripts.RESERVE, *_bucket_and_key(url), url_key(by)))
@@ -202,8 +229,9 @@ class RedisFrontier:
                     await self._ack_together(ended)
                 except BaseException as error:
                     for one in ended:
-                        one.was_held.set_exception(error)
-                        one.was_held.exception()  # marked as seen: its page may be gone by now
+                        if not one.was_held.done():
+                            one.was_held.set_exception(error)
+                            one.was_held.exception()  # marked as seen: its page may be gone by now
                     if not isinstance(error, StorageFailed):  # then the crawl is being closed, and logs why
                         raise
                 finally:
@@ -212,6 +240,14 @@ class RedisFrontier:
             self._acking = None
 
     async def _ack_together(self, ended: Sequence[_Ended]) -> None:
+        if self._confirm is not None:
+            await self._confirm()
+        for one in ended:
+            if one.losses != self._losses:
+                one.was_held.set_result(False)
+        ended = [one for one in ended if one.losses == self._losses]
+        if not ended:
+            return
         unsafe = self._make_safe([one.url for one in ended])
         parts = [part for one in ended for part in _ack_parts(one, with_line=one.url in unsafe)]
         # A page is acknowledged only when the links that it has are queued.
@@ -224,9 +260,6 @@ class RedisFrontier:
         self._on_kept(unsafe)
         for one, was_held in zip(ended, done, strict=True):
             one.was_held.set_result(bool(was_held))
-
-    def _now(self) -> float | str:
-        return "" if self._clock is None else self._clock()
 
     def _note(self, counts: Sequence[int]) -> None:
         self._counts = Counts(*counts)
@@ -241,13 +274,14 @@ def _parts(task: UrlTask) -> tuple[str | int, ...]:
 
 def _bucket_and_key(url: str) -> tuple[int, int]:
     key = url_key(url)
-    return key % _BUCKETS, key // _BUCKETS
+    return key % BUCKETS, key // BUCKETS
 
 
-def _lease(row: Sequence[Any]) -> Lease:
+def _lease(row: Sequence[Any], max_leases: int) -> Lease:
     _arrival, attempts, queue, priority, task = row
     host, _, group = queue.decode().partition("\n")
-    return Lease(unpack(task.decode(), host, group, int(priority)), int(attempts) + 1)
+    is_lost = int(attempts) >= max_leases
+    return Lease(unpack(task.decode(), host, group, int(priority)), int(attempts) + 1, is_lost=is_lost)
 
 
 def _ack_parts(ended: _Ended, *, with_line: bool) -> tuple[str | int | bytes, ...]:
@@ -255,7 +289,7 @@ def _ack_parts(ended: _Ended, *, with_line: bool) -> tuple[str | int | bytes, ..
     line = None if outcome is None else outcome.line
     error = (line or {}).get("error")
     return (
-        ended.arrival,
+        ended.lease,
         0 if outcome is None else 1 if outcome.is_dead else 2 * outcome.is_duplicate,
         f"{error['stage']}/{error.get('kind', '')}" if error else "",
         zlib.compress(json.dumps(line).encode(), 1) if with_line and line is not None else "",

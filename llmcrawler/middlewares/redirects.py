@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -10,6 +10,7 @@ from scrapy.downloadermiddlewares.redirect import MetaRefreshMiddleware, Redirec
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import HtmlResponse, Response
 
+from llmcrawler.crawl import signals
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat.components import RedirectHooks
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
@@ -17,6 +18,9 @@ from llmcrawler.engine.request_context import context_of
 from llmcrawler.engine.response_text import head_of, may_refresh
 from llmcrawler.frontier import Frontier
 from llmcrawler.urls import AddressGuard, Scope, normalise_with_route, with_plain_origin
+
+if TYPE_CHECKING:
+    from llmcrawler.crawl.sharded_session import ShardedSession
 
 
 class _InsideTheCrawl(RedirectHooks):
@@ -29,6 +33,7 @@ class _InsideTheCrawl(RedirectHooks):
     _addresses: AddressGuard
     _scope: Scope
     _frontier: Frontier
+    _session: ShardedSession | None
     _is_list: bool
 
     @classmethod
@@ -36,7 +41,12 @@ class _InsideTheCrawl(RedirectHooks):
         middleware, crawl = super().from_crawler(crawler), crawl_of(crawler)
         middleware._addresses, middleware._scope = crawl.hosts.addresses, crawl.admission.scope
         middleware._frontier, middleware._is_list = crawl.frontier, crawl.options.is_list
+        middleware._session = crawl.backend.session
+        crawler.signals.connect(middleware._take_in, signals.scope_widened)
         return middleware
+
+    def _take_in(self, url: str) -> None:
+        self._scope.widen(url)
 
     def redirect_target(self, url: str) -> str:
         """Judge the same host that is asked, and send no password along."""
@@ -58,8 +68,10 @@ class _InsideTheCrawl(RedirectHooks):
         if target == lease.task.address:
             return result  # the server wants a cookie first; REDIRECT_MAX_TIMES ends it when it never has enough
         private = self._addresses.reason_to_refuse(target, request.url)
-        if lease.task.referer is None and private is None:
+        if lease.task.referer is None and private is None and not self._scope.has_site_of(target):
             self._scope.widen(target)
+            if self._session is not None:
+                await self._session.widen(target)
         refusal = self._scope.reason_to_refuse(target, lease.task.depth)
         if private is not None and (refusal is None or lease.task.referer is None):
             raise RequestRefused(RefusalKind.PRIVATE_ADDRESS, f"redirects to {target}: {private}", target)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -17,8 +17,7 @@ from llmcrawler.engine.compat import let_unopened_close
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import Records, described_schema, described_selectors
 from llmcrawler.items import Page, PageError, Template
-from llmcrawler.pipelines.site_stage import SiteStage
-from llmcrawler.pipelines.stage import StageRules
+from llmcrawler.pipelines.stage import Stage, StageRules
 from llmcrawler.templates import Assignment, words_of
 
 
@@ -27,11 +26,12 @@ async def _do_nothing() -> None:
 
 
 @dataclass(eq=False)
-class ClassifyPipeline(SiteStage):
+class ClassifyPipeline(Stage):
     """Finds the template and the page type of a page, which may wait here for its batch while other pages go on.
     `prepare` is awaited before the first request, `close` when all pages are through.
     """
 
+    sites: SiteRegistry
     classifier: Classifier
     prepare: Callable[[], Awaitable[None]] = field(default=_do_nothing, kw_only=True)
     close: Callable[[], Awaitable[None]] = field(default=_do_nothing, kw_only=True)
@@ -53,12 +53,13 @@ class ClassifyPipeline(SiteStage):
         async def close() -> None:
             """Put what was learned into the feed too; feeds are still open now."""
             assert crawler.engine is not None
-            for template in learned_templates(known.sites, known.classifier, known.records):
+            session = crawl.backend.session
+            own = [one for one in known.sites if session is None or one.name in session.frontier.sites]
+            for template in learned_templates(own, known.classifier, known.records):
                 await crawler.engine.scraper.start_itemproc_async(template, response=None)
             await crawl.close()
 
-        rules, session = StageRules.from_crawler(crawler), crawl.backend.session
-        return cls(rules, known.sites, known.classifier, session=session, prepare=prepare, close=close)
+        return cls(StageRules.from_crawler(crawler), known.sites, known.classifier, prepare=prepare, close=close)
 
     async def open_spider(self) -> None:
         await self.prepare()
@@ -66,14 +67,14 @@ class ClassifyPipeline(SiteStage):
     async def run(self, page: Page) -> PageError | None:
         """Judge the page. One that repeats another has only a line: that one's text, type and record are its own."""
         earlier, page.duplicate_of = page.duplicate_of, None
-        error = await super().run(page)
+        error = await self._judge(page)
         if _is_duplicate(page):
             _empty(page)
         elif earlier is not None and page.change == UNCHANGED:
             page.change = CHANGED  # what it repeated is gone
         return error
 
-    async def run_here(self, page: Page) -> PageError | None:
+    async def _judge(self, page: Page) -> PageError | None:
         assert page.content is not None
         if self.sites.duplicates is not None:
             self.sites.duplicates.judge(page)
@@ -158,10 +159,10 @@ def judge_again(page: Page, site: Site, classifier: Classifier, *, was_regrouped
             page.page_type, page.confidence = known[0], round(known[1], 3)
 
 
-def learned_templates(sites: SiteRegistry, classifier: Classifier, records: Records) -> list[Template]:
+def learned_templates(sites: Iterable[Site], classifier: Classifier, records: Records) -> list[Template]:
     """Return what this process has learned of each template, as items of the feed."""
     templates = []
-    for site in sites.own():
+    for site in sites:
         for group in site.grouper.groups():
             verdict = classifier.template_verdict(site.name, group.template)
             purity = classifier.purity(site.name, group.template)

@@ -9,21 +9,22 @@ from scrapy.crawler import Crawler
 
 from llmcrawler.classification import CLASSIFIER, NO_CUE, RULE, UNSURE, Classifier
 from llmcrawler.crawl.context import crawl_of
+from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.extraction import RecordQuestion, Records, RecordTypes
 from llmcrawler.items import Page, PageError
 from llmcrawler.pipelines.classify import judge_again
-from llmcrawler.pipelines.site_stage import SiteStage
-from llmcrawler.pipelines.stage import StageRules
+from llmcrawler.pipelines.stage import Stage, StageRules
 
 _MAX_JUDGED = 3  # times that one page is judged; its site settles
 
 
 @dataclass(eq=False)
-class RecordPipeline(SiteStage):
+class RecordPipeline(Stage):
     """Takes the record of a page, which may wait here until its template is learned while other pages go on. Only pages
     of `record_types` have records; with `tries_guesses`, also those that unsure rules take for something else.
     """
 
+    sites: SiteRegistry
     classifier: Classifier
     records: Records
     record_types: RecordTypes
@@ -36,22 +37,24 @@ class RecordPipeline(SiteStage):
         crawl, rules = crawl_of(crawler), StageRules.from_crawler(crawler)
         known = crawl.understanding
         # Fields that somebody has asked for tell a template more surely than rules do.
-        wanted, session = crawl.options.wanted, crawl.backend.session
+        wanted = crawl.options.wanted
         tries = wanted is not None and not wanted.page_types and crawl.record_types.auto
-        return cls(rules, known.sites, known.classifier, known.records, crawl.record_types, tries, session=session)
+        return cls(rules, known.sites, known.classifier, known.records, crawl.record_types, tries)
 
     def applies(self, page: Page) -> bool:
         return page.html is not None and page.page_type is not None and page.template is not None
 
     async def run(self, page: Page) -> PageError | None:
-        return await super().run(page) if page.page_type in self.record_types or self._is_guess(page) else None
+        if page.page_type not in self.record_types and not self._is_guess(page):
+            return None
+        return await self._take_record(page)
 
     def _is_guess(self, page: Page) -> bool:
         return (
             self.tries_guesses and page.decided_by in (CLASSIFIER, RULE) and NO_CUE < (page.confidence or 0.0) < UNSURE
         )
 
-    async def run_here(self, page: Page) -> PageError | None:
+    async def _take_record(self, page: Page) -> PageError | None:
         site = self.sites.of(page.url)
         for _ in range(_MAX_JUDGED):
             regroupings, page_type = site.regroupings, page.page_type

@@ -45,10 +45,13 @@ _COUNTERS: Final[tuple[tuple[str, ...], ...]] = (
     ("llmcrawler/llm/cached_answers", "llm_cached_answers", "Answers taken from the cache"),
     ("llmcrawler/llm/cost_usd", "llm_cost_usd", "US dollars, where the model's price is known"),
     ("llmcrawler/throttle/decisions/*", "throttle_decisions", "Changes of pace by reason", "reason"),
+    ("llmcrawler/sites/*", "sites", "Sites that this worker took, of them from another one, and gave up", "event"),
     ("llmcrawler/throttle/host/*/requests", "host_requests", "Requests to a host", "host"),
 )
 _GAUGES: Final[tuple[tuple[str, ...], ...]] = (
     ("llmcrawler/llm/budget_reached", "llm_budget_reached", "1 when the LLM's budget was reached"),
+    ("llmcrawler/sites_owned", "sites_owned", "Sites that are this worker's"),
+    ("llmcrawler/paused", "paused", "1 while the crawl that workers share is paused"),
     ("llmcrawler/templates", "templates", "Templates that are known"),
     ("llmcrawler/frontier/*", "urls", "Urls by their state in the frontier", "state"),
     ("llmcrawler/throttle/host/*/concurrency", "host_concurrency", "Most in flight to a host", "host"),

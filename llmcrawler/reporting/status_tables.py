@@ -15,9 +15,10 @@ from llmcrawler.reporting.text import duration, many, moment, plain
 from llmcrawler.storage.job_status import JobStatus, StageCounts
 
 if TYPE_CHECKING:
-    from llmcrawler.distributed.crawl_status import DistributedStatus
+    from llmcrawler.distributed.crawl_status import CrawlSummary, DistributedStatus, WorkerStatus
 
 _ROWS = 10
+_NAMES = 3  # of the sites that a worker owns
 _STATUSES = ("success", "failed", "skipped")
 _SHOWN_WIDTH = 200  # of what strangers have written
 _SAID = ("what sites say of the use", ">pages")
@@ -47,6 +48,23 @@ def job_status_tables(status: JobStatus, now: float) -> Iterator[RenderableType]
     yield from _part(("host", ">queued", ">in flight", ">done", ">dead"), hosts, status.host_count)
 
 
+def crawls_table(crawls: Sequence[CrawlSummary], now: float) -> Iterator[RenderableType]:
+    """Yield the crawls of a Redis. `now` is in Unix time."""
+    rows = [
+        (
+            one.crawl_id,
+            one.state,
+            *_numbers(one.workers, *(one.urls[name] for name in ("queued", "leased", "done", "dead"))),
+            f"{one.pages_a_minute:,.0f}",
+            f"{one.waiting:,}",
+            f"{duration(max(0.0, now - one.started))} ago",
+        )
+        for one in crawls
+    ]
+    columns = (">workers", ">queued", ">leased", ">done", ">dead", ">a minute", ">sites that wait", ">started")
+    yield table(("crawl", "", *columns), rows) if rows else Text("there is no crawl")
+
+
 def session_status_tables(status: DistributedStatus, now: float) -> Iterator[RenderableType]:
     """Yield what the crawl is doing, who works on it, how far it is, then what went wrong. `now` is in Unix time."""
     yield Text(plain(f"{status.crawl_id} in {status.url}: {status.state}"), style="bold")
@@ -54,38 +72,59 @@ def session_status_tables(status: DistributedStatus, now: float) -> Iterator[Ren
     filtered = {"bloom": "a Bloom filter", "set": "sets of hashes"}[status.told_apart_by]
     memory = f"{status.memory_bytes / 1e6:,.0f} MB in the whole Redis, urls told apart by {filtered}"
     yield Text(f"started {duration(max(0.0, now - status.started))} ago; {memory}")
-    workers = [
-        (
-            one.report.worker,
-            one.state,
-            f"{one.report.pages:,}",
-            f"{one.report.pages_a_minute:,.0f}" if one.state == "here" else "",
-            *_numbers(one.leases, one.report.in_flight, one.report.llm_calls),
-            ", ".join(one.sites),
-        )
-        for one in status.workers
-    ]
-    yield Text("")
-    yield table(("worker", "", ">pages", ">a minute", ">leases", ">in flight", ">LLM calls", "owner of"), workers)
+    if status.pages_a_minute:
+        yield Text(f"{status.pages_a_minute:,.0f} pages a minute, all workers together")
+    if status.state == "paused":
+        yield Text(f"go on with: scrapy workers resume {status.url} {status.crawl_id}")
+    yield from _workers(status.workers, now)
     urls = {"done": "done", "duplicates": "duplicates among them", "dead": "dead letters"}
     urls |= {"leased": "leased", "queued": "queued"}
     rows = [(text, f"{status.urls[name]:,}") for name, text in urls.items()]
-    yield from _part(("urls", ">"), [*rows, ("leases expired", f"{status.expired:,}")])
+    yield from _part(("urls", ">"), [*rows, ("leases of lost workers", f"{status.expired:,}")])
+    if status.waiting:
+        yield Text("")
+        waiting = _some(status.waiting_sites, status.waiting)
+        yield Text(plain(f"{many(status.waiting, 'site')} without an owner: {waiting}", _SHOWN_WIDTH))
     hosts = [
         (
             one.host,
-            *_numbers(one.queued, one.done, one.dead, one.in_flight),
+            *_numbers(one.queued, one.done, one.dead),
+            one.owner,
             "" if one.window is None else f"{one.window:.3g}",
             f"{one.rest_seconds:g} s" if one.rest_seconds else "",
         )
         for one in status.hosts
     ]
-    columns = ("host", ">queued", ">done", ">dead", ">in flight", ">of", ">cooldown")
+    columns = ("host", ">queued", ">done", ">dead", "owner", ">at once", ">cooldown")
     yield from _part(columns, hosts, status.host_count)
     errors = [(name, f"{count:,}") for name, count in status.errors.items()]
     yield from _part(("error", ">pages"), errors[:_ROWS])
     yield from _part(_SAID, [*rights_rows(status.rights)])
     yield from _part(("latest dead letters", ""), status.dead_letters[:_ROWS])
+
+
+def _workers(workers: Sequence[WorkerStatus], now: float) -> Iterator[RenderableType]:
+    """Yield those that are there, then the latest of the others."""
+    rows = [
+        (
+            one.report.worker,
+            one.state,
+            f"{one.report.pages:,}",
+            *([""] * 3 if one.ended else _numbers(one.report.pages_a_minute, one.report.leases, one.report.in_flight)),
+            *_numbers(one.report.llm_calls, one.site_count),
+            _some(one.sites, one.site_count),
+            "" if one.ended is None else f"{duration(max(0.0, now - one.ended))} ago",
+        )
+        for one in workers
+    ]
+    columns = (">pages", ">a minute", ">leases", ">in flight", ">LLM calls", ">sites", "owner of", "last heard of")
+    here = len([one for one in workers if one.ended is None])
+    yield from _part(("worker", "", *columns), rows[: here + _ROWS])
+    yield from more(len(rows), here + _ROWS)
+
+
+def _some(names: Sequence[str], count: int) -> str:
+    return ", ".join(names[:_NAMES]) + (f" and {count - _NAMES:,} more" if count > _NAMES else "")
 
 
 def _part(headers: Sequence[str], rows: Sequence[Sequence[Any]], count: int = 0) -> Iterator[RenderableType]:
@@ -139,8 +178,8 @@ def _arguments(spider: str | None, arguments: Mapping[str, Any]) -> str:
     return plain(f"spider {spider}  {', '.join(given)}", _SHOWN_WIDTH)
 
 
-def _numbers(*numbers: int) -> tuple[str, ...]:
-    return tuple(f"{number:,}" for number in numbers)
+def _numbers(*numbers: float) -> tuple[str, ...]:
+    return tuple(f"{number:,.0f}" for number in numbers)
 
 
 def _bytes(size: float) -> str:

@@ -38,8 +38,7 @@ class ExploreSpider(FrontierSpider):
     @property
     def worker(self) -> str:
         """Name of this worker, for %(worker)s in the uri of a feed; empty where no workers share the crawl."""
-        session = self.crawl.backend.session
-        return "" if session is None else session.worker
+        return self.crawl.backend.worker
 
     @cached_property
     def _pages(self) -> PageBuilder:

@@ -3,7 +3,15 @@
 from llmcrawler.urls.family import family_of
 from llmcrawler.urls.lookup import NameLookup
 from llmcrawler.urls.normalise import MAX_URL_LENGTH, dedup_key, normalise, with_plain_origin, without_login
-from llmcrawler.urls.parts import normalise_with_route, origin_of, relative_url, route_of, routed_path, site_name
+from llmcrawler.urls.parts import (
+    normalise_with_route,
+    origin_of,
+    relative_url,
+    route_of,
+    routed_path,
+    site_name,
+    site_of,
+)
 from llmcrawler.urls.pattern import url_pattern
 from llmcrawler.urls.private_addresses import AddressGuard, is_private_address, is_private_host, place_of
 from llmcrawler.urls.scope import Scope

@@ -15,7 +15,12 @@ _KEPT = "%/:?[]@!$&'()*+,;=~-._"
 
 def site_name(url: str) -> str:
     """Return host and port of an absolute url, without "www.": what is learned of a site holds under other schemes."""
-    return urlsplit(url).netloc.removeprefix("www.")
+    return site_of(urlsplit(url).netloc)
+
+
+def site_of(host: str) -> str:
+    """Return the site of a host with its port."""
+    return host.removeprefix("www.")
 
 
 def origin_of(url: str) -> str:

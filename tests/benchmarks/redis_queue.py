@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from llmcrawler.distributed.connection import RedisConnection
+from llmcrawler.distributed.membership import WorkerHeartbeats, WorkerReport
 from llmcrawler.frontier import UrlTask
 from llmcrawler.frontier.redis import RedisFrontier
 from tests.servers.redis_server import RedisServer
@@ -62,6 +63,8 @@ async def work(
     frontier: RedisFrontier, number: int, options: argparse.Namespace, times: dict[str, list[float]]
 ) -> None:
     await frontier.open()
+    report = WorkerReport(frontier.connection.worker, "here", 1, time.time())
+    await WorkerHeartbeats(frontier.connection, 3600).beat(report, joins=True)
     added = options.urls + 10_000_000 * (number + 1)
     for _ in range(options.leases // options.workers):
         leases = await timed(times["lease"], frontier.lease(12, {}, 12))
@@ -80,7 +83,7 @@ async def timed(times, work):
 
 async def main(url: str, options: argparse.Namespace) -> None:
     workers = [
-        RedisFrontier(RedisConnection(url, "benchmark", f"w{number}"), lease_seconds=60, max_leases=5)
+        RedisFrontier(RedisConnection(url, "benchmark", f"w{number}"), max_leases=5)
         for number in range(options.workers + 1)
     ]
     await workers[0].open()

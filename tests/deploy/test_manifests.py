@@ -69,7 +69,7 @@ def test_keda_scales_by_the_hosts_that_wait_in_the_crawl_that_the_workers_join()
     assert metadata.keys() <= {"address", "databaseIndex", "listName", "listLength"}
     assert all(isinstance(value, str) for value in metadata.values())
     config = variables(jobs()[0]["template"]["spec"])
-    assert metadata["listName"] == f"{key_prefix(config['CRAWL_ID'])}:queued_hosts"
+    assert metadata["listName"] == f"{key_prefix(config['CRAWL_ID'])}:busy_sites"
     assert json.dumps(metadata["address"]).strip('"') in config["REDIS_URL"]
 
 

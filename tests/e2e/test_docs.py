@@ -18,6 +18,7 @@ from tests.e2e.test_records import served
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.proxy_server import ProxyServer
 from tests.servers.record_sites import make_site
+from tests.servers.redis_server import RedisServer
 from tests.servers.serving import all_in_thread
 from tests.servers.teacher import answer_from_truth
 
@@ -189,6 +190,17 @@ def test_many_machines(reader_without_a_model):
     reader = reader_without_a_model
     reader.read("many-machines.md")
     assert len(reader.pages("share-00.jsonl")) > 1
+
+
+def test_workers(reader_without_a_model, tmp_path_factory):
+    reader = reader_without_a_model
+    with RedisServer(tmp_path_factory.mktemp("redis")) as redis:
+        reader.places["redis://localhost:6379/0"] = redis.url
+        _crawl, watched, deleted = reader.read("workers.md")
+    assert re.search(r"shop +finished", watched.stdout)
+    assert "shop in redis://127.0.0.1" in watched.stdout
+    assert "report.html: 10 pages" in watched.stdout
+    assert deleted.stdout.startswith("shop: deleted 10 pages done, ")
 
 
 def test_troubleshooting(reader_without_a_model):

@@ -22,9 +22,9 @@ MOST_LEASES = 24  # that a worker holds of one host: what it fetches, what it ha
 
 
 class Fleet:
-    def __init__(self, folder: Path, url: str, settings: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, url: str, settings: dict[str, Any], max_pages: int = 10_000) -> None:
         self._folder = folder
-        self._command = command({"url": url, "max_pages": 10_000}, settings, folder / "pages-%(worker)s.jsonl")
+        self._command = command({"url": url, "max_pages": max_pages}, settings, folder / "pages-%(worker)s.jsonl")
         self.workers: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> subprocess.Popen[bytes]:
@@ -60,7 +60,7 @@ def test_a_worker_may_die_and_another_may_leave_and_no_page_is_lost(tmp_path):
         settings = {
             "REDIS_URL": redis.url,
             "CRAWL_ID": "shop",
-            "REDIS_LEASE_SECONDS": 20,  # long enough for a worker of a busy machine to renew them
+            "REDIS_LEASE_SECONDS": 10,  # long enough for a worker of a busy machine to be heard of
             "LLM_PROVIDER": "openai",
             "LLM_BASE_URL": llm.base_url,
         }

@@ -2,13 +2,15 @@
 
 import asyncio
 import gzip
+import signal
+import threading
 
 import pytest
 from aiohttp import web
 
 from tests.e2e.browsing import needs_browser
 from tests.e2e.crawling import TIMEOUT_SECONDS, explore, scrapy
-from tests.e2e.killing import JobCrawl
+from tests.e2e.killing import JobCrawl, wait_until
 from tests.e2e.test_fleet import Fleet
 from tests.servers.app_site import AppSite
 from tests.servers.listed_site import index
@@ -59,20 +61,16 @@ def test_nothing_forbidden_is_fetched_by_a_crawl_that_was_killed_and_goes_on(tmp
     assert site.measures.hits["/robots.txt"] == 3
 
 
-def test_nothing_forbidden_is_fetched_by_workers_that_share_a_crawl(tmp_path, pages):
+def test_nothing_forbidden_is_fetched_by_a_worker_that_takes_over(tmp_path, pages):
     asked: list[int] = []
-    held: list[str] = []
+    leaves = threading.Event()
 
     async def robots(_request):
-        with pages.changed:
-            asked.append(1)
-            pages.changed.notify_all()
+        asked.append(1)
         return web.Response(text=RULES)
 
     async def item(request):
-        if len(held) < 3:  # the crawl does not end before the second worker is there
-            held.append(request.path)
-            await asyncio.to_thread(wait_for, pages, lambda: len(asked) == 2)
+        await asyncio.to_thread(leaves.wait, TIMEOUT_SECONDS)  # the crawl does not end before its first worker leaves
         return await answer(request)
 
     routes = pages.routes()
@@ -82,9 +80,16 @@ def test_nothing_forbidden_is_fetched_by_workers_that_share_a_crawl(tmp_path, pa
     with MockSite({**items, "/robots.txt": robots}).in_thread() as site, RedisServer(tmp_path / "redis") as redis:
         settings = {**WIDE, "REDIS_URL": redis.url, "CRAWL_ID": "shop"}
         with Fleet(tmp_path, site.url(), settings) as fleet:
-            workers = fleet.start(), fleet.start()
-            assert [worker.wait(TIMEOUT_SECONDS) for worker in workers] == [0, 0], fleet.log(1)
+            first = fleet.start()
+            wait_until(lambda: "This worker took" in fleet.log(0), pages, first)
+            second = fleet.start()
+            wait_until(lambda: "This is worker" in fleet.log(1), pages, second)
+            first.send_signal(signal.SIGTERM)
+            wait_until(lambda: "Stopping: " in fleet.log(0), pages, first)
+            leaves.set()
+            assert [worker.wait(TIMEOUT_SECONDS) for worker in (first, second)] == [3, 0], fleet.log(1)
             assert fleet.pages().keys() == {site.url(path) for path in pages.paths}
+            assert "This worker took over" in fleet.log(1)
     assert set(pages.requested) == allowed(pages)
     assert len(asked) == 2
 

@@ -69,6 +69,13 @@ class RedisServer:
             self.process.wait()
             self.process = None
 
+    def kill(self) -> None:
+        """End it as a machine does that fails; what it has written is kept."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+        self.process = None
+
     def __enter__(self) -> Self:
         self.start()
         return self

@@ -42,6 +42,10 @@ class Ceiling:
         self._under_limit = _Steps(_LATENCY_HOLD_SECONDS)
         self._over_limit = _Steps(_REFUSAL_HOLD_SECONDS)
 
+    def begin_at(self, level: float) -> None:
+        """Go on from a level that another process has found."""
+        self.level = self._limit = min(level, self._most)
+
     @property
     def is_noise(self) -> bool:
         """Tell whether refusals come whatever is in flight."""

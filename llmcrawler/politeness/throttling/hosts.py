@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 
 from llmcrawler.politeness.throttling.policy import HostPolicy, ThrottleRules
 
@@ -19,7 +19,7 @@ class HostPolicies:
         self.by_host: dict[str, HostPolicy] = {}
         self._clock = clock
         self._most_idle = most_idle
-        self._floors: dict[str, float] = {}
+        self._earlier: dict[str, tuple[float, Mapping[str, float]]] = {}  # when it was known, and what
 
     def get(self, host: str | None) -> HostPolicy | None:
         return None if host is None else self.by_host.get(host)
@@ -29,10 +29,16 @@ class HostPolicies:
         policy = self.by_host.pop(host, None)
         if policy is None:
             policy = HostPolicy(rules, self._clock)
-            if host in self._floors:
-                policy.robots_came(self._floors.pop(host))
+            if host in self._earlier:
+                at, manners = self._earlier.pop(host)
+                policy.take_over(manners, self._clock() - at)
         self.by_host[host] = policy
         return policy
+
+    def restore(self, host: str, manners: Mapping[str, float], age_seconds: float) -> None:
+        """Let the host be treated as another process knew it so long ago."""
+        self.by_host.pop(host, None)
+        self._earlier[host] = self._clock() - age_seconds, manners
 
     def forget_idle(self, in_use: Container[str]) -> list[str]:
         """Drop the hosts beyond `most_idle` that were not used for longest, but none that is in a cooldown."""
@@ -43,5 +49,5 @@ class HostPolicies:
         for host in forgotten:
             policy = self.by_host.pop(host)
             if policy.floor_gap_seconds > 0:
-                self._floors[host] = policy.floor_gap_seconds
+                self._earlier[host] = self._clock(), {"floor": policy.floor_gap_seconds}
         return forgotten

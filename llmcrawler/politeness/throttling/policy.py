@@ -9,13 +9,14 @@ second.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from llmcrawler.politeness.throttling.breaker import HostBreaker
 from llmcrawler.politeness.throttling.ceiling import Ceiling
 from llmcrawler.politeness.throttling.latency import LatencyWatch, LoadTrial, RoundResult
 from llmcrawler.politeness.throttling.meter import HostMeter
+from llmcrawler.politeness.throttling.start_gap import StartGap
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +40,6 @@ class ThrottleRules:
 
 
 @dataclass(frozen=True, slots=True)
-class StartGap:
-    """The mean of the gaps between starts; each is this times 1 +- `jitter`."""
-
-    seconds: float
-    jitter: float
-
-    @property
-    def least_seconds(self) -> float:
-        return self.seconds * (1 - self.jitter)
-
-
-@dataclass(frozen=True, slots=True)
 class ThrottleDecision:
     """A change of what a host gets. `reason` groups decisions, `details` give the figures of this one."""
 
@@ -69,8 +58,6 @@ _CLOCK_JITTER = 0.1  # for a host that counts by the clock: a short gap is one t
 _FIRST_BACKOFF_SECONDS = 0.5
 # After a trial of a latency that was not our load; twice as long after the next one.
 _TRIAL_HOLD_SECONDS, _MAX_TRIAL_HOLD_SECONDS = 4.0, 30.0
-# A floor asked for by robots.txt: gaps are this much longer, as clocks and networks jitter too.
-_FLOOR_MARGIN, _FLOOR_JITTER = 1.02, 0.1
 
 
 class HostPolicy:
@@ -107,7 +94,7 @@ class HostPolicy:
     def gap(self) -> StartGap:
         """Return the gap between two starts that holds now."""
         gap = self._adapted_gap() if self.rules.is_adaptive else StartGap(self.rules.min_gap_seconds, self.rules.jitter)
-        return self._over_floor(gap)
+        return gap.over(self.floor_gap_seconds)
 
     def reason_to_give_up(self) -> str | None:
         """Return why not to wait for this host when nothing else is left to do; None while it is worth it."""
@@ -124,6 +111,19 @@ class HostPolicy:
         if self.cooldown_seconds > self.rules.max_cooldown_seconds:
             return f"the host asks to be left alone for {self.cooldown_seconds:.0f} s more"
         return None
+
+    def manners(self) -> dict[str, float]:
+        """Return what another process that goes on with the host is to know, for `take_over`."""
+        known = {"window": float(int(self.window)) if self.window >= 1 else self.window, "level": self.ceiling.level}
+        return {**known, "floor": self.floor_gap_seconds, "cooldown": round(self.cooldown_seconds, 1)}
+
+    def take_over(self, manners: Mapping[str, float], age_seconds: float) -> None:
+        """Go on where another process was with the host so long ago."""
+        self.floor_gap_seconds = manners.get("floor", 0.0)
+        self._cool_down(manners.get("cooldown", 0.0) - age_seconds)
+        if self.rules.is_adaptive and "level" in manners:
+            self.ceiling.begin_at(manners["level"])
+            self.window = min(manners["window"], self.ceiling.level)
 
     def started(self) -> None:
         self.meter.started()
@@ -223,13 +223,6 @@ class HostPolicy:
         pace = latency / (self.window * (1.0 if by_clock or self.window < 1 else _PACE_GAIN))
         seconds = max(rules.min_gap_seconds, first, min(pace, rules.max_gap_seconds))
         return StartGap(seconds, min(rules.jitter, _CLOCK_JITTER) if by_clock else rules.jitter)
-
-    def _over_floor(self, gap: StartGap) -> StartGap:
-        least = self.floor_gap_seconds * _FLOOR_MARGIN
-        if gap.least_seconds >= least:
-            return gap
-        most = max(gap.seconds * (1 + gap.jitter), least * (1 + min(gap.jitter, _FLOOR_JITTER)))
-        return StartGap((least + most) / 2, (most - least) / (most + least))
 
     def _weigh(self, result: RoundResult, *, is_used: bool) -> ThrottleDecision | None:
         """Go down for latency at the end of a round, up after a hold in good health."""

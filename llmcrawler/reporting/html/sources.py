@@ -1,4 +1,6 @@
-"""Opens what a report is made of: a JOBDIR, also while its crawl runs, or a feed (JSON Lines, also with gzip)."""
+"""Opens what a report is made of: a JOBDIR, also while its crawl runs, or a feed (JSON Lines, also with gzip) or those
+of several workers.
+"""
 
 from __future__ import annotations
 
@@ -71,12 +73,33 @@ def open_lines(path: Path) -> Iterator[tuple[Iterator[FeedItem], str]]:
             purposes = {run.figures.get("settings", {}).get("CRAWL_PURPOSE") or "" for run in read_runs(connection)}
             yield _job_items(connection), purposes.pop() if len(purposes) == 1 else ""
         return
-    yield _feed_lines(path), ""
+    yield _lines_of(_feeds(path), has_templates=False), ""
 
 
-def _feed_lines(path: Path) -> Iterator[FeedItem]:
-    with _open_feed(path) as file:
-        yield from _feed_items(file, path, has_templates=False)
+def _feeds(path: Path) -> list[Path]:
+    """Return a feed, or those that a pattern like pages-*.jsonl is of, the one that was written last at the end."""
+    found = [] if path.exists() else [one for one in path.parent.glob(path.name) if one.is_file()]
+    return sorted(found, key=lambda one: (one.stat().st_mtime, one)) or [path]
+
+
+def _lines_of(feeds: Sequence[Path], *, has_templates: bool) -> Iterator[FeedItem]:
+    """Yield the pages of feeds. Of several feeds some may be empty, and a url has one line: where a worker died another
+    one may have repeated it.
+    """
+    if len(feeds) == 1:
+        with _open_feed(feeds[0]) as file:
+            yield from _feed_items(file, feeds[0], may_be_empty=has_templates)
+        return
+    seen: set[int] = set()
+    for feed in feeds:
+        with _open_feed(feed) as file:
+            for item in _feed_items(file, feed, may_be_empty=True):
+                key = hash(item["url"])
+                if key not in seen:
+                    seen.add(key)
+                    yield item
+    if not seen and not has_templates:
+        raise ConfigError(f"{feeds[0]} and {len(feeds) - 1} more: there is no page in them")
 
 
 @contextmanager
@@ -126,13 +149,14 @@ def _learned(folder: Path, runs: list[Run]) -> LearnedSites:
 
 @contextmanager
 def feed_source(path: Path) -> Iterator[ReportSource]:
-    learned = LearnedSites()
-    with _open_feed(path) as file:
-        for site, template in _feed_templates(file):
-            learned.add(site, [template])
-    with _open_feed(path) as file:
-        items = (learned.now(item, lambda: None) for item in _feed_items(file, path, bool(learned.templates)))
-        yield ReportSource(path.name, items, learned, gaps=[*_GAPS], cure=_CURE)
+    learned, feeds = LearnedSites(), _feeds(path)
+    for feed in feeds:
+        with _open_feed(feed) as file:
+            for site, template in _feed_templates(file):
+                learned.add(site, [template])
+    lines = _lines_of(feeds, has_templates=bool(learned.templates))
+    items = (learned.now(item, lambda: None) for item in lines)
+    yield ReportSource(path.name, items, learned, gaps=[*_GAPS], cure=_CURE)
 
 
 @contextmanager
@@ -174,7 +198,7 @@ def _feed_templates(file: IO[str]) -> Iterator[tuple[str, dict[str, Any]]]:
             yield next((site_of(url) for url in urls if isinstance(url, str)), ""), item
 
 
-def _feed_items(file: IO[str], path: Path, has_templates: bool) -> Iterator[FeedItem]:
+def _feed_items(file: IO[str], path: Path, *, may_be_empty: bool) -> Iterator[FeedItem]:
     found = 0
     for number, text in enumerate(file, start=1):
         if not text.strip():
@@ -182,13 +206,13 @@ def _feed_items(file: IO[str], path: Path, has_templates: bool) -> Iterator[Feed
         try:
             item = _feed_item(text, path, number)
         except ConfigError:
-            if found and not text.endswith("\n"):  # the crawl is writing it, or was ended there
+            if (found or may_be_empty) and not text.endswith("\n"):  # the crawl is writing it, or was ended there
                 break
             raise
         if item.get("kind") in _KINDS and isinstance(item.get("url"), str):
             found += 1
             yield item
-    if not found and not has_templates:
+    if not found and not may_be_empty:
         raise ConfigError(f"{path}: there is no page in it; a report is made of a JOBDIR, or of a feed in JSON Lines")
 
 

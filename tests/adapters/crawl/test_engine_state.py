@@ -30,16 +30,11 @@ DRY = {"is_shared": True, "is_left": False, "is_confirmed": True}  # a worker th
         ({"is_closing": True, "has_pending": True, "fetching": 2}, None, Phase.CLOSING),
         ({"is_running": False, "is_closing": True, "is_full": True}, 5, Phase.STOPPED),
         # Other workers.
-        ({"is_shared": True, "others_work": True}, None, Phase.WORKING),
-        ({"is_shared": True, "others_pressed": True, "others_work": True}, None, Phase.BACKING_OUT),
-        ({"is_shared": True, "under_way": 5, "others_held": 3}, 1, Phase.WORKING),
-        ({"is_shared": True, "under_way": 5, "others_held": 3}, 2, Phase.IDLE),
         (DRY, None, Phase.FINISHED),
         (DRY, 0, Phase.FINISHED),
         ({**DRY, "is_left": True}, None, Phase.IDLE),
         ({**DRY, "is_confirmed": False}, None, Phase.IDLE),
         ({**DRY, "is_shared": False}, None, Phase.IDLE),  # Scrapy itself ends a crawl of one process
-        ({**DRY, "others_pressed": True}, None, Phase.FINISHED),
         ({**DRY, "is_closing": True}, None, Phase.CLOSING),
     ],
 )
@@ -91,16 +86,3 @@ def test_a_snapshot_of_the_engine_says_why_pages_wait_no_longer(now: Any, waitin
 def test_a_crawl_is_ending_when_no_url_waits_to_be_handed_out(now: Any, is_ending: bool) -> None:
     crawler: Any = SimpleNamespace(engine=now)
     assert EngineWatch(crawler, SpiderControl(crawler)).is_ending() is is_ending
-
-
-def test_pages_that_wait_at_other_workers_are_not_waited_for() -> None:
-    others = [SimpleNamespace(pressed=None, working=0, held=2), SimpleNamespace(pressed=None, working=0, held=1)]
-    counts = SimpleNamespace(leased=4)
-    session: Any = SimpleNamespace(others=lambda: others, frontier=SimpleNamespace(counts=lambda: counts))
-    crawler: Any = SimpleNamespace(engine=engine())
-    watch = EngineWatch(crawler, SpiderControl(crawler), session)
-    assert [watch.reason_to_flush(waiting) for waiting in (0, 1)] == [None, "idle"]
-    others[0].working = 1
-    assert watch.reason_to_flush(1) is None
-    others[1].pressed = "backing_out"
-    assert watch.reason_to_flush(1) == "backing_out"

@@ -4,7 +4,7 @@ import pytest
 from scrapy.settings import BaseSettings
 
 from llmcrawler.crawl.arguments import ExploreOptions
-from llmcrawler.crawl.monitoring import check_monitoring, crawl_name
+from llmcrawler.crawl.monitoring import check_monitoring, crawl_name, metrics_place
 from llmcrawler.errors import ConfigError
 
 
@@ -47,3 +47,15 @@ def test_figures_of_one_schedule_have_one_name():
     options = ExploreOptions(urls=("https://shop.example/a", "https://other.example/"))
     assert crawl_name(BaseSettings({"JOBDIR": "jobs/shop/"}), options) == "shop"
     assert crawl_name(BaseSettings(), options) == "shop.example"
+    assert crawl_name(BaseSettings({"REDIS_URL": "redis://redis:6379/0", "CRAWL_ID": "shop"}), options) == "shop"
+
+
+def test_each_worker_has_a_textfile_of_its_own(tmp_path):
+    shared = {"REDIS_URL": "redis://redis:6379/0", "METRICS_TEXTFILE": tmp_path / "shop.prom"}
+    with pytest.raises(ConfigError, match=r"shop-%\(worker\)s\.prom"):
+        check_monitoring(BaseSettings(shared))
+    settings = BaseSettings({**shared, "METRICS_TEXTFILE": tmp_path / "shop-%(worker)s.prom"})
+    check_monitoring(settings)
+    place = metrics_place(settings)
+    assert place is not None
+    assert place.of("w1").textfile == tmp_path / "shop-w1.prom"

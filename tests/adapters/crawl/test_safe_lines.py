@@ -39,13 +39,12 @@ class Exporter:
     def has_failed(self, slot: Any) -> bool:
         return slot in self.failed
 
-    def item_scraped(self, _item: Page, _spider: Any = None) -> None:
+    def write(self, _item: Page, _spider: Any = None) -> None:
         for slot in self.slots:
             slot.file.write(b"line\n")
 
     def scrape(self) -> None:
-        self.feeds._item_scraped(Page(URL))
-        self.item_scraped(Page(URL))
+        assert self.feeds.hold(Page(URL))
 
     def close(self, number: int, *, fails: bool = False) -> None:
         slot = self.slots.pop(number)
@@ -69,6 +68,20 @@ def test_a_file_of_lines_is_flushed_and_safe(exporter, tmp_path):
     assert exporter.feeds.unsafe([URL]) == set()
     assert (tmp_path / "pages.csv").read_bytes() == b"line\n"
     assert exporter.feeds.take_safe() == []
+
+
+@pytest.mark.parametrize("exporter", [["jsonlines"]], indirect=True)
+def test_a_line_waits_until_its_page_is_acknowledged_and_one_of_another_worker_is_dropped(exporter, tmp_path):
+    exporter.scrape()
+    assert (tmp_path / "pages.jsonlines").read_bytes() == b""
+    exporter.feeds.drop(URL)
+    assert exporter.feeds.unsafe([URL]) == set()
+    assert (tmp_path / "pages.jsonlines").read_bytes() == b""
+    exporter.scrape()
+    exporter.feeds.write_held(URL)
+    assert exporter.feeds.unsafe([URL]) == set()
+    assert (tmp_path / "pages.jsonlines").read_bytes() == b"line\n"
+    assert not exporter.feeds.hold(object())
 
 
 @pytest.mark.parametrize("exporter", [["jsonlines", "json"]], indirect=True)

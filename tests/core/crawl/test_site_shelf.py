@@ -50,11 +50,11 @@ async def test_sites_that_were_put_away_go_on_as_if_they_had_not_been():
     small, kept_small = registry(2)
     assert await visit(small, visits) == await visit(whole, visits)
     assert small.template_count == whole.template_count > 7
-    names = [site.name for site in whole.own()]
-    assert [site.name for site in small.own()] == names
+    names = [site.name for site in whole]
+    assert [site.name for site in small] == names
     for name in names:
         assert kept_small.state_of(name) == kept_whole.state_of(name)
-    blocks = [[vars(site.boilerplate) for site in sites.own()] for sites in (small, whole)]
+    blocks = [[vars(site.boilerplate) for site in sites] for sites in (small, whole)]
     assert blocks[0] == blocks[1]
 
 

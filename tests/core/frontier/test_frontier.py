@@ -1,6 +1,5 @@
 """What every frontier backend does; a backend is one line in `frontier`'s params."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +8,15 @@ from typing import Any
 import pytest
 
 from llmcrawler.distributed.connection import RedisConnection
+from llmcrawler.distributed.membership import WorkerHeartbeats
+from llmcrawler.distributed.shards import shard_prefixes
+from llmcrawler.distributed.site_ownership import KeptSite, SiteOwnership
 from llmcrawler.frontier import FIRST, Counts, Frontier, MemoryFrontier, SqliteFrontier, UrlTask, redis_scripts
+from llmcrawler.frontier import redis as redis_module
 from llmcrawler.frontier.redis import RedisFrontier
+from llmcrawler.frontier.sharded import ShardedFrontier
 from llmcrawler.items import StageRun, UrlSource
-from llmcrawler.storage import Database, Ledger, Outcome, keys, open_job_file
+from llmcrawler.storage import Database, Ledger, Outcome, SiteState, keys, open_job_file, url_key
 from tests.servers.redis_server import RedisServer, carried_server
 
 MANY = 100
@@ -63,27 +67,59 @@ def clock() -> Clock:
     return Clock()
 
 
-def redis(tmp_path: Path, clock: Callable[[], float], url: str, worker: str = "w1", **options: Any) -> RedisFrontier:
-    connection = RedisConnection(url, tmp_path.name, worker)
-    return RedisFrontier(connection, lease_seconds=LEASE_SECONDS, max_leases=MAX_LEASES, clock=clock, **options)
+class RedisMember(RedisFrontier):
+    """A frontier whose worker is a member of the crawl."""
+
+    async def open(self) -> None:
+        await super().open()
+        await self.connection.client.zadd(f"{self.connection.prefix}:workers", {self.connection.worker: 1e12})
+
+
+def redis(
+    tmp_path: Path, _clock: Callable[[], float] | None, url: str, worker: str = "w1", **options: Any
+) -> RedisFrontier:
+    return RedisMember(RedisConnection(url, tmp_path.name, worker), max_leases=MAX_LEASES, **options)
+
+
+class Shards(ShardedFrontier):
+    """Two queues of one crawl, in one server."""
+
+    def __init__(self, *shards: RedisFrontier) -> None:
+        super().__init__(shards, 0, 1000)
+
+    async def open(self) -> None:
+        for shard in self._shards:
+            await shard.open()
+        await super().open()
+
+
+def sharded(tmp_path: Path, clock: Clock, url: str) -> ShardedFrontier:
+    prefixes = shard_prefixes(tmp_path.name, 2)
+    connections = [RedisConnection(url, tmp_path.name, "w1", prefix=prefix) for prefix in prefixes]
+    return Shards(*(RedisMember(one, max_leases=MAX_LEASES, max_pages=1000) for one in connections))
 
 
 def valkey(tmp_path: Path, clock: Clock, url: str) -> RedisFrontier:
     return redis(tmp_path, clock, url)
 
 
-SERVERS = [pytest.param(backend, marks=pytest.mark.server) for backend in (redis, valkey)]
+SERVERS = [pytest.param(backend, marks=pytest.mark.server) for backend in (redis, valkey, sharded)]
 
 
 @pytest.fixture(params=[memory, sqlite, *SERVERS])
 async def frontier(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> AsyncIterator[Frontier]:
     backend: Callable[..., Frontier] = request.param
-    given = (request.getfixturevalue(f"{backend.__name__}_url"),) if backend in (redis, valkey) else ()
+    fixture = {redis: "redis_url", sharded: "redis_url", valkey: "valkey_url"}.get(backend)
+    given = () if fixture is None else (request.getfixturevalue(fixture),)
     frontier = backend(tmp_path, clock, *given)
     await frontier.open()
     yield frontier
     close = getattr(frontier, "close", None)
-    if close is not None:
+    if isinstance(frontier, ShardedFrontier):
+        frontier.close()
+        for shard in frontier._shards:
+            await shard.close()
+    elif close is not None:
         await close()
 
 
@@ -137,6 +173,7 @@ async def test_a_released_url_comes_back_at_its_old_place_and_counts_its_starts(
     assert (again.task, again.attempts) == (first.task, attempts)
 
 
+@pytest.mark.parametrize("frontier", [memory, sqlite], indirect=True)  # in Redis heartbeats count
 async def test_a_lease_returns_after_its_holder_is_gone(frontier, clock):
     await frontier.add([task("/1"), task("/2")])
     await frontier.lease(MANY, {}, MANY)
@@ -147,6 +184,7 @@ async def test_a_lease_returns_after_its_holder_is_gone(frontier, clock):
     assert frontier.counts() == Counts(leased=2)
 
 
+@pytest.mark.parametrize("frontier", [memory, sqlite], indirect=True)
 async def test_a_url_that_takes_down_its_holders_becomes_a_dead_letter(frontier, clock):
     await frontier.add([task("/1")])
     for _ in range(MAX_LEASES):
@@ -192,6 +230,11 @@ async def test_parameters_in_another_order_are_the_same_url(frontier):
 async def test_hosts_take_turns_by_priority_and_their_urls_keep_their_order(frontier):
     hosts = [f"{n}.example" for n in range(7)]
     await frontier.add(task(f"/{n}", host=host, priority=n) for n in range(5) for host in hosts)
+    if isinstance(frontier, ShardedFrontier):  # each shard keeps to the order of its own hosts
+        hosts = [host for host in hosts if frontier.of(f"https://{host}/") is frontier._shards[0]]
+        leases = await frontier.lease(len(hosts) * 2, {}, per_host=4)
+        assert [lease.task.priority for lease in leases] == [0] * len(hosts) + [1] * len(hosts)
+        return
     leases = await frontier.lease(20, {}, per_host=4)
     assert [lease.task.priority for lease in leases] == [0] * 7 + [1] * 7 + [2] * 6
     rest = await frontier.lease(MANY, {}, per_host=4)
@@ -313,101 +356,215 @@ async def workers(redis_url, tmp_path, clock):
         await one.close()
 
 
+async def lose(frontier: RedisFrontier, by: RedisFrontier) -> None:
+    """Have the worker of a frontier taken for gone."""
+    connection = frontier.connection
+    await connection.client.zadd(f"{connection.prefix}:workers", {connection.worker: 1})
+    await connection.client.set(f"{connection.prefix}:beat_at", 1e12)
+    assert await WorkerHeartbeats(by.connection, 10).inherit(connection.worker) is not None
+
+
 @pytest.mark.server
-async def test_workers_share_one_queue_and_each_answers_for_its_own_leases(workers):
+async def test_workers_share_one_queue_and_each_site_is_one_workers(workers):
     first, second = workers
     assert await first.add([task("/1"), task("/2"), task("/3")]) == 3
-    assert await second.add([task("/2"), task("/4")]) == 1
+    assert (
+        await second.add([task("/2"), task("/4"), task("/5", host="b.example"), task("/6", host="www.b.example")]) == 3
+    )
     assert await leased_paths(first, limit=2) == ["/1", "/2"]
-    assert await leased_paths(second) == ["/3", "/4"]
+    assert await leased_paths(second) == ["/5", "/6"]
+    assert await leased_paths(second) == []
     assert not await second.ack("https://a.example/1")
     assert await first.ack("https://a.example/1")
-    assert await second.release("https://a.example/3")
-    assert await first.refresh() == Counts(queued=1, leased=2, done=1)
+    assert await second.release("https://b.example/5")
+    assert await leased_paths(first) == ["/3", "/4"]
+    assert await first.refresh() == Counts(queued=1, leased=4, done=1)
+    assert (first.sites, second.sites) == ({"a.example"}, {"b.example"})
 
 
 @pytest.mark.server
-async def test_a_lease_that_was_taken_over_is_not_its_first_holders_any_more(workers, clock):
+async def test_a_worker_takes_its_share_of_the_sites_that_wait_and_more_when_it_has_room(workers):
     first, second = workers
-    await first.add([task("/1")])
-    await first.lease(MANY, {}, MANY)
-    clock.now += LEASE_SECONDS + 1
-    assert await leased_paths(second) == ["/1"]
-    await first.renew(["https://a.example/1"])
+    await first.add(task("/1", host=f"{n}.example") for n in range(8))
+    assert len(await first.lease(MANY, {}, MANY)) == 4
+    assert len(await second.lease(MANY, {}, MANY)) == 4
+    await first.add(task("/1", host=f"{n}.example") for n in range(8, 11))
+    assert len(await second.lease(MANY, {}, MANY)) == 2
+    assert len(await second.lease(MANY, {}, MANY)) == 1
+
+
+@pytest.mark.server
+async def test_the_owner_before_is_told_and_what_it_kept_goes_to_the_next_one(workers):
+    first, second = workers
+    taken: list[str] = []
+
+    async def take(url):
+        taken.append(url)
+
+    second._on_site = take
+    await first.add([task("/1"), task("/2")])
+    await first.lease(1, {}, MANY)
+    one, other = SiteOwnership(first.connection), SiteOwnership(second.connection)
+    assert await one.read("a.example") == KeptSite()
+    state, manners = SiteState([], {"grouping": 1}), {"a.example": {"a.example": {"window": 2.0}}}
+    await one.keep({"a.example": state}, manners)
+    await other.keep({"a.example": SiteState([], {})}, {})  # it is not that one's
+    await lose(first, second)
+    assert await leased_paths(second) == ["/1", "/2"]
+    kept = await other.read("a.example")
+    assert kept.learned == {"templates": [], "state": {"grouping": 1}}
+    assert (kept.manners, kept.before) == (manners["a.example"], "w1")
+    assert taken == ["https://a.example/1"]
+
+
+@pytest.mark.server
+async def test_what_a_worker_that_is_gone_held_is_not_its_any_more(workers):
+    first, second = workers
+    await first.add([task("/1"), task("/2")])
+    await first.lease(1, {}, MANY)
+    await lose(first, second)
+    assert await first.lease(MANY, {}, MANY) == []
+    assert await leased_paths(second, limit=1) == ["/1"]
     assert not await first.ack("https://a.example/1")
     assert await second.ack("https://a.example/1")
-    assert await second.refresh() == Counts(done=1)
+    assert await second.refresh() == Counts(queued=1, done=1)
 
 
 @pytest.mark.server
-async def test_a_lease_that_waits_to_be_acknowledged_is_renewed_too(workers, clock, monkeypatch):
-    first, second = workers
-    await first.add([task("/on-its-way"), task("/waiting"), task("/held")])
-    await first.lease(MANY, {}, MANY)
-    is_sent, may_go_on = asyncio.Event(), asyncio.Event()
+async def test_a_reply_that_was_lost_comes_again_and_a_request_that_was_overtaken_gets_nothing(workers):
+    first, _ = workers
+    await first.add(task(f"/{n}") for n in range(5))
+    requests = []
     run = first.connection.run
 
-    async def run_late(script, *arguments):
-        if script is redis_scripts.ACK:
-            is_sent.set()
-            await may_go_on.wait()
+    async def noted(script, *arguments):
+        requests.append((script, *arguments))
         return await run(script, *arguments)
 
-    monkeypatch.setattr(first.connection, "run", run_late)
-    acks = [asyncio.ensure_future(first.ack("https://a.example/on-its-way"))]
-    await is_sent.wait()
-    acks.append(asyncio.ensure_future(first.ack("https://a.example/waiting")))
-    await asyncio.sleep(0)
-    clock.now += LEASE_SECONDS - 1
-    await first.renew_held()
-    clock.now += 2
-    taken_over = await leased_paths(second)
-    may_go_on.set()
-    assert await asyncio.gather(*acks) == [True, True]
-    assert taken_over == []
-    assert await second.refresh() == Counts(leased=1, done=2)
+    first.connection.run = noted
+    leases = [await first.lease(2, {}, MANY) for _ in range(2)]
+    early, late = [one for one in requests if one[0] is redis_scripts.LEASE]
+    again = (await run(*late))[1]
+    assert [f"{row} 2" for row in again[::5]] == [first._held[lease.url] for lease in leases[1]]
+    assert (await run(*early))[1] == []
+    assert await first.refresh() == Counts(queued=1, leased=4)
+
+
+@pytest.mark.server
+async def test_a_release_that_was_long_on_its_way_does_not_bring_back_what_was_leased_again(workers):
+    first, _ = workers
+    await first.add([task("/1")])
+    releases = []
+    run = first.connection.run
+
+    async def noted(script, *arguments):
+        if script is redis_scripts.RELEASE:
+            releases.append(arguments)
+        return await run(script, *arguments)
+
+    first.connection.run = noted
+    await first.lease(1, {}, MANY)
+    assert await first.release("https://a.example/1")
+    assert await leased_paths(first) == ["/1"]
+    assert (await run(redis_scripts.RELEASE, *releases[0]))[1] == [0]
+    assert await first.ack("https://a.example/1")
+    assert await first.refresh() == Counts(done=1)
+
+
+@pytest.mark.server
+async def test_a_worker_that_was_taken_for_gone_writes_no_line_of_what_it_had(redis_url, tmp_path, clock):
+    written: list[str] = []
+
+    async def confirm() -> None:
+        await lose(first, second)
+        first.lose_all()
+
+    first, second = (redis(tmp_path, clock, redis_url, name) for name in ("w1", "w2"))
+    first._confirm, first._make_safe = confirm, written.extend
+    await first.open()
+    await second.open()
+    await first.add([task("/1")])
+    await first.lease(1, {}, MANY)
+    assert not await first.ack("https://a.example/1", Outcome({"url": "https://a.example/1"}, {}))
+    assert written == []
+    assert await leased_paths(second) == ["/1"]
+    await first.close()
+    await second.close()
+
+
+@pytest.mark.server
+async def test_what_was_leased_as_its_worker_lost_all_does_not_stay_leased(workers):
+    first, _ = workers
+    await first.add([task("/1")])
+
+    async def lose_meanwhile(_url):
+        first.lose_all()
+
+    first._on_site = lose_meanwhile
+    assert await first.lease(1, {}, MANY) == []
+    assert await first.refresh() == Counts(queued=1)
 
 
 @pytest.mark.server
 async def test_the_most_pages_are_those_of_all_workers_and_dead_urls_are_replaced(workers):
     first, second = workers
     first.max_pages = second.max_pages = 4
-    await first.add(task(f"/{n}") for n in range(20))
+    await first.add(task(f"/{n}", host=host) for n in range(10) for host in ("a.example", "b.example"))
     assert len(await first.lease(3, {}, MANY)) == 3
     assert len(await second.lease(3, {}, MANY)) == 1
-    assert await first.ack("https://a.example/0", Outcome(None, {}, is_dead=True))
-    assert await first.ack("https://a.example/1")
+    held = list(first._held)
+    assert await first.ack(held[0], Outcome(None, {}, is_dead=True))
+    assert await first.ack(held[1])
     assert len(await second.lease(3, {}, MANY)) == 1
 
 
 @pytest.mark.server
-async def test_who_leases_next_hears_of_a_url_that_took_down_its_holders(workers, clock):
+async def test_who_leases_next_is_told_of_a_url_that_took_down_its_holders(workers):
     first, second = workers
     await first.add([UrlTask("https://a.example/1", "a.example", 2, "https://a.example/")])
-    for _ in range(MAX_LEASES):
-        (lease,) = await first.lease(MANY, {}, MANY)
-        await first.start(lease.url)
-        clock.now += LEASE_SECONDS + 1
-    assert await second.lease(MANY, {}, MANY) == []
-    ((lost, attempts),) = [(lease.task, lease.attempts) for lease in second.lost]
-    assert (lost.url, lost.depth, lost.referer, attempts) == ("https://a.example/1", 2, "https://a.example/", 4)
+    for holder, other in ((first, second), (second, first), (first, second)):
+        (lease,) = await holder.lease(MANY, {}, MANY)
+        assert not lease.is_lost
+        await holder.start(lease.url)
+        await lose(holder, other)
+        holder.lose_all()
+        await holder.open()
+    (lost,) = await second.lease(MANY, {}, MANY)
+    assert (lost.task.depth, lost.task.referer, lost.attempts, lost.is_lost) == (2, "https://a.example/", 4, True)
 
 
 @pytest.mark.server
-async def test_a_hash_has_the_hosts_with_urls_that_wait_for_autoscalers(workers):
+async def test_a_set_has_the_sites_with_urls_left_for_autoscalers(workers):
     first, second = workers
-    others = [task("/", host="b.example"), task("/", host="c.example")]
-    counts = []
-    for deed in (
-        first.add([*(task(f"/{n}") for n in range(9)), *others]),
-        second.lease(3, {}, 1),
-        first.lease(20, {}, 999),
-    ):
-        leased = await deed
-        counts.append(await first.connection.client.hlen(f"{first.connection.prefix}:queued_hosts"))
-    assert counts == [3, 1, 0]
-    await first.release(leased[0].url)
-    assert await first.connection.client.hlen(f"{first.connection.prefix}:queued_hosts") == 1
+    sizes = []
+
+    async def deed(work):
+        await work
+        sizes.append(await first.connection.client.scard(f"{first.connection.prefix}:busy_sites"))
+
+    await deed(first.add([task("/1"), task("/2"), task("/3", host="b.example")]))
+    await deed(first.lease(MANY, {}, MANY))
+    await second.lease(MANY, {}, MANY)
+    await deed(first.ack("https://a.example/1"))
+    await deed(first.ack("https://a.example/2"))
+    await deed(second.ack("https://b.example/3"))
+    assert sizes == [2, 2, 2, 1, 0]
+
+
+@pytest.mark.server
+async def test_sets_of_hashes_that_are_full_become_smaller_ones(workers, monkeypatch):
+    first, second = workers
+    monkeypatch.setattr(redis_module, "_bucket_and_key", lambda url: (0, url_key(url) >> 14))
+    urls = [task(f"/{n}") for n in range(1500)]
+    assert await first.add(urls[:700]) == 700
+    assert await second.add(urls) == 800
+    assert await second.add(urls) == 0
+    assert not await second.reserve_target("https://a.example/77", "https://a.example/from")
+    assert await second.reserve_target("https://a.example/target", "https://a.example/from")
+    client, prefix = first.connection.client, first.connection.prefix
+    sets = [f"{prefix}:seen:0/{n}" for n in range(16)]
+    assert sum([await client.scard(one) for one in sets]) == 1501
+    assert {await client.object("encoding", one) for one in sets} == {b"intset"}
 
 
 @pytest.mark.server

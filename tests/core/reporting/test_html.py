@@ -258,6 +258,26 @@ def test_the_cut_last_line_of_a_feed_is_left_out(tmp_path):
     assert report_of_feed(path)[0]["digest"].pages == 4
 
 
+def test_the_feeds_of_workers_who_shared_a_crawl_are_one_with_each_url_once(tmp_path):
+    whole, _html = report_of_feed(feed(tmp_path, [*LINES, TEMPLATE]))
+    first = feed(tmp_path, LINES[:2], "pages-w1.jsonl")
+    first.write_text(first.read_text() + '{"kind": "page", "url": "https://a.exam')  # its worker was killed
+    feed(tmp_path, [*LINES[1:], TEMPLATE], "pages-w2.jsonl")
+    feed(tmp_path, [], "pages-w3.jsonl").write_text("{")
+    view, html = report_of_feed(tmp_path / "pages-*.jsonl")
+    assert view["digest"].pages == whole["digest"].pages == len(LINES)
+    assert len(view["templates"]) == len(whole["templates"]) > 0
+    assert "pages-*.jsonl" in html
+    with open_lines(tmp_path / "pages-*.jsonl") as (lines, _purpose):
+        assert len(list(lines)) == len(LINES)
+    with pytest.raises(ConfigError, match="no such folder or file"):
+        report_of_feed(tmp_path / "none-*.jsonl")
+    for name in ("empty-1.jsonl", "empty-2.jsonl"):
+        feed(tmp_path, [], name)
+    with pytest.raises(ConfigError, match="no page in them"):
+        report_of_feed(tmp_path / "empty-*.jsonl")
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

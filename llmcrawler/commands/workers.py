@@ -1,0 +1,65 @@
+"""`scrapy workers pause|resume|delete REDIS_URL CRAWL_ID`: a crawl that workers share, steered from outside."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+
+from llmcrawler.commands import Offline, config_errors_as_usage
+
+if TYPE_CHECKING:
+    from llmcrawler.distributed.crawl_control import DeletedCrawl
+
+_ACTIONS = ("pause", "resume", "delete")
+
+
+class Command(Offline, ScrapyCommand):
+    """Exit status: 0, also where nothing had to change, or 2 where there is no such crawl or it cannot be done."""
+
+    usage = "[options] pause|resume|delete <redis url> <crawl id>"
+    summary = "Pause the workers of a shared crawl, let them go on, or delete the crawl"
+    details = (
+        "pause: the workers lease no more urls, end what is under way and stay; so do those that join. resume: they go"
+        " on. delete: all that the Redis has of the crawl is deleted, other crawls there are left alone; its feeds"
+        " stay. See docs/workers.md; scrapy status REDIS_URL tells which crawls there are."
+    )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "--force",
+            action="store_true",
+            help="delete also a crawl that has workers (these end), or one of another version",
+        )
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        from llmcrawler.distributed import crawl_control
+        from llmcrawler.distributed.redis_address import shown
+        from llmcrawler.reporting import plain
+
+        if len(args) != 3 or args[0] not in _ACTIONS or (opts.force and args[0] != "delete"):
+            how = "scrapy workers pause|resume|delete REDIS_URL CRAWL_ID, delete also with --force"
+            raise UsageError(f"say what to do with which crawl: {how}", print_help=False)
+        action, url, crawl_id = args
+        with config_errors_as_usage():
+            if action == "delete":
+                told = _deleted(crawl_control.delete(url, crawl_id, is_forced=opts.force))
+            elif action == "pause":
+                was_so = "" if crawl_control.pause(url, crawl_id) else " already"
+                told = f"paused{was_so}; go on with: scrapy workers resume {shown(url)} {crawl_id}"
+            else:
+                told = "goes on" if crawl_control.resume(url, crawl_id) else "was not paused"
+        sys.stdout.write(plain(f"{crawl_id}: {told}") + "\n")
+
+
+def _deleted(crawl: DeletedCrawl) -> str:
+    from llmcrawler.reporting import many
+
+    sites = many(crawl.sites, "site")
+    had = f"{many(crawl.done, 'page')} done, {crawl.queued:,} urls queued, what was learned of {sites}"
+    ends = f"; {many(len(crawl.workers), 'worker')} will end with exit status 1" if crawl.workers else ""
+    return f"deleted {had} ({crawl.keys:,} keys){ends}"

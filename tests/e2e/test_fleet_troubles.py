@@ -1,0 +1,146 @@
+"""What befalls the workers of one crawl and their Redis: each url has one line, and its host its gap, all the same."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from aiohttp import web
+
+from tests.e2e.crawling import TIMEOUT_SECONDS
+from tests.e2e.killing import lines_of, wait_until
+from tests.e2e.test_fleet import MOST_LEASES, Fleet
+from tests.servers.many_hosts import ManyHosts
+from tests.servers.many_pages import ManyPages
+from tests.servers.mock_site import MockSite
+from tests.servers.redis_server import RedisServer
+
+pytestmark = pytest.mark.server
+DELAY_SECONDS = 0.8
+# Clocks run on while a busy machine holds up a request, here or at the server.
+LEAST_GAP_SECONDS = DELAY_SECONDS / 2
+
+
+@pytest.fixture
+def redis(tmp_path):
+    (tmp_path / "redis").mkdir()
+    with RedisServer(tmp_path / "redis") as server:
+        yield server
+
+
+def settings_of(redis: RedisServer, **others: Any) -> dict[str, Any]:
+    return {"REDIS_URL": redis.url, "CRAWL_ID": "shop", "REDIS_LEASE_SECONDS": 6, **others}
+
+
+def ended(workers: list[subprocess.Popen[bytes]]) -> list[int]:
+    return [worker.wait(TIMEOUT_SECONDS) for worker in workers]
+
+
+def done_in(client: Any) -> int:
+    return int(client.hget("llmcrawler:{shop}:counts", "done") or 0)
+
+
+def test_each_url_has_one_line_and_no_host_is_hurried_as_a_worker_dies_and_another_one_joins(tmp_path, redis):
+    hosts = ManyHosts(8, ManyPages(10))
+    settings = settings_of(redis, DOWNLOAD_DELAY=DELAY_SECONDS, DOWNLOAD_DELAY_JITTER=0)
+    with hosts.in_thread(), Fleet(tmp_path, ",".join(hosts.urls), settings) as fleet:
+        workers = [fleet.start() for _ in range(4)]
+        wait_until(lambda: len(hosts.starts) == 8 and hosts.requested >= 30, hosts.pages, workers[0])
+        victim = max(range(4), key=lambda number: fleet.log(number).count("This worker took"))
+        workers[victim].kill()
+        workers[victim].wait()
+        workers[victim] = fleet.start()
+        assert ended(workers) == [0] * 4, fleet.log(4)
+        found, logs = fleet.pages(), "".join(fleet.log(number) for number in range(5) if number != victim)
+    assert found.keys() == hosts.all_pages
+    assert found.total() <= len(found) + MOST_LEASES  # what was between a feed and Redis at that moment
+    assert "This worker took over" in logs
+    assert "Traceback" not in logs
+    assert min(hosts.least_gaps().values()) >= LEAST_GAP_SECONDS
+
+
+def test_a_redis_that_stands_still_or_is_started_again_doubles_nothing_and_loses_nothing(tmp_path, redis):
+    hosts = ManyHosts(4, ManyPages(60, latency_seconds=0.02))
+    settings = settings_of(redis, REDIS_LEASE_SECONDS=3, DOWNLOAD_DELAY=0.1)
+    with hosts.in_thread(), Fleet(tmp_path, ",".join(hosts.urls), settings) as fleet:
+        workers = [fleet.start() for _ in range(3)]
+        wait_until(lambda: hosts.requested >= 60, hosts.pages, workers[0])
+        assert redis.process is not None
+        redis.process.send_signal(signal.SIGSTOP)
+        time.sleep(7)  # longer than a lease, and than a client waits for an answer
+        redis.process.send_signal(signal.SIGCONT)
+        asked = hosts.requested
+        wait_until(lambda: hosts.requested >= asked + 30, hosts.pages, workers[0])
+        redis.stop()
+        time.sleep(4)
+        redis.start()
+        assert ended(workers) == [0] * 3, fleet.log(0)
+        found, logs = fleet.pages(), "".join(map(fleet.log, range(3)))
+    assert found == Counter(dict.fromkeys(hosts.all_pages, 1))
+    assert "Traceback" not in logs
+
+
+def test_a_worker_that_comes_back_after_others_took_over_writes_no_line_of_what_it_had(tmp_path, redis):
+    """It stands still while the answers to its requests are on their way."""
+    pages = ManyPages(60)
+    answers = threading.Event()
+    asked: list[str] = []
+
+    async def item(request: web.Request) -> web.StreamResponse:
+        asked.append(request.path)
+        if len(asked) > 10:
+            await asyncio.to_thread(answers.wait, TIMEOUT_SECONDS)
+        return await pages._answer(request)
+
+    routes = {path: item if path.startswith("/item/") else answer for path, answer in pages.routes().items()}
+    with (
+        MockSite(routes).in_thread() as site,
+        Fleet(tmp_path, site.url(), settings_of(redis)) as fleet,
+        redis.client() as client,
+    ):
+        first = fleet.start()
+        wait_until(lambda: len(asked) >= 13 and done_in(client) == len(pages.answered), pages, first)
+        first.send_signal(signal.SIGSTOP)
+        second = fleet.start()
+        wait_until(lambda: "This worker took over" in fleet.log(1), pages, second)
+        answers.set()
+        wait_until(lambda: done_in(client) >= len(pages.paths) - 5, pages, second)
+        first.send_signal(signal.SIGCONT)
+        assert ended([first, second]) == [0, 0], fleet.log(0) + fleet.log(1)
+        assert fleet.pages() == Counter({site.url(path): 1 for path in pages.paths})
+        assert "taken over what this one had" in fleet.log(0)
+        assert "Traceback" not in fleet.log(0) + fleet.log(1)
+
+
+def test_what_was_learned_of_a_site_that_was_finished_before_its_worker_died_is_written(tmp_path, redis):
+    """The other host answers nothing meanwhile, so that the crawl goes on."""
+    hosts = ManyHosts(2, ManyPages(30))
+    with hosts.in_thread(), Fleet(tmp_path, ",".join(hosts.urls), settings_of(redis)) as fleet:
+        hosts.hold(hosts.hosts[1])
+        first = fleet.start()
+        with redis.client() as client:
+            wait_until(lambda: done_in(client) >= 30, hosts.pages, first)
+            known = client.hget("llmcrawler:{shop}:learned", hosts.site(0))
+            wait_until(lambda: client.hget("llmcrawler:{shop}:learned", hosts.site(0)) != known, hosts.pages, first)
+        first.kill()
+        first.wait()
+        second = fleet.start()
+        wait_until(lambda: "is gone" in fleet.log(1), hosts.pages, second)
+        hosts.let_go(hosts.hosts[1])
+        assert ended([second]) == [0], fleet.log(1)
+        assert fleet.pages().keys() == hosts.all_pages
+    assert sites_of_templates(tmp_path) == {hosts.site(0), hosts.site(1)}
+
+
+def sites_of_templates(folder: Path) -> set[str]:
+    """Return the sites whose templates have lines in all feeds together."""
+    lines = [line for feed in folder.glob("pages-*.jsonl") for line in lines_of(feed)]
+    return {urlsplit(url).netloc for line in lines if line["kind"] == "template" for url in line["examples"][:1]}
