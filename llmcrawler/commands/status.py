@@ -36,7 +36,7 @@ class Command(Offline, ScrapyCommand):
             )
         with config_errors_as_usage():
             if is_shared:
-                from llmcrawler.distributed.crawl_status import distributed_status
+                from llmcrawler.distributed.shard_statuses import distributed_status
                 from llmcrawler.reporting.status_tables import session_status_tables
 
                 session = distributed_status(args[0], args[1])

@@ -1,26 +1,26 @@
-"""Reads the status of a crawl in Redis: its urls, hosts and workers."""
+"""Reads the status of one shard of a crawl in Redis: its urls, hosts and workers."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import redis
 
-from llmcrawler.distributed.connection import key_prefix
 from llmcrawler.distributed.membership import WorkerReport
 from llmcrawler.distributed.redis_address import shown
-from llmcrawler.distributed.redis_checks import check_redis
+from llmcrawler.distributed.shards import Shard
 from llmcrawler.errors import ConfigError
 from llmcrawler.storage import RightsCounts
 from llmcrawler.urls import site_of
 
-_MAX_HOSTS: Final = 100
+MAX_HOSTS: Final = 100
 _SILENT_SECONDS: Final = 10.0
-_LETTERS: Final = 20
+LETTERS: Final = 20
 _MAX_SITES: Final = 100
 _COUNTED: Final = ("queued", "done", "dead", "duplicates")
 
@@ -78,20 +78,18 @@ class DistributedStatus:
         return asdict(self)
 
 
-def distributed_status(url: str, crawl_id: str) -> DistributedStatus:
-    """Read the status of a crawl. Raises ConfigError where there is no such crawl."""
-    check_redis(url, crawl_id, to_write=False)
-    client: Any = redis.Redis.from_url(url, decode_responses=True)  # sync and async share their stubs
-    with client:
-        return _StatusReader(client, crawl_id).status(shown(url))
+def status_of_shard(shard: Shard, crawl_id: str) -> DistributedStatus:
+    """Read what one shard has of a crawl. Raises ConfigError where there is no such crawl."""
+    with closing(shard.client(decode_responses=True)) as client:
+        return _StatusReader(client, crawl_id, shard.prefix).status(shown(shard.url))
 
 
 class _StatusReader:
-    def __init__(self, client: Any, crawl_id: str) -> None:
+    def __init__(self, client: Any, crawl_id: str, prefix: str) -> None:
         self._client = client
         self._crawl_id = crawl_id
-        self._prefix = key_prefix(crawl_id)
-        self._now = float(client.time()[0])
+        self._prefix = prefix
+        self._now = float(client.eval("return redis.call('TIME')[1]", 1, prefix))
 
     def status(self, url: str) -> DistributedStatus:
         meta = self._hash("meta")
@@ -121,9 +119,9 @@ class _StatusReader:
             errors=dict(sorted(self._numbers("errors").items(), key=lambda pair: -pair[1])),
             rights=RightsCounts.of(sum((Counter(one.report.rights) for one in workers), Counter())),
             dead_letters=tuple(
-                _letter(text) for text in self._client.lrange(self._name("dead_letters"), 0, _LETTERS - 1)
+                _letter(text) for text in self._client.lrange(self._name("dead_letters"), 0, LETTERS - 1)
             ),
-            memory_bytes=self._client.info("memory")["used_memory"],
+            memory_bytes=self._memory_bytes(),
         )
 
     def _workers(self, holders: Mapping[str, int]) -> tuple[WorkerStatus, ...]:
@@ -150,7 +148,7 @@ class _StatusReader:
             kind, _, host = name.partition(" ")
             counts.setdefault(host, {})[kind] = count
         busiest = sorted(counts, key=lambda host: (-counts[host].get("queued", 0), host))
-        shown = [self._host(host, counts[host]) for host in busiest[:_MAX_HOSTS]]
+        shown = [self._host(host, counts[host]) for host in busiest[:MAX_HOSTS]]
         return len(busiest), tuple(shown)
 
     def _host(self, host: str, counts: Mapping[str, int]) -> HostStatus:
@@ -166,6 +164,14 @@ class _StatusReader:
             window=manners.get("window"),
             rest_seconds=max(0.0, round(float(at) + manners.get("cooldown", 0.0) - self._now, 1)),
         )
+
+    def _memory_bytes(self) -> int:
+        """Return the memory of the server, in a Cluster of the node that has the shard."""
+        if not isinstance(self._client, redis.RedisCluster):
+            return int(self._client.info("memory")["used_memory"])
+        client: Any = self._client  # redis-py has no types for it
+        node = client.get_node_from_key(self._prefix)
+        return int(self._client.info("memory", target_nodes=node)["used_memory"])
 
     def _name(self, name: str) -> str:
         return f"{self._prefix}:{name}"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis.crc import key_slot
 
 from llmcrawler.distributed.shards import shard_of_url, shard_prefixes
-from tests.e2e.crawling import TIMEOUT_SECONDS
+from tests.e2e.crawling import TIMEOUT_SECONDS, scrapy
 from tests.e2e.killing import wait_until
 from tests.e2e.test_fleet import MOST_LEASES, Fleet
 from tests.servers.many_hosts import ManyHosts
@@ -83,15 +85,26 @@ def servers(tmp_path: Path) -> Iterator[list[RedisServer]]:
         yield [one, other]
 
 
+def status(redis_url: str) -> dict[str, Any]:
+    shown: dict[str, Any] = json.loads(scrapy("status", "--json", redis_url, "shop").stdout)
+    return shown
+
+
 def test_where_one_of_two_shards_is_killed_the_others_sites_go_on_and_all_do_when_it_is_back(tmp_path, servers):
     one, other = servers
-    with crawl_of(tmp_path, f"{one.url},{other.url}", 2, 100) as crawl:
+    urls = f"{one.url},{other.url}"
+    with crawl_of(tmp_path, urls, 2, 100) as crawl:
         crawl.wait_for(1, 20)
+        shown = status(urls)
+        assert (shown["state"], shown["host_count"], len(shown["workers"])) == ("running", 2 * HOSTS, 2)
         other.kill()
         crawl.wait_for(0, len(crawl.wanted(0)))
         assert len(crawl.asked(1)) < len(crawl.wanted(1))
         other.start()
         crawl.check_end()
+        shown = status(urls)
+        assert (shown["state"], shown["urls"]["done"]) == ("finished", len(crawl.wanted(0) | crawl.wanted(1)))
+        assert sum(worker["report"]["pages"] for worker in shown["workers"]) == shown["urls"]["done"]
         for number in range(2):
             assert f"Redis at {other.url} is away" in crawl.fleet.log(number)
             assert f"Redis at {one.url} is away" not in crawl.fleet.log(number)
@@ -107,6 +120,8 @@ def test_a_cluster_that_misses_a_master_for_a_while_and_a_worker_for_ever_loses_
         crawl.fleet.start()
         node.start()
         crawl.check_end(killed=1)
+        shown = status(cluster.url)
+        assert (shown["state"], shown["urls"]["queued"], shown["urls"]["leased"]) == ("finished", 0, 0)
 
 
 def test_max_pages_are_those_of_all_shards_together(tmp_path, servers):

@@ -10,10 +10,10 @@ import pytest
 from redis.exceptions import ResponseError
 
 from llmcrawler.distributed.connection import RedisConnection
-from llmcrawler.distributed.crawl_status import distributed_status
 from llmcrawler.distributed.membership import WorkerHeartbeats, WorkerReport
 from llmcrawler.distributed.redis_address import shown
 from llmcrawler.distributed.redis_checks import check_redis, check_server
+from llmcrawler.distributed.shard_statuses import distributed_status
 from llmcrawler.distributed.shared_answers import SharedAnswers
 from llmcrawler.distributed.shared_budget import SharedBudget
 from llmcrawler.distributed.shared_rate import SharedRate
