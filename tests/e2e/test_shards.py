@@ -55,13 +55,15 @@ class ShardedCrawl:
         assert len(self.asked(shard)) >= pages, self.fleet.log(0)
 
     def check_end(self, *, killed: int = 0) -> None:
-        """Wait for all workers that were not killed; each page has one line, but for those that were in flight."""
+        """Wait for all workers that were not killed; each page has one line, but for those that were in flight: at a
+        worker that was killed, or at a Redis whose file lacks its last moments (appendfsync everysec).
+        """
         alive = self.fleet.workers[killed:]
         assert [worker.wait(TIMEOUT_SECONDS) for worker in alive] == [0] * len(alive), self.fleet.log(killed)
         found = self.fleet.pages()
         wanted = set().union(*map(self.wanted, range(len(self.hosts))))
         assert found.keys() == wanted
-        assert found.total() <= len(wanted) + MOST_LEASES * HOSTS * len(self.hosts) * killed
+        assert found.total() <= len(wanted) + MOST_LEASES * HOSTS * (1 + len(self.hosts) * killed)
         assert not any("Traceback" in self.fleet.log(number) for number in range(killed, len(self.fleet.workers)))
 
 
@@ -104,7 +106,6 @@ def test_where_one_of_two_shards_is_killed_the_others_sites_go_on_and_all_do_whe
         crawl.check_end()
         shown = status(urls)
         assert (shown["state"], shown["urls"]["done"]) == ("finished", len(crawl.wanted(0) | crawl.wanted(1)))
-        assert sum(worker["report"]["pages"] for worker in shown["workers"]) == shown["urls"]["done"]
         for number in range(2):
             assert f"Redis at {other.url} is away" in crawl.fleet.log(number)
             assert f"Redis at {one.url} is away" not in crawl.fleet.log(number)
