@@ -42,13 +42,13 @@ def _shown(url: str) -> str:
 
 class _Cluster(aioredis.RedisCluster):
     """A client of a Cluster, from which a command may be sent while another one finds a node away: redis-py closes
-    connections then that are in use, and the first one meets None where there was a stream.
+    connections then that are in use, and the first one meets no stream, or one that is closed (uvloop).
     """
 
     async def execute_command(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return await super().execute_command(*args, **kwargs)
-        except AttributeError as error:
+        except (AttributeError, RuntimeError) as error:
             raise faults.ConnectionError("the connection was closed, as a node is away") from error
 
 
