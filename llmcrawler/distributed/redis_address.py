@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import redis
 from redis import asyncio as aioredis
+from redis import exceptions as faults
 from redis.asyncio import cluster as async_cluster
 from redis.asyncio.connection import parse_url
 from redis.asyncio.retry import Retry as AsyncRetry
@@ -39,6 +40,18 @@ def _shown(url: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
 
 
+class _Cluster(aioredis.RedisCluster):
+    """A client of a Cluster, from which a command may be sent while another one finds a node away: redis-py closes
+    connections then that are in use, and the first one meets no stream, or one that is closed (uvloop).
+    """
+
+    async def execute_command(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return await super().execute_command(*args, **kwargs)
+        except (AttributeError, RuntimeError) as error:
+            raise faults.ConnectionError("the connection was closed, as a node is away") from error
+
+
 @dataclass(frozen=True, slots=True)
 class RedisAddress:
     """One address of REDIS_URL. `options` are those of redis-py for a connection, without hosts."""
@@ -57,9 +70,7 @@ class RedisAddress:
         if self.kind == CLUSTER:
             nodes = [async_cluster.ClusterNode(*host) for host in self.hosts]
             limits["retry"] = AsyncRetry(NoBackoff(), _TRIES_AGAIN)
-            return aioredis.RedisCluster(
-                startup_nodes=nodes, require_full_coverage=False, **limits, **dict(self.options)
-            )
+            return _Cluster(startup_nodes=nodes, require_full_coverage=False, **limits, **dict(self.options))
         return self._master(AsyncSentinel, limits, AsyncRetry(NoBackoff(), 0))
 
     def client(self, timeout_seconds: float, **options: Any) -> Any:

@@ -32,9 +32,9 @@ class Shard:
     def __str__(self) -> str:
         return f"{self.number + 1} of {self.count}"
 
-    def client(self) -> Any:
+    def client(self, **options: Any) -> Any:
         """Make a client that waits; the caller closes it."""
-        return redis_addresses(self.url)[0].client(TIMEOUT_SECONDS)
+        return redis_addresses(self.url)[0].client(TIMEOUT_SECONDS, **options)
 
 
 def shards_of(url: str, crawl_id: str) -> tuple[Shard, ...]:

@@ -178,7 +178,7 @@ class DistributedWorker:
     async def _give_up(self, shard: DistributedSession, site: str) -> None:
         """Give a site up when nothing of it is under way here any more; its pages that wait to be learned go back."""
         self.understanding.records.give_back(site)
-        if not await self._scheduler.hand_back(site):
+        if not await self._scheduler.hand_back(site) or shard.frontier.has_of(site):
             return
         if site in shard.frontier.sites:  # else nothing of it was leased yet
             learned = {site: self.understanding.templates.state_of(site)}

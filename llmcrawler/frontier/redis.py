@@ -17,7 +17,7 @@ from llmcrawler.frontier.packing import pack, unpack
 from llmcrawler.frontier.protocol import Counts, Lease, UrlTask
 from llmcrawler.frontier.recent_additions import Parts, RecentAdditions
 from llmcrawler.storage import Outcome, url_key
-from llmcrawler.urls import site_of
+from llmcrawler.urls import site_name, site_of
 
 if TYPE_CHECKING:
     from llmcrawler.distributed.connection import RedisConnection
@@ -74,6 +74,7 @@ class RedisFrontier:
         self._ack_seconds = ack_seconds
         self.sites: set[str] = set()
         self.has_places = True
+        self._asking = 0  # requests for urls that are under way
         self._leased = 0  # the number of the last request for urls
         self._losses = 0  # times that all leases were lost
         self._held: dict[str, str] = {}  # by url: its arrival, and the number of the request that it was leased by
@@ -130,6 +131,13 @@ class RedisFrontier:
             await self.connection.run(scripts.SET_PRIORITIES, *(part for pair in priorities.items() for part in pair))
 
     async def lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None = None) -> list[Lease]:
+        self._asking += 1
+        try:
+            return await self._lease(limit, held, per_host, worst)
+        finally:
+            self._asking -= 1
+
+    async def _lease(self, limit: int, held: Mapping[str, int], per_host: int, worst: int | None) -> list[Lease]:
         self._leased += 1
         number, losses = self._leased, self._losses
         counts, rows, *has_places = await self.connection.run(
@@ -164,6 +172,11 @@ class RedisFrontier:
 
     def holds(self, url: str) -> bool:
         return url in self._held
+
+    def has_of(self, site: str) -> bool:
+        """Return whether urls of a site are leased here, are being leased, or are not acknowledged in Redis yet."""
+        urls = (*self._held, *(one.url for one in self._ended))
+        return self._asking > 0 or any(site_name(url) == site for url in urls)
 
     def lose_all(self) -> None:
         """Forget all leases and sites: they are other workers' now."""

@@ -1,10 +1,12 @@
 """A queue of a million urls in Redis: bytes a url, what adding costs, how long a lease takes while it is worked on.
 
-    python -m tests.benchmarks.redis_queue [--urls 1000000] [--hosts 8] [--workers 4] [--leases 2000] [--redis-url URL]
+    python -m tests.benchmarks.redis_queue [--urls 1000000] [--seen 0] [--hosts 8] [--workers 4] [--leases 2000]
+                                           [--redis-url URL]
 
-Urls are those of a large shop, 20 links a page, with the page as referer. Without --redis-url a Redis of its own is
-started, in a folder that is removed. Latencies are those of the worker's call, with `--workers` at a time leasing 12,
-adding 20 links a page and acknowledging; the Redis' own share is its slowlog's business.
+--seen: so many more urls are known, as if they were fetched before; that is quicker to set up than a queue of so many,
+and tells what they alone cost. Urls are those of a large shop, 20 links a page, with the page as referer. Without
+--redis-url a Redis of its own is started, in a folder that is removed. Latencies are those of the worker's call, with
+`--workers` at a time leasing 12, adding 20 links a page and acknowledging; Redis' own share is its slowlog's business.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from pathlib import Path
 
 from llmcrawler.distributed.connection import RedisConnection
 from llmcrawler.distributed.membership import WorkerHeartbeats, WorkerReport
+from llmcrawler.distributed.queue_structure import COMMON
 from llmcrawler.frontier import UrlTask
 from llmcrawler.frontier.redis import RedisFrontier
 from tests.servers.redis_server import RedisServer
@@ -47,6 +50,25 @@ async def fill(frontier: RedisFrontier, options: argparse.Namespace) -> None:
     print(f"{options.urls:,} urls in {options.hosts} hosts: {used / options.urls:.0f} bytes a url, {used / 1e6:.0f} MB")
     print(f"  of them {seen / options.urls:.1f} bytes to tell urls apart")
     print(f"added in {seconds:.0f} s, {options.urls / seconds:,.0f} urls/s")
+
+
+# seed, how many
+_SEE = (
+    COMMON
+    + """
+math.randomseed(ARGV[1])
+local function number() return math.random(0, 2^25 - 1) end
+for _ = 1, ARGV[2] do is_new(number() % 2^14, string.format('%.0f', number() * 2^25 + number())) end
+"""
+)
+
+
+async def see(frontier: RedisFrontier, count: int) -> None:
+    at_once = 20_000
+    for start in range(0, count, at_once):
+        await frontier.connection.run(_SEE, start, at_once)
+    size = await size_of_seen(frontier)
+    print(f"{count:,} urls that were seen before: {size / count:.1f} bytes each, {size / 1e6:.0f} MB")
 
 
 async def size_of_seen(frontier: RedisFrontier) -> float:
@@ -87,6 +109,8 @@ async def main(url: str, options: argparse.Namespace) -> None:
         for number in range(options.workers + 1)
     ]
     await workers[0].open()
+    if options.seen:
+        await see(workers[0], options.seen)
     await fill(workers[0], options)
     times: dict[str, list[float]] = {"lease": [], "add": [], "ack": []}
     await asyncio.gather(*(work(one, number, options, times) for number, one in enumerate(workers[1:])))
@@ -101,6 +125,7 @@ async def main(url: str, options: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--urls", type=int, default=1_000_000)
+    parser.add_argument("--seen", type=int, default=0)
     parser.add_argument("--hosts", type=int, default=8)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--leases", type=int, default=2000)

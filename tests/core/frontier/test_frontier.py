@@ -1,5 +1,6 @@
 """What every frontier backend does; a backend is one line in `frontier`'s params."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -610,3 +611,22 @@ async def test_what_is_found_of_a_url_that_waits_is_merged(frontier):
     assert [again.task.found for again in await frontier.lease(MANY, {}, MANY)] == [lease.task.found]
     await frontier.ack(lease.url)
     assert await frontier.add([first]) == 0
+
+
+async def test_a_site_is_not_given_up_before_its_last_page_is_acknowledged(tmp_path, clock, redis_url):
+    frontier = redis(tmp_path, clock, redis_url, ack_seconds=0.2)
+    await frontier.open()
+    await frontier.add([task("/1"), task("/1", host="b.example")])
+    leasing = asyncio.ensure_future(frontier.lease(1, {}, MANY))
+    await asyncio.sleep(0)
+    assert frontier.has_of("a.example")
+    (lease,) = await leasing
+    other = ({"a.example", "b.example"} - {lease.task.host}).pop()
+    assert (frontier.has_of(lease.task.host), frontier.has_of(other)) == (True, False)
+    ending = asyncio.ensure_future(frontier.ack(lease.url))
+    await asyncio.sleep(0)
+    assert not frontier.holds(lease.url)
+    assert frontier.has_of(lease.task.host)
+    assert await ending
+    assert not frontier.has_of(lease.task.host)
+    await frontier.close()
