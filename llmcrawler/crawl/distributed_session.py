@@ -111,7 +111,7 @@ class DistributedSession:
             self._widen(url)
         if self.membership.is_member:
             self._sure_until = started + self.rules.lease_seconds
-        await self.frontier.refresh()
+            await self.frontier.take_counts(self.membership.counts, self.membership.last_added)
         return self.membership
 
     async def may_start(self, host: str, lease: Lease | None, gap_seconds: float) -> bool:
@@ -160,6 +160,7 @@ class DistributedSession:
     async def give_up(self, site: str) -> None:
         """Let another worker own a site, of which nothing is under way here and all is kept."""
         self.frontier.sites.discard(site)
+        await self.frontier.settle()  # what is written must not come back
         await self.ownership.free(site)
         logger.info("Gave up %s: another worker has less to do", site)
 

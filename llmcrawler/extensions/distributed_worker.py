@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 _RIGHTS = "llmcrawler/rights/"
 _BEAT_SECONDS, _IDLE_BEAT_SECONDS = 1.0, 0.25
+_KEEP_SECONDS = 5.0  # the next owner begins with what was known of a host then
 
 
 @dataclass(eq=False)
@@ -46,7 +47,7 @@ class DistributedWorker:
     def __post_init__(self) -> None:
         self._tasks: list[asyncio.Task[None]] = []
         self._idle_since: float | None = None
-        self._confirmed_at = 0.0
+        self._confirmed_at = self._kept_at = 0.0
         self._reason = "shutdown"
         connect_handlers(self.crawler, self, "spider_opened", "spider_idle", "spider_closed", "engine_stopped")
 
@@ -119,7 +120,9 @@ class DistributedWorker:
         if membership.gone:
             self.lines.write([Page.of_line(line) for line in await self.session.inherit()])
         await self.session.drop_lines(self.lines.take_safe())
-        await self.session.ownership.keep({}, self._manners())
+        if started >= self._kept_at + _KEEP_SECONDS:
+            self._kept_at = started
+            await self.session.ownership.keep({}, self._manners())
         if is_closing(self.crawler):
             return
         for site in membership.leaving:

@@ -64,6 +64,15 @@ async def test_a_worker_asks_the_host_of_another_one_once_that_knows_and_both_ke
     assert time.monotonic() - asked >= GAP_SECONDS - 0.001  # Redis counts milliseconds
 
 
+async def test_what_is_being_acknowledged_as_its_site_is_given_up_does_not_come_back(both):
+    owner, other = both
+    acking = asyncio.ensure_future(owner.frontier.ack(f"http://{HOST}/"))
+    await asyncio.sleep(0)
+    await owner.give_up(HOST)
+    assert await acking
+    assert await other.frontier.lease(1, {}, 1) == []
+
+
 async def test_a_start_url_that_is_redirected_widens_the_scope_of_all(both, server):
     widened: list[str] = []
     await both[0].widen("http://b.example/")
