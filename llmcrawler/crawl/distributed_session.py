@@ -119,6 +119,8 @@ class DistributedSession:
         workers ask the host too; the next request follows after the gap. Raises StorageFailed where Redis stays away.
         """
         await self._confirm()
+        if lease is not None and not self.frontier.holds(lease.url):
+            return False
         is_guest = site_of(host) not in self.frontier.sites
         if is_guest or host in self.membership.guests:
             await self._turns.take(host, gap_seconds, is_guest=is_guest)
@@ -160,7 +162,6 @@ class DistributedSession:
     async def give_up(self, site: str) -> None:
         """Let another worker own a site, of which nothing is under way here and all is kept."""
         self.frontier.sites.discard(site)
-        await self.frontier.settle()  # what is written must not come back
         await self.ownership.free(site)
         logger.info("Gave up %s: another worker has less to do", site)
 

@@ -145,8 +145,8 @@ class DistributedWorker:
     async def _give_up(self, site: str) -> None:
         """Give a site up when nothing of it is under way here any more; its pages that wait to be learned go back."""
         self.understanding.records.give_back(site)
-        if not await self._scheduler.hand_back(site):
-            return
+        if not await self._scheduler.hand_back(site) or not self.session.frontier.is_settled(site):
+            return  # what is written must not come back
         if site in self.session.frontier.sites:  # else nothing of it was leased yet
             learned = {site: self.understanding.templates.state_of(site)}
             await self.session.ownership.keep(learned, {site: self._manners().get(site, {})})

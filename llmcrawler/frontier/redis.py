@@ -15,7 +15,7 @@ from llmcrawler.frontier.packing import pack, unpack
 from llmcrawler.frontier.protocol import Counts, Lease, UrlTask
 from llmcrawler.frontier.recent_additions import Parts, RecentAdditions
 from llmcrawler.storage import Outcome, url_key
-from llmcrawler.urls import site_of
+from llmcrawler.urls import site_name, site_of
 
 if TYPE_CHECKING:
     from llmcrawler.distributed.connection import RedisConnection
@@ -212,10 +212,9 @@ class RedisFrontier:
         await asyncio.gather(*self._posted, return_exceptions=True)
         await self.connection.close()
 
-    async def settle(self) -> None:
-        """Wait until what was acknowledged so far is so in Redis, too."""
-        if waiting := [one.was_held for one in self._ended]:
-            await asyncio.wait(waiting)
+    def is_settled(self, site: str) -> bool:
+        """Return whether all that was acknowledged of a site is so in Redis, too."""
+        return all(site_name(one.url) != site for one in self._ended)
 
     async def _ack_all(self) -> None:
         try:

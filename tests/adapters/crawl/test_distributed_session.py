@@ -64,12 +64,14 @@ async def test_a_worker_asks_the_host_of_another_one_once_that_knows_and_both_ke
     assert time.monotonic() - asked >= GAP_SECONDS - 0.001  # Redis counts milliseconds
 
 
-async def test_what_is_being_acknowledged_as_its_site_is_given_up_does_not_come_back(both):
+async def test_a_site_is_settled_when_what_was_acknowledged_is_so_in_redis(both):
     owner, other = both
     acking = asyncio.ensure_future(owner.frontier.ack(f"http://{HOST}/"))
     await asyncio.sleep(0)
-    await owner.give_up(HOST)
+    assert not owner.frontier.is_settled(HOST)
     assert await acking
+    assert owner.frontier.is_settled(HOST)
+    await owner.give_up(HOST)
     assert await other.frontier.lease(1, {}, 1) == []
 
 
