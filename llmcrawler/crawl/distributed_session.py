@@ -130,7 +130,7 @@ class DistributedSession:
             self._widen(url)
         if self.membership.is_member:
             self._sure_until = started + self.rules.lease_seconds
-        await self.frontier.refresh()
+            await self.frontier.take_counts(self.membership.counts, self.membership.last_added)
         return self.membership
 
     async def take_turn(self, host: str, gap_seconds: float) -> None:

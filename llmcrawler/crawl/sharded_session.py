@@ -88,6 +88,8 @@ class ShardedSession:
                 await shard.confirm()
             elif shard.connection.is_away or not await _in_time(shard.confirm()):
                 return False
+        if lease is not None and not self.frontier.holds(lease.url):
+            return False
         await self.shards[self._number(url)].take_turn(host, gap_seconds)
         return lease is None or self.frontier.holds(lease.url)
 

@@ -39,9 +39,9 @@ end
 
 # worker, its heartbeat, seconds until it counts as gone, 1 where it joins, how many urls that widened the scope it has
 # heard of. Returns whether it is a member; the workers that are gone; which of its sites it is to give up; how many
-# workers are silent; the other urls that widened the scope; the hosts that have guests; whether the crawl is paused. Of
-# a worker with two sites at work more than another one has who could do more, one goes to that one, best of all one
-# that it has not begun with.
+# workers are silent; the other urls that widened the scope; the hosts that have guests; the counts of the queue; the
+# number of its last addition; whether the crawl is paused. Of a worker with two sites at work more than another one has
+# who could do more, one goes to that one, best of all one that it has not begun with.
 _BEAT: Final = (
     COMMON
     + _SILENCE
@@ -86,8 +86,9 @@ local gone = is_calm and redis.call('ZRANGEBYSCORE', P .. 'workers', '-inf', at 
 local silent = redis.call('ZCOUNT', P .. 'workers', '-inf', at - math.min(5, seconds / 2))
 local widening = redis.call('LRANGE', P .. 'widened', ARGV[5], -1)
 redis.call('ZREMRANGEBYSCORE', P .. 'guests', '-inf', at - GUEST_SECONDS)
+local guests = redis.call('ZRANGE', P .. 'guests', 0, -1)
 local is_paused = redis.call('HGET', P .. 'meta', 'state') == 'paused' and 1 or 0
-return {1, gone, leaving, silent, widening, redis.call('ZRANGE', P .. 'guests', 0, -1), is_paused}
+return {1, gone, leaving, silent, widening, guests, counts(), last_added(worker), is_paused}
 """
 )
 
@@ -167,8 +168,8 @@ class WorkerReport:
 class Membership:
     """The answer to a heartbeat. `is_member` is False where the others took this worker for gone: its sites are theirs.
     `gone` names workers to inherit, `leaving` the sites that this one is to give up; `silent` counts workers that may
-    be gone; to the sites of the `widening` urls start urls were redirected; `guests` are hosts that others ask too. Of
-    a crawl that `is_paused` nothing is leased.
+    be gone; to the sites of the `widening` urls start urls were redirected; `guests` are hosts that others ask too;
+    `counts` and `last_added` are for the frontier. Of a crawl that `is_paused` nothing is leased.
     """
 
     is_member: bool = True
@@ -177,6 +178,8 @@ class Membership:
     silent: int = 0
     widening: tuple[str, ...] = ()
     guests: frozenset[str] = frozenset()
+    counts: tuple[int, ...] = ()
+    last_added: int = 0
     is_paused: bool = False
 
 
@@ -202,10 +205,20 @@ class WorkerHeartbeats:
         )
         if not is_member:
             return Membership(is_member=False)
-        gone, leaving, silent, widening, guests, is_paused = said
+        gone, leaving, silent, widening, guests, counts, last_added, is_paused = said
         self._widened += len(widening)
         names = [tuple(map(bytes.decode, some)) for some in (gone, leaving, widening, guests)]
-        return Membership(True, names[0], names[1], silent, names[2], frozenset(names[3]), bool(is_paused))
+        return Membership(
+            is_member=True,
+            gone=names[0],
+            leaving=names[1],
+            silent=silent,
+            widening=names[2],
+            guests=frozenset(names[3]),
+            counts=tuple(counts),
+            last_added=last_added,
+            is_paused=bool(is_paused),
+        )
 
     async def widen(self, url: str) -> None:
         """Have all workers take in the site of a url, to which a start url was redirected."""

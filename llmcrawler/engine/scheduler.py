@@ -191,10 +191,8 @@ class FrontierScheduler(LeaseKeeper):
     async def _fill(self) -> None:
         limit = min(self._leasable(), 2 * self._low_water() - self._buffer.ready, _MOST_BUFFERED - len(self._buffer))
         was_dry = self._is_dry
-        # To look for nothing would hold a crawl open that is at its end, until the engine's next heartbeat. Among other
-        # workers a look also takes back what the dead ones held.
-        may_find = self.backend.session is not None or self.frontier.counts().queued
-        self._is_dry = limit <= 0 or not may_find
+        # To look for nothing would hold a crawl open that is at its end, until the engine's next heartbeat.
+        self._is_dry = limit <= 0 or not self.frontier.counts().queued
         if self._is_dry:
             return
         self._is_leasing = True

@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 _RIGHTS = "llmcrawler/rights/"
 _BEAT_SECONDS, _IDLE_BEAT_SECONDS = 1.0, 0.25
 _RATE_SECONDS, _LEAST_RATE_SECONDS = 60.0, 5.0
+_KEEP_SECONDS = 5.0  # the next owner begins with what was known of a host then
 
 
 @dataclass(eq=False)
@@ -51,6 +52,7 @@ class DistributedWorker:
         self._tasks: list[asyncio.Task[None]] = []
         self._idle_since: float | None = None
         self._agreed = AgreedCounts(len(self.session.shards))
+        self._kept_at = dict.fromkeys(range(len(self.session.shards)), 0.0)
         self._reason = "shutdown"
         self._is_paused = False
         self._recent_pages: deque[tuple[float, int]] = deque()  # monotonic seconds, and the pages until then
@@ -132,7 +134,10 @@ class DistributedWorker:
             self.lines.write([Page.of_line(line) for line in await shard.inherit()])
         self.session.note_safe(self.lines.take_safe())
         await shard.drop_lines()
-        await shard.ownership.keep({}, self._manners(shard))
+        number = shard.shard.number
+        if started >= self._kept_at[number] + _KEEP_SECONDS:
+            self._kept_at[number] = started
+            await shard.ownership.keep({}, self._manners(shard))
         self._tell_of_sites()
         if is_closing(self.crawler):
             return
@@ -179,7 +184,7 @@ class DistributedWorker:
         """Give a site up when nothing of it is under way here any more; its pages that wait to be learned go back."""
         self.understanding.records.give_back(site)
         if not await self._scheduler.hand_back(site) or shard.frontier.has_of(site):
-            return
+            return  # what is written must not come back
         if site in shard.frontier.sites:  # else nothing of it was leased yet
             learned = {site: self.understanding.templates.state_of(site)}
             await shard.ownership.keep(learned, {site: self._manners(shard).get(site, {})})

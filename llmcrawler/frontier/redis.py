@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import zlib
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from llmcrawler.distributed.queue_structure import BUCKETS
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import redis_scripts as scripts
+from llmcrawler.frontier.ended_leases import EndedLease
 from llmcrawler.frontier.packing import pack, unpack
 from llmcrawler.frontier.protocol import Counts, Lease, UrlTask
 from llmcrawler.frontier.recent_additions import Parts, RecentAdditions
@@ -27,15 +26,6 @@ logger = logging.getLogger(__name__)
 _BLOOM_ERROR: Final = 0.0001
 _ADDED_AT_ONCE: Final = 500
 _FIELDS: Final = 5  # of a url in what the scripts return
-
-
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    lease: str
-    url: str
-    outcome: Outcome | None
-    losses: int  # of this worker, when it was leased
-    was_held: asyncio.Future[bool]
 
 
 class RedisFrontier:
@@ -81,7 +71,7 @@ class RedisFrontier:
         self._counts = Counts()
         self._added = RecentAdditions()
         self._adding = asyncio.Lock()
-        self._ended: list[_Ended] = []  # not yet acknowledged in Redis
+        self._ended: list[EndedLease] = []  # not yet acknowledged in Redis
         self._acking: asyncio.Task[None] | None = None
         self._posted: set[asyncio.Task[Any]] = set()
 
@@ -93,9 +83,14 @@ class RedisFrontier:
 
     async def refresh(self) -> Counts:
         """Ask Redis for the counts of this moment, and add again what it has lost of this worker's additions."""
-        if await self._last_known() < self._added.number:
-            await self._add_again()
+        await self.take_counts(*await self.connection.run(scripts.COUNTS, self.connection.worker))
         return self._counts
+
+    async def take_counts(self, counts: Sequence[int], last_added: int) -> None:
+        """Note the counts, and add again what Redis has lost of this worker's additions."""
+        self._note(counts)
+        if last_added < self._added.number:
+            await self._add_again()
 
     async def add(self, tasks: Iterable[UrlTask]) -> int:
         new = 0
@@ -201,7 +196,7 @@ class RedisFrontier:
         lease = self._held.pop(url, None)
         if lease is None:
             return False
-        ended = _Ended(lease, url, outcome, self._losses, asyncio.get_running_loop().create_future())
+        ended = EndedLease(lease, url, outcome, self._losses, asyncio.get_running_loop().create_future())
         self._ended.append(ended)
         if self._acking is None:
             self._acking = asyncio.ensure_future(self._ack_all())
@@ -252,7 +247,7 @@ class RedisFrontier:
         finally:
             self._acking = None
 
-    async def _ack_together(self, ended: Sequence[_Ended]) -> None:
+    async def _ack_together(self, ended: Sequence[EndedLease]) -> None:
         if self._confirm is not None:
             await self._confirm()
         for one in ended:
@@ -262,7 +257,7 @@ class RedisFrontier:
         if not ended:
             return
         unsafe = self._make_safe([one.url for one in ended])
-        parts = [part for one in ended for part in _ack_parts(one, with_line=one.url in unsafe)]
+        parts = [part for one in ended for part in one.parts(with_line=one.url in unsafe)]
         # A page is acknowledged only when the links that it has are queued.
         while (answer := await self.connection.run(scripts.ACK, self.connection.worker, self._added.number, *parts))[
             1
@@ -295,19 +290,6 @@ def _lease(row: Sequence[Any], max_leases: int) -> Lease:
     host, _, group = queue.decode().partition("\n")
     is_lost = int(attempts) >= max_leases
     return Lease(unpack(task.decode(), host, group, int(priority)), int(attempts) + 1, is_lost=is_lost)
-
-
-def _ack_parts(ended: _Ended, *, with_line: bool) -> tuple[str | int | bytes, ...]:
-    outcome = ended.outcome
-    line = None if outcome is None else outcome.line
-    error = (line or {}).get("error")
-    return (
-        ended.lease,
-        0 if outcome is None else 1 if outcome.is_dead else 2 * outcome.is_duplicate,
-        f"{error['stage']}/{error.get('kind', '')}" if error else "",
-        zlib.compress(json.dumps(line).encode(), 1) if with_line and line is not None else "",
-        ended.url,
-    )
 
 
 def _chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:

@@ -64,6 +64,17 @@ async def test_a_worker_asks_the_host_of_another_one_once_that_knows_and_both_ke
     assert time.monotonic() - asked >= GAP_SECONDS - 0.001  # Redis counts milliseconds
 
 
+async def test_a_site_is_settled_when_what_was_acknowledged_is_so_in_redis(both):
+    owner, other = both
+    acking = asyncio.ensure_future(owner.frontier.ack(f"http://{HOST}/"))
+    await asyncio.sleep(0)
+    assert not owner.frontier.is_settled(HOST)
+    assert await acking
+    assert owner.frontier.is_settled(HOST)
+    await owner.give_up(HOST)
+    assert await other.frontier.lease(1, {}, 1) == []
+
+
 async def test_a_start_url_that_is_redirected_widens_the_scope_of_all(both, server):
     widened: list[str] = []
     await both[0].widen("http://b.example/")
