@@ -68,10 +68,10 @@ async def test_a_site_is_settled_when_what_was_acknowledged_is_so_in_redis(both)
     owner, other = both
     acking = asyncio.ensure_future(owner.frontier.ack(f"http://{HOST}/"))
     await asyncio.sleep(0)
-    assert not owner.frontier.is_settled(HOST)
+    assert owner.frontier.has_of(HOST)
     assert await acking
-    assert owner.frontier.is_settled(HOST)
-    await owner.give_up(HOST)
+    assert not owner.frontier.has_of(HOST)
+    await owner.shards[0].give_up(HOST)
     assert await other.frontier.lease(1, {}, 1) == []
 
 
