@@ -14,7 +14,7 @@ from llmcrawler.storage.archives.archive_files import open_archive
 from llmcrawler.storage.archives.archived_pages import ArchivedPage, RecordPlace, may_be_page
 from llmcrawler.storage.archives.warc_reader import WarcFault
 
-SUFFIXES: Final = (".cdx", ".cdxj", ".cdx.gz", ".cdxj.gz")
+INDEXES: Final = (".cdx", ".cdxj", ".cdx.gz", ".cdxj.gz")
 _MAX_LINE: Final = 2**20
 # The letters of a CDX file's columns, in its first line: iipc.github.io/warc-specifications/specifications/cdx-format
 _COLUMNS: Final = {"a": "url", "m": "mime", "s": "status", "S": "length", "V": "offset", "g": "filename"}

@@ -52,7 +52,7 @@ def read_records(file: BinaryIO, most_bytes: int) -> Iterator[WarcRecord]:
     all over.
     """
     faults, is_warc, why = 0, False, "it is empty"
-    for one in _records_from(_Source(file), most_bytes):
+    for one in _records_from(_FileBytes(file), most_bytes):
         faults += bool(one.fault)
         is_warc = is_warc or not one.fault
         why = why if is_warc or faults > 1 else one.fault
@@ -65,13 +65,13 @@ def read_records(file: BinaryIO, most_bytes: int) -> Iterator[WarcRecord]:
 
 def read_record(file: BinaryIO, offset: int, length: int, most_bytes: int) -> WarcRecord:
     """Return the record at an offset, from no more than `length` bytes there. Raises WarcFault where there is none."""
-    found = next(_records_from(_Source(file, offset, offset + length), most_bytes), None)
+    found = next(_records_from(_FileBytes(file, offset, offset + length), most_bytes), None)
     if found is None or found.fault:
         raise WarcFault("there is nothing" if found is None else found.fault)
     return found
 
 
-class _Source:
+class _FileBytes:
     """The bytes of a file between two offsets, from `position` on; some are given back."""
 
     def __init__(self, file: BinaryIO, position: int = 0, end: int | None = None) -> None:
@@ -107,9 +107,9 @@ class _Source:
         self.position = self._file.seek(self.position + skipped)
         return skipped
 
-    def moved(self, position: int) -> _Source:
+    def moved(self, position: int) -> _FileBytes:
         """Return a source elsewhere in the file, in the place of this one."""
-        return _Source(self._file, position, self.end)
+        return _FileBytes(self._file, position, self.end)
 
     def find(self, mark: re.Pattern[bytes], longest: int) -> bool:
         """Go on to where the mark begins, which is no longer than `longest`; False at the end."""
@@ -123,10 +123,10 @@ class _Source:
         return False
 
 
-class _Member:
+class _GzipMember:
     """What one gzip member unpacks to."""
 
-    def __init__(self, source: _Source) -> None:
+    def __init__(self, source: _FileBytes) -> None:
         self._source = source
         self._unpacker = zlib.decompressobj(31)
         self._back = b""
@@ -171,15 +171,15 @@ class _Member:
         return size - left
 
 
-def _records_from(source: _Source, most_bytes: int) -> Iterator[WarcRecord]:
+def _records_from(source: _FileBytes, most_bytes: int) -> Iterator[WarcRecord]:
     is_packed = source.peek(len(_GZIP)) == _GZIP
     return _packed_records(source, most_bytes) if is_packed else _plain_records(source, most_bytes)
 
 
-def _packed_records(source: _Source, most_bytes: int) -> Iterator[WarcRecord]:
+def _packed_records(source: _FileBytes, most_bytes: int) -> Iterator[WarcRecord]:
     """Yield the records of gzip members; behind a fault, go on with the next member that begins as a record does."""
     while source.peek(1):
-        offset, member = source.position, _Member(source)
+        offset, member = source.position, _GzipMember(source)
         try:
             found, is_first = _read_one(member, offset, most_bytes), True
             while found is not None:
@@ -197,7 +197,7 @@ def _packed_records(source: _Source, most_bytes: int) -> Iterator[WarcRecord]:
                 source = _at_next_member(source, offset + 1)
 
 
-def _plain_records(source: _Source, most_bytes: int) -> Iterator[WarcRecord]:
+def _plain_records(source: _FileBytes, most_bytes: int) -> Iterator[WarcRecord]:
     """Yield the records of a file that is not packed; behind a fault, go on with the next line that begins one."""
     while source.peek(1):
         offset = source.position
@@ -213,13 +213,13 @@ def _plain_records(source: _Source, most_bytes: int) -> Iterator[WarcRecord]:
                 source.read(1)  # the end of the line before
 
 
-def _at_next_member(source: _Source, position: int) -> _Source:
+def _at_next_member(source: _FileBytes, position: int) -> _FileBytes:
     """Return the source at the next gzip member that begins with a record."""
     ahead = source.moved(position)
     while ahead.find(_MEMBER, len(_GZIP)):
         at = ahead.position
         try:
-            begins = _VERSION.match(_Member(ahead).read(_MAX_VERSION)) is not None
+            begins = _VERSION.match(_GzipMember(ahead).read(_MAX_VERSION)) is not None
         except WarcFault:
             begins = False
         ahead = ahead.moved(at if begins else at + 1)
@@ -228,9 +228,9 @@ def _at_next_member(source: _Source, position: int) -> _Source:
     return ahead
 
 
-def _read_one(stream: _Source | _Member, offset: int, most_bytes: int) -> WarcRecord | None:
+def _read_one(stream: _FileBytes | _GzipMember, offset: int, most_bytes: int) -> WarcRecord | None:
     """Read a record; None at the end. Raises WarcFault for what is none."""
-    if isinstance(stream, _Member):
+    if isinstance(stream, _GzipMember):
         stream.begin_record()
     fields = _read_head(stream)
     if fields is None:
@@ -239,7 +239,7 @@ def _read_one(stream: _Source | _Member, offset: int, most_bytes: int) -> WarcRe
     if not given.isascii() or not given.isdigit() or len(given) > _MAX_DIGITS:
         raise WarcFault(f"its Content-Length is {given[:40]!r}")
     length = int(given)
-    if isinstance(stream, _Source) and length > stream.end - stream.position:
+    if isinstance(stream, _FileBytes) and length > stream.end - stream.position:
         raise WarcFault(f"its Content-Length is {length:,}, and the file ends before")
     pieces, wanted = [], min(length, most_bytes)
     while wanted and (data := stream.read(min(wanted, _PIECE))):
@@ -254,7 +254,7 @@ def _read_one(stream: _Source | _Member, offset: int, most_bytes: int) -> WarcRe
     return WarcRecord(offset, None, fields, b"".join(pieces), kept == length)
 
 
-def _read_head(stream: _Source | _Member) -> dict[str, str] | None:
+def _read_head(stream: _FileBytes | _GzipMember) -> dict[str, str] | None:
     head = b""
     while True:
         data = stream.read()
