@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final, Self
 
-from llmcrawler.crawl.task_lists import ListedTask, read_url
+from llmcrawler.crawl.render_choice import NEVER
+from llmcrawler.crawl.task_lists import ListedTask, TaskList, open_list, read_url
 from llmcrawler.errors import ConfigError
 from llmcrawler.storage.archives.archive_files import archive_files, open_archive
 from llmcrawler.storage.archives.archive_index import INDEXES, pages_of_index
@@ -66,6 +67,32 @@ def place_of(details: dict[str, Any]) -> RecordPlace | None:
     """Return the record that answers a task, by the task's details; None for a task of the network."""
     place = details.get(_PLACE)
     return None if place is None else RecordPlace(*place)
+
+
+def list_of(given: Mapping[str, Any]) -> TaskList | ArchiveList:
+    """Find the list that a spider's arguments name. Raises ConfigError where they name none, or several."""
+    names = [name for name in ("urls", "tasks", "warc") if name in given]
+    if len(names) != 1:
+        raise ConfigError(
+            f"{' and '.join(names)} are several lists: give one of them"
+            if names
+            else "no list: say what to fetch with -a urls=FILE (txt, csv or jsonl; - for standard input), "
+            "-a tasks=FILE.json or -a warc=FILE.warc.gz"
+        )
+    if names == ["warc"]:
+        _refuse_network(given)
+        return ArchiveList.of(str(given["warc"]), str(given.get("warc_root", "")))
+    if "warc_root" in given:
+        raise ConfigError(f"warc_root={given['warc_root']}: it goes with warc=FILE.cdxj")
+    return open_list(names[0], str(given[names[0]]))
+
+
+def _refuse_network(given: Mapping[str, Any]) -> None:
+    """Raise ConfigError where pages of an archive were to be fetched."""
+    if given.get("render", NEVER) not in (NEVER, "auto"):
+        raise ConfigError(f"render={given['render']}: pages of an archive are as they were, and nothing is fetched")
+    if str(given.get("refresh", "0")).lower() not in ("0", "false", "no", "off"):
+        raise ConfigError("refresh: an archive does not change; give the urls with -a urls=FILE to fetch them again")
 
 
 def _task(page: ArchivedPage) -> ListedTask:

@@ -23,7 +23,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from llmcrawler.crawl.archive_lists import ArchiveList
+from llmcrawler.crawl.archive_lists import ArchiveList, list_of
 from llmcrawler.crawl.argument_types import (
     KEEP,
     LISTS,
@@ -200,7 +200,7 @@ class ExtractOptions(ExploreOptions):
     @classmethod
     def _read_list(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Go through the whole list once."""
-        listed, keys = _list_of(given), split_names(given.get("keys", ""))
+        listed, keys = list_of(given), split_names(given.get("keys", ""))
         if keys and listed.kind != "tasks":
             raise ConfigError(f"keys={given['keys']}: urls have no keys; give the tasks with -a tasks=FILE.json")
         urls: dict[str, str] = {}
@@ -273,31 +273,6 @@ class MapOptions(ExploreOptions):
 def argument_names() -> frozenset[str]:
     """Return the names of the arguments of all spiders."""
     return frozenset().union(*(one.arguments() for one in (ExploreOptions, ExtractOptions, MapOptions)))
-
-
-def _list_of(given: Mapping[str, Any]) -> TaskList | ArchiveList:
-    names = [name for name in ("urls", "tasks", "warc") if name in given]
-    if len(names) != 1:
-        raise ConfigError(
-            f"{' and '.join(names)} are several lists: give one of them"
-            if names
-            else "no list: say what to fetch with -a urls=FILE (txt, csv or jsonl; - for standard input), "
-            "-a tasks=FILE.json or -a warc=FILE.warc.gz"
-        )
-    if names == ["warc"]:
-        _refuse_network(given)
-        return ArchiveList.of(str(given["warc"]), str(given.get("warc_root", "")))
-    if "warc_root" in given:
-        raise ConfigError(f"warc_root={given['warc_root']}: it goes with warc=FILE.cdxj")
-    return open_list(names[0], str(given[names[0]]))
-
-
-def _refuse_network(given: Mapping[str, Any]) -> None:
-    """Raise ConfigError where pages of an archive were to be fetched."""
-    if given.get("render", NEVER) not in (NEVER, "auto"):
-        raise ConfigError(f"render={given['render']}: pages of an archive are as they were, and nothing is fetched")
-    if str(given.get("refresh", "0")).lower() not in ("0", "false", "no", "off"):
-        raise ConfigError("refresh: an archive does not change; give the urls with -a urls=FILE to fetch them again")
 
 
 def _digest(path: Path) -> str:
