@@ -45,12 +45,12 @@ class ArchivedPage(NamedTuple):
     fault: str = ""
 
 
-def pages_of_warc(file: str) -> Iterator[ArchivedPage]:
+def pages_of_warc(file: str, start: int = 0, end: int | None = None) -> Iterator[ArchivedPage]:
     """Yield the pages of a WARC file in their order: what was answered and is HTML, whatever its status, but for
-    redirects. Raises WarcFault where the file is none.
+    redirects; with offsets, those that begin between these. Raises WarcFault where the file is none.
     """
     with open_archive(file) as opened:
-        for record in read_records(opened, _MAX_BLOCK):
+        for record in read_records(opened, _MAX_BLOCK, start, end):
             if record.fault:
                 yield ArchivedPage(file, None, fault=f"{file} at byte {record.offset:,}: {record.fault}")
             elif (url := _url_of(record)) is not None:

@@ -47,12 +47,15 @@ class WarcRecord:
     fault: str = ""
 
 
-def read_records(file: BinaryIO, most_bytes: int) -> Iterator[WarcRecord]:
-    """Yield the records of a file in their order. Raises WarcFault for a file without any, and for one that is damaged
-    all over.
+def read_records(file: BinaryIO, most_bytes: int, start: int = 0, end: int | None = None) -> Iterator[WarcRecord]:
+    """Yield the records of a file in their order; of one whose records are gzip members of their own, those that begin
+    between two offsets. Raises WarcFault for a file without any, and for one that is damaged all over.
     """
-    faults, is_warc, why = 0, False, "it is empty"
-    for one in _records_from(_FileBytes(file), most_bytes):
+    faults, is_warc, why = 0, start > 0, "it is empty"
+    source = _FileBytes(file)
+    for one in _records_from(_at_next_member(source, start) if start else source, most_bytes):
+        if end is not None and one.offset >= end:
+            return
         faults += bool(one.fault)
         is_warc = is_warc or not one.fault
         why = why if is_warc or faults > 1 else one.fault
@@ -61,6 +64,12 @@ def read_records(file: BinaryIO, most_bytes: int) -> Iterator[WarcRecord]:
         yield one
     if not is_warc:
         raise WarcFault(f"it is no WARC file: {why}")
+
+
+def packed_size(file: BinaryIO) -> int | None:
+    """Return the size of a gzip file; None for any other, of which no part can be read without what is before it."""
+    source = _FileBytes(file)
+    return source.end if source.peek(len(_GZIP)) == _GZIP else None
 
 
 def read_record(file: BinaryIO, offset: int, length: int, most_bytes: int) -> WarcRecord:
