@@ -84,7 +84,7 @@ class PageExtractor:
     which `close` ends. Raises ConfigError for a file that is none, also later, where its state of a site is damaged.
     """
 
-    def __init__(self, file: TemplatesFile, rules: LineRules = LineRules()) -> None:
+    def __init__(self, file: TemplatesFile, rules: LineRules) -> None:
         self._file = file
         self._rules = rules
         self._stored: Mapping[str, StoredSite] = file.load()

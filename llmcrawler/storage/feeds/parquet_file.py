@@ -24,7 +24,7 @@ class ParquetFile:
         import pyarrow.parquet as pq  # noqa: PLC0415
 
         self._columns = [column for _header, column in columns]
-        self._schema = pa.schema([(header, _type(pa, column)) for header, column in columns])
+        self._schema = pa.schema([(header, arrow_type(column)) for header, column in columns])
         self._writer = pq.ParquetWriter(_Sink(file), self._schema, compression="zstd")
         self._rows: list[list[Any]] = []
         self._chars = 0
@@ -43,14 +43,9 @@ class ParquetFile:
         self._writer.close()
 
     def _flush(self) -> None:
-        import pyarrow as pa  # noqa: PLC0415 - as above
-
         rows, self._rows, self._chars = self._rows, [], 0
         if rows:
-            arrays = [
-                pa.array(values, one.type) for values, one in zip(zip(*rows, strict=True), self._schema, strict=True)
-            ]
-            self._writer.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+            self._writer.write_table(arrow_table(self._schema, rows))
 
     def _fitted(self, column: Column, value: Any) -> Any:
         try:
@@ -66,11 +61,22 @@ class ParquetFile:
             logger.warning("The Parquet file lacks values of %s: %s", name, why)
 
 
-def _type(pa: Any, column: Column) -> Any:
+def arrow_table(schema: Any, rows: Sequence[Sequence[Any]]) -> Any:
+    """Return the pyarrow.Table of rows, whose values are fitted to their columns."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    values = zip(*rows, strict=True) if rows else [[]] * len(schema)
+    return pa.Table.from_arrays([pa.array(one, of.type) for one, of in zip(values, schema, strict=True)], schema=schema)
+
+
+def arrow_type(column: Column) -> Any:
+    """Return the pyarrow type of a column."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
     if column.many and column.kind != "json":
-        return pa.list_(_type(pa, replace(column, many=False)))
+        return pa.list_(arrow_type(replace(column, many=False)))
     if column.kind == "struct":
-        return pa.struct([(part.name, _type(pa, part)) for part in column.parts])
+        return pa.struct([(part.name, arrow_type(part)) for part in column.parts])
     return {"integer": pa.int64, "number": pa.float64, "flag": pa.bool_}.get(column.kind, pa.string)()
 
 
