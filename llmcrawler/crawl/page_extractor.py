@@ -26,7 +26,7 @@ from llmcrawler.classification import (
     Question,
     load_page_types,
 )
-from llmcrawler.content import PageReader, forget_kinds, main_text
+from llmcrawler.content import PageReader, main_text, read_names
 from llmcrawler.content.bounds.processes import BoundedProcesses
 from llmcrawler.crawl.template_store import damaged, find_site, names_by_host
 from llmcrawler.errors import ConfigError, ContentError
@@ -100,12 +100,12 @@ class PageExtractor:
         page = Page(url)
         try:
             site = self._site_of(url)
-            content = await self._reader.read(html, url)
+            content = await self._reader.apply(read_names, html, url, url=url)
+            page.title, page.lang = content.title or None, content.lang or None
+            await self._classify(page, html, content, site)
         except ContentError as error:
             page.error = PageError("content", error.kind, str(error))
             return page
-        page.title, page.lang = content.title or None, content.lang or None
-        self._classify(page, content, site)
         if page.page_type in self._rules.record_types or self._is_guess(page):
             await self._take_record(page, html, content, site)
         return page
@@ -114,7 +114,7 @@ class PageExtractor:
         self._reader.close()
         self._processes.close()
 
-    def _classify(self, page: Page, content: PageContent, site: _SiteKnowledge) -> None:
+    async def _classify(self, page: Page, html: str, content: PageContent, site: _SiteKnowledge) -> None:
         words = words_of(content)
         found = site.templates.find(page.url, content.features, words, title=content.title)
         question = Question(
@@ -131,9 +131,9 @@ class PageExtractor:
             words=words,
         )
         verdict = site.classifier.known_verdict(question)
-        if verdict is None:
-            verdict = site.classifier.looks(replace(question, text=main_text(content.blocks)))
-        forget_kinds(content)
+        if verdict is None:  # the whole page is to be looked at, which most of them are spared
+            whole = await self._reader.read(html, page.url)
+            verdict = site.classifier.looks(replace(question, content=whole, text=main_text(whole.blocks)))
         page.template = None if found is None else found.template
         page.page_type, page.decided_by = verdict.page_type, verdict.decided_by
         page.confidence = round(verdict.confidence, 3)
