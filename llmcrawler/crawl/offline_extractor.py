@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from llmcrawler.classification import SiteVerdicts
-from llmcrawler.content import read_page
+from llmcrawler.content import read_names
 from llmcrawler.crawl.template_store import damaged, find_site
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import Learner, described_selectors, extract_best, read_learners
@@ -66,7 +66,7 @@ class OfflineExtractor:
         return next(iter([*(one for one in known if one.key.page_type == page_type), *known]), None)
 
     def _look_at(self, html: str, url: str) -> tuple[PageContent, str | None]:
-        site, content = self._site(url), read_page(html, url)
+        site, content = self._site(url), read_names(html, url)
         found = site.templates.find(url, content.features, words_of(content), title=content.title)
         return content, None if found is None else found.template
 

@@ -194,6 +194,7 @@ def test_what_is_no_page_has_a_line_and_another_site_what_it_says_of_itself(shop
         llmcrawler.extract_batch([{"url": "https://a.test"}], shop.templates)
 
 
+@pytest.mark.filterwarnings("ignore")  # its own
 @pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
 def test_ray_makes_the_same_lines(shop, monkeypatch):
     import ray.data  # noqa: PLC0415 - see above
