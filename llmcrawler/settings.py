@@ -93,6 +93,7 @@ SPIDER_MIDDLEWARES = {
 }
 DOWNLOADER_MIDDLEWARES = {
     "llmcrawler.middlewares.stored.StoredPageMiddleware": 5,  # before all that could refuse or wait
+    "llmcrawler.middlewares.archived.ArchivedPageMiddleware": 6,  # likewise; what the job has goes first
     "llmcrawler.middlewares.address_checks.AddressMiddleware": 10,
     "llmcrawler.middlewares.backoff.GivenUpMiddleware": 20,
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,

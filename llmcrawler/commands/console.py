@@ -29,6 +29,7 @@ _COMMANDS: Final = {
     "requeue": "Bring failed pages of a JOBDIR back to its queue",
     "report": "Show a crawl as one HTML page, or compare two",
     "templates": "Show the templates that crawls have learned",
+    "apply": "Take the records of web archives by what crawls have learned",
     "parse": "Fetch one page and show what comes out",
     "shell": "Look at a page interactively, with the learned templates",
     "proxies": "Check which proxies work",

@@ -23,6 +23,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from llmcrawler.crawl.archive_lists import ArchiveList, list_of
 from llmcrawler.crawl.argument_types import (
     KEEP,
     LISTS,
@@ -187,17 +188,19 @@ class ExtractOptions(ExploreOptions):
 
     urls: tuple[str, ...] = Field(default=(), description=f"a FILE of urls: {LISTS}")
     tasks: str = Field(default="", description="a FILE.json of requests by keys; - for standard input")
+    warc: str = Field(default="", description="pages of web archives: FILE,FILE of .warc, .warc.gz, .cdx or .cdxj")
+    warc_root: str = Field(default="", description="where the archives of a .cdx or .cdxj are; else beside it")
     keys: Names = Field(default=(), description="only these tasks")
     max_pages: Count = NO_LIMIT
     depth: Depth | None = 0
     duplicates: Duplicates = KEEP
-    listed: InstanceOf[TaskList] | None = None
+    listed: InstanceOf[TaskList] | InstanceOf[ArchiveList] | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _read_list(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Go through the whole list once."""
-        listed, keys = _task_list(given), split_names(given.get("keys", ""))
+        listed, keys = list_of(given), split_names(given.get("keys", ""))
         if keys and listed.kind != "tasks":
             raise ConfigError(f"keys={given['keys']}: urls have no keys; give the tasks with -a tasks=FILE.json")
         urls: dict[str, str] = {}
@@ -218,10 +221,16 @@ class ExtractOptions(ExploreOptions):
         return {
             **given,
             **faults.values(listed.argument, count),
+            **({"render": NEVER} if isinstance(listed, ArchiveList) else {}),
             "listed": listed,
             "urls": tuple(urls.values()),
             "has_countries": has_countries,
         }
+
+    @property
+    def is_archive(self) -> bool:
+        """Whether pages come from archives, and nothing from the network."""
+        return isinstance(self.listed, ArchiveList)
 
     def selected(self) -> Iterator[ListedTask]:
         """Return the tasks of this run. Raises ConfigError when the list has become another one meanwhile."""
@@ -234,8 +243,9 @@ class ExtractOptions(ExploreOptions):
     def identity(self) -> dict[str, Any]:
         assert self.listed is not None
         known = super().identity()
+        digest = self.listed.digest() if isinstance(self.listed, ArchiveList) else _digest(self.listed.path)
         name, _, given = self.listed.argument.partition("=")
-        listed = {name: f"{given.rpartition('/')[2]} ({_digest(self.listed.path)})"}
+        listed = {name: f"{given.rpartition('/')[2]} ({digest})"}
         return listed | {one: known[one] for one in ("page_types", "schema", "render")}
 
 
@@ -263,18 +273,6 @@ class MapOptions(ExploreOptions):
 def argument_names() -> frozenset[str]:
     """Return the names of the arguments of all spiders."""
     return frozenset().union(*(one.arguments() for one in (ExploreOptions, ExtractOptions, MapOptions)))
-
-
-def _task_list(given: Mapping[str, Any]) -> TaskList:
-    names = [name for name in ("urls", "tasks") if name in given]
-    if len(names) != 1:
-        raise ConfigError(
-            "urls and tasks are two lists: give one of them"
-            if names
-            else "no list: say what to fetch with -a urls=FILE (txt, csv or jsonl; - for standard input) or "
-            "-a tasks=FILE.json"
-        )
-    return open_list(names[0], str(given[names[0]]))
 
 
 def _digest(path: Path) -> str:

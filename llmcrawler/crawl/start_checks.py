@@ -108,8 +108,10 @@ def _check_distributed(settings: BaseSettings, spec: JobSpec, options: ExploreOp
         raise ConfigError("REDIS_URL and JOBDIR: a crawl is kept in one of them; leave the other out")
     if isinstance(options, MapOptions):
         raise ConfigError("REDIS_URL: a map is made by one worker, which reads the site's lists: leave it out")
-    if isinstance(options, ExtractOptions) and options.listed is not None and options.listed.kind == "tasks":
-        raise ConfigError("REDIS_URL: a list of tasks is for one worker, with a JOBDIR; a list of urls may be shared")
+    if isinstance(options, ExtractOptions) and options.listed is not None and options.listed.kind in ("tasks", "warc"):
+        raise ConfigError(
+            "REDIS_URL: tasks and archives are for one worker, with a JOBDIR; a list of urls may be shared"
+        )
     if spec.stages or options.refresh:
         raise ConfigError("force and refresh go through a crawl again that was kept in a JOBDIR: leave REDIS_URL out")
     for uri in settings.getdict("FEEDS"):

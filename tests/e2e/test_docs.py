@@ -215,6 +215,9 @@ def test_archives(reader_without_a_model):
     reader.read("archives.md")
     assert len(reader.pages("pages.jsonl")) == 15
     assert (reader.folder / "site.warc.gz").read_bytes().startswith(b"\x1f\x8b")
+    assert len(reader.pages("again.jsonl")) == 15
+    lines = (reader.folder / "lines" / "part-00000-00000.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["error"] for line in lines] == [None] * 15
 
 
 def test_extract(reader_without_a_model):
