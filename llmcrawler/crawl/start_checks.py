@@ -110,6 +110,8 @@ def _check_distributed(settings: BaseSettings, spec: JobSpec, options: ExploreOp
         raise ConfigError("REDIS_URL: a map is made by one worker, which reads the site's lists: leave it out")
     if isinstance(options, ExtractOptions) and options.listed is not None and options.listed.kind == "tasks":
         raise ConfigError("REDIS_URL: a list of tasks is for one worker, with a JOBDIR; a list of urls may be shared")
+    if options.max_pages_per_site is not None:
+        raise ConfigError("max_pages_per_site is counted by one worker: leave it out, or REDIS_URL")
     if spec.stages or options.refresh:
         raise ConfigError("force and refresh go through a crawl again that was kept in a JOBDIR: leave REDIS_URL out")
     for uri in settings.getdict("FEEDS"):
