@@ -1,0 +1,212 @@
+"""Takes the lines of a bundle's crawl out of its JOBDIR: a file for each site, and what became of the site.
+
+The lines are read from the job's ledger, where each url has one, however often the crawl was begun; and each file is
+put in its place as a whole. So this may be done again at any time, and whatever ended it before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Final, Protocol
+from urllib.parse import quote
+
+from llmcrawler.campaigns.campaign_file import SiteOutcome
+from llmcrawler.campaigns.sites_file import SiteRow
+from llmcrawler.errors import ConfigError
+from llmcrawler.items import Page
+from llmcrawler.storage import SPENT, State, read_value
+from llmcrawler.storage.feeds import clean
+from llmcrawler.storage.feeds.parquet_file import ParquetFile
+from llmcrawler.storage.feeds.tables import columns_of
+from llmcrawler.storage.job_status import open_snapshot
+from llmcrawler.storage.keys import JobConnection
+from llmcrawler.storage.ledger import read_lines
+from llmcrawler.storage.replacing import temporary_of
+from llmcrawler.urls import site_name
+
+FORMATS: Final = ("jsonl", "parquet")
+PAGES_FOLDER: Final = "pages"
+_LINES_AT_ONCE: Final = 200
+_MAX_REASON: Final = 300
+
+
+class _Writer(Protocol):
+    def add(self, line: Mapping[str, Any]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _JsonLines:
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+
+    def close(self) -> None:
+        pass
+
+
+class _ParquetRows:
+    def __init__(self, file: IO[bytes]) -> None:
+        self._columns = columns_of(Page)
+        self._out = ParquetFile(file, [(column.name, column) for column in self._columns])
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        self._out.add([clean(line.get(column.name)) for column in self._columns])
+
+    def close(self) -> None:
+        self._out.close()
+
+
+@dataclass
+class _SiteLines:
+    """The lines of one site as they come. Its file is a temporary one until `finish`."""
+
+    folder: Path
+    name: str  # of its file
+    counts: Counter[str] = field(default_factory=Counter)
+    start_error: str = ""
+    has_start: bool = False
+    first: float | None = None
+    last: float | None = None
+    _file: IO[bytes] | None = None
+    _writer: _Writer | None = None
+
+    @property
+    def path(self) -> Path:
+        return self.folder / self.name
+
+    def take(self, line: Mapping[str, Any], finished: float) -> None:
+        if self._writer is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = temporary_of(self.path).open("wb")
+            self._writer = _JsonLines(self._file) if self.path.suffix == ".jsonl" else _ParquetRows(self._file)
+        self._writer.add(line)
+        error = line.get("error") or {}
+        self.counts["errors" if error else "pages"] += 1
+        self.counts["records"] += line.get("record") is not None
+        self.counts["decided"] += str(line.get("decided_by") or "").startswith("llm")
+        if line.get("depth") == 0:
+            self.has_start = True
+            if error.get("stage") == "fetch":
+                self.start_error = f"{error.get('kind')}: {error.get('message')}"[:_MAX_REASON]
+        self.first, self.last = self.first or finished, finished
+
+    def finish(self) -> None:
+        """Put the file in its place; one of an earlier round goes where there are no lines any more."""
+        if self._writer is None or self._file is None:
+            self.path.unlink(missing_ok=True)
+            return
+        self._writer.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        temporary_of(self.path).replace(self.path)
+
+    def drop(self) -> None:
+        if self._file is not None and not self._file.closed:
+            self._file.close()
+            temporary_of(self.path).unlink(missing_ok=True)
+
+
+def take_lines(jobdir: Path, sites: Sequence[SiteRow], folder: Path, form: str, failure: str) -> list[SiteOutcome]:
+    """Write the files of a bundle's sites into `folder`, and return what became of each. `failure` says why the bundle
+    was given up; "" where its crawl came to its end. Raises OSError where the disk does not take them.
+    """
+    lines = {one.name: _SiteLines(folder, file_of(one.name, form)) for one in sites}
+    spent: Mapping[str, float] = {}
+    unfinished: set[str] = set()
+    with ExitStack() as drops:
+        for one in lines.values():
+            drops.callback(one.drop)
+        with suppress(_NoJob), _snapshot(jobdir) as connection:
+            spent = read_value(connection, SPENT, {})
+            owners = {one.name: one.name for one in sites}
+            for line, finished in _lines(connection):
+                owner = _owner(line, owners)
+                if owner is not None:
+                    lines[owner].take(line, finished)
+            hosts = "SELECT DISTINCT h.name FROM urls u JOIN hosts h ON h.id = u.host WHERE u.state IN (?, ?)"
+            for (host,) in connection.execute(hosts, (State.QUEUED, State.LEASED)):
+                unfinished.add(owners.get(site_name(f"//{host}"), ""))
+        for one in lines.values():
+            one.finish()
+    decided = sum(one.counts["decided"] for one in lines.values())
+    found = sum(one.counts["pages"] for one in lines.values())
+    return [
+        _outcome(name, one, _share(one, decided, found), spent, failure if name in unfinished else "")
+        for name, one in lines.items()
+    ]
+
+
+class _NoJob(Exception):
+    """The crawl has not begun, so that there is no job's file."""
+
+
+@contextmanager
+def _snapshot(jobdir: Path) -> Iterator[JobConnection]:
+    try:
+        with open_snapshot(jobdir) as connection:
+            yield connection
+    except ConfigError as error:
+        raise _NoJob(str(error)) from error
+
+
+def file_of(site: str, form: str) -> str:
+    """Return the path of a site's file in the campaign's folder, named as Hive, and pyarrow, name partitions."""
+    return f"{PAGES_FOLDER}/site={quote(site, safe='')}/pages.{form}"
+
+
+def _lines(connection: JobConnection) -> Iterator[tuple[dict[str, Any], float]]:
+    last = 0
+    while some := read_lines(connection, last, 2**62, _LINES_AT_ONCE):
+        ends = dict(
+            connection.execute("SELECT seq, finished FROM pages WHERE seq > ? AND seq <= ?", (last, some[-1][0]))
+        )
+        last = some[-1][0]
+        yield from ((line, ends[seq]) for seq, line in some)
+
+
+def _owner(line: Mapping[str, Any], owners: dict[str, str]) -> str | None:
+    """Return the site of a line. A start that leads to another host takes that host in, as the crawl does."""
+    owner = owners.get(site_name(str(line.get("url"))))
+    if owner is not None and line.get("depth") == 0 and line.get("final_url"):
+        owners.setdefault(site_name(str(line["final_url"])), owner)
+    return owner
+
+
+def _share(one: _SiteLines, decided: int, found: int) -> float:
+    """Return the site's share of what its bundle has spent on the model: by the pages that the model decided on."""
+    if decided:
+        return one.counts["decided"] / decided
+    return one.counts["pages"] / found if found else 0.0
+
+
+def _outcome(name: str, one: _SiteLines, share: float, spent: Mapping[str, float], failure: str) -> SiteOutcome:
+    if failure or not one.has_start:
+        outcome, reason = "failed", failure or "its start url has no line"
+    elif one.start_error:
+        outcome, reason = "unreachable", one.start_error
+    else:
+        outcome, reason = "done", ""
+    cost = spent.get("cost_usd")
+    return SiteOutcome(
+        name=name,
+        outcome=outcome,
+        reason=reason,
+        pages=one.counts["pages"],
+        records=one.counts["records"],
+        errors=one.counts["errors"],
+        calls=round(share * spent.get("calls", 0), 3),
+        cost_usd=None if cost is None else round(share * cost, 9),
+        file=one.name if one.counts["pages"] or one.counts["errors"] else None,
+        started=one.first,
+        ended=one.last,
+    )
