@@ -46,7 +46,16 @@ def lock_campaign(folder: Path) -> FileLock:
     return lock
 
 
-def campaign_status(folder: Path, now: float, *, is_live: bool = True) -> dict[str, Any]:
+def is_running(folder: Path) -> bool:
+    """Tell whether a process runs the campaign now."""
+    try:
+        with FileLock(folder / _LOCK, timeout=0):
+            return False
+    except (Timeout, OSError):
+        return True
+
+
+def campaign_status(folder: Path, *, is_live: bool = True) -> dict[str, Any]:
     """Return what is known of the campaign, its sites and bundles, as JSON has it. With `is_live` sites of bundles that
     are not over have their figures so far. Raises ConfigError where there is none.
     """
@@ -67,11 +76,10 @@ def campaign_status(folder: Path, now: float, *, is_live: bool = True) -> dict[s
         totals.update({name: site[name] for name in ("pages", "records", "errors", "calls")})
     costs = [site["cost_usd"] for site in sites if site["cost_usd"] is not None]
     return {
-        "version": _MANIFEST_VERSION,
         "folder": str(folder),
         "form": form,
-        "written": now,
         "is_over": all(one["is_over"] for one in bundles),
+        "is_running": is_running(folder),
         "states": dict(Counter(site["state"] for site in sites).most_common()),
         "totals": {
             **{name: totals[name] for name in ("pages", "records", "errors")},
@@ -87,10 +95,10 @@ def campaign_status(folder: Path, now: float, *, is_live: bool = True) -> dict[s
 
 def write_manifest(folder: Path, now: float) -> None:
     """Write the manifest: what stands in it is in the data set already."""
-    status = campaign_status(folder, now, is_live=False)
-    replace_file(
-        folder / MANIFEST, json.dumps({**status, "folder": "."}, indent=1, ensure_ascii=False).encode() + b"\n"
-    )
+    status = campaign_status(folder, is_live=False)
+    del status["folder"], status["is_running"]
+    written = {"version": _MANIFEST_VERSION, "written": now, **status}
+    replace_file(folder / MANIFEST, json.dumps(written, indent=1, ensure_ascii=False).encode() + b"\n")
 
 
 def _public(row: dict[str, Any]) -> dict[str, Any]:

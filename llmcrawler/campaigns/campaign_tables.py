@@ -19,6 +19,16 @@ _ORDER: Final = ("failed", "unreachable", "running", "waiting", "done")
 _BAD: Final = ("failed", "unreachable")
 
 
+def campaign_view(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the campaign's page of HTML shows."""
+    shown = ("folder", "is_over", "started", "ended", "states", "totals", "bundles")
+    return {**{name: status[name] for name in shown}, "sites": _sorted(status), "bad": _BAD}
+
+
+def _sorted(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return sorted(status["sites"], key=lambda site: _ORDER.index(site["state"]))
+
+
 def campaign_tables(status: Mapping[str, Any], now: float, *, is_brief: bool) -> Iterator[RenderableType]:
     """Yield the sums, then the sites; with `is_brief` those that something is wrong with. `now` is in Unix time."""
     states, totals = status["states"], status["totals"]
@@ -31,7 +41,7 @@ def campaign_tables(status: Mapping[str, Any], now: float, *, is_brief: bool) ->
         f"{many(totals['pages'], 'page')}, {many(totals['records'], 'record')}, {totals['errors']:,} with errors{calls}"
         f"{_time(status, now)}"
     )
-    shown = sorted(status["sites"], key=lambda site: _ORDER.index(site["state"]))
+    shown = _sorted(status)
     if is_brief:
         shown = [site for site in shown if site["state"] in _BAD]
     rows = [

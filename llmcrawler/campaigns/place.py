@@ -87,6 +87,8 @@ class Place:
     most_browsers: int = 1
     cores: int = field(default_factory=usable_cores)
     free_bytes: Callable[[], int | None] = available_memory_bytes
+    cpu_seconds: Callable[[int], float] = field(default_factory=lambda: _cpu_seconds)
+    clock: Callable[[], float] = time.monotonic
     _crawls: dict[int, _Crawl] = field(default_factory=dict)
     _forker: subprocess.Popen[bytes] | None = None
     _control: socket.socket | None = None
@@ -123,7 +125,7 @@ class Place:
             pid = self._fork(theirs.fileno(), file.fileno())
         # What it is to do does not stand on a command line, which every user of the machine can read.
         ours.sendall(json.dumps(list(argv)).encode() + b"\n")
-        self._crawls[key] = _Crawl(pid, ours, needs_browser, time.monotonic())
+        self._crawls[key] = _Crawl(pid, ours, needs_browser, self.clock())
 
     def wait(self, seconds: float) -> list[Ended]:
         """Wait for crawls to end, so long at most; return those that have."""
@@ -202,7 +204,9 @@ class Place:
     def _lose_all(self) -> None:
         """The forker is gone, and nobody tells how crawls end. Their input ends, so that they do."""
         assert self._control is not None
+        assert self._forker is not None
         self._control.close()
+        self._forker.wait()
         self._control = self._forker = None
         for key, one in self._crawls.items():
             one.line.close()
@@ -211,10 +215,10 @@ class Place:
 
     def _has_idle_core(self) -> bool:
         """Tell whether the crawls of the last seconds have left cores idle. Elsewhere than on Linux nobody says."""
-        now = time.monotonic()
+        now = self.clock()
         if any(now - one.started < _SETTLING_SECONDS for one in self._crawls.values()):
             return False
-        total = sum(_cpu_seconds(one.pid) for one in self._crawls.values())
+        total = sum(self.cpu_seconds(one.pid) for one in self._crawls.values())
         since, before = self._measured
         if now - since < _SETTLING_SECONDS:
             return False

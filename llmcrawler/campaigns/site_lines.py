@@ -141,7 +141,9 @@ def take_lines(jobdir: Path, sites: Sequence[SiteRow], folder: Path, form: str, 
     decided = sum(one.counts["decided"] for one in lines.values())
     found = sum(one.counts["pages"] for one in lines.values())
     return [
-        _outcome(name, one, _share(one, decided, found), spent, failure if name in unfinished else "")
+        _outcome(
+            name, one, _share(one, decided, found), spent, failure if name in unfinished or not one.has_start else ""
+        )
         for name, one in lines.items()
     ]
 

@@ -39,10 +39,11 @@ class Command(Offline, ScrapyCommand):
             "-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="an argument of all sites"
         )
         parser.add_argument("--json", action="store_true", help="of status: print JSON instead of tables")
+        parser.add_argument("--html", metavar="FILE", help="of status: write a page to look at")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if args[:1] == ["status"] and len(args) == 2:
-            self._show_status(Path(args[1]), as_json=opts.json)
+            self._show_status(Path(args[1]), opts)
         elif len(args) == 1 and opts.output:
             self._crawl(Path(args[0]), Path(opts.output), opts)
         else:
@@ -74,7 +75,7 @@ class Command(Offline, ScrapyCommand):
                 most_sites = self.settings.getint("CAMPAIGN_BUNDLE_SITES")
                 _tell(prepare(file, folder, rows, form=opts.format, cores=place.cores, most_sites=most_sites))
             is_over = CampaignRun(folder, file, place, rules, _tell).run()
-        self._show_status(folder, as_json=False, is_brief=True)
+        self._show_status(folder, opts, is_brief=True)
         if not is_over:
             _tell("Stopped before its end: the same command goes on")
             self.exitcode = ExitStatus.INTERRUPTED
@@ -110,13 +111,49 @@ class Command(Offline, ScrapyCommand):
         assert self.settings is not None
         check(self.settings, options, "explore")
 
-    def _show_status(self, folder: Path, *, as_json: bool, is_brief: bool = False) -> None:
+    def _show_status(self, folder: Path, opts: argparse.Namespace, *, is_brief: bool = False) -> None:
+        """Show how far it is: on a terminal, while it runs, again and again."""
         from llmcrawler.campaigns.campaign_status import campaign_status
         from llmcrawler.campaigns.campaign_tables import campaign_tables
 
         with config_errors_as_usage():
-            status = campaign_status(folder, time.time())
-            show(status, campaign_tables(status, time.time(), is_brief=is_brief), as_json=as_json)
+            status = campaign_status(folder)
+            if opts.html:
+                self._write_page(Path(opts.html), status)
+                return
+            if status["is_running"] and not is_brief and not opts.json and sys.stdout.isatty():
+                status = _follow(folder)
+            show(status, campaign_tables(status, time.time(), is_brief=is_brief), as_json=opts.json)
+
+    def _write_page(self, target: Path, status: dict[str, Any]) -> None:
+        from llmcrawler import __version__
+        from llmcrawler.campaigns.campaign_tables import campaign_view
+        from llmcrawler.reporting.html.render import render_campaign
+
+        try:
+            target.write_bytes(render_campaign(campaign_view(status), __version__, time.time()))
+        except OSError as error:
+            sys.stderr.write(f"{target} cannot be written: {error.strerror or error}\n")
+            self.exitcode = 1
+        else:
+            sys.stdout.write(f"{target}: {len(status['sites']):,} sites\n")
+
+
+def _follow(folder: Path) -> dict[str, Any]:
+    """Show the campaign until it ends, or Ctrl-C; return how far it is then."""
+    from contextlib import suppress
+
+    from rich.console import Group
+    from rich.live import Live
+
+    from llmcrawler.campaigns.campaign_status import campaign_status
+    from llmcrawler.campaigns.campaign_tables import campaign_tables
+
+    with suppress(KeyboardInterrupt), Live(auto_refresh=False, transient=True) as live:
+        while (status := campaign_status(folder))["is_running"]:
+            live.update(Group(*campaign_tables(status, time.time(), is_brief=True)), refresh=True)
+            time.sleep(_REFRESH_SECONDS)
+    return campaign_status(folder)
 
 
 def _pairs(option: str, given: list[str]) -> dict[str, str]:
