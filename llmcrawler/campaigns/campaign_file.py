@@ -159,6 +159,20 @@ class CampaignFile:
             self._connection.executemany("UPDATE bundles SET is_over = 0, attempts = 0 WHERE number = ?", numbers)
         return len(numbers)
 
+    def not_done(self) -> dict[int, list[str]]:
+        """Return the start urls of the sites that are over and not done, by their bundles."""
+        query = "SELECT s.bundle, s.url FROM sites s JOIN bundles b ON b.number = s.bundle WHERE b.is_over"
+        found: dict[int, list[str]] = {}
+        for number, url in self._connection.execute(f"{query} AND s.outcome != 'done' ORDER BY s.line"):
+            found.setdefault(number, []).append(url)
+        return found
+
+    def reopen(self, numbers: Iterable[int]) -> None:
+        """Let bundles be crawled again, as if their last round had not come to its end."""
+        query = "UPDATE bundles SET is_over = 0, attempts = 0, rounds = rounds - 1 WHERE number = ?"
+        with self._connection:
+            self._connection.executemany(query, [(number,) for number in numbers])
+
     def note_start(self, number: int, now: float) -> None:
         query = "UPDATE bundles SET starts = starts + 1, started = coalesce(started, ?), ended = NULL WHERE number = ?"
         with self._connection:

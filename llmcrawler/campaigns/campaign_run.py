@@ -23,6 +23,7 @@ from llmcrawler.campaigns.site_lines import take_lines
 from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.errors import ConfigError
 from llmcrawler.reporting import ExitStatus
+from llmcrawler.storage.batched_calls import count_waiting
 from llmcrawler.storage.job_status import open_snapshot
 from llmcrawler.storage.replacing import replace_file
 
@@ -126,7 +127,7 @@ class CampaignRun:
         folder.mkdir(parents=True, exist_ok=True)
         sites = folder / "sites.txt"
         replace_file(sites, "".join(f"{row.url}\n" for row in one.sites).encode())
-        self._lines[one.number] = self._lines_of(one.number)
+        self._lines[one.number] = self._progress_of(one.number)[0]
         # It is refreshed when it has been crawled before: an earlier run's end, and this one's, are the same then.
         refresh = {"refresh": "1"} if one.rounds and one.bundle.refreshes else {}
         argv = command_line(
@@ -156,9 +157,9 @@ class CampaignRun:
 
     def _try_again(self, one: StoredBundle, status: int, reason: str) -> None:
         """Let the bundle wait for its turn, or give it up: where it has come no further for as long as is allowed."""
-        has_lines = self._lines_of(one.number) > self._lines.get(one.number, 0)
-        attempts = 1 if has_lines else one.attempts + 1
-        if attempts > self.rules.retries:
+        lines, batches = self._progress_of(one.number)
+        attempts = 1 if lines > self._lines.get(one.number, 0) else one.attempts + 1
+        if attempts > self.rules.retries and not batches:  # whose answers take hours
             self._waiting.pop(one.number, None)
             self._finish(one, status, reason, f"given up after {attempts:,} tries: {reason}")
             return
@@ -173,7 +174,7 @@ class CampaignRun:
         once more, with the same files.
         """
         jobdir = bundle_folder(self.folder, one.number)
-        outcomes = take_lines(jobdir, one.sites, self.folder, self.rules.form, failure)
+        outcomes = take_lines(jobdir, one.bundle, self.folder, self.rules.form, failure)
         outcomes = [site if site.reason else replace(site, reason=reason) for site in outcomes]
         self.file.note_end(one.number, status, failure or reason, self.clock(), outcomes)
         done = sum(site.outcome == "done" for site in outcomes)
@@ -184,10 +185,12 @@ class CampaignRun:
             self._manifest_at = time.monotonic()
             write_manifest(self.folder, self.clock())
 
-    def _lines_of(self, number: int) -> int:
+    def _progress_of(self, number: int) -> tuple[int, int]:
+        """Count the lines of a bundle's job, and the batches of calls whose answers it waits for."""
         with suppress(ConfigError), open_snapshot(bundle_folder(self.folder, number)) as connection:
-            return int(connection.execute("SELECT count(*) FROM pages WHERE seq IS NOT NULL").fetchone()[0])
-        return 0
+            (lines,) = connection.execute("SELECT count(*) FROM pages WHERE seq IS NOT NULL").fetchone()
+            return int(lines), count_waiting(connection)[1]
+        return 0, 0
 
     def _reason(self, one: StoredBundle, status: int) -> str:
         """Say why a crawl has failed: by the last line of its log that names an error."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from llmcrawler.campaigns.bundles import host_of, make_bundles
 from llmcrawler.campaigns.campaign_file import CampaignFile
+from llmcrawler.campaigns.campaign_status import bundle_folder
 from llmcrawler.campaigns.sites_file import SiteRow
 from llmcrawler.errors import ConfigError
+from llmcrawler.storage.requeueing import RequeueChoice, requeue
 from llmcrawler.urls.lookup import NameLookup
 
 _MAX_TOLD = 50
@@ -42,6 +45,15 @@ def prepare(  # noqa: PLR0913 - a campaign's list, and what it is put into
         file.add(bundles, addresses)
     told = f"{len(new):,} new sites" if known else f"{len(new):,} sites"
     return f"{told}, {len(file.pending()):,} bundles to crawl" + (f", {again:,} of them again" if again else "")
+
+
+def retry(file: CampaignFile, folder: Path) -> None:
+    """Let sites that are not done be tried again: those from whose start nothing came, and those given up."""
+    not_done = file.not_done()
+    for number, urls in not_done.items():
+        with suppress(ConfigError):  # there is no job where the crawl has never begun
+            requeue(bundle_folder(folder, number), RequeueChoice(dead=True, urls=tuple(urls)))
+    file.reopen(not_done)
 
 
 async def look_up(rows: Sequence[SiteRow]) -> Mapping[str, Sequence[str]]:

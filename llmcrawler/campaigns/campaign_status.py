@@ -19,6 +19,7 @@ from llmcrawler.storage.replacing import replace_file
 MANIFEST: Final = "manifest.json"
 _LOCK: Final = "campaign.lock"
 _MANIFEST_VERSION: Final = 1
+_PATIENCE_SECONDS: Final = 0.3
 _OUTCOMES: Final = ("done", "unreachable", "failed")
 
 
@@ -36,7 +37,7 @@ def lock_campaign(folder: Path) -> FileLock:
     lock = FileLock(folder / _LOCK)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=_PATIENCE_SECONDS)
     except Timeout:
         raise JobBusy(
             f"{folder}: this campaign is running already; `scrapy campaign status {folder}` shows it"
@@ -48,8 +49,10 @@ def lock_campaign(folder: Path) -> FileLock:
 
 def is_running(folder: Path) -> bool:
     """Tell whether a process runs the campaign now."""
+    if not (folder / _LOCK).exists():
+        return False
     try:
-        with FileLock(folder / _LOCK, timeout=0):
+        with FileLock(folder / _LOCK, timeout=0):  # for a moment, which `lock_campaign` waits for
             return False
     except (Timeout, OSError):
         return True

@@ -10,20 +10,22 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final, Protocol
 from urllib.parse import quote
 
+from llmcrawler.campaigns.bundles import Bundle
 from llmcrawler.campaigns.campaign_file import SiteOutcome
-from llmcrawler.campaigns.sites_file import SiteRow
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import Page
 from llmcrawler.storage import SPENT, State, read_value
+from llmcrawler.storage.body_packer import unpack
 from llmcrawler.storage.feeds import clean
 from llmcrawler.storage.feeds.parquet_file import ParquetFile
 from llmcrawler.storage.feeds.tables import columns_of
+from llmcrawler.storage.job_file import JOB_FILE
 from llmcrawler.storage.job_status import open_snapshot
 from llmcrawler.storage.keys import JobConnection
 from llmcrawler.storage.ledger import read_lines
@@ -116,49 +118,57 @@ class _SiteLines:
             temporary_of(self.path).unlink(missing_ok=True)
 
 
-def take_lines(jobdir: Path, sites: Sequence[SiteRow], folder: Path, form: str, failure: str) -> list[SiteOutcome]:
+def take_lines(jobdir: Path, bundle: Bundle, folder: Path, form: str, failure: str) -> list[SiteOutcome]:
     """Write the files of a bundle's sites into `folder`, and return what became of each. `failure` says why the bundle
     was given up; "" where its crawl came to its end. Raises OSError where the disk does not take them.
     """
-    lines = {one.name: _SiteLines(folder, file_of(one.name, form)) for one in sites}
+    lines = {one.name: _SiteLines(folder, file_of(one.name, form)) for one in bundle.sites}
     spent: Mapping[str, float] = {}
     unfinished: set[str] = set()
     with ExitStack() as drops:
         for one in lines.values():
             drops.callback(one.drop)
-        with suppress(_NoJob), _snapshot(jobdir) as connection:
-            spent = read_value(connection, SPENT, {})
-            owners = {one.name: one.name for one in sites}
-            for line, finished in _lines(connection):
-                owner = _owner(line, owners)
-                if owner is not None:
-                    lines[owner].take(line, finished)
-            hosts = "SELECT DISTINCT h.name FROM urls u JOIN hosts h ON h.id = u.host WHERE u.state IN (?, ?)"
-            for (host,) in connection.execute(hosts, (State.QUEUED, State.LEASED)):
-                unfinished.add(owners.get(site_name(f"//{host}"), ""))
+        if (jobdir / JOB_FILE).exists():  # else its crawl has never begun
+            try:
+                spent, unfinished = _share_out(jobdir, lines)
+            except ConfigError as error:  # the job's file is damaged: what there is of earlier rounds stays
+                return [_outcome(name, _SiteLines(folder, ""), 0.0, {}, str(error)) for name in lines]
         for one in lines.values():
             one.finish()
     decided = sum(one.counts["decided"] for one in lines.values())
     found = sum(one.counts["pages"] for one in lines.values())
-    return [
-        _outcome(
-            name, one, _share(one, decided, found), spent, failure if name in unfinished or not one.has_start else ""
-        )
-        for name, one in lines.items()
-    ]
+    outcomes = []
+    for name, one in lines.items():
+        is_whole = one.has_start and (name not in unfinished or one.counts["pages"] >= bundle.max_pages)
+        outcomes.append(_outcome(name, one, _share(one, decided, found), spent, "" if is_whole else failure))
+    return outcomes
 
 
-class _NoJob(Exception):
-    """The crawl has not begun, so that there is no job's file."""
+def _share_out(jobdir: Path, lines: Mapping[str, _SiteLines]) -> tuple[Mapping[str, float], set[str]]:
+    """Give each site its lines. Return what was spent on the model, and the sites that have urls queued yet."""
+    with open_snapshot(jobdir) as connection:
+        owners = _owners(connection, [*lines])
+        first = next(iter(lines))  # no line is left out, whatever host it may be of
+        for line, finished in _lines(connection):
+            lines[owners.get(site_name(str(line.get("url"))), first)].take(line, finished)
+        hosts = "SELECT DISTINCT h.name FROM urls u JOIN hosts h ON h.id = u.host WHERE u.state IN (?, ?)"
+        waiting = connection.execute(hosts, (State.QUEUED, State.LEASED)).fetchall()
+        return read_value(connection, SPENT, {}), {owners.get(site_name(f"//{host}"), first) for (host,) in waiting}
 
 
-@contextmanager
-def _snapshot(jobdir: Path) -> Iterator[JobConnection]:
-    try:
-        with open_snapshot(jobdir) as connection:
-            yield connection
-    except ConfigError as error:
-        raise _NoJob(str(error)) from error
+def _owners(connection: JobConnection, names: Sequence[str]) -> dict[str, str]:
+    """Return sites by their hosts: a start that leads to another host takes that in, as the crawl does."""
+    owners = {name: name for name in names}
+    starts = (
+        "SELECT u.url, p.line, b.final_url FROM urls u LEFT JOIN pages p ON p.url = u.id"
+        " LEFT JOIN bodies b ON b.url = u.id WHERE u.referer IS NULL AND u.depth = 0"
+    )
+    for url, line, final_url in connection.execute(starts):
+        owner = owners.get(site_name(url))
+        target = final_url or (json.loads(unpack(line)).get("final_url") if line else None)
+        if owner is not None and target:
+            owners.setdefault(site_name(str(target)), owner)
+    return owners
 
 
 def file_of(site: str, form: str) -> str:
@@ -174,14 +184,6 @@ def _lines(connection: JobConnection) -> Iterator[tuple[dict[str, Any], float]]:
         )
         last = some[-1][0]
         yield from ((line, ends[seq]) for seq, line in some)
-
-
-def _owner(line: Mapping[str, Any], owners: dict[str, str]) -> str | None:
-    """Return the site of a line. A start that leads to another host takes that host in, as the crawl does."""
-    owner = owners.get(site_name(str(line.get("url"))))
-    if owner is not None and line.get("depth") == 0 and line.get("final_url"):
-        owners.setdefault(site_name(str(line["final_url"])), owner)
-    return owner
 
 
 def _share(one: _SiteLines, decided: int, found: int) -> float:

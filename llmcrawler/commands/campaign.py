@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sqlite3
 import sys
 import time
 from pathlib import Path
@@ -21,7 +22,7 @@ _REFRESH_SECONDS = 2.0
 
 
 class Command(Offline, ScrapyCommand):
-    """Exit status: 0 when all bundles are over, 2 wrong usage, 3 stopped before that, 7 the campaign is running."""
+    """Exit status: 0 all bundles are over, 1 the disk is full, 2 wrong usage, 3 stopped before, 7 it is running."""
 
     usage = "[options] <sites.csv> | status <folder>"
     summary = "Crawl many sites, or tell how far that is"
@@ -38,6 +39,7 @@ class Command(Offline, ScrapyCommand):
         parser.add_argument(
             "-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="an argument of all sites"
         )
+        parser.add_argument("--retry", action="store_true", help="try sites again that are unreachable or given up")
         parser.add_argument("--json", action="store_true", help="of status: print JSON instead of tables")
         parser.add_argument("--html", metavar="FILE", help="of status: write a page to look at")
 
@@ -52,7 +54,7 @@ class Command(Offline, ScrapyCommand):
     def _crawl(self, sites: Path, folder: Path, opts: argparse.Namespace) -> None:
         from llmcrawler.campaigns.campaign_file import CampaignFile
         from llmcrawler.campaigns.campaign_run import CampaignRun
-        from llmcrawler.campaigns.campaign_start import prepare
+        from llmcrawler.campaigns.campaign_start import prepare, retry
         from llmcrawler.campaigns.campaign_status import lock_campaign
         from llmcrawler.campaigns.place import Place
         from llmcrawler.campaigns.sites_file import read_sites
@@ -70,11 +72,17 @@ class Command(Offline, ScrapyCommand):
                 sys.stderr.write(f"{busy}\n")
                 self.exitcode = ExitStatus.BUSY
                 return
-        with lock, CampaignFile(folder) as file:
-            with config_errors_as_usage():
+        try:
+            with lock, config_errors_as_usage(), CampaignFile(folder) as file:
+                if opts.retry:
+                    retry(file, folder)
                 most_sites = self.settings.getint("CAMPAIGN_BUNDLE_SITES")
                 _tell(prepare(file, folder, rows, form=opts.format, cores=place.cores, most_sites=most_sites))
-            is_over = CampaignRun(folder, file, place, rules, _tell).run()
+                is_over = CampaignRun(folder, file, place, rules, _tell).run()
+        except (OSError, sqlite3.Error) as error:
+            sys.stderr.write(f"{folder}: {error}. What was written before is kept: run the same command again\n")
+            self.exitcode = ExitStatus.ERROR
+            return
         self._show_status(folder, opts, is_brief=True)
         if not is_over:
             _tell("Stopped before its end: the same command goes on")

@@ -47,8 +47,10 @@ def main() -> None:
         figures = measured(command, memory)
         manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
         print_campaign(manifest, out, figures, memory)
+        if not options.singles:
+            return
         fine = [row for row, manner in zip(rows, manners(options.sites), strict=True) if manner == FINE]
-        print_singles(fine[:: max(1, len(fine) // max(1, options.singles))][: options.singles], Path(folder), settings)
+        print_singles(fine[:: max(1, len(fine) // options.singles)][: options.singles], Path(folder), settings)
 
 
 def print_campaign(manifest: dict[str, Any], out: Path, figures: tuple[float, float], memory: Memory) -> None:

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -215,6 +215,25 @@ def test_what_is_new_in_the_list_is_added_and_what_is_over_is_refreshed_where_it
     assert {line["change"] for line in lines if place_of(line)[0] == urlsplit(urls[0]).hostname} == {"unchanged"}
     assert refused.returncode == 2
     assert "line 3" in refused.stderr
+
+
+def test_sites_that_are_not_done_are_tried_again_where_that_is_asked_for(tmp_path):
+    campaign = Campaign(tmp_path, options=("-a", "max_pages=6"))
+    with CampaignSites([FINE, BROKEN]).in_thread() as sites:
+        campaign.write("url", *sites.urls)
+        assert campaign.run().returncode == 0
+        assert list(campaign.states().values()) == ["done", "unreachable"]
+        (broken,) = (host for host, site in sites.sites.items() if site.manner == BROKEN)
+        sites.sites[broken] = replace(sites.sites[broken], manner=FINE)
+        before = len(sites.requested)
+        assert campaign.run().returncode == 0
+        assert len(sites.requested) == before, "all is over"
+        campaign.options += ("--retry",)
+        assert campaign.run().returncode == 0
+    assert list(campaign.states().values()) == ["done", "done"]
+    lines = campaign.lines()
+    assert max(Counter(map(place_of, lines)).values()) == 1
+    assert Counter(place_of(line)[0] for line in lines) == dict.fromkeys(sites.sites, 6)
 
 
 def test_lines_as_parquet_are_one_data_set_by_sites(tmp_path):
