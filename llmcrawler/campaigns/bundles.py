@@ -32,7 +32,7 @@ class Bundle:
 
     @property
     def refreshes(self) -> bool:
-        return self.arguments.get("refresh", "") not in ("", "0")
+        return ExploreOptions.reading({"refresh": self.arguments.get("refresh", False)}).refresh
 
     def crawl_arguments(self) -> dict[str, str]:
         """Return the arguments of the bundle's crawl, but for its list of urls and `refresh`."""
@@ -58,7 +58,7 @@ def make_bundles(
 def _bundles_of(group: list[SiteRow], addresses: Mapping[str, Sequence[str]], most_sites: int) -> Iterator[Bundle]:
     """Make bundles of sites that have the same arguments."""
     arguments = group[0].arguments
-    options = ExploreOptions.of({**arguments, "url": group[0].url, "refresh": ""})
+    options = ExploreOptions.of({**arguments, "url": group[0].url})
     is_rendered = options.render == ALWAYS
     # A limit of records is the crawl's: for a site of its own it is the site's.
     is_alone = is_rendered or options.max_pages > _BIG_PAGES or options.max_records is not None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.setting_checks import near_name
@@ -22,6 +22,7 @@ _NOT_OF_A_SITE: Final[Mapping[str, str]] = {
 }
 _MAX_TOLD = 50
 _MAX_ROWS = 1_000_000
+_MAX_HEAD = 10_000  # characters of the first line
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,9 @@ class _Reading:
         key = tuple(arguments.items())
         if key not in self.checked:
             try:
+                options = ExploreOptions.of({**arguments, "url": url})
                 # Of a first crawl there is nothing to go through again yet, so that is not looked at.
-                self.check(ExploreOptions.of({**arguments, "refresh": "", "url": url}))
+                self.check(options.model_copy(update={"refresh": False}))
                 self.checked[key] = ""
             except ConfigError as error:
                 self.checked[key] = str(error)
@@ -80,9 +82,11 @@ def read_sites(path: Path, common: Mapping[str, str], check: Callable[[ExploreOp
     for those that no crawl could be made of. Raises ConfigError with all bad rows and their lines.
     """
     reading = _Reading(path, common, check)
+    _check_names("-a", [*common], {"url": "it stands in the list"})
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            for line, cells in _cells(path, csv.reader(file, strict=True), common):
+            rows = csv.reader(file, strict=True, delimiter=_delimiter(file))
+            for line, cells in _cells(path, rows):
                 if isinstance(cells, str):
                     reading.faults.append(f"line {line}: {cells}")
                 else:
@@ -100,12 +104,14 @@ def read_sites(path: Path, common: Mapping[str, str], check: Callable[[ExploreOp
     return [*reading.rows.values()]
 
 
-def _cells(
-    path: Path, rows: Iterator[list[str]], common: Mapping[str, str]
-) -> Iterator[tuple[int, dict[str, str] | str]]:
+def _cells(path: Path, rows: Iterator[list[str]]) -> Iterator[tuple[int, dict[str, str] | str]]:
     """Yield each row's cells by their columns, or what is wrong with it, and its line."""
     names = [name.strip().lower() for name in next(rows, [])]
-    _check_names(path, names, common)
+    if "url" not in names:
+        raise ConfigError(f"{path}: line 1: there is no column url; there are: {', '.join(names)[:200] or 'none'}")
+    if len({*names}) < len(names):
+        raise ConfigError(f"{path}: line 1: a column stands there twice")
+    _check_names(f"{path}: line 1", names)
     for row in rows:
         line = rows.line_num  # type: ignore[attr-defined] # csv.reader has it
         if len(row) > len(names):
@@ -114,16 +120,19 @@ def _cells(
             yield line, dict(zip(names, row, strict=False))
 
 
-def _check_names(path: Path, names: list[str], common: Mapping[str, str]) -> None:
+def _delimiter(file: TextIO) -> str:
+    """Return what stands between cells: spreadsheets put there what their country's numbers leave free."""
+    head = file.readline(_MAX_HEAD).lower()
+    file.seek(0)
+    return next((mark for mark in ",;\t" if "url" in [name.strip('" \r\n') for name in head.split(mark)]), ",")
+
+
+def _check_names(where: str, names: Iterable[str], refused: Mapping[str, str] | None = None) -> None:
     known = ExploreOptions.arguments().keys() - _NOT_OF_A_SITE.keys()
-    if "url" not in names:
-        raise ConfigError(f"{path}: line 1: there is no column url; there are: {', '.join(names)[:200] or 'none'}")
-    if len({*names}) < len(names):
-        raise ConfigError(f"{path}: line 1: a column stands there twice")
-    for name in [*names, *common]:
-        if name in _NOT_OF_A_SITE:
-            raise ConfigError(f"{path}: {name}: {_NOT_OF_A_SITE[name]}")
+    for name in names:
+        if why := {**_NOT_OF_A_SITE, **(refused or {})}.get(name):
+            raise ConfigError(f"{where}: {name}: {why}")
         if name not in known:
             near = near_name(name, known)
             meant = f": did you mean {near}?" if near else f"; there are: {', '.join(sorted(known))}"
-            raise ConfigError(f"{path}: line 1: no argument of explore is called {name!r}{meant}")
+            raise ConfigError(f"{where}: no argument of explore is called {name!r}{meant}")

@@ -117,7 +117,9 @@ class Command(Offline, ScrapyCommand):
         from llmcrawler.crawl.start_checks import check
 
         assert self.settings is not None
-        check(self.settings, options, "explore")
+        settings = self.settings.copy()
+        settings.set("FEEDS", {}, priority="cmdline")
+        check(settings, options, "explore")
 
     def _show_status(self, folder: Path, opts: argparse.Namespace, *, is_brief: bool = False) -> None:
         """Show how far it is: on a terminal, while it runs, again and again."""

@@ -29,12 +29,24 @@ def test_a_row_has_a_site_and_its_arguments_over_those_of_all(listed):
     ]
 
 
+def test_cells_may_be_parted_as_spreadsheets_do(listed):
+    (row,) = listed('"URL";goal\r\na.example;"product,article"\r\n')
+    assert (row.url, dict(row.arguments)) == ("https://a.example/", {"goal": "product,article"})
+
+
+def test_arguments_of_all_sites_are_checked_too(listed):
+    for common in ({"url": "a.example"}, {"gaol": "product"}):
+        with pytest.raises(ConfigError, match=r"^-a: "):
+            listed("url\na.example\n", common)
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         ("site\na.example\n", "no column url; there are: site"),
         ("url,goals\na.example,product\n", "no argument of explore is called 'goals': did you mean goal?"),
         ("url,max_pages_per_site\na.example,5\n", "max_pages of a row is its site's"),
+        ("url,refresh\na.example,maybe\n", "refresh='maybe': it is 1 or 0"),
         ("url,url\na.example,b.example\n", "twice"),
         ("url\n", "no site"),
         (b"url\n\xff\n", "no CSV in UTF-8"),
