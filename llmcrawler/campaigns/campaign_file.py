@@ -96,7 +96,7 @@ class SiteOutcome:
 
 
 class CampaignFile:
-    """The file, open for its one writer; `is_locked_by` another campaign is the caller's to see to."""
+    """The file, open to be written to: whoever opens it holds the campaign's lock."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / CAMPAIGN_FILE

@@ -6,7 +6,6 @@ again by the next run of the same command; all else is in the campaign's file.
 
 from __future__ import annotations
 
-import logging
 import signal
 import time
 from collections.abc import Callable, Mapping
@@ -26,8 +25,6 @@ from llmcrawler.reporting import ExitStatus
 from llmcrawler.storage.batched_calls import count_waiting
 from llmcrawler.storage.job_status import open_snapshot
 from llmcrawler.storage.replacing import replace_file
-
-logger = logging.getLogger(__name__)
 
 _POLL_SECONDS: Final = 0.5
 _LONGEST_PAUSE_SECONDS: Final = 60.0
@@ -86,9 +83,9 @@ class CampaignRun:
                 for one in self.place.wait(_POLL_SECONDS):
                     self._note_end(self._running.pop(one.key), one.status)
         finally:
+            self._end_all()  # some are left where something was raised
             for number, handler in before.items():
                 signal.signal(number, handler)
-            self.place.kill()
             self.place.close()
             write_manifest(self.folder, self.clock())
         return not self._waiting
@@ -106,6 +103,13 @@ class CampaignRun:
             self.place.stop()  # one may have been started just then
             if time.monotonic() - self._stopped_at > self.rules.stop_seconds + _KILL_SECONDS:
                 self.place.kill()
+
+    def _end_all(self) -> None:
+        self._stopped_at = self._stopped_at or time.monotonic()
+        while self._running:
+            self._end_what_hangs()
+            for one in self.place.wait(_POLL_SECONDS):
+                del self._running[one.key]
 
     def _start_what_may(self) -> None:
         if self._stopped_at is not None:
@@ -164,7 +168,7 @@ class CampaignRun:
             self._finish(one, status, reason, f"given up after {attempts:,} tries: {reason}")
             return
         self.file.note_attempt(one.number, attempts, status, reason)
-        pause = min(_LONGEST_PAUSE_SECONDS, self.rules.retry_seconds * 2 ** (attempts - 1))
+        pause = min(_LONGEST_PAUSE_SECONDS, self.rules.retry_seconds * 2 ** min(attempts - 1, 10))
         self._not_before[one.number] = time.monotonic() + pause
         self._waiting[one.number] = replace(one, attempts=attempts)
         self.tell(f"Bundle {one.number} ended with exit status {status} ({reason}); it goes on in {pause:g} s")

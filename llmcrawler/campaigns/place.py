@@ -96,13 +96,6 @@ class Place:
     _ended: list[Ended] = field(default_factory=list)
     _measured: tuple[float, float] = (0.0, 0.0)  # when, and the processor time of all crawls then
 
-    def __len__(self) -> int:
-        return len(self._crawls)
-
-    @property
-    def keys(self) -> Sequence[int]:
-        return [*self._crawls]
-
     def has_room(self, *, needs_browser: bool, may_need_browser: bool) -> bool:
         """Tell whether another crawl may be started now."""
         if needs_browser and sum(one.needs_browser for one in self._crawls.values()) >= self.most_browsers:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
+from llmcrawler.campaigns import campaign_run
 from llmcrawler.campaigns.bundles import make_bundles
 from llmcrawler.campaigns.campaign_file import CampaignFile
 from llmcrawler.campaigns.campaign_run import CampaignRules, CampaignRun
@@ -29,6 +31,7 @@ class Place:
     at_once: int = 0
     rendered_at_once: int = 0
     logs: dict[int, str] = field(default_factory=dict)
+    told: list[str] = field(default_factory=list)
     _running: dict[int, bool] = field(default_factory=dict)
 
     def has_room(self, *, needs_browser: bool, may_need_browser: bool) -> bool:
@@ -52,10 +55,10 @@ class Place:
         return [Ended(key, left.popleft() if left else 0)]
 
     def stop(self) -> None:
-        pass
+        self.told.append("stop")
 
     def kill(self) -> None:
-        pass
+        self.told.append("kill")
 
     def close(self) -> None:
         pass
@@ -129,6 +132,41 @@ def test_a_bundle_that_waits_for_the_browser_does_not_hold_up_others(campaign):
     campaign([*rows, row("c.example"), row("d.example")], place)
     assert place.rendered_at_once == 1
     assert place.began[:3] == [1, 3, 4]
+
+
+def test_the_first_signal_lets_crawls_end_and_the_second_ends_them(tmp_path, monkeypatch):
+    class Interrupted(Place):
+        def wait(self, seconds: float) -> list[Ended]:
+            signal.raise_signal(signal.SIGINT)
+            if self.told.count("kill"):
+                return super().wait(seconds)
+            monkeypatch.setattr(campaign_run, "_ECHO_SECONDS", -1.0)
+            return []
+
+    place: Any = Interrupted({1: deque([-9])}, room=1)
+    handler = signal.getsignal(signal.SIGINT)
+    with CampaignFile(tmp_path) as file:
+        file.add(make_bundles([row("a.example"), row("b.example")], {}, 1, 1), {})
+        assert not CampaignRun(tmp_path, file, place, CampaignRules("jsonl"), print).run()
+    assert place.began == [1]
+    assert place.told[0] == "stop"
+    assert "kill" in place.told
+    assert {site["state"] for site in campaign_status(tmp_path)["sites"]} == {"waiting"}
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_when_the_disk_takes_no_more_crawls_under_way_end_orderly(tmp_path, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError("the disk is full")
+
+    place: Any = Place({2: deque([3])})
+    with CampaignFile(tmp_path) as file:
+        file.add(make_bundles([row("a.example"), row("b.example")], {}, 1, 1), {})
+        monkeypatch.setattr(campaign_run, "take_lines", full)
+        with pytest.raises(OSError, match="the disk is full"):
+            CampaignRun(tmp_path, file, place, CampaignRules("jsonl"), print).run()
+    assert place.told == ["stop"]
+    assert not place._running
 
 
 def test_a_later_run_of_a_campaign_that_is_over_does_nothing(campaign):

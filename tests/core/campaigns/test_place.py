@@ -52,7 +52,7 @@ def test_each_crawl_has_its_own_exit_status_and_adds_to_its_log(started, tmp_pat
     for key, status in enumerate(("0", "5", "5")):
         started.start(key, [status], tmp_path / f"{key % 2}.log", needs_browser=False)
     assert ends(started, 3) == {Ended(0, 0), Ended(1, 5), Ended(2, 5)}
-    assert not len(started)
+    assert not started._crawls
     assert (tmp_path / "0.log").read_text().count("began") == 2
 
 
