@@ -74,6 +74,7 @@ class _SiteLines:
     folder: Path
     name: str  # of its file
     counts: Counter[str] = field(default_factory=Counter)
+    asked: set[str] = field(default_factory=set)  # templates, and single pages, that the model was asked about
     start_error: str = ""
     has_start: bool = False
     first: float | None = None
@@ -94,7 +95,11 @@ class _SiteLines:
         error = line.get("error") or {}
         self.counts["errors" if error else "pages"] += 1
         self.counts["records"] += line.get("record") is not None
-        self.counts["decided"] += str(line.get("decided_by") or "").startswith("llm")
+        sources = (line.get("decided_by"), line.get("record_by"))
+        if "llm" in sources:
+            self.asked.add(str(line.get("url")))
+        elif "template" in sources:
+            self.asked.add(str(line.get("template")))
         if line.get("depth") == 0:
             self.has_start = True
             if error.get("stage") == "fetch":
@@ -135,12 +140,12 @@ def take_lines(jobdir: Path, bundle: Bundle, folder: Path, form: str, failure: s
                 return [_outcome(name, _SiteLines(folder, ""), 0.0, {}, str(error)) for name in lines]
         for one in lines.values():
             one.finish()
-    decided = sum(one.counts["decided"] for one in lines.values())
+    asked = sum(len(one.asked) for one in lines.values())
     found = sum(one.counts["pages"] for one in lines.values())
     outcomes = []
     for name, one in lines.items():
         is_whole = one.has_start and (name not in unfinished or one.counts["pages"] >= bundle.max_pages)
-        outcomes.append(_outcome(name, one, _share(one, decided, found), spent, "" if is_whole else failure))
+        outcomes.append(_outcome(name, one, _share(one, asked, found), spent, "" if is_whole else failure))
     return outcomes
 
 
@@ -186,10 +191,10 @@ def _lines(connection: JobConnection) -> Iterator[tuple[dict[str, Any], float]]:
         yield from ((line, ends[seq]) for seq, line in some)
 
 
-def _share(one: _SiteLines, decided: int, found: int) -> float:
-    """Return the site's share of what its bundle has spent on the model: by the pages that the model decided on."""
-    if decided:
-        return one.counts["decided"] / decided
+def _share(one: _SiteLines, asked: int, found: int) -> float:
+    """Return the site's share of what its bundle has spent on the model, by what the model was asked about."""
+    if asked:
+        return len(one.asked) / asked
     return one.counts["pages"] / found if found else 0.0
 
 

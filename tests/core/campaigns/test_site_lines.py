@@ -96,12 +96,13 @@ async def test_of_a_bundle_that_was_given_up_sites_at_their_end_are_done(tmp_pat
     assert taken(tmp_path, "it died", max_pages=2)["b.example"].outcome == "done", "it has max_pages"
 
 
-async def test_calls_and_cost_are_shared_by_the_pages_that_the_model_decided_on(tmp_path):
+async def test_calls_and_cost_are_shared_by_the_templates_and_pages_that_the_model_was_asked_about(tmp_path):
     lines = [
         start("https://a.example/", decided_by="llm"),
-        line("https://a.example/x", decided_by="llm"),
-        line("https://a.example/y", decided_by="template"),
-        start("https://b.example/", decided_by="llm"),
+        line("https://a.example/x", decided_by="template", template="t1"),
+        line("https://a.example/y", decided_by="template", template="t1"),
+        line("https://a.example/z", decided_by="rule", template="t2"),
+        start("https://b.example/", decided_by="structured-data", record_by="template", template="t3"),
     ]
     await make_job(tmp_path / "job", lines, spent={"tokens": 900, "calls": 3, "cost_usd": 0.6})
     found = taken(tmp_path)
