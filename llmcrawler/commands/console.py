@@ -27,6 +27,7 @@ _COMMANDS: Final = {
     "plan": "Tell what a crawl would take: pages, time, LLM calls, money",
     "status": "Tell how far the crawl of a JOBDIR is",
     "requeue": "Bring failed pages of a JOBDIR back to its queue",
+    "campaign": "Crawl many sites, or tell how far that is",
     "report": "Show a crawl as one HTML page, or compare two",
     "templates": "Show the templates that crawls have learned",
     "apply": "Take the records of web archives by what crawls have learned",

@@ -65,6 +65,7 @@ class ExploreOptions(BaseModel):
     url: Urls = Field(default=(), description="where to start; several with commas")
     urls: tuple[str, ...] = Field(default=(), validate_default=True, description=f"a FILE of start urls: {LISTS}")
     max_pages: Count = Field(default=500, description="stop after so many pages")
+    max_pages_per_site: Count | None = Field(default=None, description="of several sites: and so many of each")
     depth: Depth | None = Field(default=None, description="links away from the start; 0 fetches the start urls alone")
     allow: Expressions = Field(default=(), description="only links that match this regular expression")
     deny: Expressions = Field(default=(), description="no links that match this regular expression")
@@ -165,7 +166,10 @@ class ExploreOptions(BaseModel):
         """Return what two runs of one job must have in common, as plain JSON."""
         return {
             "url": list(self.urls),
-            **self.model_dump(mode="json", include={"max_pages", "depth", "allow", "deny", "max_records", "render"}),
+            **self.model_dump(
+                mode="json",
+                include={"max_pages", "max_pages_per_site", "depth", "allow", "deny", "max_records", "render"},
+            ),
             "page_types": None if self.page_types is None else f"{self.page_types.name} ({_digest(self.page_types)})",
             "schema": None if self.wanted is None else self.wanted.schema,
             "goal": sorted(self.goal) or None,
@@ -180,7 +184,7 @@ class ExtractOptions(ExploreOptions):
     is_list: ClassVar[bool] = True
     refused: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
-            ("url", "max_pages", "depth", "allow", "deny", "goal", "max_records"),
+            ("url", "max_pages", "max_pages_per_site", "depth", "allow", "deny", "goal", "max_records"),
             "what is fetched is what the list names; give it with urls=FILE or tasks=FILE.json",
         ),
         "duplicates": "each url of a list gives its own text and record",
@@ -255,6 +259,7 @@ class MapOptions(ExploreOptions):
     refused: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("force", "refresh"), "a map has no stages to run again; name another JOBDIR"),
         **dict.fromkeys(("goal", "max_records", "page_types", "fields", "schema"), "a map lists urls, and no records"),
+        "max_pages_per_site": "a map is of one site",
         "render": "a map needs no browser",
         "duplicates": "a map reads no pages",
     }
