@@ -52,12 +52,12 @@ class Command(Offline, ScrapyCommand):
             raise UsageError(f"name a list and a folder: {_HOW}", print_help=False)
 
     def _crawl(self, sites: Path, folder: Path, opts: argparse.Namespace) -> None:
-        from llmcrawler.campaigns.campaign_file import CampaignFile
-        from llmcrawler.campaigns.campaign_run import CampaignRun
-        from llmcrawler.campaigns.campaign_start import prepare, retry
-        from llmcrawler.campaigns.campaign_status import lock_campaign
-        from llmcrawler.campaigns.place import Place
-        from llmcrawler.campaigns.sites_file import read_sites
+        from llmcrawler.crawl.campaigns.campaign_file import CampaignFile
+        from llmcrawler.crawl.campaigns.campaign_run import CampaignRun
+        from llmcrawler.crawl.campaigns.campaign_start import prepare, retry
+        from llmcrawler.crawl.campaigns.campaign_status import lock_campaign
+        from llmcrawler.crawl.campaigns.place import Place
+        from llmcrawler.crawl.campaigns.sites_file import read_sites
         from llmcrawler.errors import JobBusy
         from llmcrawler.reporting import ExitStatus
 
@@ -90,8 +90,8 @@ class Command(Offline, ScrapyCommand):
 
     def _rules(self, opts: argparse.Namespace) -> Any:
         """Raise ConfigError for what no crawl of the campaign could be started with."""
-        from llmcrawler.campaigns.campaign_run import CampaignRules
-        from llmcrawler.campaigns.site_lines import FORMATS
+        from llmcrawler.crawl.campaigns.campaign_run import CampaignRules
+        from llmcrawler.crawl.campaigns.site_lines import FORMATS
         from llmcrawler.crawl.start_checks import check_numbers
         from llmcrawler.errors import ConfigError
         from llmcrawler.storage.feeds.feed_checks import require
@@ -123,8 +123,8 @@ class Command(Offline, ScrapyCommand):
 
     def _show_status(self, folder: Path, opts: argparse.Namespace, *, is_brief: bool = False) -> None:
         """Show how far it is: on a terminal, while it runs, again and again."""
-        from llmcrawler.campaigns.campaign_status import campaign_status
-        from llmcrawler.campaigns.campaign_tables import campaign_tables
+        from llmcrawler.crawl.campaigns.campaign_status import campaign_status
+        from llmcrawler.crawl.campaigns.campaign_tables import campaign_tables
 
         with config_errors_as_usage():
             status = campaign_status(folder)
@@ -137,7 +137,7 @@ class Command(Offline, ScrapyCommand):
 
     def _write_page(self, target: Path, status: dict[str, Any]) -> None:
         from llmcrawler import __version__
-        from llmcrawler.campaigns.campaign_tables import campaign_view
+        from llmcrawler.crawl.campaigns.campaign_tables import campaign_view
         from llmcrawler.reporting.html.render import render_campaign
 
         try:
@@ -156,8 +156,8 @@ def _follow(folder: Path) -> dict[str, Any]:
     from rich.console import Group
     from rich.live import Live
 
-    from llmcrawler.campaigns.campaign_status import campaign_status
-    from llmcrawler.campaigns.campaign_tables import campaign_tables
+    from llmcrawler.crawl.campaigns.campaign_status import campaign_status
+    from llmcrawler.crawl.campaigns.campaign_tables import campaign_tables
 
     with suppress(KeyboardInterrupt), Live(auto_refresh=False, transient=True) as live:
         while (status := campaign_status(folder))["is_running"]:

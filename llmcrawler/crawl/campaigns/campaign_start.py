@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from llmcrawler.campaigns.bundles import host_of, make_bundles
-from llmcrawler.campaigns.campaign_file import CampaignFile
-from llmcrawler.campaigns.campaign_status import bundle_folder
-from llmcrawler.campaigns.sites_file import SiteRow
+from llmcrawler.crawl.campaigns.bundles import host_of, make_bundles
+from llmcrawler.crawl.campaigns.campaign_file import CampaignFile
+from llmcrawler.crawl.campaigns.campaign_status import bundle_folder
+from llmcrawler.crawl.campaigns.sites_file import SiteRow
 from llmcrawler.errors import ConfigError
 from llmcrawler.storage.requeueing import RequeueChoice, requeue
 from llmcrawler.urls.lookup import NameLookup

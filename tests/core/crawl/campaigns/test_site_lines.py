@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.campaigns.bundles import Bundle
-from llmcrawler.campaigns.campaign_file import SiteOutcome
-from llmcrawler.campaigns.site_lines import file_of, take_lines
-from llmcrawler.campaigns.sites_file import SiteRow
+from llmcrawler.crawl.campaigns.bundles import Bundle
+from llmcrawler.crawl.campaigns.campaign_file import SiteOutcome
+from llmcrawler.crawl.campaigns.site_lines import file_of, take_lines
+from llmcrawler.crawl.campaigns.sites_file import SiteRow
 from llmcrawler.frontier import SqliteFrontier, UrlTask
 from llmcrawler.storage import SPENT, Ledger, Outcome, open_job_file, write_value
 from llmcrawler.storage.job_file import JOB_FILE
@@ -113,7 +113,7 @@ async def test_lines_are_taken_again_without_a_change_and_none_are_left_of_what_
     await make_job(tmp_path / "job", [start("https://a.example/"), start("https://b.example/")])
     first = taken(tmp_path)
     assert taken(tmp_path) == first
-    monkeypatch.setattr("llmcrawler.campaigns.site_lines.os.fsync", _full)
+    monkeypatch.setattr("llmcrawler.crawl.campaigns.site_lines.os.fsync", _full)
     with pytest.raises(OSError, match="full"):
         taken(tmp_path)
     assert {path.name for path in (tmp_path / "pages").glob("*/*")} == {"pages.jsonl"}

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from filelock import FileLock, Timeout
 
-from llmcrawler.campaigns.campaign_file import bundle_rows, open_to_read, site_rows
+from llmcrawler.crawl.campaigns.campaign_file import bundle_rows, open_to_read, site_rows
 from llmcrawler.errors import ConfigError, JobBusy
 from llmcrawler.storage.job_file import is_locked
 from llmcrawler.storage.job_status import open_snapshot

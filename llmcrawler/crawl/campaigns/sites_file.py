@@ -36,7 +36,7 @@ class SiteRow:
 
 
 @dataclass
-class _Reading:
+class _SitesReading:
     path: Path
     common: Mapping[str, str]
     check: Callable[[ExploreOptions], None]
@@ -81,7 +81,7 @@ def read_sites(path: Path, common: Mapping[str, str], check: Callable[[ExploreOp
     """Return the rows. `common` are arguments of all sites, which a row may say otherwise; `check` raises ConfigError
     for those that no crawl could be made of. Raises ConfigError with all bad rows and their lines.
     """
-    reading = _Reading(path, common, check)
+    reading = _SitesReading(path, common, check)
     _check_names("-a", [*common], {"url": "it stands in the list"})
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO, Any, Final, Protocol
 from urllib.parse import quote
 
-from llmcrawler.campaigns.bundles import Bundle
-from llmcrawler.campaigns.campaign_file import SiteOutcome
+from llmcrawler.crawl.campaigns.bundles import Bundle
+from llmcrawler.crawl.campaigns.campaign_file import SiteOutcome
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import Page
 from llmcrawler.storage import SPENT, State, read_value

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from llmcrawler.campaigns.bundles import make_bundles, places_of
-from llmcrawler.campaigns.sites_file import SiteRow
+from llmcrawler.crawl.campaigns.bundles import make_bundles, places_of
+from llmcrawler.crawl.campaigns.sites_file import SiteRow
 
 
 def row(name, **arguments):

@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from llmcrawler.campaigns import place
-from llmcrawler.campaigns.place import KILLED, Ended, Place
+from llmcrawler.crawl.campaigns import place
+from llmcrawler.crawl.campaigns.place import KILLED, Ended, Place
 
 # Stands in the place of a crawl: it ends with the number that it is given, or waits for its input's end.
 CRAWL = """

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.campaigns import campaign_run
-from llmcrawler.campaigns.bundles import make_bundles
-from llmcrawler.campaigns.campaign_file import CampaignFile
-from llmcrawler.campaigns.campaign_run import CampaignRules, CampaignRun
-from llmcrawler.campaigns.campaign_start import prepare
-from llmcrawler.campaigns.campaign_status import MANIFEST, bundle_log, campaign_status
-from llmcrawler.campaigns.place import Ended
-from llmcrawler.campaigns.sites_file import SiteRow
+from llmcrawler.crawl.campaigns import campaign_run
+from llmcrawler.crawl.campaigns.bundles import make_bundles
+from llmcrawler.crawl.campaigns.campaign_file import CampaignFile
+from llmcrawler.crawl.campaigns.campaign_run import CampaignRules, CampaignRun
+from llmcrawler.crawl.campaigns.campaign_start import prepare
+from llmcrawler.crawl.campaigns.campaign_status import MANIFEST, bundle_log, campaign_status
+from llmcrawler.crawl.campaigns.place import Ended
+from llmcrawler.crawl.campaigns.sites_file import SiteRow
 from llmcrawler.errors import ConfigError
 
 

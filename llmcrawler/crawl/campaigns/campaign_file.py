@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-from llmcrawler.campaigns.bundles import Bundle, places_of
-from llmcrawler.campaigns.sites_file import SiteRow
+from llmcrawler.crawl.campaigns.bundles import Bundle, places_of
+from llmcrawler.crawl.campaigns.sites_file import SiteRow
 from llmcrawler.errors import ConfigError
 
 CAMPAIGN_FILE: Final = "campaign.sqlite"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.campaigns.sites_file import read_sites
+from llmcrawler.crawl.campaigns.sites_file import read_sites
 from llmcrawler.errors import ConfigError
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from llmcrawler.campaigns.campaign_file import CampaignFile, StoredBundle
-from llmcrawler.campaigns.campaign_status import bundle_folder, bundle_log, write_manifest
-from llmcrawler.campaigns.place import Place, command_line
-from llmcrawler.campaigns.site_lines import take_lines
+from llmcrawler.crawl.campaigns.campaign_file import CampaignFile, StoredBundle
+from llmcrawler.crawl.campaigns.campaign_status import bundle_folder, bundle_log, write_manifest
+from llmcrawler.crawl.campaigns.place import Place, command_line
+from llmcrawler.crawl.campaigns.site_lines import take_lines
 from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.errors import ConfigError
 from llmcrawler.reporting import ExitStatus

@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from llmcrawler.campaigns.crawl_forker import fork_crawls
 from llmcrawler.content.bounds.cores import usable_cores
 from llmcrawler.content.bounds.processes import end_group, start_python
+from llmcrawler.crawl.campaigns.crawl_forker import fork_crawls
 from llmcrawler.llm.embedded.machine import available_memory_bytes
 
 # What a crawl loads, and nothing that would choose a reactor.

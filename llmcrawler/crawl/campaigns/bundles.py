@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from llmcrawler.campaigns.sites_file import SiteRow
 from llmcrawler.crawl.arguments import ExploreOptions
+from llmcrawler.crawl.campaigns.sites_file import SiteRow
 from llmcrawler.crawl.render_choice import ALWAYS
 
 # In larger bundles the last sites, slow ones, keep more lines from the data set, and a crash takes more back, while a
