@@ -18,15 +18,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from llmcrawler.crawl.batch_extractor import extract_batch
     from llmcrawler.crawl.public_api import Extractor, PageRecord, ReadPage, read_page
     from llmcrawler.crawl.python_crawl import explore
+    from llmcrawler.crawl.ray_extraction import ray_extract
     from llmcrawler.storage.dataframe import read_status, status_summary
 
 __version__ = "0.1.0"
-__all__ = ["Extractor", "PageRecord", "ReadPage", "explore", "read_page", "read_status", "status_summary"]
+__all__ = [
+    "Extractor",
+    "PageRecord",
+    "ReadPage",
+    "explore",
+    "extract_batch",
+    "ray_extract",
+    "read_page",
+    "read_status",
+    "status_summary",
+]
 
 _PLACES = {
     "explore": "llmcrawler.crawl.python_crawl",
+    "extract_batch": "llmcrawler.crawl.batch_extractor",
+    "ray_extract": "llmcrawler.crawl.ray_extraction",
     "read_status": "llmcrawler.storage.dataframe",
     "status_summary": "llmcrawler.storage.dataframe",
 }

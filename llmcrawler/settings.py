@@ -93,6 +93,7 @@ SPIDER_MIDDLEWARES = {
 }
 DOWNLOADER_MIDDLEWARES = {
     "llmcrawler.middlewares.stored.StoredPageMiddleware": 5,  # before all that could refuse or wait
+    "llmcrawler.middlewares.archived.ArchivedPageMiddleware": 6,  # likewise; what the job has goes first
     "llmcrawler.middlewares.address_checks.AddressMiddleware": 10,
     "llmcrawler.middlewares.backoff.GivenUpMiddleware": 20,
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
@@ -224,6 +225,13 @@ PAGE_STAGES: list[str] = []  # paths of your own async functions of a page (llmc
 REDIS_URL = ""
 CRAWL_ID = ""  # the name of the crawl in that Redis
 REDIS_LEASE_SECONDS = 30.0  # a worker that is not heard of for so long loses its urls to the others
+
+# -- A campaign: many sites (scrapy campaign) -------------------------------------------------------------------------
+CAMPAIGN_CRAWLS = 0  # processes that crawl at once; 0: as many as cores and memory bear
+CAMPAIGN_BROWSERS = 1  # of these that send all their pages through a browser
+CAMPAIGN_BUNDLE_SITES = 0  # sites that one process crawls; 0: as many as is good, 50 at most
+CAMPAIGN_RETRIES = 5  # times that a bundle which fails, and comes no further, is tried again before it is given up
+CAMPAIGN_RETRY_SECONDS = 2.0  # before the first of these; each further one waits twice as long, a minute at most
 
 # -- Learned templates -------------------------------------------------------------------------------------------------
 TEMPLATES_FILE = ""  # keep what was learned across crawls; empty: in a JOBDIR its templates.json, else nowhere

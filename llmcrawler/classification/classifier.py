@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 from llmcrawler.classification.classify_calls import PageAsker
 from llmcrawler.classification.classify_prompt import Answer, describe_page
 from llmcrawler.classification.evidence import StructuredEvidence
-from llmcrawler.classification.guess_votes import SURE_GUESS, Guess, PageHint
+from llmcrawler.classification.guess_votes import Guess, PageHint
 from llmcrawler.classification.page_guess import PageGuesser
 from llmcrawler.classification.page_types import PageTypes
-from llmcrawler.classification.question import CLASSIFIER, LLM, STRUCTURED_DATA, TEMPLATE, Question, Verdict
+from llmcrawler.classification.question import LLM, STRUCTURED_DATA, TEMPLATE, Question, Verdict
 from llmcrawler.classification.site_verdicts import SiteVerdicts, TemplateGroup
-from llmcrawler.classification.template_samples import QUORUM, SampleStep
+from llmcrawler.classification.template_samples import SampleStep
+from llmcrawler.classification.vote_verdicts import is_told_by_votes, verdict_by_votes
 from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, LLMUnavailable
 from llmcrawler.items import PageError
 
@@ -26,13 +27,6 @@ logger = logging.getLogger(__name__)
 
 # The model's own number, but never more: models say 1.0 of nearly everything, and none is right that often.
 _MAX_LLM_CONFIDENCE = 0.95
-
-# So many pages of a template have to look like one type, and this share of all votes, before it serves those of them
-# that look like no type for sure.
-_MIN_VOTES = 4
-_MIN_VOTE_SHARE = 0.6
-# Of the pages of a template that surely look alike, one in so many is looked at.
-_LOOKED_AT = 16
 
 # Separates the members of a template (of a site) whose samples (url -> label) disagree; None where nothing does.
 Splitter = Callable[[str, str, Mapping[str, str]], "Changes | None"]
@@ -73,6 +67,18 @@ class Classifier:
         )
         self._on_verdict(question, verdict)
         return verdict
+
+    def known_verdict(self, question: Question) -> Verdict | None:
+        """Return the verdict by what the page states and earlier crawls have learned, without its text."""
+        return self._by_structured_data(question) or self._by_earlier_crawls(question) or self._by_template(question)
+
+    def looks(self, question: Question) -> Verdict:
+        """Return what a page without such a verdict looks like, or most of its template. Nothing is noted, so that the
+        same page has the same verdict whatever pages came before it.
+        """
+        group = self._site(question.site).group(question.template)
+        is_told = is_told_by_votes(group, question, is_model_asked=False)
+        return self._by_looks(group, question, None if is_told else self._guess(question))
 
     def regroup(self, site: str, changes: Changes) -> None:
         """Let samples follow their pages into the groups that these are in now; pages that wait ask their new group."""
@@ -152,7 +158,7 @@ class Classifier:
     async def _by_samples(self, question: Question) -> Verdict:
         site = self._site(question.site)
         group = site.group(question.template)
-        is_told = _is_told_by_votes(group, question, is_model_asked=self._asker is not None)
+        is_told = is_told_by_votes(group, question, is_model_asked=self._asker is not None)
         guess = None if is_told else self._guess(question)
         label = Guess(guess.page_type, guess.confidence) if guess and guess.page_type is not None else None
         if question.settled and guess is not None:
@@ -172,7 +178,7 @@ class Classifier:
 
     def _by_looks(self, group: TemplateGroup, question: Question, guess: Verdict | None) -> Verdict:
         """Return what the page, or most of its template, looks like; it is looked at now where nobody has yet."""
-        return _by_votes(group, question, guess) or guess or self._guess(question)
+        return verdict_by_votes(group, question, guess) or guess or self._guess(question)
 
     async def _step_by_step(
         self, asker: PageAsker, site: SiteVerdicts, question: Question, guess: Verdict | None
@@ -260,32 +266,6 @@ class Classifier:
             logger.log(
                 level, "The model cannot be had any more; rules and what is known decide from here on: %s", error
             )
-
-
-def _is_told_by_votes(group: TemplateGroup, question: Question, *, is_model_asked: bool) -> bool:
-    """Tell whether a page need not be looked at, as so many of its template look alike; some are all the same.
-
-    Where a lone answer of the model says otherwise, each page is looked at that may contradict it.
-    """
-    samples, votes = group.samples, group.samples.votes
-    if not question.settled or question.rivals or question.member % _LOOKED_AT == 0 or not votes.are_clear:
-        return False
-    if is_model_asked and samples.majority != votes.winner and len(samples.labels) < QUORUM:
-        return False
-    return not samples.is_mixed
-
-
-def _by_votes(group: TemplateGroup, question: Question, guess: Verdict | None) -> Verdict | None:
-    """Return what most pages of the template look like, for one of them that looks like nothing for sure."""
-    votes = group.samples.votes
-    winner = votes.winner
-    own = 0.0 if guess is None else guess.confidence
-    if winner is None or not question.settled or group.samples.is_mixed or own >= SURE_GUESS:
-        return None
-    if votes.page_count < _MIN_VOTES or (votes.share_of(winner) or 0.0) < _MIN_VOTE_SHARE:
-        return None
-    agrees = guess is not None and guess.page_type == winner
-    return Verdict(winner, max(votes.sums[winner] / votes.page_count, own if agrees else 0.0), CLASSIFIER)
 
 
 def _llm_verdict(answer: Answer) -> Verdict:

@@ -1,4 +1,4 @@
-"""Runs a crawl for `llmcrawler.explore`, in the process that it starts.
+"""Runs a crawl for `llmcrawler.explore` or a campaign, in the process that it starts.
 
 Reads one line from stdin, the arguments of the command `llmcrawler` as a JSON list. The crawl is stopped when stdin
 ends: by that it is told to stop, and it stops when the process that started it has ended, however that was.

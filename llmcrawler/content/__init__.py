@@ -6,7 +6,7 @@ from .decoding import decode, decode_page, encoding_of, is_binary, looks_like_ht
 from .markup import MAX_HTML_CHARS
 from .metadata import robots_metas
 from .outline import Outline, read_outline
-from .page import block_key, read_page
+from .page import block_key, read_names, read_page
 from .page_kind.kinds_on_demand import forget_kinds
 from .reader import PageReader
 from .selection import content_hash, joined, main_blocks, main_text

@@ -88,6 +88,39 @@ def read_page(html: str, url: str) -> PageContent:
     return read_with_evidence(parse(html), html, url)[0]
 
 
+def read_names(html: str, url: str) -> PageContent:
+    """Read what a page calls itself, with half the work of `read_page`: title, language, headings (its only blocks),
+    structured data, features and metadata (but `robots`) are the same, and nothing else is there.
+    """
+    tree = parse(html)
+    objects = json_ld(json_ld_scripts(tree)) if "ld+json" in html else []
+    page_tokens = tokens(tree)
+    items = microdata(tree) if "itemscope" in html else []
+    page = _with_embedded_text(segment(page_tokens), objects, html)
+    known = metas(page)
+    return PageContent(
+        title=_title(page, known),
+        lang=language(page, known),
+        blocks=tuple(TextBlock(one.markdown, one.words, 0.0, 0) for one in page.blocks if one.markdown.startswith("#")),
+        metadata=metadata(page, known, Resolver(url, base_reference(page))),
+        structured_data=_stated(objects, items, known),
+        features=fingerprint(page_tokens),
+    )
+
+
+def _title(page: Segments, known: dict[str, str]) -> str:
+    heading = next((block.text for block in page.blocks if block.markdown.startswith("# ")), "")
+    return (page.title or known.get("og:title", "") or heading)[:_MAX_TITLE_CHARS]
+
+
+def _stated(
+    objects: list[dict[str, Any]], items: list[dict[str, Any]], known: dict[str, str]
+) -> tuple[dict[str, Any], ...]:
+    if not any(str(item.get("@type")).endswith("Product") for item in objects + items):
+        items = items + open_graph_product(known)
+    return (*objects, *items)
+
+
 def _with_embedded_text(page: Segments, objects: list[dict[str, Any]], html: str) -> Segments:
     """Return the pieces of a page that keeps its text for its scripts, with that text; any other as it is."""
     words = sum(block.words for block in page.blocks)
@@ -117,20 +150,17 @@ def read_with_evidence(tree: LexborHTMLParser, html: str, url: str) -> tuple[Pag
     robots = robots_metas((of.get("name", ""), of.get("content", "")) for tag, of in page.metas if tag == "meta")
     resolve = Resolver(url, base_reference(page))
     links = resolve_links(page, resolve)
-    heading = next((block.text for block in page.blocks if block.markdown.startswith("# ")), "")
-    if not any(str(item.get("@type")).endswith("Product") for item in objects + items):
-        items += open_graph_product(known)
     layout = layout_of(page)
     prices = price_counts(page)
     facts = metadata(page, {**known, "robots": robots.get("robots", "")}, resolve)
     if "license" in html:
         add_licences(facts, page_tokens, resolve)
-    stated = (*objects, *items)
+    stated = _stated(objects, items, known)
     evidence = KindEvidence(
         url=url,
         page=page,
         layout=layout,
-        title=(page.title or known.get("og:title", "") or heading)[:_MAX_TITLE_CHARS],
+        title=_title(page, known),
         links=links,
         metas=known,
         metadata=facts,

@@ -23,6 +23,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from llmcrawler.crawl.archive_lists import ArchiveList, list_of
 from llmcrawler.crawl.argument_types import (
     KEEP,
     LISTS,
@@ -64,6 +65,7 @@ class ExploreOptions(BaseModel):
     url: Urls = Field(default=(), description="where to start; several with commas")
     urls: tuple[str, ...] = Field(default=(), validate_default=True, description=f"a FILE of start urls: {LISTS}")
     max_pages: Count = Field(default=500, description="stop after so many pages")
+    max_pages_per_site: Count | None = Field(default=None, description="of several sites: and so many of each")
     depth: Depth | None = Field(default=None, description="links away from the start; 0 fetches the start urls alone")
     allow: Expressions = Field(default=(), description="only links that match this regular expression")
     deny: Expressions = Field(default=(), description="no links that match this regular expression")
@@ -164,7 +166,10 @@ class ExploreOptions(BaseModel):
         """Return what two runs of one job must have in common, as plain JSON."""
         return {
             "url": list(self.urls),
-            **self.model_dump(mode="json", include={"max_pages", "depth", "allow", "deny", "max_records", "render"}),
+            **self.model_dump(
+                mode="json",
+                include={"max_pages", "max_pages_per_site", "depth", "allow", "deny", "max_records", "render"},
+            ),
             "page_types": None if self.page_types is None else f"{self.page_types.name} ({_digest(self.page_types)})",
             "schema": None if self.wanted is None else self.wanted.schema,
             "goal": sorted(self.goal) or None,
@@ -179,7 +184,7 @@ class ExtractOptions(ExploreOptions):
     is_list: ClassVar[bool] = True
     refused: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
-            ("url", "max_pages", "depth", "allow", "deny", "goal", "max_records"),
+            ("url", "max_pages", "max_pages_per_site", "depth", "allow", "deny", "goal", "max_records"),
             "what is fetched is what the list names; give it with urls=FILE or tasks=FILE.json",
         ),
         "duplicates": "each url of a list gives its own text and record",
@@ -187,17 +192,19 @@ class ExtractOptions(ExploreOptions):
 
     urls: tuple[str, ...] = Field(default=(), description=f"a FILE of urls: {LISTS}")
     tasks: str = Field(default="", description="a FILE.json of requests by keys; - for standard input")
+    warc: str = Field(default="", description="pages of web archives: FILE,FILE of .warc, .warc.gz, .cdx or .cdxj")
+    warc_root: str = Field(default="", description="where the archives of a .cdx or .cdxj are; else beside it")
     keys: Names = Field(default=(), description="only these tasks")
     max_pages: Count = NO_LIMIT
     depth: Depth | None = 0
     duplicates: Duplicates = KEEP
-    listed: InstanceOf[TaskList] | None = None
+    listed: InstanceOf[TaskList] | InstanceOf[ArchiveList] | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _read_list(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Go through the whole list once."""
-        listed, keys = _task_list(given), split_names(given.get("keys", ""))
+        listed, keys = list_of(given), split_names(given.get("keys", ""))
         if keys and listed.kind != "tasks":
             raise ConfigError(f"keys={given['keys']}: urls have no keys; give the tasks with -a tasks=FILE.json")
         urls: dict[str, str] = {}
@@ -218,10 +225,16 @@ class ExtractOptions(ExploreOptions):
         return {
             **given,
             **faults.values(listed.argument, count),
+            **({"render": NEVER} if isinstance(listed, ArchiveList) else {}),
             "listed": listed,
             "urls": tuple(urls.values()),
             "has_countries": has_countries,
         }
+
+    @property
+    def is_archive(self) -> bool:
+        """Whether pages come from archives, and nothing from the network."""
+        return isinstance(self.listed, ArchiveList)
 
     def selected(self) -> Iterator[ListedTask]:
         """Return the tasks of this run. Raises ConfigError when the list has become another one meanwhile."""
@@ -234,8 +247,9 @@ class ExtractOptions(ExploreOptions):
     def identity(self) -> dict[str, Any]:
         assert self.listed is not None
         known = super().identity()
+        digest = self.listed.digest() if isinstance(self.listed, ArchiveList) else _digest(self.listed.path)
         name, _, given = self.listed.argument.partition("=")
-        listed = {name: f"{given.rpartition('/')[2]} ({_digest(self.listed.path)})"}
+        listed = {name: f"{given.rpartition('/')[2]} ({digest})"}
         return listed | {one: known[one] for one in ("page_types", "schema", "render")}
 
 
@@ -245,6 +259,7 @@ class MapOptions(ExploreOptions):
     refused: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("force", "refresh"), "a map has no stages to run again; name another JOBDIR"),
         **dict.fromkeys(("goal", "max_records", "page_types", "fields", "schema"), "a map lists urls, and no records"),
+        "max_pages_per_site": "a map is of one site",
         "render": "a map needs no browser",
         "duplicates": "a map reads no pages",
     }
@@ -263,18 +278,6 @@ class MapOptions(ExploreOptions):
 def argument_names() -> frozenset[str]:
     """Return the names of the arguments of all spiders."""
     return frozenset().union(*(one.arguments() for one in (ExploreOptions, ExtractOptions, MapOptions)))
-
-
-def _task_list(given: Mapping[str, Any]) -> TaskList:
-    names = [name for name in ("urls", "tasks") if name in given]
-    if len(names) != 1:
-        raise ConfigError(
-            "urls and tasks are two lists: give one of them"
-            if names
-            else "no list: say what to fetch with -a urls=FILE (txt, csv or jsonl; - for standard input) or "
-            "-a tasks=FILE.json"
-        )
-    return open_list(names[0], str(given[names[0]]))
 
 
 def _digest(path: Path) -> str:

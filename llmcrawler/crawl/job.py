@@ -13,10 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from llmcrawler.crawl.job_resume import begin_run, count_pages, is_forced_anew
+from llmcrawler.crawl.job_resume import begin_run, count_by_host, count_pages, is_forced_anew
 from llmcrawler.crawl.job_spec import JobRules, JobSpec, check_arguments, check_bodies
 from llmcrawler.errors import ConfigError, StorageFailed
-from llmcrawler.frontier import Admission, SqliteFrontier
+from llmcrawler.frontier import Admission, Counts, SqliteFrontier
 from llmcrawler.storage import (
     PLAN,
     SPENT,
@@ -110,6 +110,10 @@ class Job:
             relearn(connection)
 
         await self._database.run(read)
+
+    async def counts_by_host(self) -> dict[str, tuple[Counts, int]]:
+        """Count what earlier runs have of each host, and how many of its pages this one goes through again."""
+        return await self._database.run(count_by_host)
 
     @cached_property
     def exchanges(self) -> ExchangeStore:

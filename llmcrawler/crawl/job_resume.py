@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 
 from llmcrawler.crawl.job_spec import JobSpec
+from llmcrawler.frontier import Counts
 from llmcrawler.storage import (
     REQUEUED_RANK,
     SPENT,
@@ -19,6 +20,7 @@ from llmcrawler.storage import (
 from llmcrawler.storage.batched_calls import forget_answers, put_asked_pages_first
 from llmcrawler.storage.body_packer import drop_unreadable
 from llmcrawler.storage.feed_files import truncate_feeds
+from llmcrawler.storage.job_file import DUPLICATE
 from llmcrawler.storage.requeueing import RequeueChoice, park, requeue_in_transaction
 
 
@@ -162,6 +164,23 @@ def _force(connection: JobConnection, stages: tuple[str, ...]) -> None:
     return_to_queue(connection, urls, forget_stages=known[known.index(first) :] if first in known else stages)
     if first == "fetch":
         connection.execute("DELETE FROM bodies")
+
+
+def count_by_host(connection: JobConnection) -> dict[str, tuple[Counts, int]]:
+    """Return for each host the counts of its urls, and how many pages that earlier runs had are queued again."""
+    query = (
+        "SELECT h.name, sum(u.state = 2), sum(u.state = 3),"
+        " sum(u.state = 2 AND p.error_stage IS NULL AND p.page_type = ?),"
+        " sum(u.state IN (0, 1) AND (p.line IS NOT NULL OR b.url IS NOT NULL))"
+        " FROM urls u JOIN hosts h ON h.id = u.host"
+        " LEFT JOIN pages p ON p.url = u.id LEFT JOIN bodies b ON b.url = u.id AND b.body IS NOT NULL"
+        " AND b.generation = ? GROUP BY u.host"
+    )
+    rows = connection.execute(query, (DUPLICATE, read_value(connection, "generation", 0)))
+    return {
+        host: (Counts(done=done, dead=dead, duplicates=duplicates or 0), repeats)
+        for host, done, dead, duplicates, repeats in rows
+    }
 
 
 def count_pages(connection: JobConnection) -> tuple[int, int, int, int]:

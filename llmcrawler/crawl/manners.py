@@ -6,7 +6,7 @@ import os
 
 from scrapy.settings import BaseSettings
 
-from llmcrawler.crawl.arguments import ExploreOptions, MapOptions
+from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.crawl.configuration import OFF
 from llmcrawler.crawl.setting_checks import near_name
 from llmcrawler.errors import ConfigError
@@ -43,14 +43,16 @@ def rights_policy(settings: BaseSettings) -> RightsPolicy:
 
 def rights_of_sites(settings: BaseSettings, options: ExploreOptions) -> SiteRights:
     """Return the table of what hosts say of rights. Where it is only recorded, hosts are asked for files by crawls that
-    follow links: three more requests for each single page would be too many. A map's lines have no rights.
+    follow links: three more requests for each single page would be too many. Of what
+    comes from an archive no host is asked. A map's lines have no rights.
     """
     policy = RightsPolicy(NO_RIGHTS) if isinstance(options, MapOptions) else rights_policy(settings)
+    is_archive = isinstance(options, ExtractOptions) and options.is_archive
     is_large = not options.is_list and options.depth != 0 and options.max_pages > 1
     return SiteRights(
         policy,
         own_token(settings),
-        reads_files=policy.mode == RESPECT or (is_large and not settings.getint(SAMPLE_PAGES)),
+        reads_files=not is_archive and (policy.mode == RESPECT or (is_large and not settings.getint(SAMPLE_PAGES))),
         reads_robots=not settings.getbool("ROBOTSTXT_OBEY"),
     )
 

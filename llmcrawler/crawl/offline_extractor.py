@@ -11,26 +11,21 @@ from functools import lru_cache
 from typing import Any
 
 from llmcrawler.classification import SiteVerdicts
-from llmcrawler.content import read_page
+from llmcrawler.content import read_names
 from llmcrawler.crawl.template_store import damaged, find_site
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import Learner, described_selectors, extract_best, read_learners
 from llmcrawler.items import PageContent
 from llmcrawler.storage import TemplatesFile
-from llmcrawler.templates import TemplateGrouper
+from llmcrawler.templates import PageLookup, TemplateGrouper, words_of
 from llmcrawler.urls import origin_of, site_name
-
-_MAX_LOOKS = 2_000
 
 
 @dataclass(slots=True)
 class _Site:
-    grouping: Any
+    templates: PageLookup
     verdicts: SiteVerdicts
     learners: Sequence[Learner]
-    grouper: TemplateGrouper | None = None
-    known: frozenset[str] = frozenset()
-    looks: int = 0
 
 
 class OfflineExtractor:
@@ -71,20 +66,9 @@ class OfflineExtractor:
         return next(iter([*(one for one in known if one.key.page_type == page_type), *known]), None)
 
     def _look_at(self, html: str, url: str) -> tuple[PageContent, str | None]:
-        """Read a page and find its template. The grouper remembers pages, so it is renewed after some thousand of them,
-        and after one that is unlike all others.
-        """
-        site, content = self._site(url), read_page(html, url)
-        if site.grouper is None or site.looks >= _MAX_LOOKS:
-            site.looks = 0
-            site.grouper = TemplateGrouper.from_json(site.grouping, origin_of(url))
-            site.known = frozenset(group.template for group in site.grouper.learned_groups())
-        site.looks += 1
-        template = site.grouper.assign(url, content.features, title=content.title).template
-        if template in site.known:
-            return content, template
-        site.grouper = None
-        return content, None
+        site, content = self._site(url), read_names(html, url)
+        found = site.templates.find(url, content.features, words_of(content), title=content.title)
+        return content, None if found is None else found.template
 
     def _site(self, url: str) -> _Site:
         name = site_name(url)
@@ -96,7 +80,7 @@ class OfflineExtractor:
             try:
                 state = stored.state()
                 self._sites[name] = _Site(
-                    state["grouping"],
+                    TemplateGrouper.from_json(state["grouping"], origin_of(url)).lookup(),
                     SiteVerdicts.from_json(state.get("verdicts", {"answers": [], "groups": {}}), origin_of(url)),
                     read_learners(name, state["records"]) if "records" in state else (),
                 )

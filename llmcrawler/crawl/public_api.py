@@ -11,14 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from llmcrawler import content
+from llmcrawler.crawl.batch_extractor import learned_file
 from llmcrawler.crawl.offline_extractor import OfflineExtractor
-from llmcrawler.errors import ConfigError
 from llmcrawler.items import Link
-from llmcrawler.storage import TemplatesFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +83,7 @@ class Extractor:
         """Read a TEMPLATES_FILE, or what a JOBDIR has learned. Raises llmcrawler.errors.ConfigError for a file that is
         not there or none of ours.
         """
-        file = Path(path).expanduser()
-        file = file / "templates.json" if file.is_dir() else file
-        if not file.is_file():
-            raise ConfigError(f"{file}: no such file")
-        return cls(OfflineExtractor(TemplatesFile(file, "Extractor.load")))
+        return cls(OfflineExtractor(learned_file(path, "Extractor.load")))
 
     def record(self, html: str | bytes, url: str, *, content_type: str | None = None) -> PageRecord:
         """Return the type and the record of a page. Raises llmcrawler.errors.ConfigError where the file has nothing of

@@ -47,11 +47,12 @@ _MINIMA: Mapping[float, str] = {
         LLM_BATCH_TOKENS LLM_BATCH_WAIT_SECONDS LLM_BATCH_PATIENT_SECONDS LLM_BATCH_API_QUIET_SECONDS
         LLM_BATCH_API_WAIT_SECONDS RENDER_WAIT_SECONDS RENDER_SCROLLS
         RENDER_CLICKS THROTTLE_PUT_BACKS THROTTLE_BREAKER_REST_SECONDS THROTTLE_BREAKER_PROBES
-        RETRY_TIMES REDIRECT_MAX_TIMES DOWNLOAD_MAXSIZE""",
+        RETRY_TIMES REDIRECT_MAX_TIMES DOWNLOAD_MAXSIZE CAMPAIGN_CRAWLS CAMPAIGN_BUNDLE_SITES CAMPAIGN_RETRIES
+        CAMPAIGN_RETRY_SECONDS""",
     0.1: "DOWNLOAD_TIMEOUT LLM_BATCH_API_POLL_SECONDS",
     1: """CONCURRENT_REQUESTS_PER_DOMAIN THROTTLE_BREAKER_FAILURES LEASE_SECONDS MAX_LEASES LLM_BATCH_PAGES
         LLM_CONCURRENCY LLM_MAX_ATTEMPTS CONTENT_INLINE_CHARS RENDER_CONTEXT_PAGES RECORD_MIN_PAGES
-        RECORD_LEARN_PAGES RECORD_SAMPLES RECORD_MAX_SAMPLES CONCURRENT_REQUESTS CONCURRENT_ITEMS""",
+        CAMPAIGN_BROWSERS RECORD_LEARN_PAGES RECORD_SAMPLES RECORD_MAX_SAMPLES CONCURRENT_REQUESTS CONCURRENT_ITEMS""",
     3: "REDIS_LEASE_SECONDS",
     200: "RECORD_SAMPLE_TOKENS",
 }
@@ -108,8 +109,12 @@ def _check_distributed(settings: BaseSettings, spec: JobSpec, options: ExploreOp
         raise ConfigError("REDIS_URL and JOBDIR: a crawl is kept in one of them; leave the other out")
     if isinstance(options, MapOptions):
         raise ConfigError("REDIS_URL: a map is made by one worker, which reads the site's lists: leave it out")
-    if isinstance(options, ExtractOptions) and options.listed is not None and options.listed.kind == "tasks":
-        raise ConfigError("REDIS_URL: a list of tasks is for one worker, with a JOBDIR; a list of urls may be shared")
+    if isinstance(options, ExtractOptions) and options.listed is not None and options.listed.kind in ("tasks", "warc"):
+        raise ConfigError(
+            "REDIS_URL: tasks and archives are for one worker, with a JOBDIR; a list of urls may be shared"
+        )
+    if options.max_pages_per_site is not None:
+        raise ConfigError("max_pages_per_site is counted by one worker: leave it out, or REDIS_URL")
     if spec.stages or options.refresh:
         raise ConfigError("force and refresh go through a crawl again that was kept in a JOBDIR: leave REDIS_URL out")
     for uri in settings.getdict("FEEDS"):

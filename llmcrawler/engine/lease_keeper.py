@@ -25,6 +25,7 @@ from llmcrawler.engine.error_pages import error_page, spider_line
 from llmcrawler.engine.host_queues import HostQueues
 from llmcrawler.engine.page_budget import PageBudget
 from llmcrawler.engine.request_context import context_of
+from llmcrawler.engine.site_budgets import SiteBudgets
 from llmcrawler.errors import STOPPED, StorageFailed, WorkGivenBack
 from llmcrawler.frontier import Admission, FocusedCrawl, Lease
 from llmcrawler.items import FeedItem, Page, StageRun
@@ -45,6 +46,7 @@ class LeaseKeeper(BaseScheduler):
     crawler: Crawler
     backend: CrawlBackend
     budget: PageBudget
+    sites: SiteBudgets
     admission: Admission
     templates: TemplateStore
     arriving: ArrivingPages
@@ -205,10 +207,15 @@ class LeaseKeeper(BaseScheduler):
         except StorageFailed:
             return
         self.templates.note_progress()
-        is_free = outcome.is_dead and not lease.task.fault and self.budget.refund()
-        if is_free or (outcome.is_duplicate and self.budget.refund_duplicate()):
+        if self._refund(lease, outcome):
             self._refill.set()
         self._count()
+
+    def _refund(self, lease: Lease, outcome: Outcome) -> bool:
+        """Give the place of a page back that does not count; return whether there is one more now."""
+        if outcome.is_dead and not lease.task.fault:
+            return self.sites.refund(lease) | self.budget.refund()
+        return outcome.is_duplicate and self.sites.refund_duplicate(lease) | self.budget.refund_duplicate()
 
     def _count(self) -> None:
         assert self.crawler.stats is not None

@@ -33,7 +33,7 @@ class RequestContext:
     label of the proxy that brought the response, `busy_proxy` of the one that works on it now, `tried_proxies` of those
     that failed, and `suspects` of those among them that the site may have banned. `own_timeout_seconds` replaces the
     shorter timeout of a proxy on trial. `exchanges` are the redirects that led here, and the answer, where a feed is an
-    archive.
+    archive. `archived_at` is when the answer was fetched, where it comes from an archive.
     """
 
     lease: Lease | None = None
@@ -50,6 +50,7 @@ class RequestContext:
     suspects: tuple[str, ...] = ()
     own_timeout_seconds: float | None = None
     exchanges: tuple[Exchange, ...] = ()
+    archived_at: str | None = None
 
 
 _EMPTY: Final = RequestContext()

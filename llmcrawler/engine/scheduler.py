@@ -29,6 +29,7 @@ from llmcrawler.engine.lease_demand import held_by_host
 from llmcrawler.engine.lease_keeper import LeaseKeeper
 from llmcrawler.engine.page_budget import PageBudget
 from llmcrawler.engine.request_context import update_context
+from llmcrawler.engine.site_budgets import SiteBudgets
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import Lease, UrlTask
 from llmcrawler.frontier.link_history import restore_link_scorer
@@ -71,10 +72,10 @@ class FrontierScheduler(LeaseKeeper):
                 crawler.spidercls.name,
             )
         crawl = crawl_of(crawler)
-        budget, templates = PageBudget(crawl.options.max_pages), crawl.understanding.templates
-        return cls(
-            crawler, crawl.backend, budget, crawl.admission, templates, crawl.arriving_pages, crawl.focused_crawl
-        )
+        budget = PageBudget(crawl.options.max_pages)
+        sites = SiteBudgets(crawl.backend.frontier, crawl.options.max_pages_per_site)
+        parts = (crawl.admission, crawl.understanding.templates, crawl.arriving_pages, crawl.focused_crawl)
+        return cls(crawler, crawl.backend, budget, sites, *parts)
 
     # -- Scrapy's interface -------------------------------------------------------------------------------------------
 
@@ -114,7 +115,7 @@ class FrontierScheduler(LeaseKeeper):
 
     def has_pending_requests(self) -> bool:
         here = self._waiting or self._delayed or self._buffer or self._is_leasing
-        if here or self._leasable() <= 0 or not self.frontier.counts().queued:
+        if here or self._leasable() <= 0 or not self.sites.has_queued():
             return bool(here)
         # Urls that wait to be known better are not pending: pages that wait for company must not wait for them.
         return self.focused_crawl is None or not (self._is_dry and self.focused_crawl.is_waiting)
@@ -168,6 +169,7 @@ class FrontierScheduler(LeaseKeeper):
         self.budget.start(self.frontier.counts())
         if job is not None and not job.resumed.is_new:
             await job.restore(self.admission, self._relearn)
+            self.sites.start(await job.counts_by_host())
             self._resume_budget()
         self._tasks = [asyncio.ensure_future(self._keep_filled()), asyncio.ensure_future(self._keep_leases())]
 
@@ -192,7 +194,7 @@ class FrontierScheduler(LeaseKeeper):
         limit = min(self._leasable(), 2 * self._low_water() - self._buffer.ready, _MOST_BUFFERED - len(self._buffer))
         was_dry = self._is_dry
         # To look for nothing would hold a crawl open that is at its end, until the engine's next heartbeat.
-        self._is_dry = limit <= 0 or not self.frontier.counts().queued
+        self._is_dry = limit <= 0 or not self.sites.has_queued()
         if self._is_dry:
             return
         self._is_leasing = True
@@ -210,9 +212,8 @@ class FrontierScheduler(LeaseKeeper):
         await self._set_priorities()
         leases: list[Lease] = []
         if self.budget.repeats:  # their places are kept, however new urls rank and whichever host has no room now
-            leases = await self.frontier.lease(limit, self._held(), self._per_host(), REQUEUED_PRIORITY)
-        limit = min(limit - len(leases), self._new_leases_left())
-        if limit > 0:
+            leases = await self.sites.lease(limit, self._held(), self._per_host(), REQUEUED_PRIORITY)
+        if (limit := min(limit - len(leases), self._new_leases_left())) > 0:
             leases += await self._lease_new(limit, self._held(leases))
         if self.focused_crawl is not None:
             for lease in leases:
@@ -220,13 +221,13 @@ class FrontierScheduler(LeaseKeeper):
         return leases
 
     async def _lease_new(self, limit: int, held: Counter[str]) -> list[Lease]:
-        focused, ranks = self.focused_crawl, self.admission.views.ranks  # with a goal nothing is ranked
-        worst = focused.reach() if focused is not None else THINGS if ranks else None
-        leases = await self.frontier.lease(limit, held, self._per_host(), worst)
+        ranks = self.admission.views.ranks  # with a goal nothing is ranked
+        worst = self.focused_crawl.reach() if self.focused_crawl is not None else THINGS if ranks else None
+        leases = await self.sites.lease(limit, held, self._per_host(), worst)
         if ranks and len(leases) < limit:  # pages under way may lead to more things: views only for idle hosts
             waiting = {*self._buffer, *self._waiting, *(lease.task.host for lease in leases)}
             held, self._idle_in = idle_hosts(self._downloader, waiting)
-            leases += await self.frontier.lease(limit - len(leases), held, self._downloader.domain_concurrency)
+            leases += await self.sites.lease(limit - len(leases), held, self._downloader.domain_concurrency, None)
         return leases
 
     def _take(self, leases: Iterable[Lease]) -> None:

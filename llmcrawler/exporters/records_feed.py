@@ -15,12 +15,12 @@ from scrapy.extensions.feedexport import ItemFilter
 from llmcrawler.crawl.configuration import page_types_of
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.exporters.csv import columns_there, warn_of_missing
-from llmcrawler.exporters.parquet import ParquetFile
 from llmcrawler.exporters.plain import line_of
 from llmcrawler.extraction.record_table import RecordTable, typed_cell
 from llmcrawler.items import Page
 from llmcrawler.storage.feeds.clean_values import as_json, clean
 from llmcrawler.storage.feeds.feed_checks import page_types_of_feed, record_form, require
+from llmcrawler.storage.feeds.parquet_file import ParquetFile
 from llmcrawler.storage.feeds.tables import RECORD, Column, columns_of, neutral
 
 logger = logging.getLogger(__name__)

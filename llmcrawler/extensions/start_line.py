@@ -77,6 +77,8 @@ def _limits(options: ExploreOptions) -> list[str]:
         name: "" if name in options.model_fields_set else ", the default" for name in ("max_pages", "max_urls")
     }
     limits = [f"at most {options.max_pages:,} pages (max_pages{by_default['max_pages']})"]
+    if options.max_pages_per_site is not None:
+        limits.append(f"{options.max_pages_per_site:,} of a site (max_pages_per_site)")
     if isinstance(options, MapOptions):
         limits.append(f"{options.max_urls:,} urls (max_urls{by_default['max_urls']})")
     if options.depth is not None:

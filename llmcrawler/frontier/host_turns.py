@@ -32,6 +32,10 @@ class HostTurns(Generic[Host, Group]):
         """Return the place of a queue's first url; None where it is empty."""
         return self._heads.get(host, {}).get(group)
 
+    def hosts(self) -> list[Host]:
+        """Return the hosts that have urls. May be called from another thread."""
+        return list(self._heads)
+
     def put(self, host: Host, group: Group, place: Place | None) -> None:
         """Set the place of a queue's first url; None: it is empty."""
         if place is None:

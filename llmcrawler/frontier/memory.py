@@ -107,6 +107,10 @@ class MemoryFrontier:
     def counts(self) -> Counts:
         return Counts(self._queued, len(self._leased), self._done, self._dead, self._duplicates)
 
+    def queued_hosts(self) -> list[str]:
+        """Return the hosts that have queued urls."""
+        return self._turns.hosts()
+
     def _expire(self) -> None:
         now = self._clock()
         if now < self._first_deadline:

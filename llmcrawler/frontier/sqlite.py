@@ -102,6 +102,10 @@ class SqliteFrontier:
         queued, leased, done, dead = (self._counts[one] for one in (State.QUEUED, State.LEASED, State.DONE, State.DEAD))
         return Counts(queued, leased, done, dead, self._duplicates)
 
+    def queued_hosts(self) -> list[str]:
+        """Return the hosts that have queued urls."""
+        return [self._hosts.name_of[host] for host in self._turns.hosts()]
+
     # Everything below runs on the database's thread.
 
     def _open(self, connection: JobConnection) -> None:

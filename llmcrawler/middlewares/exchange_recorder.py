@@ -45,6 +45,8 @@ class ExchangeMiddleware:
         if context.lease is None or _is_stored(request):
             return response
         now = _exchange(request, response)
+        if context.archived_at is not None:  # by whom it was asked for, and how, the archive has beside it
+            now = replace(now, method="", date=context.archived_at)
         if now.is_redirect:
             body = response.body[:_MAX_REDIRECT_BYTES]
             now = replace(now, body=body, is_cut=len(body) < len(response.body))

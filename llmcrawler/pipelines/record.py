@@ -7,8 +7,9 @@ from typing import Self
 
 from scrapy.crawler import Crawler
 
-from llmcrawler.classification import CLASSIFIER, NO_CUE, RULE, UNSURE, Classifier
+from llmcrawler.classification import Classifier
 from llmcrawler.crawl.context import crawl_of
+from llmcrawler.crawl.page_extractor import is_unsure
 from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.extraction import RecordQuestion, Records, RecordTypes
 from llmcrawler.items import Page, PageError
@@ -50,9 +51,7 @@ class RecordPipeline(Stage):
         return await self._take_record(page)
 
     def _is_guess(self, page: Page) -> bool:
-        return (
-            self.tries_guesses and page.decided_by in (CLASSIFIER, RULE) and NO_CUE < (page.confidence or 0.0) < UNSURE
-        )
+        return self.tries_guesses and is_unsure(page)
 
     async def _take_record(self, page: Page) -> PageError | None:
         site = self.sites.of(page.url)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from itertools import islice
-from typing import ClassVar
+from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
 from scrapy import Request
 
+from llmcrawler.crawl.archive_lists import place_of
 from llmcrawler.crawl.arguments import ExtractOptions
 from llmcrawler.crawl.task_lists import ListedTask
 from llmcrawler.engine.compat import is_closing
@@ -19,6 +20,7 @@ from llmcrawler.spiders.base import faulty_task
 from llmcrawler.spiders.explore import ExploreSpider
 
 _TASKS_AT_ONCE = 500
+_AS_IT_WAS: Final = {"dont_redirect": True, "dont_retry": True, "dont_cache": True}
 # Without a JOBDIR the queue is in memory, and the rest of a long list stays in its file until there is room.
 _MAX_QUEUED, _LOOK_SECONDS = 20_000, 0.5
 
@@ -45,6 +47,8 @@ class ExtractSpider(ExploreSpider):
         if lease.task.payload is None:
             return request
         task = lease.task.details()
+        if place_of(task) is not None:  # it is answered as it was: a redirect or a 503 are old ones
+            return request.replace(url=lease.task.address, meta={**request.meta, **_AS_IT_WAS})
         meta = {**request.meta, "proxy_country": task.get("country"), "download_timeout": task.get("timeout")}
         if "cookies" in task:
             meta["cookiejar"] = lease.url  # they are of this task alone

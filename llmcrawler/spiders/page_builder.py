@@ -270,7 +270,7 @@ class PageBuilder:
 def add_facts(page: Page, response: Response) -> None:
     page.final_url = response.url if response.url != page.url else None
     page.latency_seconds = round(response.meta.get(LATENCY, 0.0), 4)
-    page.fetched_at = now()
+    page.fetched_at = response_context(response).archived_at or now()
 
 
 async def _hash_of(body: bytes) -> bytes:

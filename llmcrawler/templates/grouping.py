@@ -15,18 +15,16 @@ from llmcrawler.templates.grouping_types import (
     Snapshot,
     TemplateSummary,
 )
-from llmcrawler.templates.known_pages import KnownPages, PagePlacement, features_key
+from llmcrawler.templates.known_pages import KnownPages, PagePlacement
 from llmcrawler.templates.matching import Matcher
+from llmcrawler.templates.page_lookup import PageLookup, earlier_placement, is_close
 from llmcrawler.templates.reservoir import Reservoir, SampleTable, samples_from_json
 from llmcrawler.templates.splitting import Splits, discriminators, holds_for_others, of_common_labels, sort_by_label
 from llmcrawler.templates.template_counts import TemplateCounts, keep_ids
 from llmcrawler.templates.url_tokens import common_pattern
 
 MAX_GROUPS = 96  # two pages of each fit the reservoir
-FIRST_CLUSTERING = 6
-GROWTH = 1.5
-# Before anything is known of the site only near-twins are put together.
-TWIN_SIMILARITY = 0.9
+FIRST_CLUSTERING, GROWTH = 6, 1.5  # pages
 
 
 class TemplateGrouper:
@@ -54,13 +52,11 @@ class TemplateGrouper:
     def assign(self, url: str, features: Names, words: Names = frozenset(), *, title: str = "") -> Assignment:
         """Put a page into the best group, or open one for it. Takes about 0.2 ms."""
         sample = PageSample.of(url, features, title, words)
-        earlier = self._known.earlier(url)
-        is_unchanged = earlier is not None and earlier.features == features_key(features)
+        earlier, is_unchanged = earlier_placement(self._known, sample)
         if earlier is not None and is_unchanged and earlier.template:
             return self._recognise(sample, earlier)
         match = self._matcher.match(sample)
-        fits = match is not None and match.similarity >= (self._matcher.threshold or TWIN_SIMILARITY)
-        fits = fits or (match is not None and is_unchanged)  # a part of the group that it was in is the best there is
+        fits = match is not None and is_close(self._matcher, match, is_unchanged=is_unchanged)
         if match is not None and (fits or len(self._groups.counts) >= MAX_GROUPS):
             template = self._splits.part_for(self.resolve(match.template), sample)
         else:
@@ -134,6 +130,10 @@ class TemplateGrouper:
         sample = PageSample.of(url, features, title, words)
         match = self._matcher.match(sample)
         return self._splits.part_for(self.resolve(match.template), sample) if match else None
+
+    def lookup(self) -> PageLookup:
+        """Return what tells the templates of pages as they are now; good until the next `assign`."""
+        return PageLookup(self._matcher, self._known, self._splits, self.resolve)
 
     def snapshot(self) -> Snapshot:
         """Return the reservoir as it is now, for `recluster`; immutable and picklable."""

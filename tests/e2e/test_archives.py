@@ -10,13 +10,15 @@ import zipfile
 from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
 
+from llmcrawler.storage.archives.archived_pages import RecordPlace, pages_of_warc
 from tests.e2e import warm
 from tests.e2e.browsing import needs_browser
-from tests.e2e.crawling import TIMEOUT_SECONDS, command, environment, explore
+from tests.e2e.crawling import TIMEOUT_SECONDS, Outcome, command, environment, explore, scrapy
 from tests.e2e.killing import JobCrawl, lines_of
 from tests.e2e.warc_reading import of_type, records_of
 from tests.servers.app_site import AppSite
@@ -123,6 +125,86 @@ def test_a_page_that_has_not_changed_is_a_revisit_and_one_that_wants_no_index_is
     assert second[1].fields["WARC-Refers-To-Date"] == answer.fields["WARC-Date"]
     assert second[1].status == "304 Not Modified"
     assert second[2].headers["If-None-Match"] == '"v1"'
+
+
+def extract(tmp_path: Path, *feeds: object, settings: dict[str, Any] | None = None, **arguments: Any) -> Outcome:
+    given = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
+    more = [part for feed in feeds for part in ("-O", feed)]
+    done = scrapy("crawl", "extract", *given, "-O", tmp_path / "again.jsonl", *more, settings=settings)
+    feed = tmp_path / "again.jsonl"
+    return Outcome(done.returncode, done.stderr, lines_of(feed) if feed.exists() else [])
+
+
+SAME = ("status", "title", "lang", "record", "robots")
+
+
+def test_an_archive_is_extracted_without_the_network(tmp_path):
+    settings = {"RIGHTS_POLICY": "record", "ROBOTSTXT_OBEY": True, **with_archive(tmp_path)}
+    with MockSite().in_thread() as site:
+        done = explore(tmp_path, site.url(), settings, max_pages=20)
+    # The server is gone: whatever asked it would leave an error.
+    archive = tmp_path / "site.warc.gz"
+    again = extract(tmp_path, tmp_path / "copy.warc.gz", warc=archive, settings={"RIGHTS_POLICY": "record"})
+    assert again.exit_status == 0, again.log
+    fetched = {page["final_url"] or page["url"]: page for page in done.pages if page["content_hash"]}
+    extracted = {page["url"]: page for page in again.pages if page["error"] is None}
+    assert len(extracted) == len(again.pages) == 20
+    assert extracted.keys() == fetched.keys()
+    dates = {one.url: one.fields["WARC-Date"] for one in of_type(records_of(archive), "response")}
+    for url, page in extracted.items():
+        assert [page[name] for name in SAME] == [fetched[url][name] for name in SAME]
+        assert page["fetched_at"].replace("+00:00", "Z") == dates[url]
+    assert "downloader/request_count" not in again.log
+    # Its own archive has the same answers, of the same time; who has asked is not known any more.
+    copied, first = records_of(tmp_path / "copy.warc.gz"), records_of(archive)
+    assert {(one.url, one.fields["WARC-Date"], one.body) for one in of_type(copied, "response")} == {
+        (one.url, one.fields["WARC-Date"], one.body) for one in of_type(first, "response") if one.url in extracted
+    }
+    assert not of_type(copied, "request")
+
+
+def test_an_extraction_that_was_killed_goes_on_with_its_archive(tmp_path):
+    pages = ManyPages(40)
+    with MockSite(pages.routes()).in_thread() as site:
+        done = explore(tmp_path, site.url(), with_archive(tmp_path))
+    assert done.exit_status == 0, done.log
+    archived = Counter(one.url for one in of_type(records_of(tmp_path / "site.warc.gz"), "response"))
+    job = {"JOBDIR": tmp_path / "job"}
+    index = [
+        {"url": url, "mime": "text/html", "status": "200", "filename": "site.warc.gz", "offset": at, "length": length}
+        for url, (_file, at, length) in places_of(tmp_path / "site.warc.gz")
+    ]
+    (tmp_path / "index.cdxj").write_text("".join(f"k 2026 {json.dumps(row)}\n" for row in index))
+    first = extract(tmp_path, warc=tmp_path / "index.cdxj", settings=job | {"CLOSESPIDER_ITEMCOUNT": 5})
+    assert 0 < len(first.pages) < len(archived)
+    second = extract(tmp_path, warc=tmp_path / "index.cdxj", settings=job)
+    assert second.exit_status == 0, second.log
+    assert Counter(page["url"] for page in second.pages) == archived
+
+
+def places_of(file: Path) -> list[tuple[str, RecordPlace]]:
+    return [(one.url, one.place) for one in pages_of_warc(str(file)) if one.place]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"warc": "FOLDER/none.warc.gz"}, "it cannot be read: No such file"),
+        ({"warc": "FOLDER/none.txt", "urls": "FOLDER/none.txt"}, "several lists: give one of them"),
+        ({"warc": "FOLDER/page.html"}, "it is no WARC file: it does not begin as a WARC record does"),
+        ({"warc": "FOLDER/page.html", "render": "always"}, "nothing is fetched"),
+        ({"warc": "FOLDER/page.html", "refresh": 1}, "an archive does not change"),
+        ({"warc": "FOLDER/page.html", "warc_root": "x"}, "it is where the files of an index are"),
+        ({"warc_root": "FOLDER"}, "no list: say what to fetch"),
+    ],
+)
+def test_wrong_usage_of_archives_is_told_before_the_first_page(tmp_path, arguments, message):
+    (tmp_path / "page.html").write_text("<html>")
+    given: dict[str, Any] = {name: str(one).replace("FOLDER", str(tmp_path)) for name, one in arguments.items()}
+    done = extract(tmp_path, **given)
+    assert done.exit_status == 2
+    assert message in done.log
+    assert "Traceback" not in done.log
 
 
 @needs_browser

@@ -26,7 +26,15 @@ PAGES = sorted(DOCS.glob("*.md"))
 README = ROOT / "README.md"
 # Their commands are only parsed here: what they start has tests of its own.
 NOTHING_RUN = {"explore.md", "jobs.md", "main-text.md", "manners.md", "models.md", "page-kinds.md", "politeness.md"}
-NOTHING_RUN |= {"proxies.md", "records.md", "rendering.md", "rights.md", "security.md", "settings.md", "site-owners.md"}
+NOTHING_RUN |= {
+    "proxies.md",
+    "records.md",
+    "rendering.md",
+    "rights.md",
+    "security.md",
+    "settings.md",
+    "site-owners.md",
+}
 # Where the docs say that something is, and a test has it elsewhere.
 SITE, CHECKOUT = "https://shop.example", "/srv/llmcrawler"
 # What it names of the code is checked by tests/core/test_docs_paths.py, and nothing in it is run.
@@ -186,10 +194,12 @@ def test_bot_auth(reader_without_a_model):
     assert len(reader_without_a_model.pages("pages.jsonl")) == 5
 
 
-def test_many_machines(reader_without_a_model):
+def test_campaigns(reader_without_a_model):
     reader = reader_without_a_model
-    reader.read("many-machines.md")
-    assert len(reader.pages("share-00.jsonl")) > 1
+    (ran,) = reader.read("campaigns.md")
+    assert ran.stdout.count("shops: 1 site: 1 done") == 2
+    (feed,) = (reader.folder / "shops" / "pages").glob("site=*/pages.jsonl")
+    assert len(reader.pages(str(feed))) >= 15
 
 
 def test_workers(reader_without_a_model, tmp_path_factory):
@@ -227,6 +237,9 @@ def test_archives(reader_without_a_model):
     reader.read("archives.md")
     assert len(reader.pages("pages.jsonl")) == 15
     assert (reader.folder / "site.warc.gz").read_bytes().startswith(b"\x1f\x8b")
+    assert len(reader.pages("again.jsonl")) == 15
+    lines = (reader.folder / "lines" / "part-00000-00000.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["error"] for line in lines] == [None] * 15
 
 
 def test_extract(reader_without_a_model):

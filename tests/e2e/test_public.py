@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import llmcrawler
-from llmcrawler.crawl import public_api
+from llmcrawler.crawl import batch_extractor, public_api
 from llmcrawler.errors import ConfigError
 from llmcrawler.reporting import ExitStatus
 from tests.e2e.crawling import FAST, ROOT, explore
@@ -116,7 +116,7 @@ def test_a_wrong_file_of_templates_is_named(tmp_path):
         llmcrawler.Extractor.load(tmp_path)
 
 
-@pytest.mark.parametrize("module", [llmcrawler, public_api], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("module", [llmcrawler, public_api, batch_extractor], ids=lambda one: one.__name__)
 def test_the_examples_of_the_documentation_run(module, shop, monkeypatch):
     folder, html, url, _line = shop
     monkeypatch.chdir(folder)

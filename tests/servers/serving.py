@@ -85,7 +85,7 @@ class SocketServer(Startable):
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None: ...
 
     async def start(self, port: int = 0) -> None:
-        sockets = _bound(self.hosts, port)
+        sockets = bound_sockets(self.hosts, port)
         self.port = sockets[0].getsockname()[1]
         self._listening = [
             await asyncio.start_server(self._accept, sock=one, limit=2**20, ssl=self.tls) for one in sockets
@@ -110,7 +110,7 @@ class SocketServer(Startable):
             writer.close()
 
 
-def _bound(hosts: Iterable[str], port: int) -> list[socket.socket]:
+def bound_sockets(hosts: Iterable[str], port: int) -> list[socket.socket]:
     """A socket for each host, all on one port; 0: a free one."""
     sockets = []
     for host in hosts:

@@ -21,6 +21,7 @@ _ASSETS = "llmcrawler.reporting.html.assets"
 # Only these scripts run, and nothing is fetched. The library sets styles of elements.
 _POLICY = "default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _REPORT = ("report.html", "echarts.min.js", "listing.js", "report.js")
+_CAMPAIGN = ("campaign.html",)
 _COMPARISON = ("comparison.html", "listing.js", "comparison.js")
 
 
@@ -34,10 +35,15 @@ def render_comparison(view: dict[str, Any], version: str, now: float) -> bytes:
     return _page(_COMPARISON, view, version, now)
 
 
+def render_campaign(view: dict[str, Any], version: str, now: float) -> bytes:
+    """Return the page of a campaign as a whole, in UTF-8."""
+    return _page(_CAMPAIGN, view, version, now)
+
+
 def _page(assets: tuple[str, ...], view: dict[str, Any], version: str, now: float) -> bytes:
     template, *names = assets
     scripts = [_asset(name) for name in names]
-    hashes = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts)
+    hashes = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts) or "'none'"
     page = (
         _environment()
         .get_template(template)
@@ -78,7 +84,7 @@ def _asset(name: str) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=DictLoader({name: _asset(name) for name in ("report.html", "comparison.html")}),
+        loader=DictLoader({name: _asset(name) for name in ("report.html", "comparison.html", "campaign.html")}),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -10,6 +10,7 @@ from llmcrawler.crawl.context import ArrivingPages
 from llmcrawler.crawl.template_store import TemplateStore
 from llmcrawler.engine.page_budget import PageBudget
 from llmcrawler.engine.scheduler import FrontierScheduler
+from llmcrawler.engine.site_budgets import SiteBudgets
 from llmcrawler.frontier import Admission, MemoryFrontier
 from llmcrawler.urls import AddressGuard, Scope, TrapGuard
 from tests.adapters.stubs import stub
@@ -19,10 +20,12 @@ def test_the_engine_is_woken_once_when_pages_that_came_in_at_once_have_been_read
     woken: list[str] = []
     engine = stub(_slot=stub(nextcall=stub(schedule=lambda: woken.append("now"))))
     arriving = ArrivingPages()
+    frontier = MemoryFrontier()
     scheduler = FrontierScheduler(
         stub(signals=stub(connect=lambda *_: None), stats=None, engine=engine),
-        CrawlBackend(MemoryFrontier(), 3600.0),
+        CrawlBackend(frontier, 3600.0),
         PageBudget(100),
+        SiteBudgets(frontier, None),
         Admission(Scope(["http://a.test/"]), TrapGuard(date(2026, 1, 1)), AddressGuard(["http://a.test/"])),
         TemplateStore(None, {}),
         arriving,

@@ -1,4 +1,4 @@
-"""`max_pages` holds over all runs of a job, wherever they were killed."""
+"""`max_pages` and `max_pages_per_site` hold over all runs of a job, wherever they were killed."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from llmcrawler.crawl.job_spec import JobRules, JobSpec
 from llmcrawler.crawl.template_store import TemplateStore
 from llmcrawler.engine.page_budget import PageBudget
 from llmcrawler.engine.scheduler import FrontierScheduler
+from llmcrawler.engine.site_budgets import SiteBudgets
 from llmcrawler.frontier import Admission, Lease, UrlTask
 from llmcrawler.items import StageRun
 from llmcrawler.storage import Outcome, StoredBody
@@ -33,12 +34,13 @@ FETCHED = StageRun("success", None, 1, 1.0, 0.1)
 class Scheduler(FrontierScheduler):
     """Without an engine: what it leases is taken from its buffer."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, per_site: int | None = None) -> None:
         signals = stub(connect=lambda *_: None)
         super().__init__(
             stub(signals=signals, stats=None, engine=None),
             CrawlBackend(job.frontier, 3600.0, job),
             PageBudget(MAX_PAGES),
+            SiteBudgets(job.frontier, per_site),
             Admission(Scope(["http://a.test/"]), TrapGuard(date(2026, 1, 1)), AddressGuard(["http://a.test/"])),
             TemplateStore(None, {}),
             ArrivingPages(),
@@ -79,11 +81,11 @@ class Site:
         ]
 
 
-async def run(folder, site: Site, steps: int | None, spec: JobSpec = SPEC) -> set[str]:
+async def run(folder, site: Site, steps: int | None, spec: JobSpec = SPEC, per_site: int | None = None) -> set[str]:
     """Until its end, or until it is killed after some steps. The urls of all pages that the job has now."""
     random = site.random
     job = Job(folder, spec, JobRules(sync_seconds=60.0))
-    scheduler = Scheduler(job)
+    scheduler = Scheduler(job, per_site)
     await scheduler._open()
     for task in scheduler._tasks:  # the test has the say when something is leased
         task.cancel()
@@ -135,6 +137,17 @@ async def test_a_crawl_that_is_killed_often_has_no_page_too_many(tmp_path, seed)
         assert len(await run(tmp_path, site, random.randrange(10, 60))) <= MAX_PAGES
     assert len(await run(tmp_path, site, None)) == MAX_PAGES
     assert len(await run(tmp_path, site, None)) == MAX_PAGES  # finished: its lines go into the feed again
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+async def test_a_crawl_that_is_killed_often_has_no_page_of_a_site_too_many(tmp_path, seed):
+    site = Site(Random(seed))
+    for steps in (*(site.random.randrange(10, 40) for _kill in range(4)), None, None):
+        pages = await run(tmp_path, site, steps, per_site=8)
+        count = Counter(url.split("/")[2] for url in pages)
+        assert max(count.values(), default=0) <= 8
+    assert count == dict.fromkeys(HOSTS, 8)
 
 
 @pytest.mark.slow

@@ -30,7 +30,6 @@ from scrapy.utils.test import get_crawler
 from llmcrawler.crawl.arguments import ExploreOptions, MapOptions
 from llmcrawler.crawl.start_checks import check
 from llmcrawler.errors import ConfigError
-from llmcrawler.exporters import parquet
 from llmcrawler.exporters.csv import PagesCsvExporter
 from llmcrawler.exporters.langchain_documents import DocumentsExporter
 from llmcrawler.exporters.markdown import MarkdownExporter
@@ -43,7 +42,7 @@ from llmcrawler.extraction import requested_fields
 from llmcrawler.extraction.record_table import RecordTable
 from llmcrawler.items import Page, PageError, Template, Url
 from llmcrawler.pipelines.feed import FeedPipeline
-from llmcrawler.storage.feeds import RIGHTS_COLUMNS
+from llmcrawler.storage.feeds import RIGHTS_COLUMNS, parquet_file
 from llmcrawler.storage.feeds.markdown_stores import MarkdownFolder
 
 SITE = "https://a.test"
@@ -146,7 +145,7 @@ def test_parquet_has_the_same_types_whatever_the_pages_were(caplog):
 
 
 def test_parquet_holds_one_row_group_in_memory(monkeypatch):
-    monkeypatch.setattr(parquet, "_GROUP_CHARS", 5_000)
+    monkeypatch.setattr(parquet_file, "_GROUP_CHARS", 5_000)
     file = pq.ParquetFile(exported(ParquetExporter, [Page(url=str(number), text="x" * 900) for number in range(50)]))
     assert file.metadata.num_row_groups == 10
     assert file.read(["url"]).column(0).to_pylist() == [str(number) for number in range(50)]

@@ -1,0 +1,107 @@
+"""`scrapy apply TEMPLATES ARCHIVE ...`: the records of web archives by what crawls have learned."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from scrapy.commands import ScrapyCommand
+from scrapy.exceptions import UsageError
+
+from llmcrawler.commands import Offline, config_errors_as_usage
+
+_TELL_SECONDS = 10.0
+
+
+class Command(Offline, ScrapyCommand):
+    """Exit status: 0; 1 when the disk is full or a process died; 2 for wrong usage; 3 when it was stopped."""
+
+    usage = "[options] -o FOLDER <templates> <archive> ..."
+    summary = "Take the records of web archives, without network and model"
+    details = (
+        "Write a line for each page of web archives (.warc, .warc.gz, or .cdx and .cdxj that list such), with page type"
+        " and record by a TEMPLATES_FILE, or the templates of a JOBDIR. The same command goes on where it was."
+    )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("-o", "--output", metavar="FOLDER", help="where the parts of the lines are written")
+        parser.add_argument("--format", default="jsonl", choices=("jsonl", "parquet"), help="of the parts (jsonl)")
+        parser.add_argument("--processes", metavar="N", type=int, help="how many at once (the cores of this machine)")
+        parser.add_argument("--warc-root", metavar="PLACE", default="", help="where the archives of an index are")
+        parser.add_argument("--fields", default="", help="fields=... of the crawl that has learned")
+        parser.add_argument("--schema", metavar="FILE", default="", help="likewise")
+        parser.add_argument("--page-types", metavar="FILE", default="", help="likewise")
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        from llmcrawler.crawl.archive_application import apply_archives
+        from llmcrawler.errors import CrawlFailed, JobBusy, StorageFailed
+        from llmcrawler.reporting import ExitStatus
+
+        with config_errors_as_usage():
+            work = _application(args, opts)
+        started, told = time.monotonic(), _Told()
+        try:
+            with config_errors_as_usage():
+                processes = opts.processes or len(os.sched_getaffinity(0))
+                counts = apply_archives(work, processes, told)
+        except KeyboardInterrupt:
+            sys.stderr.write("Stopped; the same command goes on\n")
+            self.exitcode = ExitStatus.INTERRUPTED
+        except (CrawlFailed, StorageFailed) as error:
+            sys.stderr.write(f"{error}\n")
+            self.exitcode = ExitStatus.ERROR
+        except UsageError as error:
+            if not isinstance(error.__cause__, JobBusy):
+                raise
+            sys.stderr.write(f"{error}\n")
+            self.exitcode = ExitStatus.BUSY
+        else:
+            seconds = time.monotonic() - started
+            sys.stdout.write(f"{_said(counts)} in {seconds:,.0f} s; {work.out} has all parts\n")
+
+
+class _Told:
+    """Says from time to time how far it is."""
+
+    def __init__(self) -> None:
+        self._at = time.monotonic()
+
+    def __call__(self, counts: Any, done: int, of: int) -> None:
+        if time.monotonic() - self._at >= _TELL_SECONDS:
+            self._at = time.monotonic()
+            sys.stderr.write(f"{done:,} of {of:,} parts: {_said(counts)}\n")
+
+
+def _said(counts: Any) -> str:
+    return f"{counts.lines:,} pages, {counts.records:,} with a record, {counts.errors:,} with an error"
+
+
+def _application(args: list[str], opts: argparse.Namespace) -> Any:
+    from llmcrawler.crawl.archive_application import Application
+    from llmcrawler.crawl.archive_lists import ArchiveList
+    from llmcrawler.crawl.batch_extractor import learned_file
+    from llmcrawler.crawl.page_extractor import LineRules
+    from llmcrawler.storage.feeds.feed_checks import require
+
+    if len(args) < 2 or not opts.output:
+        raise UsageError(
+            "name templates, archives and where to write: scrapy apply -o FOLDER TEMPLATES ARCHIVE ...",
+            print_help=False,
+        )
+    if opts.processes is not None and opts.processes < 1:
+        raise UsageError(f"--processes {opts.processes}: at least 1", print_help=False)
+    if opts.format == "parquet":
+        require("parquet")
+    out = Path(opts.output)
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"-o {out}: it is a file, and a folder is wanted", print_help=False)
+    rules = LineRules.of(opts.fields, opts.schema, opts.page_types)
+    templates = learned_file(args[0])
+    templates.load()
+    listed = ArchiveList.of(",".join(args[1:]), opts.warc_root)
+    return Application(templates, listed.files, out, rules, opts.format, listed.root)

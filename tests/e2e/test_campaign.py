@@ -1,0 +1,264 @@
+"""`scrapy campaign`: many sites by one command, which goes on however it was ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.e2e import warm
+from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, environment
+from tests.servers.campaign_sites import BROKEN, BUSY, DEAD, FINE, CampaignSites
+
+# A site that refuses is given up soon.
+SETTINGS = {
+    **FAST,
+    "THROTTLE_PUT_BACKS": 2,
+    "THROTTLE_BREAKER_FAILURES": 2,
+    "THROTTLE_BREAKER_PROBES": 1,
+    "THROTTLE_BREAKER_REST_SECONDS": 0.2,
+    "RETRY_TIMES": 1,
+    "CAMPAIGN_RETRY_SECONDS": 0.2,
+}
+
+
+@dataclass
+class Campaign:
+    """A list of sites and the folder that its campaign is kept in."""
+
+    folder: Path
+    options: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def out(self) -> Path:
+        return self.folder / "out"
+
+    def write(self, *rows: str) -> None:
+        (self.folder / "sites.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+    def arguments(self) -> list[str]:
+        settings = [f"-s{name}={value}" for name, value in {**SETTINGS, **self.settings}.items()]
+        return ["campaign", str(self.folder / "sites.csv"), "-o", str(self.out), *self.options, *settings]
+
+    def run(self) -> subprocess.CompletedProcess[str]:
+        return warm.run(self.arguments(), environment(), TIMEOUT_SECONDS)
+
+    @contextmanager
+    def running(self) -> Iterator[subprocess.Popen[str]]:
+        """The command in a process, for a test to do things to."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "scrapy", *self.arguments()],
+            cwd=ROOT,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+    def status(self) -> dict[str, Any]:
+        done = warm.run(["campaign", "status", str(self.out), "--json"], environment(), TIMEOUT_SECONDS)
+        assert done.returncode == 0, done.stderr
+        return dict(json.loads(done.stdout))
+
+    def states(self) -> dict[str, str]:
+        """By host."""
+        return {site["name"].partition(":")[0]: site["state"] for site in self.status()["sites"]}
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Of the files that the manifest names."""
+        manifest = json.loads((self.out / "manifest.json").read_text(encoding="utf-8"))
+        named = [self.out / site["file"] for site in manifest["sites"] if site["file"]]
+        assert sorted(named) == sorted((self.out / "pages").glob("*/*"))
+        return [json.loads(line) for file in named for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def place_of(line: Mapping[str, Any]) -> tuple[str, str]:
+    """The host and path of a line's url."""
+    parts = urlsplit(line["url"])
+    return parts.hostname or "", f"{parts.path or '/'}{'?' * bool(parts.query)}{parts.query}"
+
+
+def wait_for(claim: Callable[[], bool], sites: CampaignSites, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    with sites.changed:
+        while not claim():
+            assert process.poll() is None, "it has come to its end before"
+            assert time.monotonic() < deadline
+            sites.changed.wait(0.1)
+
+
+def check_whole(campaign: Campaign, sites: CampaignSites) -> None:
+    """Every site has an outcome, and every url that was asked for has one line."""
+    assert campaign.status()["is_over"]
+    assert set(campaign.states().values()) == {"done"}
+    lines = Counter(map(place_of, campaign.lines()))
+    assert max(lines.values()) == 1
+    assert {*sites.requested} <= {*lines}
+    for host, site in sites.sites.items():
+        assert (host, "/") in lines
+        assert len(site.pages) / 2 < sum(one == host for one, _path in lines)
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+
+
+def test_each_site_has_an_outcome_and_each_url_one_line(tmp_path):
+    campaign = Campaign(tmp_path, settings={"CAMPAIGN_BUNDLE_SITES": 4})
+    manners = [FINE, DEAD, FINE, BUSY, FINE, BROKEN, FINE, FINE]
+    with CampaignSites(manners).in_thread() as sites:
+        rows = [f"{url},{8 if number else 5},{'never' if number % 2 else ''}" for number, url in enumerate(sites.urls)]
+        campaign.write("url,max_pages,render", *rows)
+        done = campaign.run()
+    assert done.returncode == 0, done.stderr
+    assert list(campaign.states().values()) == ["done" if one == FINE else "unreachable" for one in manners]
+    status = campaign.status()
+    reasons = [site["reason"] for site in status["sites"] if site["reason"]]
+    assert [word in reason for word, reason in zip(("refused", "429", "500"), reasons, strict=True)] == [True] * 3
+    assert [site["pages"] for site in status["sites"]] == [5, 0, 8, 0, 8, 0, 8, 8]
+    assert {one["sites"] for one in status["bundles"]} == {1, 3, 4}, "sites with the same arguments share a crawl"
+    lines = campaign.lines()
+    assert max(Counter(map(place_of, lines)).values()) == 1
+    assert Counter(place_of(line)[0] for line in lines if not line["error"]) == {
+        site["name"].partition(":")[0]: site["pages"] for site in status["sites"] if site["pages"]
+    }
+    assert "8 sites: 3 unreachable, 5 done" in done.stdout
+    page = tmp_path / "campaign.html"
+    assert warm.run(["campaign", "status", str(campaign.out), "--html", str(page)], environment(), 60).returncode == 0
+    assert page.read_text(encoding="utf-8").count('<td class="bad">unreachable</td>') == 3
+    assert "3 bundles to crawl" in done.stderr
+
+
+def test_a_campaign_whose_driver_is_killed_goes_on_with_the_same_command(tmp_path):
+    campaign = Campaign(tmp_path, settings={"CAMPAIGN_BUNDLE_SITES": 3, "CAMPAIGN_CRAWLS": 2})
+    with CampaignSites([FINE] * 6, latency_seconds=0.02).in_thread() as sites:
+        campaign.write("url,max_pages", *(f"{url},500" for url in sites.urls))
+        for count in (20, 80):
+            with campaign.running() as process:
+                before = len(sites.requested)
+                wait_for(lambda: len(sites.requested) >= before + count, sites, process)  # noqa: B023
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+        assert not campaign.status()["is_over"]
+        done = campaign.run()
+    assert done.returncode == 0, done.stderr
+    check_whole(campaign, sites)
+
+
+def test_a_crawl_that_is_killed_is_tried_again_and_has_each_line_once(tmp_path):
+    campaign = Campaign(tmp_path, settings={"CAMPAIGN_BUNDLE_SITES": 2, "CAMPAIGN_CRAWLS": 2})
+    with CampaignSites([FINE] * 4, latency_seconds=0.02).in_thread() as sites:
+        campaign.write("url,max_pages", *(f"{url},500" for url in sites.urls))
+        with campaign.running() as process:
+            wait_for(lambda: len(sites.requested) >= 30, sites, process)
+            (forker,) = children_of(process.pid)
+            for crawl in children_of(forker):
+                os.kill(crawl, signal.SIGKILL)
+            _out, log = process.communicate(timeout=TIMEOUT_SECONDS)
+    assert process.returncode == 0, log
+    assert "ended with exit status -9 (its process was ended by SIGKILL)" in log
+    check_whole(campaign, sites)
+
+
+def test_ctrl_c_ends_the_crawls_orderly_and_the_same_command_goes_on(tmp_path):
+    campaign = Campaign(tmp_path, settings={"CAMPAIGN_BUNDLE_SITES": 2, "CAMPAIGN_CRAWLS": 1})
+    with CampaignSites([FINE] * 4, latency_seconds=0.02).in_thread() as sites:
+        campaign.write("url,max_pages", *(f"{url},500" for url in sites.urls))
+        with campaign.running() as process:
+            wait_for(lambda: len(sites.requested) >= 20, sites, process)
+            process.send_signal(signal.SIGINT)
+            _out, log = process.communicate(timeout=TIMEOUT_SECONDS)
+        assert process.returncode == 3, log
+        assert "the same command goes on" in log
+        assert "exit status" not in log, "a crawl that was stopped is no failure"
+        assert set(campaign.states().values()) == {"waiting"}
+        assert campaign.run().returncode == 0
+    check_whole(campaign, sites)
+
+
+def test_what_is_new_in_the_list_is_added_and_what_is_over_is_refreshed_where_it_says_so(tmp_path):
+    campaign = Campaign(tmp_path, options=("-a", "max_pages=6"))
+    with CampaignSites([FINE] * 3).in_thread() as sites:
+        urls = list(sites.urls)
+        campaign.write("url,refresh", f"{urls[0]},1", f"{urls[1]},")
+        assert campaign.run().returncode == 0
+        campaign.write("url,refresh", f"{urls[0]},1", f"{urls[1]},", f"{urls[2]},")
+        first = len(sites.requested)
+        again = campaign.run()
+        assert again.returncode == 0, again.stderr
+        assert "1 new sites, 2 bundles to crawl, 1 of them again" in again.stderr
+        hosts = {host for host, _path in sites.requested[first:]}
+        campaign.write("url,refresh,depth", f"{urls[0]},1,", f"{urls[1]},,2", f"{urls[2]},,")
+        refused = campaign.run()
+    assert hosts == {urlsplit(urls[0]).hostname, urlsplit(urls[2]).hostname}
+    lines = campaign.lines()
+    assert Counter(place_of(line)[0] for line in lines) == dict.fromkeys(sites.sites, 6)
+    assert {line["change"] for line in lines if place_of(line)[0] == urlsplit(urls[0]).hostname} == {"unchanged"}
+    assert refused.returncode == 2
+    assert "line 3" in refused.stderr
+
+
+def test_sites_that_are_not_done_are_tried_again_where_that_is_asked_for(tmp_path):
+    campaign = Campaign(tmp_path, options=("-a", "max_pages=6"))
+    with CampaignSites([FINE, BROKEN]).in_thread() as sites:
+        campaign.write("url", *sites.urls)
+        assert campaign.run().returncode == 0
+        assert list(campaign.states().values()) == ["done", "unreachable"]
+        (broken,) = (host for host, site in sites.sites.items() if site.manner == BROKEN)
+        sites.sites[broken] = replace(sites.sites[broken], manner=FINE)
+        before = len(sites.requested)
+        assert campaign.run().returncode == 0
+        assert len(sites.requested) == before, "all is over"
+        campaign.options += ("--retry",)
+        assert campaign.run().returncode == 0
+    assert list(campaign.states().values()) == ["done", "done"]
+    lines = campaign.lines()
+    assert max(Counter(map(place_of, lines)).values()) == 1
+    assert Counter(place_of(line)[0] for line in lines) == dict.fromkeys(sites.sites, 6)
+
+
+def test_lines_as_parquet_are_one_data_set_by_sites(tmp_path):
+    dataset = pytest.importorskip("pyarrow.dataset")
+    campaign = Campaign(tmp_path, options=("-a", "max_pages=4", "--format", "parquet"))
+    with CampaignSites([FINE] * 2).in_thread() as sites:
+        campaign.write("url", *sites.urls)
+        assert campaign.run().returncode == 0
+    table = dataset.dataset(campaign.out / "pages", partitioning="hive").to_table(columns=["site", "url", "error"])
+    rows = [row for row in table.to_pylist() if row["error"] is None]
+    assert Counter(row["site"] for row in rows) == {f"{host}:{sites.port}": 4 for host in sites.sites}
+    assert all(row["site"] in row["url"] for row in rows)
+
+
+def test_all_that_is_wrong_with_a_list_is_told_before_anything_starts(tmp_path):
+    campaign = Campaign(tmp_path)
+    campaign.write(
+        "url,max_pages,goal",
+        "https://a.example,5,product",
+        "ftp://b.example,5,",
+        "c.example,none,",
+        "a.example/x,5,product",
+    )
+    done = campaign.run()
+    assert done.returncode == 2
+    for told in ("line 3: url='ftp://b.example' is not", "line 4: max_pages='none'", "line 5: a.example has line 2"):
+        assert told in done.stderr
+    assert not campaign.out.exists()
