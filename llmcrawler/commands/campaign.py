@@ -18,6 +18,7 @@ _HOW = "scrapy campaign [options] SITES.csv -o FOLDER, or scrapy campaign status
 # Of the crawls: beside others, on the same cores. Those of the second row would write to the same file.
 _DEFAULTS = {"CONTENT_WORKERS": "0", "PROGRESS": "log"}
 _OWN = {"LOG_FILE": "", "FEEDS": "{}", "METRICS_PORT": "0", "METRICS_TEXTFILE": ""}
+_BUDGET = "budget.sqlite"  # of the model, for all crawls together
 _REFRESH_SECONDS = 2.0
 
 
@@ -107,7 +108,7 @@ class Command(Offline, ScrapyCommand):
         check_numbers(self.settings)
         return CampaignRules(
             form=opts.format,
-            settings={**_DEFAULTS, **given, **_OWN},
+            settings={**_DEFAULTS, "LLM_BUDGET_FILE": str(Path(opts.output, _BUDGET)), **given, **_OWN},
             retries=self.settings.getint("CAMPAIGN_RETRIES"),
             retry_seconds=self.settings.getfloat("CAMPAIGN_RETRY_SECONDS"),
             stop_seconds=self.settings.getfloat("STOP_SECONDS"),

@@ -21,6 +21,9 @@ import pytest
 from tests.e2e import warm
 from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, environment
 from tests.servers.campaign_sites import BROKEN, BUSY, DEAD, FINE, CampaignSites
+from tests.servers.fake_llm import FakeLLM
+from tests.servers.record_sites import SITES, make_site
+from tests.servers.teacher import answer_from_truth
 
 # A site that refuses is given up soon.
 SETTINGS = {
@@ -32,6 +35,8 @@ SETTINGS = {
     "RETRY_TIMES": 1,
     "CAMPAIGN_RETRY_SECONDS": 0.2,
 }
+
+BUDGET_REACHED = 5
 
 
 @dataclass
@@ -262,3 +267,18 @@ def test_all_that_is_wrong_with_a_list_is_told_before_anything_starts(tmp_path):
     for told in ("line 3: url='ftp://b.example' is not", "line 4: max_pages='none'", "line 5: a.example has line 2"):
         assert told in done.stderr
     assert not campaign.out.exists()
+
+
+def test_the_crawls_of_a_campaign_have_one_budget_of_the_model(tmp_path):
+    tokens = 20_000
+    kinds = [make_site(SITES[number % len(SITES)], number) for number in range(4)]
+    truth = {path: row for site in kinds for path, row in site.truth().items()}
+    with CampaignSites([FINE] * 4).in_thread() as sites, FakeLLM(answer_from_truth(truth)).in_thread() as llm:
+        model = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url, "LLM_MAX_TOKENS": tokens}
+        crawls = {"CAMPAIGN_BUNDLE_SITES": 1, "CAMPAIGN_CRAWLS": 4}
+        campaign = Campaign(tmp_path, ("-a", "max_pages=40"), {**model, **crawls})
+        campaign.write("url", *sites.urls)
+        done = campaign.run()
+    assert done.returncode == 0, done.stderr
+    assert tokens / 2 < llm.tokens <= tokens
+    assert BUDGET_REACHED in {site["exit_status"] for site in campaign.status()["sites"]}
