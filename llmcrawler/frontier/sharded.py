@@ -101,8 +101,14 @@ class ShardedFrontier:
         return any(shard.holds(url) for shard in self._shards)
 
     async def start(self, url: str) -> None:
+        """Note that work on a url begins. Where its shard is away that waits, and the work does not: it has a place
+        that pages of other shards need.
+        """
         for shard in self._holders(url):
-            await shard.start(url)
+            starting = shard.connection.post(shard.start(url))
+            await asyncio.wait({starting}, timeout=_PATIENCE_SECONDS)
+            if starting.done():
+                starting.result()
 
     def mark_survived(self, url: str) -> None:
         for shard in self._holders(url):

@@ -43,9 +43,11 @@ class ExploreSpider(FrontierSpider):
     @cached_property
     def _pages(self) -> PageBuilder:
         crawl, known = self.crawl, self.crawl.understanding
-        parts = (known.reader, crawl.frontier, known.sites, known.records, crawl.arriving_pages)
         return PageBuilder(
-            *parts,
+            known.reader,
+            crawl.frontier,
+            known.sites,
+            known.records,
             crawl.page_robots,
             crawl.ledger,
             refreshes=crawl.options.refresh,
@@ -82,24 +84,28 @@ class ExploreSpider(FrontierSpider):
             yield page
         else:
             assert isinstance(response, TextResponse)  # response_fault saw to it
-            async with self._pages.html_of(response) as html:
-                is_new = response_context(response).stored is None
-                look = await self._browser.look(lease, response, html, reads=is_new)
-                if look.again is not None:
-                    yield look.again
-                    return
-                page = await self._pages.page_of(lease, response, html, look.content)
-                if page.content is not None:
-                    if self.crawl.focused_crawl is None:
-                        facts = page.block_facts or block_facts(page.url, page.content.blocks)
-                        self.crawl.admission.views.note_page(page.url, facts)
-                    links = [*page.content.links, *self._browser.more_links(lease, response)]
-                    if not self.crawl.page_robots.follows(page.robots):
-                        links = []
+            links: list[Link] | None = None
+            with self.crawl.arriving_pages.one():
+                async with self._pages.html_of(response) as html:
+                    is_new = response_context(response).stored is None
+                    look = await self._browser.look(lease, response, html, reads=is_new)
+                    if look.again is not None:
+                        yield look.again
+                        return
+                    page = await self._pages.page_of(lease, response, html, look.content)
+                    if page.content is not None:
+                        if self.crawl.focused_crawl is None:
+                            facts = page.block_facts or block_facts(page.url, page.content.blocks)
+                            self.crawl.admission.views.note_page(page.url, facts)
+                        links = [*page.content.links, *self._browser.more_links(lease, response)]
+                        if not self.crawl.page_robots.follows(page.robots):
+                            links = []
+                        if not page.is_withheld:
+                            await self._browser.refuse_shell(page, response, html)
+                del html, look  # of a large page they are much, and the page may wait long for a verdict
+                # In no place of those who read: links may wait for a Redis that is away, and pages of others do not.
+                if links is not None:
                     await self._follow(links, page.depth + 1, response.url, of=page.url)
-                    if not page.is_withheld:
-                        await self._browser.refuse_shell(page, response, html)
-            del html, look  # of a large page they are much, and the page may wait long for a verdict
             await self._rights.settle(page, response)
             yield page
 

@@ -15,7 +15,6 @@ from scrapy import Request
 from scrapy.http import Response, TextResponse
 
 from llmcrawler.crawl.changes import CHANGED, GONE, GONE_STATUSES, NEW, UNCHANGED, PageVersion, says_the_same
-from llmcrawler.crawl.context import ArrivingPages
 from llmcrawler.crawl.site_content import FetchedPage, may_withhold
 from llmcrawler.crawl.site_reader import PageReading, SiteReader
 from llmcrawler.crawl.site_registry import SiteRegistry
@@ -53,7 +52,6 @@ class PageBuilder:
     frontier: Frontier
     sites: SiteRegistry
     records: Records
-    arriving: ArrivingPages
     robots: PageRobots
     ledger: Ledger | None = None
     refreshes: bool = False
@@ -69,15 +67,13 @@ class PageBuilder:
     async def html_of(self, response: TextResponse) -> AsyncIterator[str]:
         """Wait for a place among the pages that are read, and yield the page's text. Large pages have fewer places."""
         if len(response.body) > _LARGE_BYTES:
-            with self.arriving.one():
-                async with self._large_places:
-                    yield await asyncio.to_thread(page_text, response)
+            async with self._large_places:
+                yield await asyncio.to_thread(page_text, response)
             return
         html = page_text(response)
         places = self._places if self.reader.pages.is_cheap(html) else self._costly_places
-        with self.arriving.one():
-            async with places:
-                yield html
+        async with places:
+            yield html
 
     async def page_of(
         self, lease: Lease, response: TextResponse, html: str, content: PageReading | ContentError | None = None

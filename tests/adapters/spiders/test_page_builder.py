@@ -30,7 +30,7 @@ def not_modified(said: list[str] | None, header: str, **options: Any) -> Page:
     nothing = cast("Any", None)  # no other part is asked
     sites: Any = SimpleNamespace(duplicates=None)
     reader: Any = SimpleNamespace(most_workers=0)
-    builder = PageBuilder(reader, nothing, sites, nothing, nothing, PageRobots("llmcrawler"), **options)
+    builder = PageBuilder(reader, nothing, sites, nothing, PageRobots("llmcrawler"), **options)
     page = builder.not_modified(Lease(UrlTask(URL, "a.example")), response)
     assert page is not None
     return page

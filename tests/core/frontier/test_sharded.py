@@ -111,6 +111,18 @@ async def test_a_shard_that_is_away_keeps_its_own_sites_waiting_and_what_it_leas
         assert found == {item.url for item in there} | {f"https://{hosts_of(1)[0]}/new"}
 
 
+async def test_work_begins_though_the_shard_of_its_url_is_away(servers):
+    async with worker(urls_of(servers)) as frontier:
+        await frontier.add(some())
+        leases = await leased(frontier)
+        servers[1].stop()
+        await asyncio.wait_for(asyncio.gather(*(frontier.start(lease.url) for lease in leases)), SECONDS)
+        assert all(frontier.holds(lease.url) for lease in leases)
+        servers[1].start()
+        await asyncio.wait_for(finish(frontier, leases), SECONDS)
+        assert frontier.counts() == Counts(done=12)
+
+
 async def test_priorities_of_groups_reach_a_shard_before_its_urls_are_leased(servers):
     async with worker(urls_of(servers)) as frontier:
         for host in (hosts_of(0)[0], hosts_of(1)[0]):

@@ -1,5 +1,6 @@
 """The services' APIs, as local servers that speak them over HTTP."""
 
+import asyncio
 import contextlib
 import json
 import logging
@@ -24,7 +25,14 @@ def no_pauses(monkeypatch):
 
 @asynccontextmanager
 async def api(method, path, handler):
-    app = web.Application()
+    connections = []
+
+    @web.middleware
+    async def noting(request, handler):
+        connections.append(request.transport)
+        return await handler(request)
+
+    app = web.Application(middlewares=[noting])
     app.router.add_route(method, path, handler)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
@@ -33,6 +41,10 @@ async def api(method, path, handler):
         yield f"http://127.0.0.1:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
+        for connection in connections:  # of one whose client has left in the middle of an answer
+            if connection is not None:
+                connection.abort()
+        await asyncio.sleep(0)
 
 
 def told(proxies):
