@@ -145,13 +145,19 @@ def worker_rules(settings: BaseSettings) -> WorkerRules:
     return WorkerRules(count, at_once=True)
 
 
+def local_file(settings: BaseSettings, name: str) -> Path | None:
+    """Return the file on this machine that a setting names, if any."""
+    where = str(settings.get(name) or "")
+    if "://" in where:
+        raise ConfigError(f"{name}={where}: it is a file on this machine, not a url")
+    return Path(where).expanduser() if where else None
+
+
 def templates_file(settings: BaseSettings) -> TemplatesFile | None:
     """Return where a crawl keeps what it learns, if anywhere."""
-    where, job = str(settings.get("TEMPLATES_FILE") or ""), str(settings.get("JOBDIR") or "")
-    if "://" in where:
-        raise ConfigError(f"TEMPLATES_FILE={where}: it is a file on this machine, not a url")
-    if where:
-        return TemplatesFile(Path(where).expanduser())
+    where, job = local_file(settings, "TEMPLATES_FILE"), str(settings.get("JOBDIR") or "")
+    if where is not None:
+        return TemplatesFile(where)
     return TemplatesFile(Path(job) / "templates.json", "JOBDIR") if job else None
 
 

@@ -11,12 +11,13 @@ from scrapy.statscollectors import StatsCollector
 
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.backend import CrawlBackend
-from llmcrawler.crawl.model_settings import answer_cache_of, model_of, sending_rules
+from llmcrawler.crawl.model_settings import answer_cache_of, budget_file, call_limits, model_of, sending_rules
 from llmcrawler.distributed.shared_budget import SharedBudget
 from llmcrawler.distributed.shared_rate import SharedRate
 from llmcrawler.distributed.shared_stores import SharedAnswers
 from llmcrawler.errors import ConfigError, LLMUnavailable
 from llmcrawler.llm import AnswerStore, CallReport
+from llmcrawler.llm.budget_file import FileBudget, FileRate
 from llmcrawler.llm.language_model import LanguageModel
 from llmcrawler.reporting import LLM_FAILURE, LLM_IS_OPTIONAL
 
@@ -36,7 +37,9 @@ def patience(settings: BaseSettings, backend: CrawlBackend) -> float:
 
 
 def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel | None, AnswerStore | None]:
-    """Return the model and its answers so far. Workers of one crawl share its rate, its budget and its answers."""
+    """Return the model and its answers so far. Workers of one crawl share its rate, its budget and its answers;
+    so do the crawls of one LLM_BUDGET_FILE but for the answers, which are in a file of their own.
+    """
     settings, session, job, stats = crawler.settings, backend.session, backend.job, crawler.stats
     assert stats is not None
 
@@ -46,7 +49,13 @@ def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel 
         crawler.signals.send_catch_log(signals.llm_called, call=call)
 
     if session is None:
-        model = model_of(settings, on_call=on_call)
+        file = budget_file(settings)
+        rate = None if file is None else FileRate(file, call_limits(settings))
+        model = model_of(settings, rate=rate, on_call=on_call)
+        if model is not None and file is not None:
+            limits = model.budget.limits
+            model.budget.share(FileBudget(file, limits.max_tokens, limits.max_cost_usd))
+            model.budget_file = file
         if model is not None and job is not None:
             model.budget.go_on(job.spent, job.ledger)
             if settings.getbool("LLM_BATCH_API"):

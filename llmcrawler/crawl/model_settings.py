@@ -9,7 +9,7 @@ from typing import Final
 
 from scrapy.settings import BaseSettings
 
-from llmcrawler.crawl.configuration import OFF, number
+from llmcrawler.crawl.configuration import OFF, local_file, number
 from llmcrawler.errors import ConfigError
 from llmcrawler.llm import (
     AnswerCache,
@@ -27,10 +27,12 @@ from llmcrawler.llm import (
     read_fallbacks,
     resolve_provider,
 )
+from llmcrawler.llm.budget_file import open_budget_file
 from llmcrawler.llm.embedded import default_cache_folder
 from llmcrawler.llm.language_model import LanguageModel
 from llmcrawler.llm.usage import FLEX
 from llmcrawler.reporting import DownloadProgress
+from llmcrawler.storage import SharedFile
 
 _UNBOUND: Final = 1_000_000
 
@@ -48,13 +50,7 @@ def model_of(
     choice = resolve_provider(settings, os.environ)
     if choice.kind == "none":
         return None
-    limits = CallLimits(
-        concurrency=settings.getint("LLM_CONCURRENCY"),
-        timeout_seconds=settings.getfloat("LLM_TIMEOUT_SECONDS"),
-        max_attempts=settings.getint("LLM_MAX_ATTEMPTS"),
-        requests_per_minute=settings.getint("LLM_REQUESTS_PER_MINUTE"),
-        tokens_per_minute=settings.getint("LLM_TOKENS_PER_MINUTE"),
-    )
+    limits = call_limits(settings)
     price = Price(0, 0, 0) if choice.kind == "embedded" else price_of(choice.model, own_prices(settings, os.environ))
     fallbacks: list[Endpoint] = []
     if choice.kind == "openai":
@@ -77,6 +73,24 @@ def model_of(
         on_call=on_call,
         is_optional=settings.getbool("LLM_OPTIONAL"),
     )
+
+
+def call_limits(settings: BaseSettings) -> CallLimits:
+    return CallLimits(
+        concurrency=settings.getint("LLM_CONCURRENCY"),
+        timeout_seconds=settings.getfloat("LLM_TIMEOUT_SECONDS"),
+        max_attempts=settings.getint("LLM_MAX_ATTEMPTS"),
+        requests_per_minute=settings.getint("LLM_REQUESTS_PER_MINUTE"),
+        tokens_per_minute=settings.getint("LLM_TOKENS_PER_MINUTE"),
+    )
+
+
+def budget_file(settings: BaseSettings) -> SharedFile | None:
+    """Return the file by which the crawls of this machine share their budget; None where each has its own."""
+    path = local_file(settings, "LLM_BUDGET_FILE")
+    if path is not None and settings.get("REDIS_URL"):
+        raise ConfigError("LLM_BUDGET_FILE and REDIS_URL: workers of one crawl share its budget there: leave one out")
+    return None if path is None else open_budget_file(path)
 
 
 def budget_limits(settings: BaseSettings, price: Price | None, model: str) -> BudgetLimits:

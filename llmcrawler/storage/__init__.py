@@ -30,4 +30,5 @@ from llmcrawler.storage.ledger import (
 )
 from llmcrawler.storage.replacing import replace_file
 from llmcrawler.storage.rights_marks import RightsCounts, marks_of
+from llmcrawler.storage.shared_file import SharedFile
 from llmcrawler.storage.templates_file import SiteState, StoredSite, TemplatesFile

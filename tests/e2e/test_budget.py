@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
+import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.crawling import Outcome, explore
+from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, Outcome, command, environment, explore
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.mock_site import MockSite
 from tests.servers.record_sites import make_site
@@ -49,3 +52,33 @@ def test_a_budget_for_a_part_of_the_calls_holds_over_two_runs_and_every_page_has
     assert all(page["page_type"] for page in second.pages if page["status"] == 200)
     assert f"of {budget:,} tokens, reached" in second.log
     assert 'an error of the kind "budget"' in second.log
+
+
+def test_eight_crawls_of_one_budget_file_spend_no_more_than_it_has_at_the_servers_own_count(tmp_path: Path) -> None:
+    sites = [make_site("shop", seed) for seed in range(1, 9)]
+    truth = {path: row for site in sites for path, row in site.truth().items()}
+    with ExitStack() as stack:
+        urls = [stack.enter_context(MockSite(site.routes()).in_thread()).url("/") for site in sites]
+        llm = stack.enter_context(FakeLLM(answer_from_truth(truth), latency_seconds=0.05).in_thread())
+        budget = 100_000  # of some 500,000 that they would need
+        settings = FAST | settings_of(llm, LLM_MAX_TOKENS=budget, LLM_BUDGET_FILE=tmp_path / "budget.sqlite")
+        crawls = [
+            subprocess.Popen(
+                command({"url": url, "max_pages": 40}, settings, tmp_path / f"{number}.jsonl"),
+                cwd=ROOT,
+                env=environment(),
+                stderr=subprocess.DEVNULL,
+            )
+            for number, url in enumerate(urls)
+        ]
+        statuses = [crawl.wait(timeout=TIMEOUT_SECONDS) for crawl in crawls]
+        assert 0 < llm.tokens <= budget
+    assert set(statuses) <= {0, BUDGET_REACHED}
+    assert BUDGET_REACHED in statuses
+    spent = sum_of_spending(tmp_path / "budget.sqlite")
+    assert llm.tokens <= spent <= budget
+
+
+def sum_of_spending(path: Path) -> int:
+    with sqlite3.connect(path) as connection:
+        return int(connection.execute("SELECT tokens FROM spent").fetchone()[0])

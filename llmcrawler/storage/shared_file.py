@@ -1,0 +1,96 @@
+"""A small SQLite file that many processes of one machine read and write at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final, TypeVar
+
+from llmcrawler.errors import ConfigError, StorageFailed
+
+T = TypeVar("T")
+
+_BUSY_SECONDS: Final = 30.0
+_BUSY_PAUSE_SECONDS: Final = 0.02
+
+
+class SharedFile:
+    """Does each piece of work in a transaction of its own, on a thread of its own. `setting` is named in errors,
+    `application` is the number that SQLite keeps in the file's head: another program's file is left as it is.
+    """
+
+    def __init__(self, path: Path, schema: str, *, setting: str, application: int) -> None:
+        self.path = path
+        self._schema = schema
+        self._setting = setting
+        self._application = application
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="shared-file")
+        self._connection: sqlite3.Connection | None = None
+
+    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return what `work` returns, after the commit. Raises StorageFailed where the file cannot be used."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._transaction, work)
+
+    def check(self) -> None:
+        """Raise ConfigError where a crawl could not use the file."""
+        try:
+            self._thread.submit(self._transaction, lambda _connection: None).result()
+        except StorageFailed as error:
+            raise ConfigError(f"{error}: name a file of yours on a disk of this machine, or leave it out") from error
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Let go of the file once all work is done."""
+        self._thread.submit(self._disconnect)
+        self._thread.shutdown(wait=True)
+
+    # Everything below runs on the file's own thread.
+
+    def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            if self._connection is None:
+                self._connection = self._connect_patiently()
+            with self._connection:
+                self._connection.execute("BEGIN IMMEDIATE")
+                return work(self._connection)
+        except (sqlite3.Error, OSError) as error:
+            raise StorageFailed(f"{self._setting}={self.path}: it cannot be used ({error})") from error
+
+    def _connect_patiently(self) -> sqlite3.Connection:
+        # SQLite's own timeout does not cover the change to WAL, which fails at once where another process makes it.
+        deadline = time.monotonic() + _BUSY_SECONDS
+        while True:
+            try:
+                return self._connect()
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(_BUSY_PAUSE_SECONDS)
+
+    def _connect(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
+        try:
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if application != self._application and tables:
+                raise sqlite3.DatabaseError("it is the file of something else")
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.executescript(
+                f"BEGIN IMMEDIATE; PRAGMA application_id={self._application}; {self._schema} COMMIT;"
+            )
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

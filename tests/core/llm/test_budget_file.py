@@ -1,0 +1,174 @@
+"""The crawls of one machine that name the same file never spend more, nor ask faster, than one of them might."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from llmcrawler.errors import BudgetSpent, ConfigError, LLMFailed
+from llmcrawler.llm import CallLimits
+from llmcrawler.llm.budget import Budget, BudgetLimits
+from llmcrawler.llm.budget_file import FileBudget, FileRate, open_budget_file
+from llmcrawler.llm.usage import Tokens
+from tests.core.llm.test_client import FakeTime
+
+# Pays calls of 30 to 100 tokens from one budget until it is spent, and prints what it paid.
+SPENDER = """
+import asyncio, sys
+from pathlib import Path
+from random import Random
+from llmcrawler.errors import BudgetSpent
+from llmcrawler.llm.budget import Budget, BudgetLimits
+from llmcrawler.llm.budget_file import FileBudget, open_budget_file
+from llmcrawler.llm.usage import Tokens
+
+async def main(path, most, seed):
+    budget, rng = Budget(BudgetLimits(max_tokens=most)), Random(seed)
+    file = open_budget_file(Path(path))
+    budget.share(FileBudget(file, most, 0.0))
+    async def spend():
+        while True:
+            async with budget.call(20, 60) as call:
+                await asyncio.sleep(0)
+                answer = rng.randint(10, 60)
+                print(20 + answer, flush=True)
+                call.settle(Tokens(20, answer))
+    with __import__("contextlib").suppress(BudgetSpent):
+        await asyncio.gather(spend(), spend())
+    file.close()
+
+asyncio.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
+"""
+MOST = 40_000
+
+
+def spent_in(path: Path) -> int:
+    with sqlite3.connect(path) as connection:
+        return int(connection.execute("SELECT tokens FROM spent").fetchone()[0])
+
+
+def test_eight_processes_spend_no_more_than_one_might_and_one_that_is_killed_gives_nothing_back(tmp_path: Path) -> None:
+    path = tmp_path / "budget.sqlite"
+    command = [sys.executable, "-c", SPENDER, str(path), str(MOST)]
+    processes = [
+        subprocess.Popen([*command, str(seed)], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3])
+        for seed in range(8)
+    ]
+    victim = processes[0]
+    assert victim.stdout is not None
+    paid = [int(victim.stdout.readline()) for _ in range(5)]
+    os.kill(victim.pid, signal.SIGKILL)
+    victim.wait()
+    for process in processes:
+        paid += [int(line) for line in process.communicate(timeout=120)[0].split()]
+    assert sum(paid) <= spent_in(path) <= MOST
+    # All but what the dead one held, and too little for another call, was there for the others.
+    assert sum(paid) > MOST - 1_000
+
+
+async def test_what_another_crawl_holds_is_waited_for(tmp_path: Path) -> None:
+    first, second = (Budget(BudgetLimits(max_tokens=300)) for _ in range(2))
+    files = [open_budget_file(tmp_path / "budget.sqlite") for _ in range(2)]
+    for budget, file in zip((first, second), files, strict=True):
+        budget.share(FileBudget(file, 300, 0.0))
+    is_asked, is_answered = asyncio.Event(), asyncio.Event()
+
+    async def ask(budget: Budget, until: asyncio.Event | None = None) -> None:
+        async with budget.call(40, 100) as call:
+            is_asked.set()
+            if until is not None:
+                await until.wait()
+            call.settle(Tokens(10, 10))
+
+    slow = asyncio.ensure_future(ask(first, is_answered))
+    await is_asked.wait()
+    waiting = asyncio.ensure_future(ask(second))
+    done, _ = await asyncio.wait({waiting}, timeout=0.1)
+    assert not done
+    is_answered.set()
+    await asyncio.gather(slow, waiting)
+    assert spent_in(tmp_path / "budget.sqlite") == 40
+    for file in files:
+        file.close()
+
+
+async def test_money_is_shared_as_tokens_are(tmp_path: Path) -> None:
+    file = open_budget_file(tmp_path / "budget.sqlite")
+    first, second = (FileBudget(file, 0, 0.01) for _ in range(2))
+    assert (await first.take(5, 0.006))[0]
+    await first.give_back(1, 0.001)
+    taken, tokens, cost = await second.take(5, 0.006)
+    assert (taken, tokens) == (False, 4)
+    assert cost == pytest.approx(0.005)
+    assert (await second.take(5, 0.005))[0]
+    file.close()
+
+
+async def test_a_budget_that_is_spent_says_what_all_have_spent(tmp_path: Path) -> None:
+    file = open_budget_file(tmp_path / "budget.sqlite")
+    other = FileBudget(file, 0, 0.0)
+    await other.take(90, 0.0)
+    await other.give_back(0, 0.0)
+    budget = Budget(BudgetLimits(max_tokens=100))
+    budget.share(FileBudget(file, 100, 0.0))
+    with pytest.raises(BudgetSpent, match="90 of LLM_MAX_TOKENS=100"):
+        async with budget.call(20, 20):
+            pass
+    file.close()
+
+
+@pytest.mark.parametrize("limits", [CallLimits(requests_per_minute=3), CallLimits(tokens_per_minute=30)])
+async def test_calls_a_minute_hold_over_all_crawls(tmp_path: Path, limits: CallLimits) -> None:
+    time = FakeTime()
+    clock = time.clock()
+    files = [open_budget_file(tmp_path / "budget.sqlite") for _ in range(2)]
+    rates = [FileRate(file, limits, clock) for file in files]
+    starts = []
+    for number in range(8):
+        await rates[number % 2].admit(10)
+        starts.append(time.now)
+    assert starts == sorted(starts)
+    assert all(starts[at + 3] - starts[at] >= 60 for at in range(5))
+    assert starts[-1] < 130
+    for file in files:
+        file.close()
+
+
+async def test_a_pause_that_one_crawl_was_told_holds_for_all(tmp_path: Path) -> None:
+    time = FakeTime()
+    clock = time.clock()
+    file = open_budget_file(tmp_path / "budget.sqlite")
+    first, second = (FileRate(file, CallLimits(), clock) for _ in range(2))
+    before = time.now
+    first.hold(7)
+    await asyncio.sleep(0)
+    await second.admit(1)
+    assert time.now - before == pytest.approx(7, abs=0.01)
+    file.close()
+
+
+def test_a_file_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "mine.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+    before = path.read_bytes()
+    with pytest.raises(ConfigError, match=r"LLM_BUDGET_FILE=.*the file of something else"):
+        open_budget_file(path).check()
+    assert path.read_bytes() == before
+
+
+async def test_nothing_is_asked_where_the_file_fails(tmp_path: Path) -> None:
+    (tmp_path / "budget.sqlite").mkdir()
+    file = open_budget_file(tmp_path / "budget.sqlite")
+    with pytest.raises(LLMFailed, match="LLM_BUDGET_FILE"):
+        await FileBudget(file, 10, 0.0).take(1, 0.0)
+    with pytest.raises(LLMFailed, match="LLM_BUDGET_FILE"):
+        await FileRate(file, CallLimits()).admit(1)
+    file.close()
