@@ -13,9 +13,11 @@ from llmcrawler.classification.evidence import StructuredEvidence
 from llmcrawler.classification.guess_votes import SURE_GUESS, Guess, PageHint
 from llmcrawler.classification.page_guess import PageGuesser
 from llmcrawler.classification.page_types import PageTypes
-from llmcrawler.classification.question import CLASSIFIER, LLM, STRUCTURED_DATA, TEMPLATE, Question, Verdict
+from llmcrawler.classification.question import LLM, PLATFORM, STRUCTURED_DATA, TEMPLATE, Question, Verdict
+from llmcrawler.classification.shared_verdicts import SharedTemplate
 from llmcrawler.classification.site_verdicts import SiteVerdicts, TemplateGroup
-from llmcrawler.classification.template_samples import QUORUM, SampleStep
+from llmcrawler.classification.template_samples import SampleStep
+from llmcrawler.classification.template_votes import is_told_by_votes, judged, verdict_by_votes
 from llmcrawler.errors import BudgetSpent, LLMError, LLMStopped, LLMUnavailable
 from llmcrawler.items import PageError
 
@@ -27,13 +29,6 @@ logger = logging.getLogger(__name__)
 # The model's own number, but never more: models say 1.0 of nearly everything, and none is right that often.
 _MAX_LLM_CONFIDENCE = 0.95
 
-# So many pages of a template have to look like one type, and this share of all votes, before it serves those of them
-# that look like no type for sure.
-_MIN_VOTES = 4
-_MIN_VOTE_SHARE = 0.6
-# Of the pages of a template that surely look alike, one in so many is looked at.
-_LOOKED_AT = 16
-
 # Separates the members of a template (of a site) whose samples (url -> label) disagree; None where nothing does.
 Splitter = Callable[[str, str, Mapping[str, str]], "Changes | None"]
 
@@ -41,12 +36,13 @@ Splitter = Callable[[str, str, Mapping[str, str]], "Changes | None"]
 class Classifier:
     """Tells the page types of one crawl; verdicts are shared within a site. Without an `asker`, structured data, what
     earlier crawls have learned, and rules decide. `was_asked` tells of a url whether the asker has its answer of an
-    earlier run of the crawl: such pages are samples, and may be waited for.
+    earlier run of the crawl: such pages are samples, and may be waited for. `shared` gives the template of other
+    sites that made such a page.
 
     The owner of the templates calls `regroup` with every change of the groups.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - by keyword, with defaults
         self,
         page_types: PageTypes,
         asker: PageAsker | None,
@@ -54,7 +50,9 @@ class Classifier:
         split: Splitter = lambda _site, _template, _labels: None,
         on_verdict: Callable[[Question, Verdict], None] = lambda _question, _verdict: None,
         was_asked: Callable[[str], Awaitable[bool]] | None = None,
+        shared: Callable[[Question], Awaitable[SharedTemplate | None]] | None = None,
     ) -> None:
+        self._shared = shared
         self._page_types = page_types
         self._structured = StructuredEvidence(page_types)
         self._guesser = PageGuesser(page_types)
@@ -69,7 +67,10 @@ class Classifier:
     async def classify(self, question: Question) -> Verdict:
         """Return the page's verdict. It may wait for a batch of the model; no failure of the model raises."""
         verdict = (
-            self._by_structured_data(question) or self._by_earlier_crawls(question) or await self._by_samples(question)
+            self._by_structured_data(question)
+            or self._by_earlier_crawls(question)
+            or await self._by_platform(question)
+            or await self._by_samples(question)
         )
         self._on_verdict(question, verdict)
         return verdict
@@ -85,6 +86,9 @@ class Classifier:
         if samples.majority is not None:
             return samples.majority, samples.confidence
         votes = samples.votes
+        if votes.taught:
+            page_type, count = votes.taught.most_common(1)[0]
+            return page_type, (count + 1) / (votes.taught.total() + 2)
         return None if votes.winner is None else (votes.winner, votes.sums[votes.winner] / votes.page_count)
 
     def purity(self, site: str, template: str) -> float | None:
@@ -142,6 +146,29 @@ class Classifier:
             return _llm_verdict(answer)
         return self._by_template(question) if question.is_known else None
 
+    async def _by_platform(self, question: Question) -> Verdict | None:
+        """Return what other sites of the platform have taught, unless the page surely looks like something else."""
+        if self._shared is None:
+            return None
+        found = await self._shared(question)
+        samples = self._site(question.site).group(question.template).samples
+        if found is None or samples.majority not in (None, found.page_type):
+            return None
+        if not is_told_by_votes(self._site(question.site).group(question.template), question, is_model_asked=False):
+            guess = self._guess(question)
+            label = Guess(guess.page_type, guess.confidence) if guess.page_type is not None else None
+            is_other = label is not None and label.label not in {found.page_type, *found.looks}
+            if is_other and guess.confidence >= SURE_GUESS:
+                return None
+            if question.settled:
+                samples.votes.note(label)
+        samples.votes.taught[found.page_type] += 1
+        return Verdict(found.page_type, found.confidence, PLATFORM)
+
+    def model_verdicts(self, site: str, template: str) -> dict[str, tuple[str, str | None]]:
+        """Do what `judged` does for a template."""
+        return judged(self._site(site).group(template).samples)
+
     def _by_template(self, question: Question) -> Verdict | None:
         """Return the verdict that the template has, without asking or waiting for more."""
         samples = self._site(question.site).group(question.template).samples
@@ -152,7 +179,7 @@ class Classifier:
     async def _by_samples(self, question: Question) -> Verdict:
         site = self._site(question.site)
         group = site.group(question.template)
-        is_told = _is_told_by_votes(group, question, is_model_asked=self._asker is not None)
+        is_told = is_told_by_votes(group, question, is_model_asked=self._asker is not None)
         guess = None if is_told else self._guess(question)
         label = Guess(guess.page_type, guess.confidence) if guess and guess.page_type is not None else None
         if question.settled and guess is not None:
@@ -172,7 +199,7 @@ class Classifier:
 
     def _by_looks(self, group: TemplateGroup, question: Question, guess: Verdict | None) -> Verdict:
         """Return what the page, or most of its template, looks like; it is looked at now where nobody has yet."""
-        return _by_votes(group, question, guess) or guess or self._guess(question)
+        return verdict_by_votes(group, question, guess) or guess or self._guess(question)
 
     async def _step_by_step(
         self, asker: PageAsker, site: SiteVerdicts, question: Question, guess: Verdict | None
@@ -260,32 +287,6 @@ class Classifier:
             logger.log(
                 level, "The model cannot be had any more; rules and what is known decide from here on: %s", error
             )
-
-
-def _is_told_by_votes(group: TemplateGroup, question: Question, *, is_model_asked: bool) -> bool:
-    """Tell whether a page need not be looked at, as so many of its template look alike; some are all the same.
-
-    Where a lone answer of the model says otherwise, each page is looked at that may contradict it.
-    """
-    samples, votes = group.samples, group.samples.votes
-    if not question.settled or question.rivals or question.member % _LOOKED_AT == 0 or not votes.are_clear:
-        return False
-    if is_model_asked and samples.majority != votes.winner and len(samples.labels) < QUORUM:
-        return False
-    return not samples.is_mixed
-
-
-def _by_votes(group: TemplateGroup, question: Question, guess: Verdict | None) -> Verdict | None:
-    """Return what most pages of the template look like, for one of them that looks like nothing for sure."""
-    votes = group.samples.votes
-    winner = votes.winner
-    own = 0.0 if guess is None else guess.confidence
-    if winner is None or not question.settled or group.samples.is_mixed or own >= SURE_GUESS:
-        return None
-    if votes.page_count < _MIN_VOTES or (votes.share_of(winner) or 0.0) < _MIN_VOTE_SHARE:
-        return None
-    agrees = guess is not None and guess.page_type == winner
-    return Verdict(winner, max(votes.sums[winner] / votes.page_count, own if agrees else 0.0), CLASSIFIER)
 
 
 def _llm_verdict(answer: Answer) -> Verdict:

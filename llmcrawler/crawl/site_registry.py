@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from llmcrawler.classification import Classifier
-from llmcrawler.content import Boilerplate
+from llmcrawler.content import Boilerplate, platform_of
 from llmcrawler.crawl.duplicate_finder import DuplicateFinder
+from llmcrawler.crawl.platform_knowledge import LearnedTemplate, learned_templates
 from llmcrawler.crawl.site_shelf import MOST_AWAKE, SiteShelf
 from llmcrawler.crawl.template_store import TemplateStore
 from llmcrawler.extraction import Records
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_PLATFORM_PAGES: Final = 5
+
 
 @dataclass
 class Site:
@@ -35,6 +39,18 @@ class Site:
     boilerplate: Boilerplate = field(default_factory=Boilerplate)
     regroupings: int = 0
     clustering: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _platforms: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def platform(self) -> str:
+        """The software that makes most of the pages that were looked at; "" where it is not known."""
+        platform, count = self._platforms.most_common(1)[0] if self._platforms else ("", 0)
+        return platform if 2 * count > self._platforms.total() else ""
+
+    def note_platform(self, html: str, names: Iterable[str] = ()) -> None:
+        """Look at one of the site's first pages, and at the names of its headers and cookies."""
+        if self._platforms.total() < _PLATFORM_PAGES:
+            self._platforms[platform_of(html, names)] += 1
 
     def adopt(self, grouper: TemplateGrouper) -> None:
         """Go on with the templates that another worker has learned."""
@@ -76,6 +92,21 @@ class SiteRegistry:
             if self.session is None:
                 self.templates.leave(name, partial(self._grouper_of, name))
         return self._sites[name]
+
+    def platform_of(self, name: str) -> str:
+        """Return the platform of a site by its name; "" where it is not known."""
+        return self._sites[name].platform if name in self._sites else ""
+
+    def learned_of(self, name: str) -> list[LearnedTemplate]:
+        """Return what the model has said of the templates of a site."""
+        site = self._sites[name]
+        return [
+            one
+            for group in site.grouper.groups()
+            for one in learned_templates(
+                site.grouper.samples_of(group.template), self.classifier.model_verdicts(name, group.template)
+            )
+        ]
 
     def own(self) -> Iterator[Site]:
         """Yield the sites that this worker learns."""

@@ -14,19 +14,16 @@ from llmcrawler.templates.grouping_types import (
     SimilarityMetric,
     Snapshot,
     TemplateSummary,
-)
+)  # fmt: skip
 from llmcrawler.templates.known_pages import KnownPages, PagePlacement, features_key
-from llmcrawler.templates.matching import Matcher
+from llmcrawler.templates.matching import TWIN_SIMILARITY, Matcher
 from llmcrawler.templates.reservoir import Reservoir, SampleTable, samples_from_json
 from llmcrawler.templates.splitting import Splits, discriminators, holds_for_others, of_common_labels, sort_by_label
-from llmcrawler.templates.template_counts import TemplateCounts, keep_ids
+from llmcrawler.templates.template_counts import MAX_GROUPS, TemplateCounts, keep_ids
 from llmcrawler.templates.url_tokens import common_pattern
 
-MAX_GROUPS = 96  # two pages of each fit the reservoir
 FIRST_CLUSTERING = 6
 GROWTH = 1.5
-# Before anything is known of the site only near-twins are put together.
-TWIN_SIMILARITY = 0.9
 
 
 class TemplateGrouper:
@@ -38,8 +35,7 @@ class TemplateGrouper:
     """
 
     def __init__(self, prefix: str = "t") -> None:
-        self._pages = 0
-        self._due_at = FIRST_CLUSTERING
+        self._pages, self._due_at = 0, FIRST_CLUSTERING
         self._reservoir = Reservoir()
         self._groups = TemplateCounts(prefix)
         self._splits = Splits(self.resolve)
@@ -171,7 +167,7 @@ class TemplateGrouper:
         The label with most pages keeps the id. No change (an empty Changes) when nothing separates them.
         """
         template = self.resolve(template)
-        members = [self._reservoir.pages[url] for url in self._reservoir.members(template)]
+        members = self.samples_of(template)
         known = of_common_labels([(m, labelled[m.url]) for m in members if m.url in labelled])
         if not (shares := discriminators(known)) or not holds_for_others(known):
             return Changes()
@@ -211,6 +207,10 @@ class TemplateGrouper:
     def learned_groups(self) -> list[TemplateSummary]:
         """Return the groups of all crawls, in order of appearance."""
         return [self._summary(name, state.pages) for name, state in self._groups.in_order() if state.pages]
+
+    def samples_of(self, template: str) -> list[PageSample]:
+        """Return the pages that are kept of a group."""
+        return [self._reservoir.pages[url] for url in self._reservoir.members(template)]
 
     def to_json(self) -> dict[str, Any]:
         """Give all that `from_json` needs; urls without scheme and host. The same pages give the same value."""

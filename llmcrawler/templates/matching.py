@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from llmcrawler.templates.grouping_types import PageSample, SimilarityMetric
 
+# Before anything is known of the site only near-twins are put together.
+TWIN_SIMILARITY = 0.9
 _ROWS = 64
 _KEPT = 64
 _CLOSE = 0.05

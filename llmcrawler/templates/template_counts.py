@@ -10,6 +10,7 @@ from typing import Any, Self
 from llmcrawler.urls import relative_url
 
 EXAMPLES = 5
+MAX_GROUPS = 96  # two pages of each fit the reservoir
 MAX_ALIASES = 1000  # of one site, the newest; a recurring crawl adds a few each time
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from llmcrawler.templates import Snapshot, TemplateGrouper, recluster
-from llmcrawler.templates.grouping import MAX_GROUPS
 from llmcrawler.templates.grouping_types import PageSample
 from llmcrawler.templates.reservoir import RESERVOIR_PAGES
+from llmcrawler.templates.template_counts import MAX_GROUPS
 
 CHROME = frozenset({"html>body", "body>nav", "nav>a"})
 KINDS = {
