@@ -237,7 +237,16 @@ class PoliteDownloader(DownloaderBase):
         assert isinstance(slot, PoliteSlot)
         try:
             key, lease = self.get_slot_key(request), context_of(request).lease
-            return await session.may_start(request.url, key, lease, slot.gap)
+            # All that came while Redis stood still would go out together when it is back.
+            async with slot.turn:
+                may_start = await session.may_start(request.url, key, lease, slot.gap)
+                left = slot.went_out + slot.least_gap - monotonic()
+                if may_start and left > 0:
+                    await asyncio.sleep(left)
+                    may_start = lease is None or session.frontier.holds(lease.url)
+                if may_start:
+                    slot.went_out = monotonic()
+                return may_start
         except StorageFailed:  # the crawl is being closed, and says why; the page is for its next run
             return False
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import random
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection
@@ -59,6 +61,8 @@ class PoliteSlot(Slot):
         super().__init__(concurrency, delay, jitter)
         self.queue = _CountingQueue(self, gate)
         self.rests_until = 0.0
+        self.went_out = -math.inf  # when its last request did: after its start, where other workers are heard first
+        self.turn = asyncio.Lock()  # of those that have started and have not gone out
         self._gate = gate
         self._on_start = on_start
         self._gap = delay
@@ -76,6 +80,11 @@ class PoliteSlot(Slot):
     def gap(self) -> float:
         """Seconds from the request that started last to the next one."""
         return self._gap
+
+    @property
+    def least_gap(self) -> float:
+        """Seconds that are between two requests at least."""
+        return max(0.0, self.delay * (1 - self.jitter))
 
     def start(self, request: Request) -> None:
         self.transferring.add(request)

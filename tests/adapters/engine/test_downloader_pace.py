@@ -156,6 +156,29 @@ def test_the_delay_is_the_mean_where_it_is_jittered(monkeypatch):
     assert len({round(gap, 6) for gap in host.gaps}) > 90
 
 
+def test_what_waited_while_redis_stood_still_does_not_go_out_at_once(monkeypatch):
+    host, stood_still = Host(0.1, fine), (1001.0, 1031.0)
+
+    async def may_start(*_about: object) -> bool:
+        now = asyncio.get_running_loop().time()
+        if stood_still[0] <= now < stood_still[1]:
+            await asyncio.sleep(stood_still[1] - now)
+        return True
+
+    async def crawl() -> None:
+        use_clock_of_loop(monkeypatch)
+        await asyncio.sleep(1000)
+        downloader = downloader_of(host, FIXED | {"DOWNLOAD_DELAY": 0.2, "DOWNLOAD_DELAY_JITTER": 0.5}, "")
+        downloader._session = stub(may_start=may_start)
+        await Pages(downloader, 40).fetch_all()
+        downloader.close()
+
+    run_fast(crawl())
+    assert len(host.starts) == 40
+    assert max(host.gaps) > 20, "it stood still"
+    assert min(host.gaps) >= 0.0999
+
+
 @pytest.mark.parametrize("latency", [0.0, 0.15])
 def test_the_first_second_sends_three_requests_at_most(monkeypatch, latency):
     host = fetch_all(monkeypatch, ADAPTIVE, 60, latency_seconds=latency)
