@@ -1,8 +1,9 @@
 """What a campaign of many sites takes, beside a crawl after the other of a sample of them.
 
-    python -m tests.benchmarks.campaign [--sites 200] [--singles 12] [--out DIR] [-s NAME=VALUE ...]
+    python -m tests.benchmarks.campaign [--sites 200] [--most 500] [--singles 12] [--kills 0] [--out DIR] [-s NAME=..]
 
-The sites are those of tests/servers/campaign_sites.py: 20, 35 or 50 pages of each, 5% dead, 5% slow, 3% answering 429.
+The sites are those of tests/servers/campaign_sites.py: 20 to MOST pages of each, 5% dead, 5% slow, 3% answering 429.
+With KILLS the command and all that it has started get a kill -9 so many times, and it is started again.
 Of the processor: user and system time of the command and all that it starts. Memory is what the processes have to
 themselves and their share of the rest (PSS), looked at twice a second.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,33 +22,45 @@ import time
 from collections import Counter
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from random import random
 from typing import Any
 from urllib.parse import urlsplit
 
 from tests.servers.campaign_sites import FINE, manners
 
 ROOT = Path(__file__).parents[2]
-LIMITS = (20, 35, 50)
+SHARES = (0.04, 0.1, 0.2, 0.4, 1.0)  # of the most pages, by turns: 20, 50, 100, 200 and 500 of 500
+KILL_SECONDS = 15  # between kills, at least; and at most twice as many
 SETTINGS = {"LLM_PROVIDER": "none", "LLM_CACHE": "False"}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sites", type=int, default=200)
+    parser.add_argument("--most", type=int, default=500)
     parser.add_argument("--singles", type=int, default=12)
+    parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--out", type=Path)
     parser.add_argument("-s", dest="settings", action="append", default=[])
     options = parser.parse_args()
     settings = [f"-s{one}" for one in (*(f"{name}={value}" for name, value in SETTINGS.items()), *options.settings)]
-    with tempfile.TemporaryDirectory() as folder, server(options.sites) as urls:
+    with tempfile.TemporaryDirectory() as folder, server(options.sites, options.most) as urls:
         out = options.out or Path(folder) / "out"
-        rows = [f"{url},{LIMITS[number % len(LIMITS)]}" for number, url in enumerate(urls)]
+        rows = [
+            f"{url},{max(20, round(options.most * SHARES[number % len(SHARES)]))}" for number, url in enumerate(urls)
+        ]
         Path(folder, "sites.csv").write_text("\n".join(["url,max_pages", *rows, ""]), encoding="utf-8")
         command = ["campaign", str(Path(folder, "sites.csv")), "-o", str(out), *settings]
         memory = Memory(out)
-        figures = measured(command, memory)
+        killed = [measured(command, memory, kill_after=KILL_SECONDS * (1 + random())) for _ in range(options.kills)]
+        last = measured(command, memory)
+        figures = last[0] + sum(one[0] for one in killed), last[1] + sum(one[1] for one in killed)
         manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
         print_campaign(manifest, out, figures, memory)
+        limits = {row.split(",")[0]: int(row.split(",")[1]) for row in rows}
+        found = {site["url"]: site["pages"] + site["errors"] for site in manifest["sites"] if site["state"] == "done"}
+        short = [limits[url] - lines for url, lines in found.items() if lines < limits[url]]
+        print(f"of {len(found)} sites that are done {len(short)} have fewer lines than asked for, {sum(short)} in all")
         if not options.singles:
             return
         fine = [row for row, manner in zip(rows, manners(options.sites), strict=True) if manner == FINE]
@@ -90,8 +104,10 @@ def rates(pages: int, seconds: float, cpu: float) -> str:
     return f"{cpu / pages * 1000:.1f} ms a page, {pages / cpu:.0f} pages/s of a core, {pages / seconds:.1f} pages/s;"
 
 
-def measured(arguments: list[str], memory: Memory) -> tuple[float, float]:
-    """Seconds by the clock and of the processor, of `scrapy` with these arguments."""
+def measured(arguments: list[str], memory: Memory, *, kill_after: float = 0) -> tuple[float, float]:
+    """Seconds by the clock and of the processor, of `scrapy` with these arguments; of what is killed, the latter of the
+    command alone.
+    """
     started = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-m", "scrapy", *arguments],
@@ -100,12 +116,18 @@ def measured(arguments: list[str], memory: Memory) -> tuple[float, float]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
+    memory.is_over = False
     watching = threading.Thread(target=memory.watch, args=(process.pid,))
     watching.start()
+    if kill_after:
+        time.sleep(kill_after)
+        for pid in _family(process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
     _, status, usage = os.wait4(process.pid, 0)
     memory.is_over = True
     watching.join()
-    if status:
+    if status and not kill_after:
         raise SystemExit(f"exit status {os.waitstatus_to_exitcode(status)}")
     return time.monotonic() - started, usage.ru_utime + usage.ru_stime
 
@@ -161,9 +183,9 @@ def _share_bytes(pid: int) -> int:
 
 
 @contextmanager
-def server(count: int):
+def server(count: int, pages: int):
     """The start urls of the sites, which are in a process of their own."""
-    parts = [sys.executable, "-m", "tests.servers.campaign_sites", "--count", str(count)]
+    parts = [sys.executable, "-m", "tests.servers.campaign_sites", "--count", str(count), "--pages", str(pages)]
     process = subprocess.Popen(parts, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     try:
         port = urlsplit(process.stdout.readline().split()[1]).port

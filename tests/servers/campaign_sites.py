@@ -1,13 +1,15 @@
 """Many sites, each at a host of its own (127.1.x.y) and one port: some slow, some that refuse all, some that are gone.
 
-python -m tests.servers.campaign_sites [--count 200] [--port 0] [--latency 0.05]    prints "READY http://127.1.0.1:PORT/"
-with CampaignSites(40).in_thread() as sites: ... sites.urls, sites.requested
+python -m tests.servers.campaign_sites [--count 200] [--port 0] [--latency 0.05] [--pages 0]
+    prints "READY http://127.1.0.1:PORT/"; each site has PAGES pages at least
+with CampaignSites(manners(40)).in_thread() as sites: ... sites.urls, sites.requested
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 from dataclasses import dataclass
 from threading import Condition
 from typing import Final
@@ -20,6 +22,7 @@ from tests.servers.serving import Startable, bound_sockets, serve
 
 FINE, SLOW, BUSY, BROKEN, DEAD = "fine", "slow", "busy", "broken", "dead"
 SLOW_SECONDS: Final = 1.0
+_ROOT_LINK: Final = re.compile(r'((?:href|src|action)=")/(?!/)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +43,32 @@ def manners(count: int, *, dead: float = 0.05, slow: float = 0.05, busy: float =
     return given
 
 
+def routes_of(name: str, seed: int, least: int = 0) -> dict[str, str]:
+    """The pages of a site by their paths, `least` at least: where it has fewer, others of its kind stand below /1/,
+    /2/ and so on, with links from its home page.
+    """
+    routes = make_site(name, seed).routes()
+    part = 0
+    while len(routes) < least:
+        part += 1
+        more = make_site(name, seed + 1_000 * part).routes()
+        routes |= {f"/{part}{path}": _ROOT_LINK.sub(rf"\1/{part}/", text) for path, text in more.items()}
+        routes["/"] = routes["/"].replace("</body>", f'<a href="/{part}/">More, part {part}</a></body>')
+    return routes
+
+
 class CampaignSites(Startable):
     """`given` are the sites' manners. `requested` has the requests for pages, as (host, path), in their order; it may
     be read in another thread, which is told of each by `changed`.
     """
 
-    def __init__(self, given: list[str], latency_seconds: float = 0.0) -> None:
+    def __init__(self, given: list[str], latency_seconds: float = 0.0, pages: int = 0) -> None:
         self.latency_seconds = latency_seconds
         self.port = 0
         self.requested: list[tuple[str, str]] = []
         self.changed = Condition()
         self.sites = {
-            host: HostedSite(host, manner, make_site(SITES[number % len(SITES)], number).routes())
+            host: HostedSite(host, manner, routes_of(SITES[number % len(SITES)], number, pages))
             for number, manner in enumerate(given)
             for host in [f"127.1.{number // 250}.{number % 250 + 1}"]
         }
@@ -94,8 +111,8 @@ class CampaignSites(Startable):
 
 
 def _sites(options: argparse.Namespace) -> CampaignSites:
-    return CampaignSites(manners(options.count), options.latency)
+    return CampaignSites(manners(options.count), options.latency, options.pages)
 
 
 if __name__ == "__main__":
-    serve(__doc__, _sites, count=200, latency=0.05)
+    serve(__doc__, _sites, count=200, latency=0.05, pages=0)
