@@ -19,7 +19,7 @@ LEAVES: Final = 16
 NODES: Final = LEAVES - 1
 # So many blocks are asked at a time: what lies between fits a processor's cache, and memory stays bounded.
 _PART: Final = 192
-_ALL: Final = np.uint16((1 << LEAVES) - 1)
+ALL: Final = np.uint16((1 << LEAVES) - 1)
 
 
 class BlockTrees:
@@ -65,39 +65,3 @@ def _first_bits() -> NDArray[np.uint8]:
 
 
 _FIRST_BIT: Final = _first_bits()
-
-
-def pack_trees(roots: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
-    """Return the arrays of BlockTrees for trees as LightGBM's `dump_model` gives them."""
-    shape = (NODES, len(roots))
-    feature, mask = np.zeros(shape, np.uint16), np.full(shape, _ALL, np.uint16)
-    threshold, value = np.zeros(shape, np.float32), np.zeros((len(roots), LEAVES), np.float32)
-    for number, root in enumerate(roots):
-        nodes: list[tuple[int, float, int]] = []
-        leaves: list[float] = []
-        _walk(root, nodes, leaves)
-        value[number, : len(leaves)] = leaves
-        for row, (one, limit, stays) in enumerate(nodes):
-            feature[row, number], threshold[row, number], mask[row, number] = one, limit, stays
-    return {"feature": feature, "threshold": threshold, "mask": mask, "value": value}
-
-
-def _walk(node: dict[str, Any], nodes: list[tuple[int, float, int]], leaves: list[float]) -> None:
-    if "split_feature" not in node:
-        leaves.append(node.get("leaf_value", 0.0))
-        return
-    at = len(nodes)
-    nodes.append((0, 0.0, 0))
-    first = len(leaves)
-    _walk(node["left_child"], nodes, leaves)
-    on_the_left = ((1 << len(leaves)) - 1) & ~((1 << first) - 1)
-    nodes[at] = (node["split_feature"], _single(node["threshold"]), int(_ALL) & ~on_the_left)
-    _walk(node["right_child"], nodes, leaves)
-
-
-def _single(threshold: float) -> float:
-    """Return the greatest single-precision number that is not above the threshold, so that a comparison of others of
-    that precision comes out the same.
-    """
-    found = np.float32(threshold)
-    return float(found if float(found) <= threshold else np.nextafter(found, np.float32(-np.inf)))

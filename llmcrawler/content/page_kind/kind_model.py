@@ -22,8 +22,8 @@ from .token_weights import TokenModel
 from .tree_ensemble import TreeEnsemble
 
 _LEAST: Final = 1e-4  # of a probability, before its logarithm is taken
-_TREES: Final = "trees "
-_TOKENS: Final = "tokens "
+TREES: Final = "trees "
+TOKENS: Final = "tokens "
 
 
 def softmax(logs: Floats) -> Floats:
@@ -48,8 +48,8 @@ class KindModel:
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.kinds = tuple(arrays["kinds"].tolist())
         self._names = arrays["names"].tolist()
-        self._trees = TreeEnsemble(_part(arrays, _TREES), len(self.kinds))
-        self._tokens = TokenModel(_part(arrays, _TOKENS))
+        self._trees = TreeEnsemble(_part(arrays, TREES), len(self.kinds))
+        self._tokens = TokenModel(_part(arrays, TOKENS))
         self._linear_share, self._factor = float(arrays["linear share"]), float(arrays["factor"])
         self._bias = arrays["bias"].astype(np.float64)
 
@@ -60,17 +60,6 @@ class KindModel:
         linear = self._tokens.log_odds(kind_tokens(evidence))
         found = blend(softmax(trees), softmax(linear), self._linear_share, self._factor, self._bias)
         return {kind: round(value, 4) for kind, value in zip(self.kinds, found.tolist(), strict=True)}
-
-
-def pack_model(
-    of_both: Mapping[str, Any], trees: Mapping[str, NDArray[Any]], tokens: Mapping[str, NDArray[Any]]
-) -> dict[str, NDArray[Any]]:
-    """Return the arrays that a `KindModel` is made of; `of_both` has kinds, names, "linear share", factor and bias."""
-    return {
-        **{name: np.array(value) for name, value in of_both.items()},
-        **{_TREES + name: value for name, value in trees.items()},
-        **{_TOKENS + name: value for name, value in tokens.items()},
-    }
 
 
 def _part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:

@@ -13,11 +13,6 @@ from numpy.typing import NDArray
 from .kind_evidence import Floats, Integers
 
 
-def token_key(group: str, token: str) -> int:
-    """Return the number that a token of a group is known by; that two of them share one is rare, and harmless."""
-    return crc32(_bytes(token), crc32(_bytes(f"{group} ")))
-
-
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "replace")  # what stands in JSON may be no character
 

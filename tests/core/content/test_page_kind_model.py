@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from llmcrawler.content.page_kind.kind_model import blend, softmax
-from llmcrawler.content.page_kind.token_weights import TokenModel, token_key, weigh_tokens
+from llmcrawler.content.page_kind.token_weights import TokenModel, weigh_tokens
 from llmcrawler.content.page_kind.tree_ensemble import TreeEnsemble
+from tests.benchmarks.model_arrays import token_key
 
 
 def test_a_tree_is_followed_to_its_leaf() -> None:
