@@ -79,7 +79,7 @@ class WordValues:
         self._of_part = lru_cache(maxsize=16384)(lambda attributes: self._of_names(names_in(attributes)))
 
     def _text(self, head: str, words: int) -> bytes:
-        """Return, as singles, what `summary` does of a text's first words, their pairs, and the whole of a short one."""
+        """Return what `summary` does of a text's first words, their pairs, and all of a short text, as singles."""
         found = first_words(head)
         known, pairs = self._known, self._pairs
         values = [known[word] for word in set(found) if word in known]

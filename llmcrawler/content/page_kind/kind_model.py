@@ -15,11 +15,38 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from .address_numbers import address_numbers
+from .head_numbers import metadata_numbers, schema_numbers, tag_numbers, title_numbers
 from .kind_evidence import Floats, KindEvidence
-from .kind_numbers import kind_numbers
 from .kind_tokens import kind_tokens
+from .link_numbers import container_numbers, link_numbers
+from .phrases import phrase_numbers
+from .repeated_parts import find_repeats, repeat_numbers
+from .text_numbers import block_totals, heading_numbers, main_numbers
 from .token_weights import TokenModel
 from .tree_ensemble import TreeEnsemble
+
+
+def kind_numbers(evidence: KindEvidence) -> dict[str, float]:
+    """Return the numbers by name; the same names for every page."""
+    page, blocks = evidence.page, evidence.blocks
+    layout = evidence.layout
+    repeats = find_repeats(page, layout, blocks)
+    return {
+        **address_numbers(evidence.url, evidence.title),
+        **title_numbers(evidence),
+        **metadata_numbers(evidence),
+        **schema_numbers(evidence.structured_data),
+        **tag_numbers(evidence),
+        **block_totals(blocks),
+        **main_numbers(blocks),
+        **heading_numbers(blocks, evidence.title),
+        **container_numbers(page, layout, blocks),
+        **repeat_numbers(repeats, blocks),
+        **link_numbers(evidence.url, evidence.links, blocks),
+        **phrase_numbers(blocks),
+    }
+
 
 _LEAST: Final = 1e-4  # of a probability, before its logarithm is taken
 TREES: Final = "trees "

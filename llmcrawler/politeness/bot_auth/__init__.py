@@ -10,5 +10,4 @@ from llmcrawler.politeness.bot_auth.key_directory import (
     directory_headers,
     directory_of,
 )
-from llmcrawler.politeness.bot_auth.request_signer import RequestSigner, authority_of
-from llmcrawler.politeness.bot_auth.signer_settings import check_agent, resolve_signer
+from llmcrawler.politeness.bot_auth.request_signer import RequestSigner, authority_of, check_agent, resolve_signer

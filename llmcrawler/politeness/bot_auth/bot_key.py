@@ -1,4 +1,6 @@
-"""The private key that requests are signed with, the names of its public part, and its file."""
+"""The private key that requests are signed with, the names of its public part, its file, and its signature of one HTTP
+message (RFC 9421, sections 2.5 and 4).
+"""
 
 from __future__ import annotations
 
@@ -84,3 +86,16 @@ def write_key_file(path: Path, key: BotKey) -> None:
 
 def _base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).decode("ascii").rstrip("=")
+
+
+def signature_fields(
+    key: BotKey, label: str, covered: Mapping[str, str], *, created: int, expires: int, **others: str
+) -> dict[str, str]:
+    """Return Signature-Input and Signature. `covered` has the values of components by their identifiers, such as
+    `"@method"` with its quotes; `others` are further parameters. All is ASCII that needs no escape.
+    """
+    texts = "".join(f';{name}="{text}"' for name, text in {"keyid": key.thumbprint, **others}.items())
+    inputs = f"({' '.join(covered)});created={created};expires={expires}{texts}"
+    base = "\n".join(f"{name}: {value}" for name, value in {**covered, '"@signature-params"': inputs}.items())
+    signature = base64.b64encode(key.sign(base.encode("ascii"))).decode("ascii")
+    return {"Signature-Input": f"{label}={inputs}", "Signature": f"{label}=:{signature}:"}

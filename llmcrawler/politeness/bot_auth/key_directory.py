@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import Final
 
-from llmcrawler.politeness.bot_auth.bot_key import BotKey
-from llmcrawler.politeness.bot_auth.message_signature import signature_fields
+from llmcrawler.politeness.bot_auth.bot_key import BotKey, signature_fields
 
 DIRECTORY_NAME: Final = "http-message-signatures-directory"
 WELL_KNOWN_PATH: Final = f"/.well-known/{DIRECTORY_NAME}"

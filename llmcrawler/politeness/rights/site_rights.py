@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol
 
-from llmcrawler.politeness.rights.combined_signals import RSL, Signal, refusal_of
-from llmcrawler.politeness.rights.rights_policy import OFF, RightsPolicy
+from llmcrawler.politeness.rights.combined_signals import OFF, RSL, RightsPolicy, Signal, refusal_of
 from llmcrawler.politeness.rights.rsl import rsl_signals
 from llmcrawler.politeness.rights.scoped import ScopedSignals
 from llmcrawler.politeness.rights.site_files import (
