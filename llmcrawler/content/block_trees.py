@@ -1,4 +1,4 @@
-"""Applies boosted trees of at most 16 leaves to all blocks of a page at once.
+"""Applies boosted trees of at most 16 leaves to all blocks of a page, or to a page, at once.
 
 Each inner node has a mask of the leaves that stay possible where its number is above its threshold; of those that stay
 after all nodes of a tree the first is where the tree ends (after QuickScorer, Lucchese et al. 2015, whose masks clear
@@ -42,19 +42,19 @@ class BlockTrees:
         """
         return np.concatenate(
             [
-                self._sums(np.concatenate([matrix[at : at + _PART].T for matrix in matrices]))
+                self.values(np.concatenate([matrix[at : at + _PART].T for matrix in matrices])).sum(0)
                 for at in range(0, len(matrices[0]), _PART)
             ]
         )
 
-    def _sums(self, columns: Matrix) -> NDArray[np.float32]:
+    def values(self, columns: Matrix) -> NDArray[np.float32]:
+        """Return where each tree ends: a row per tree, for numbers with a column per block or page."""
         above = columns.take(self._feature, 0) > self._threshold
         gone = (above * self._cleared).reshape(NODES, -1, columns.shape[1])
         left = ~np.bitwise_or.reduce(gone, 0)
         leaf = _FIRST_BIT.take(left)
-        leaves = self._value.take(self._starts + leaf)
-        total: NDArray[np.float32] = leaves.sum(0)
-        return total
+        found: NDArray[np.float32] = self._value.take(self._starts + leaf)
+        return found
 
 
 def _first_bits() -> NDArray[np.uint8]:

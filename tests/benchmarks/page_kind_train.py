@@ -133,7 +133,7 @@ def write(data: list[KindExample], seeds: int, calibration: Calibration, path: P
         "bias": calibration.bias,
     }  # fmt: skip
     np.savez_compressed(path, allow_pickle=False, **pack_kinds(of_both, trees, tokens))
-    print(f"{path}: {path.stat().st_size / 1000:.0f} KB, {len(trees['feature'])} nodes, {len(tokens['keys'])} tokens")
+    print(f"{path}: {path.stat().st_size / 1000:.0f} KB, {len(trees['value'])} trees, {len(tokens['keys'])} tokens")
 
 
 if __name__ == "__main__":

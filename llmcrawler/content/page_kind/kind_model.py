@@ -15,6 +15,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from llmcrawler.content.block_trees import BlockTrees
+
 from .address_numbers import address_numbers
 from .head_numbers import metadata_numbers, schema_numbers, tag_numbers, title_numbers
 from .kind_evidence import Floats, KindEvidence
@@ -24,7 +26,6 @@ from .phrases import phrase_numbers
 from .repeated_parts import find_repeats, repeat_numbers
 from .text_numbers import block_totals, heading_numbers, main_numbers
 from .token_weights import TokenModel
-from .tree_ensemble import TreeEnsemble
 
 
 def kind_numbers(evidence: KindEvidence) -> dict[str, float]:
@@ -69,13 +70,13 @@ def blend(trees: Floats, linear: Floats, linear_share: float, factor: float, bia
 
 class KindModel:
     """Both models, from arrays by name; those of the trees and of the linear one have "trees " and "tokens " before
-    their names.
+    their names. The trees of the kinds alternate.
     """
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.kinds = tuple(arrays["kinds"].tolist())
         self._names = arrays["names"].tolist()
-        self._trees = TreeEnsemble(_part(arrays, TREES), len(self.kinds))
+        self._trees = BlockTrees(_part(arrays, TREES))
         self._tokens = TokenModel(_part(arrays, TOKENS))
         self._linear_share, self._factor = float(arrays["linear share"]), float(arrays["factor"])
         self._bias = arrays["bias"].astype(np.float64)
@@ -83,7 +84,8 @@ class KindModel:
     def probabilities(self, evidence: KindEvidence) -> dict[str, float]:
         """Return the probability of each kind, in sum 1."""
         numbers = kind_numbers(evidence)
-        trees = self._trees.log_odds(np.array([numbers[name] for name in self._names], np.float32))
+        column = np.array([[numbers[name]] for name in self._names], np.float32)
+        trees = self._trees.values(column).astype(np.float64).reshape(-1, len(self.kinds)).sum(0)
         linear = self._tokens.log_odds(kind_tokens(evidence))
         found = blend(softmax(trees), softmax(linear), self._linear_share, self._factor, self._bias)
         return {kind: round(value, 4) for kind, value in zip(self.kinds, found.tolist(), strict=True)}
