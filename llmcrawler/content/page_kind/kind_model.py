@@ -20,12 +20,11 @@ from llmcrawler.content.block_trees import BlockTrees
 from .address_numbers import address_numbers
 from .head_numbers import metadata_numbers, schema_numbers, tag_numbers, title_numbers
 from .kind_evidence import Floats, KindEvidence
-from .kind_tokens import kind_tokens
+from .kind_tokens import TokenModel, kind_tokens
 from .link_numbers import container_numbers, link_numbers
 from .phrases import phrase_numbers
 from .repeated_parts import find_repeats, repeat_numbers
 from .text_numbers import block_totals, heading_numbers, main_numbers
-from .token_weights import TokenModel
 
 
 def kind_numbers(evidence: KindEvidence) -> dict[str, float]:

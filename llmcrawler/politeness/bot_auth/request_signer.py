@@ -13,8 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from llmcrawler.errors import ConfigError
-from llmcrawler.politeness.bot_auth.bot_key import BotKey, read_key_file, signature_fields
-from llmcrawler.politeness.bot_auth.key_directory import WELL_KNOWN_PATH
+from llmcrawler.politeness.bot_auth.bot_key import WELL_KNOWN_PATH, BotKey, read_key_file, signature_fields
 from llmcrawler.urls import normalise, origin_of, relative_url
 
 LIFETIME_SECONDS: Final = 60  # the shorter, the less a signature that is overheard is worth; clocks differ by seconds

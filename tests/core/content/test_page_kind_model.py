@@ -7,7 +7,7 @@ import pytest
 
 from llmcrawler.content.block_trees import BlockTrees
 from llmcrawler.content.page_kind.kind_model import blend, softmax
-from llmcrawler.content.page_kind.token_weights import TokenModel, weigh_tokens
+from llmcrawler.content.page_kind.kind_tokens import TokenModel, weigh_tokens
 from tests.benchmarks.model_arrays import token_key
 
 
