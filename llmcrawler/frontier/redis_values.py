@@ -7,7 +7,7 @@ import time
 import zlib
 from asyncio import Future
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -95,18 +95,17 @@ class RecentAdditions:
 
     Numbers additions. Redis keeps the `number` of the last one beside it, so that both are lost together."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self) -> None:
         self.number = 0
-        self._clock = clock
         self._added: deque[tuple[int, float, Parts]] = deque()  # number, moment, parts
         self._part_count = 0
 
     def note(self, parts: Parts) -> None:
         """Note what Redis has confirmed."""
         self.number += 1
-        self._added.append((self.number, self._clock(), parts))
+        self._added.append((self.number, time.monotonic(), parts))
         self._part_count += len(parts)
-        while self._part_count > _MAX_PARTS or self._added[0][1] < self._clock() - _KEPT_SECONDS:
+        while self._part_count > _MAX_PARTS or self._added[0][1] < time.monotonic() - _KEPT_SECONDS:
             self._part_count -= len(self._added.popleft()[2])
 
     def since(self, number: int) -> list[Parts]:
