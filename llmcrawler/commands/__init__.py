@@ -70,14 +70,14 @@ class WithLog(Described):
     is_crawl: ClassVar[bool] = False
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        from llmcrawler.engine import json_log, scrapy_log
+        from llmcrawler.engine import log_setup
 
         super().process_options(args, opts)
         assert self.settings is not None
         if not self.is_crawl and (self.settings.getpriority("PROGRESS") or 0) < SETTINGS_PRIORITIES["cmdline"]:
             self.settings.set("PROGRESS", "off", priority="cmdline")
-        scrapy_log.silence(self.settings)
-        json_log.install(self.settings)
+        log_setup.silence(self.settings)
+        log_setup.install(self.settings)
 
 
 class Offline(Described):
@@ -105,11 +105,11 @@ def config_errors_as_usage(settings: Settings | None = None) -> Iterator[None]:
 def _tell_log_file(settings: Settings, error: Exception) -> None:
     from scrapy.utils.log import configure_logging, get_scrapy_root_handler
 
-    from llmcrawler.engine import json_log
+    from llmcrawler.engine import log_setup
 
     if settings.get("LOG_FILE") and settings.getbool("LOG_ENABLED"):
         with suppress(OSError, ValueError):  # it is what the error is about
-            json_log.install(settings)
+            log_setup.install(settings)
             if get_scrapy_root_handler() is None:
                 configure_logging(settings)
             logger.error("Wrong usage: %s", error)

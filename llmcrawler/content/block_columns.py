@@ -153,12 +153,12 @@ class BlockArrays:
         return (_cached_places if self.count <= _MAX_COUNT else places_around)(self.count, radii)
 
 
-def container_levels(layout: Layout, count: int = STEPS) -> NDArray[np.int64]:
+def container_levels(layout: Layout) -> NDArray[np.int64]:
     """Return the containers of each block, nearest first: a row per level, 0 (the page) above the outermost."""
     parents, own = layout.parents, layout.containers
-    levels = np.empty((count, len(own)), np.int64)
+    levels = np.empty((STEPS, len(own)), np.int64)
     levels[0] = own
-    for step in range(1, count):
+    for step in range(1, STEPS):
         parents.take(levels[step - 1], out=levels[step], mode="clip")
     return levels
 

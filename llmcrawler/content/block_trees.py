@@ -1,4 +1,4 @@
-"""Applies boosted trees of at most 16 leaves to all blocks of a page at once.
+"""Applies boosted trees of at most 16 leaves to all blocks of a page, or to a page, at once.
 
 Each inner node has a mask of the leaves that stay possible where its number is above its threshold; of those that stay
 after all nodes of a tree the first is where the tree ends (after QuickScorer, Lucchese et al. 2015, whose masks clear
@@ -19,7 +19,7 @@ LEAVES: Final = 16
 NODES: Final = LEAVES - 1
 # So many blocks are asked at a time: what lies between fits a processor's cache, and memory stays bounded.
 _PART: Final = 192
-_ALL: Final = np.uint16((1 << LEAVES) - 1)
+ALL: Final = np.uint16((1 << LEAVES) - 1)
 
 
 class BlockTrees:
@@ -42,19 +42,19 @@ class BlockTrees:
         """
         return np.concatenate(
             [
-                self._sums(np.concatenate([matrix[at : at + _PART].T for matrix in matrices]))
+                self.values(np.concatenate([matrix[at : at + _PART].T for matrix in matrices])).sum(0)
                 for at in range(0, len(matrices[0]), _PART)
             ]
         )
 
-    def _sums(self, columns: Matrix) -> NDArray[np.float32]:
+    def values(self, columns: Matrix) -> NDArray[np.float32]:
+        """Return where each tree ends: a row per tree, for numbers with a column per block or page."""
         above = columns.take(self._feature, 0) > self._threshold
         gone = (above * self._cleared).reshape(NODES, -1, columns.shape[1])
         left = ~np.bitwise_or.reduce(gone, 0)
         leaf = _FIRST_BIT.take(left)
-        leaves = self._value.take(self._starts + leaf)
-        total: NDArray[np.float32] = leaves.sum(0)
-        return total
+        found: NDArray[np.float32] = self._value.take(self._starts + leaf)
+        return found
 
 
 def _first_bits() -> NDArray[np.uint8]:
@@ -65,39 +65,3 @@ def _first_bits() -> NDArray[np.uint8]:
 
 
 _FIRST_BIT: Final = _first_bits()
-
-
-def pack_trees(roots: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
-    """Return the arrays of BlockTrees for trees as LightGBM's `dump_model` gives them."""
-    shape = (NODES, len(roots))
-    feature, mask = np.zeros(shape, np.uint16), np.full(shape, _ALL, np.uint16)
-    threshold, value = np.zeros(shape, np.float32), np.zeros((len(roots), LEAVES), np.float32)
-    for number, root in enumerate(roots):
-        nodes: list[tuple[int, float, int]] = []
-        leaves: list[float] = []
-        _walk(root, nodes, leaves)
-        value[number, : len(leaves)] = leaves
-        for row, (one, limit, stays) in enumerate(nodes):
-            feature[row, number], threshold[row, number], mask[row, number] = one, limit, stays
-    return {"feature": feature, "threshold": threshold, "mask": mask, "value": value}
-
-
-def _walk(node: dict[str, Any], nodes: list[tuple[int, float, int]], leaves: list[float]) -> None:
-    if "split_feature" not in node:
-        leaves.append(node.get("leaf_value", 0.0))
-        return
-    at = len(nodes)
-    nodes.append((0, 0.0, 0))
-    first = len(leaves)
-    _walk(node["left_child"], nodes, leaves)
-    on_the_left = ((1 << len(leaves)) - 1) & ~((1 << first) - 1)
-    nodes[at] = (node["split_feature"], _single(node["threshold"]), int(_ALL) & ~on_the_left)
-    _walk(node["right_child"], nodes, leaves)
-
-
-def _single(threshold: float) -> float:
-    """Return the greatest single-precision number that is not above the threshold, so that a comparison of others of
-    that precision comes out the same.
-    """
-    found = np.float32(threshold)
-    return float(found if float(found) <= threshold else np.nextafter(found, np.float32(-np.inf)))

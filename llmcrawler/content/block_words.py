@@ -18,8 +18,8 @@ from .block_columns import BlockArrays, rows_of
 from .layout import Layout, Matrix
 from .segments import Segments
 
-_HEAD_CHARS: Final = 80
-_HEAD_WORDS: Final = 7
+HEAD_CHARS: Final = 80
+HEAD_WORDS: Final = 7
 _WORD: Final = re.compile(r"[^\W\d_]+|\d+")
 _NAMES: Final = re.compile(
     r" (?:class|id|role|item(?:prop|type)|aria-label|data-(?:test|component|section|type|block|module)[a-z-]*)"
@@ -38,8 +38,9 @@ _NO_SINGLES: Final = _SINGLES.pack(*_NONE)
 Words = Mapping[str, float]
 
 
-def _first_words(head: str) -> list[str]:
-    return ["0" if word[0].isdigit() else word for word in _WORD.findall(head.lower())[:_HEAD_WORDS]]
+def first_words(head: str) -> list[str]:
+    """Return the first words of a text; every number is 0."""
+    return ["0" if word[0].isdigit() else word for word in _WORD.findall(head.lower())[:HEAD_WORDS]]
 
 
 def _two_words(words: str) -> tuple[str, str]:
@@ -48,34 +49,17 @@ def _two_words(words: str) -> tuple[str, str]:
     return (one, two) if not words.startswith(("=", ".")) and " " not in two else (one, "")
 
 
-def text_words(head: str, words: int) -> set[str]:
-    """Return the first words of a text, pairs of them, and the whole of a short one; every number is 0."""
-    found = _first_words(head)
-    names = {*found, *map(" ".join, pairwise(found))}
-    if words <= _HEAD_WORDS:
-        names.add("=" + " ".join(found))
-    return names
-
-
-def part_words(attributes: str) -> set[str]:
-    """Return the words in the names that a container's attributes give it."""
-    return _name_words(_names(attributes))
-
-
-def _names(attributes: str) -> str:
+def names_in(attributes: str) -> str:
+    """Return the names that the attributes of a container give it."""
     attributes = attributes[:_ATTRIBUTES_CHARS]
     if attributes.startswith(_CLASS_ONLY) and attributes.find('"', len(_CLASS_ONLY)) == len(attributes) - 1:
         return attributes[len(_CLASS_ONLY) : -1]
     return " ".join(_NAMES.findall(attributes))
 
 
-def _name_words(names: str) -> set[str]:
+def name_words(names: str) -> set[str]:
+    """Return the words in names."""
     return {f".{name.lower()}" for name in _NAME.findall(names)[:_MAX_NAMES]}
-
-
-def block_words(page: Segments) -> list[set[str]]:
-    """Return the words of each block's text."""
-    return [text_words(block.text[:_HEAD_CHARS], block.words) for block in page.blocks]
 
 
 def summary(words: Iterable[str], known: Words) -> tuple[float, float, float]:
@@ -91,24 +75,24 @@ class WordValues:
         self._pairs = {(one, two): known[f"{one} {two}"] for one, two in map(_two_words, known) if two}
         self._known = known
         self._of_text = lru_cache(maxsize=16384)(self._text)
-        self._of_names = lru_cache(maxsize=16384)(lambda names: _SINGLES.pack(*summary(_name_words(names), known)))
-        self._of_part = lru_cache(maxsize=16384)(lambda attributes: self._of_names(_names(attributes)))
+        self._of_names = lru_cache(maxsize=16384)(lambda names: _SINGLES.pack(*summary(name_words(names), known)))
+        self._of_part = lru_cache(maxsize=16384)(lambda attributes: self._of_names(names_in(attributes)))
 
     def _text(self, head: str, words: int) -> bytes:
-        """Return what `summary` does of `text_words`, as singles, without making words of pairs."""
-        found = _first_words(head)
+        """Return what `summary` does of a text's first words, their pairs, and all of a short text, as singles."""
+        found = first_words(head)
         known, pairs = self._known, self._pairs
         values = [known[word] for word in set(found) if word in known]
         values += [pairs[pair] for pair in set(pairwise(found)) if pair in pairs]
-        if words <= _HEAD_WORDS and (whole := known.get("=" + " ".join(found))) is not None:
+        if words <= HEAD_WORDS and (whole := known.get("=" + " ".join(found))) is not None:
             values.append(whole)
         return _SINGLES.pack(sum(values) / len(values), min(values), max(values)) if values else _NO_SINGLES
 
     def of_page(self, page: Segments) -> tuple[Matrix, Matrix]:
         """Return three numbers per block of the page, and per container."""
-        most = _HEAD_WORDS + 1
+        most = HEAD_WORDS + 1
         of_text, of_part = self._of_text, self._of_part
-        texts = [of_text(block.text[:_HEAD_CHARS], min(most, block.words)) for block in page.blocks]
+        texts = [of_text(block.text[:HEAD_CHARS], min(most, block.words)) for block in page.blocks]
         names = [
             of_part(attributes[:_ATTRIBUTES_CHARS]) if attributes else _NO_SINGLES for attributes in page.attributes
         ]

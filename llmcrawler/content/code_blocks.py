@@ -79,7 +79,7 @@ def read_code(page: list[Token], position: int) -> CodeBlock:  # noqa: C901, PLR
             depth += 1
             if not skipped:
                 if tag in _CONTROLS or (
-                    source and tag in _MAY_BE_NUMBERED and index > position and _is_no_code(source)
+                    source and tag in _MAY_BE_NUMBERED and index > position and has_numbers(source)
                 ):
                     skipped = depth
                 elif tag in _LINES or (tag == "span" and source and _LINE_SPAN.search(source)):
@@ -90,10 +90,6 @@ def read_code(page: list[Token], position: int) -> CodeBlock:  # noqa: C901, PLR
         if text and not skipped and not (text.isspace() and _is_between_cells(slash, tag)):
             lines.add(plain(text) if "&" in text else text)
     return CodeBlock(lines.text(), language_in(_sources(page, position)), links)
-
-
-def _is_no_code(source: str) -> bool:
-    return _NUMBERS.search(source) is not None
 
 
 def _is_between_cells(slash: str, tag: str) -> bool:
@@ -125,8 +121,8 @@ class _Lines:
         return "".join(self.pieces).translate(_NO_BREAK).strip("\n").rstrip()
 
 
-def is_number_cell(source: str) -> bool:
-    """Tell whether a cell's names are those of the numbers of lines of code."""
+def has_numbers(source: str) -> bool:
+    """Tell whether an element's names are those of the numbers of lines of code, or of its buttons."""
     return _NUMBERS.search(source) is not None
 
 

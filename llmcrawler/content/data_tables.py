@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from .code_blocks import is_code_cell, is_code_table, is_number_cell
+from .code_blocks import has_numbers, is_code_cell, is_code_table
 from .markup import Token
 
 LAYOUT, DATA, CODE = range(3)
@@ -98,7 +98,7 @@ def table_kinds(page: list[Token], position: int) -> dict[int, int]:  # noqa: C9
                 found.cell_ends()
                 if source:
                     found.has_code = found.has_code or is_code_cell(source)
-                    found.has_numbers = found.has_numbers or is_number_cell(source)
+                    found.has_numbers = found.has_numbers or has_numbers(source)
             elif tag == "tr":
                 found.rows += 1
                 found.cells = 0

@@ -29,7 +29,7 @@ _INTRODUCED: Final = 0.7
 _ENOUGH_WORDS: Final = 100
 _PRIOR: Final = 0.5
 _FRAME: Final = [ABOVE.index(tag) for tag in ("nav", "footer", "aside")]
-_WORD_STEP: Final = 32  # values of words are stored as so many parts of 1
+WORD_STEP: Final = 32  # values of words are stored as so many parts of 1
 
 
 class PageColumns:
@@ -50,12 +50,12 @@ class PageColumns:
 
 
 class MainTextModel:
-    """Is made of the arrays that `pack_model` gives."""
+    """Is made of the arrays that tests/benchmarks/model_arrays.py packs."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         steps = [{name: arrays[f"{step} {name}"] for name in BlockTrees.ARRAYS} for step in ("first", "second")]
         self._first, self._second = map(BlockTrees, steps)
-        values = (arrays["values"].astype(np.float64) / _WORD_STEP).tolist()
+        values = (arrays["values"].astype(np.float64) / WORD_STEP).tolist()
         self._words = WordValues(read_words(arrays["words"].tobytes(), values))
 
     def scores(self, page: Segments, layout: Layout, prices: Sequence[int]) -> NDArray[np.float64]:
@@ -69,18 +69,6 @@ class MainTextModel:
 def _probabilities(log_odds: NDArray[np.float32]) -> NDArray[np.float64]:
     found: NDArray[np.float64] = 1 / (1 + np.exp(-log_odds.astype(np.float64)))
     return found
-
-
-def pack_model(
-    first: Mapping[str, NDArray[Any]], second: Mapping[str, NDArray[Any]], words: Mapping[str, float]
-) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a model, from those of its trees and the values of words."""
-    return {
-        **{f"first {name}": array for name, array in first.items()},
-        **{f"second {name}": array for name, array in second.items()},
-        "words": np.frombuffer("\n".join(words).encode(), np.uint8),
-        "values": np.clip(np.round(np.array(list(words.values())) * _WORD_STEP), -127, 127).astype(np.int8),
-    }
 
 
 @lru_cache(maxsize=1)

@@ -17,7 +17,7 @@ from .line_marks import is_code
 
 # A block of the site's frame must reach the page's limit with its score to this power.
 _FRAME_POWER: Final = 3
-_TRUST: Final = 1.2
+TRUST: Final = 1.2
 _ROUNDING: Final = 1e-9
 _PIECE_CHARS: Final = 100_000
 _SPACE: Final = re.compile(r"\s")
@@ -54,18 +54,14 @@ def unit_scores(scores: Sequence[float], words: Sequence[int], units: Sequence[i
     return [means[unit] if unit else score for score, unit in zip(scores, units, strict=True)]
 
 
-def limit_score(scores: Sequence[float], words: Sequence[int]) -> float:
+def limit_score(trusted: Sequence[float], words: Sequence[int]) -> float:
     """Return the score from which on blocks are taken, so that the expected word F1 is highest.
 
     With p_i the chance that block i is main content and w_i its words, the expected F1 of a choice S is about
     2 sum_S p_i w_i / (sum_S w_i + sum_all p_i w_i); its maximum takes all blocks above one score
-    (Lewis 1995, "Evaluating and optimizing autonomous text classification systems"). Blocks of a page are right or
-    wrong together, so that a middling score is worth less than it says: _TRUST.
+    (Lewis 1995, "Evaluating and optimizing autonomous text classification systems"). `trusted` are the scores to the
+    power of TRUST: blocks of a page are right or wrong together, so that a middling one is worth less than it says.
     """
-    return _limit_score([score**_TRUST for score in scores], words)
-
-
-def _limit_score(trusted: Sequence[float], words: Sequence[int]) -> float:
     expected_total = sum(map(mul, trusted, words))
     taken = hit = best = 0.0
     limit = 2.0
@@ -75,7 +71,7 @@ def _limit_score(trusted: Sequence[float], words: Sequence[int]) -> float:
         quality = 2 * hit / (taken + expected_total) if taken else 0.0
         if quality >= best:
             best, limit = quality, score
-    return float(limit ** (1 / _TRUST)) - _ROUNDING
+    return float(limit ** (1 / TRUST)) - _ROUNDING
 
 
 def main_text(blocks: Sequence[TextBlock], boilerplate: Boilerplate | None = None) -> str:
@@ -94,8 +90,8 @@ def main_blocks(blocks: Sequence[TextBlock], boilerplate: Boilerplate | None = N
     if boilerplate is not None:
         own, frame = boilerplate.judge(blocks)
     scores = unit_scores(own, words, [block.unit for block in blocks])
-    trusted = [score**_TRUST for score in scores]
-    limit = _limit_score(trusted, words)
+    trusted = [score**TRUST for score in scores]
+    limit = limit_score(trusted, words)
     taken = [score >= limit for score in scores]
     if any(taken):
         even = _even_score(trusted, words, taken)
@@ -139,7 +135,7 @@ def _even_score(trusted: Sequence[float], words: Sequence[int], taken: Sequence[
     """
     parts = list(map(mul, trusted, words))
     hit, count = sum(compress(parts, taken)), sum(compress(words, taken))
-    return float((hit / max(1, count + sum(parts))) ** (1 / _TRUST))
+    return float((hit / max(1, count + sum(parts))) ** (1 / TRUST))
 
 
 def _smoothed(blocks: Sequence[TextBlock], words: Sequence[int], scores: Sequence[float], even: float) -> list[bool]:

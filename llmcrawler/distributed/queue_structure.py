@@ -5,7 +5,7 @@ only that worker leases its urls.
 
 meta              hash: what was asked for, `format` of these keys, `id`; `filter`: set or bloom; `state`: running,
                   paused, finished or deleting; `shard`: "1 of 2"; `quota`, `quota_turn`: what it may lease of
-                  max_pages (frontier/page_quotas.py)
+                  max_pages (frontier/sharded.py)
 quotas            hash, in the first shard: number of a shard -> the quota that it was lent, and its turn
 counts            hash: queued, done, dead, duplicates (of done), arrival (of the last url)
 hosts             hash: the first four by host

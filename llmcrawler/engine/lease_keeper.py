@@ -23,9 +23,8 @@ from llmcrawler.engine.delayed_requests import DelayedRequests
 from llmcrawler.engine.downloader import PoliteDownloader
 from llmcrawler.engine.error_pages import error_page, spider_line
 from llmcrawler.engine.host_queues import HostQueues
-from llmcrawler.engine.page_budget import PageBudget
+from llmcrawler.engine.page_budget import PageBudget, SiteBudgets
 from llmcrawler.engine.request_context import context_of
-from llmcrawler.engine.site_budgets import SiteBudgets
 from llmcrawler.errors import STOPPED, StorageFailed, WorkGivenBack
 from llmcrawler.frontier import Admission, FocusedCrawl, Lease
 from llmcrawler.items import FeedItem, Page, StageRun

@@ -27,8 +27,7 @@ from llmcrawler.engine.compat import close_spider_soon, end_with_failure, wake_e
 from llmcrawler.engine.delayed_requests import DelayedRequests
 from llmcrawler.engine.kept_requests import pack_request, unpack_request
 from llmcrawler.engine.request_context import update_context
-from llmcrawler.engine.request_identity import RequestIdentities
-from llmcrawler.engine.request_runs import RequestRun, RequestRuns, earlier_items
+from llmcrawler.engine.request_runs import RequestIdentities, RequestRun, RequestRuns, earlier_items
 from llmcrawler.errors import ConfigError, CrawlerError, StorageFailed
 from llmcrawler.frontier import Lease, UrlTask
 

@@ -24,15 +24,13 @@ from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.compat import process_item, wake_engine
 from llmcrawler.engine.downloader import check_downloader
 from llmcrawler.engine.error_pages import unasked_line
-from llmcrawler.engine.idle_hosts import idle_hosts
-from llmcrawler.engine.lease_demand import held_by_host
+from llmcrawler.engine.lease_demand import held_by_host, idle_hosts
 from llmcrawler.engine.lease_keeper import LeaseKeeper
-from llmcrawler.engine.page_budget import PageBudget
+from llmcrawler.engine.page_budget import PageBudget, SiteBudgets
 from llmcrawler.engine.request_context import update_context
-from llmcrawler.engine.site_budgets import SiteBudgets
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import Lease, UrlTask
-from llmcrawler.frontier.link_history import restore_link_scorer
+from llmcrawler.frontier.focused_crawl import restore_link_scorer
 from llmcrawler.frontier.site_views import THINGS
 from llmcrawler.storage import REQUEUED_PRIORITY, JobConnection
 

@@ -22,7 +22,7 @@ from twisted.internet.task import LoopingCall
 from llmcrawler.crawl.arguments import NO_LIMIT, ExploreOptions
 from llmcrawler.crawl.configuration import progress_mode
 from llmcrawler.crawl.context import crawl_of
-from llmcrawler.engine import json_log
+from llmcrawler.engine import log_setup
 from llmcrawler.errors import ConfigError
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.extensions.feed_export import Feeds
@@ -228,7 +228,7 @@ def _policies(crawler: Crawler) -> dict[str, HostPolicy]:
 
 
 def _live_display(mode: str, settings: BaseSettings) -> LiveDisplay | None:
-    if mode == "log" or (mode == "auto" and (not sys.stderr.isatty() or json_log.is_wanted(settings))):
+    if mode == "log" or (mode == "auto" and (not sys.stderr.isatty() or log_setup.is_wanted(settings))):
         return None
     # Imported where it is used: rich's console takes 50 ms to load.
     from llmcrawler.reporting.display import LiveDisplay, terminal_is_free  # noqa: PLC0415

@@ -175,9 +175,9 @@ def read_number(text: str, lang: str = "") -> int | float | None:
     return -value if is_negative else value
 
 
-def read_decimal(text: str, lang: str = "") -> str | None:
+def read_decimal(text: str) -> str | None:
     """Return the number that `read_number` reads with all of its digits, as "1299.00"; None for one below zero."""
-    read = _read_numeral(text, lang)
+    read = _read_numeral(text, "")
     if read is None or read[2]:
         return None
     whole, fraction, _ = read

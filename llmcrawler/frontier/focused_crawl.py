@@ -7,13 +7,16 @@ are, a few pages have to do until they are judged.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container, Iterable, Mapping
+import json
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final
 
 from llmcrawler.frontier.link_scorer import LEVELS, LinkScorer
 from llmcrawler.frontier.protocol import FIRST, UrlTask
 from llmcrawler.items import Page
+from llmcrawler.storage import JobConnection, unpack
 
 _MAX_UNJUDGED: Final = 10
 _GOOD: Final = 0.7  # urls of this value are fetched however many pages are still to be judged
@@ -115,3 +118,48 @@ class FocusedCrawl:
     def _expected(self) -> int:
         """Estimate how many of the pages on their way will count."""
         return sum(held.is_wanted if held.is_judged else held.index >= _GOOD for held in self._held.values())
+
+
+_FETCHED = 'u."group" != 0 AND p.seq IS NOT NULL'
+
+
+def restore_link_scorer(connection: JobConnection, focused_crawl: FocusedCrawl) -> None:
+    """Train the link scorer on the pages of earlier runs, and count their records. Pages that run again are left out:
+    they will be counted then.
+    """
+    scorer = focused_crawl.scorer
+    for (name,) in connection.execute("SELECT name FROM groups ORDER BY id"):
+        scorer.restore(name)
+    verdicts = connection.execute(
+        "SELECT g.name, p.page_type FROM pages p JOIN urls u ON u.id = p.url"  # noqa: S608 - a constant is put in
+        f' JOIN groups g ON g.id = u."group" WHERE {_FETCHED} ORDER BY p.seq'
+    )
+    for group, page_type in verdicts:
+        scorer.note_verdict(group, page_type)
+    for group, found in _links(connection):
+        scorer.note_links(group, found)
+    focused_crawl.records = sum(map(focused_crawl.is_record, _wanted_lines(connection, scorer.page_types)))
+
+
+def _links(connection: JobConnection) -> Iterator[tuple[str, list[str]]]:
+    """Yield, for each page that was read, its group and the groups of the links that were new on it, in the order in
+    which pages ended. A redirect's target has no entry of its own, so its links are left out.
+    """
+    rows = connection.execute(
+        "SELECT p.seq, g.name, h.name FROM pages p JOIN urls u ON u.id = p.url"  # noqa: S608 - a constant is put in
+        ' JOIN groups g ON g.id = u."group" LEFT JOIN referers r ON r.url = u.url'
+        ' LEFT JOIN urls c ON c.referer = r.id LEFT JOIN groups h ON h.id = c."group"'
+        f" WHERE {_FETCHED} AND p.error_stage IS NULL ORDER BY p.seq"
+    )
+    for (_seq, group), found in groupby(rows, lambda row: row[:2]):
+        yield group, [child for _seq, _group, child in found if child is not None]
+
+
+def _wanted_lines(connection: JobConnection, page_types: frozenset[str]) -> Iterator[dict[str, Any]]:
+    marks = ",".join("?" * len(page_types))
+    rows = connection.execute(
+        f"SELECT line FROM pages WHERE seq IS NOT NULL AND line IS NOT NULL AND page_type IN ({marks})",  # noqa: S608 - only question marks are put in
+        sorted(page_types),
+    )
+    for (line,) in rows:
+        yield json.loads(unpack(line))

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from llmcrawler.distributed.queue_structure import BUCKETS
 from llmcrawler.errors import StorageFailed
 from llmcrawler.frontier import redis_scripts as scripts
-from llmcrawler.frontier.ended_leases import EndedLease
-from llmcrawler.frontier.packing import pack, unpack
 from llmcrawler.frontier.protocol import Counts, Lease, UrlTask
-from llmcrawler.frontier.recent_additions import Parts, RecentAdditions
+from llmcrawler.frontier.redis_values import EndedLease, Parts, RecentAdditions, pack, unpack
 from llmcrawler.storage import Outcome, url_key
 from llmcrawler.urls import site_name, site_of
 

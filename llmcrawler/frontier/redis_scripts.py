@@ -39,7 +39,7 @@ end
 """
 )
 
-# Places that are left under max_pages, of which a crawl of several shards lends some to each (page_quotas.py).
+# Places that are left under max_pages, of which a crawl of several shards lends some to each (sharded.py).
 PLACES: Final = """
 local function places(most)
   local known = counts()

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from llmcrawler.errors import LLMFailed, StorageFailed
-from llmcrawler.llm.call_limits import CallLimits, Clock
+from llmcrawler.llm.call_limits import WINDOW_SECONDS, CallLimits, Clock, may_start
 from llmcrawler.storage.shared_file import SharedFile
 
 logger = logging.getLogger(__name__)
 
-_WINDOW_SECONDS: Final = 60.0
 # Money that calls of other crawls hold may come back: so long it is waited for, and a crawl that says nothing for so
 # long has died with its calls, whose whole price stays spent.
 _MOST_WAIT_SECONDS: Final = 120.0
@@ -142,24 +141,13 @@ class FileRate:
         """Return the seconds to wait; 0 where the call is noted."""
         now = self._clock.wall()
         # A clock that was set back leaves starts in the future, which would bar the way for as long.
-        connection.execute("DELETE FROM starts WHERE at <= ? OR at > ?", (now - _WINDOW_SECONDS, now + _WINDOW_SECONDS))
+        connection.execute("DELETE FROM starts WHERE at <= ? OR at > ?", (now - WINDOW_SECONDS, now + WINDOW_SECONDS))
         (until,) = connection.execute("SELECT until FROM pause").fetchone()
         starts = connection.execute("SELECT at, tokens FROM starts ORDER BY at").fetchall()
-        wait_seconds = until - now
-        requests, most = self._limits.requests_per_minute, self._limits.tokens_per_minute
-        if requests and len(starts) >= requests:
-            wait_seconds = max(wait_seconds, starts[-requests][0] + _WINDOW_SECONDS - now)
-        if most:
-            # A call over the whole limit waits until the minute is empty: it could never go otherwise.
-            surplus = sum(spent for _, spent in starts) + tokens - most
-            for at, spent in starts:
-                if surplus <= 0:
-                    break
-                surplus -= spent
-                wait_seconds = max(wait_seconds, at + _WINDOW_SECONDS - now)
+        wait_seconds = max(until, may_start(starts, tokens, self._limits)) - now
         if wait_seconds > 0:
             return float(wait_seconds)
-        if requests or most:
+        if self._limits.requests_per_minute or self._limits.tokens_per_minute:
             connection.execute("INSERT INTO starts VALUES (?, ?, ?)", (call, now, tokens))
         return 0.0
 

@@ -6,13 +6,13 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from llmcrawler.errors import LLMFailed
 
-_WINDOW_SECONDS = 60.0
+WINDOW_SECONDS = 60.0
 # Failed calls in a row until a server is left alone, and for how long: each cooldown is twice the one before.
 _FAILURES_TO_OPEN = 3
 _COOLDOWN_SECONDS, _MAX_COOLDOWN_SECONDS = 10.0, 120.0
@@ -57,8 +57,7 @@ class RateLimiter:
     """
 
     def __init__(self, limits: CallLimits, clock: Clock) -> None:
-        self._requests_per_minute = limits.requests_per_minute
-        self._tokens_per_minute = limits.tokens_per_minute
+        self._limits = limits
         self._clock = clock.monotonic
         self._sleep = clock.sleep
         self._spent: deque[list[float]] = deque()
@@ -75,7 +74,7 @@ class RateLimiter:
             while (wait_seconds := self._wait_seconds(tokens)) > 0:
                 await self._sleep(wait_seconds)
             entry = [self._clock(), float(tokens)]
-            if self._requests_per_minute or self._tokens_per_minute:
+            if self._limits.requests_per_minute or self._limits.tokens_per_minute:
                 self._spent.append(entry)
             return entry
 
@@ -85,25 +84,25 @@ class RateLimiter:
 
     def _wait_seconds(self, tokens: int) -> float:
         now = self._clock()
-        while self._spent and self._spent[0][0] <= now - _WINDOW_SECONDS:
+        while self._spent and self._spent[0][0] <= now - WINDOW_SECONDS:
             self._spent.popleft()
-        waits = [self._held_until - now]
-        if self._requests_per_minute and len(self._spent) >= self._requests_per_minute:
-            waits.append(self._spent[-self._requests_per_minute][0] + _WINDOW_SECONDS - now)
-        if self._tokens_per_minute:
-            waits.append(self._wait_for_tokens(tokens, now))
-        return max(waits)
+        return max(self._held_until, may_start(self._spent, tokens, self._limits)) - now
 
-    def _wait_for_tokens(self, tokens: int, now: float) -> float:
-        # A request over the whole limit waits until the window is empty: it could never go otherwise.
-        surplus = sum(spent_tokens for _, spent_tokens in self._spent) + tokens - self._tokens_per_minute
-        wait_seconds = 0.0
-        for started, spent_tokens in self._spent:
+
+def may_start(starts: Sequence[Sequence[float]], tokens: int, limits: CallLimits) -> float:
+    """Return from when a call of `tokens` may start, for when each call of the last minute did and its tokens."""
+    found = 0.0
+    if limits.requests_per_minute and len(starts) >= limits.requests_per_minute:
+        found = starts[-limits.requests_per_minute][0] + WINDOW_SECONDS
+    if limits.tokens_per_minute:
+        # A call over the whole limit waits until the minute is empty: it could never go otherwise.
+        surplus = sum(spent for _, spent in starts) + tokens - limits.tokens_per_minute
+        for at, spent in starts:
             if surplus <= 0:
                 break
-            surplus -= spent_tokens
-            wait_seconds = started + _WINDOW_SECONDS - now
-        return wait_seconds
+            surplus -= spent
+            found = max(found, at + WINDOW_SECONDS)
+    return found
 
 
 class CallBreaker:

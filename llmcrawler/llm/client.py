@@ -16,9 +16,8 @@ from llmcrawler.llm.answers import read_answer
 from llmcrawler.llm.batch_api import BatchSender
 from llmcrawler.llm.budget import Budget, BudgetLimits, Call
 from llmcrawler.llm.call_limits import CallBreaker, CallLimits, CallRate, Clock, RateLimiter
-from llmcrawler.llm.cures import cure_of, for_fallback
 from llmcrawler.llm.dialect import Dialect, ModelRequest, answer_bound, messages_estimate, prompt_estimate
-from llmcrawler.llm.faults import Fault, Redactor, rules_with
+from llmcrawler.llm.faults import Fault, Redactor, cure_of, for_fallback, rules_with
 from llmcrawler.llm.openai_transport import Completion, OpenAITransport
 from llmcrawler.llm.usage import BATCH, FLEX, CallReport, Price, Tokens, Usage, counted_tokens
 

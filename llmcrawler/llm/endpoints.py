@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from llmcrawler.errors import ConfigError
 from llmcrawler.llm.call_limits import CallLimits
-from llmcrawler.llm.providers import ProviderChoice, SettingValues, checked_key, checked_url, other_choice
+from llmcrawler.llm.providers import ProviderChoice, checked_key, checked_url, other_choice
 from llmcrawler.llm.usage import OwnPrices, Price, price_of
 
 _Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -43,7 +43,7 @@ class _Fallback(BaseModel):
     price_cache_write: _Dollars | None = None
 
 
-def read_fallbacks(settings: SettingValues, environ: Mapping[str, str], first: Endpoint) -> list[Endpoint]:
+def read_fallbacks(settings: Mapping[Any, Any], environ: Mapping[str, str], first: Endpoint) -> list[Endpoint]:
     """Return what LLM_FALLBACKS lists: objects, or names of models at the first server. What an entry leaves open is as
     for the first one, but for prices, and for the key, which goes to no other host. Raises ConfigError, which names the
     entry.
@@ -51,7 +51,7 @@ def read_fallbacks(settings: SettingValues, environ: Mapping[str, str], first: E
     return [_endpoint(entry, number, environ, first) for number, entry in enumerate(_entries(settings), 1)]
 
 
-def _entries(settings: SettingValues) -> Sequence[Any]:
+def _entries(settings: Mapping[Any, Any]) -> Sequence[Any]:
     given = settings.get("LLM_FALLBACKS") or ()
     if isinstance(given, str) and not given.lstrip().startswith(("[", "{")):
         return [name.strip() for name in given.split(",") if name.strip()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from llmcrawler.errors import ConfigError
@@ -25,12 +25,6 @@ _OPENAI_THINKERS = ("gpt-5", "gpt-6", "o3", "o4")
 PLACEHOLDER_KEY = "no-key"
 
 
-class SettingValues(Protocol):
-    """Gives settings by name: Scrapy's Settings, or a dict."""
-
-    def get(self, name: str, default: Any = None) -> Any: ...
-
-
 @dataclass(frozen=True, slots=True)
 class ProviderChoice:
     """The model to ask. `kind` is openai, embedded or none; an empty `model` means the first that the server lists.
@@ -47,7 +41,7 @@ class ProviderChoice:
     is_fallback: bool = False
 
 
-def resolve_provider(settings: SettingValues, environ: Mapping[str, str]) -> ProviderChoice:
+def resolve_provider(settings: Mapping[Any, Any], environ: Mapping[str, str]) -> ProviderChoice:
     """Choose by LLM_PROVIDER, LLM_BASE_URL, LLM_MODEL and LLM_API_KEY, each from the settings or the environment.
 
     OPENAI_API_KEY and OPENAI_BASE_URL count too. A key of OpenAI's goes to OpenAI and to OPENAI_BASE_URL, never to
@@ -75,7 +69,7 @@ def resolve_provider(settings: SettingValues, environ: Mapping[str, str]) -> Pro
     return replace(choice, service_tier=_tier(settings, environ))
 
 
-def _tier(settings: SettingValues, environ: Mapping[str, str]) -> str | None:
+def _tier(settings: Mapping[Any, Any], environ: Mapping[str, str]) -> str | None:
     tier = _text("LLM_SERVICE_TIER", settings, environ).lower()
     if tier not in SERVICE_TIERS:
         # The faster tiers cost more than the prices that a budget reckons with.
@@ -83,7 +77,7 @@ def _tier(settings: SettingValues, environ: Mapping[str, str]) -> str | None:
     return tier or None
 
 
-def own_prices(settings: SettingValues, environ: Mapping[str, str]) -> OwnPrices:
+def own_prices(settings: Mapping[Any, Any], environ: Mapping[str, str]) -> OwnPrices:
     """Return LLM_PRICE_INPUT, LLM_PRICE_OUTPUT, LLM_PRICE_CACHED_INPUT and LLM_PRICE_CACHE_WRITE, as far as they are
     set. Raises ConfigError for what is no price.
     """
@@ -91,7 +85,7 @@ def own_prices(settings: SettingValues, environ: Mapping[str, str]) -> OwnPrices
     return OwnPrices(*(_price(f"LLM_PRICE_{name}", settings, environ) for name in names))
 
 
-def _price(name: str, settings: SettingValues, environ: Mapping[str, str]) -> float | None:
+def _price(name: str, settings: Mapping[Any, Any], environ: Mapping[str, str]) -> float | None:
     text = _text(name, settings, environ)
     if not text:
         return None
@@ -124,7 +118,7 @@ def _openai_choice(base_url: str, model: str, api_key: str, effort: str) -> Prov
     return ProviderChoice("openai", base_url, model, api_key or PLACEHOLDER_KEY, effort or None)
 
 
-def _api_key(own_url: str, settings: SettingValues, environ: Mapping[str, str]) -> str:
+def _api_key(own_url: str, settings: Mapping[Any, Any], environ: Mapping[str, str]) -> str:
     name = "LLM_API_KEY"
     key = _text(name, settings, environ)
     if not key and (not own_url or _is_openai(own_url)):
@@ -145,12 +139,12 @@ def _is_openai(base_url: str) -> bool:
     return host == "openai.com" or host.endswith(".openai.com")
 
 
-def _text(name: str, settings: SettingValues, environ: Mapping[str, str]) -> str:
+def _text(name: str, settings: Mapping[Any, Any], environ: Mapping[str, str]) -> str:
     value = settings.get(name)
     return ("" if value is None else str(value).strip()) or environ.get(name, "").strip()
 
 
-def _base_url(name: str, settings: SettingValues, environ: Mapping[str, str]) -> str:
+def _base_url(name: str, settings: Mapping[Any, Any], environ: Mapping[str, str]) -> str:
     url = _text(name, settings, environ)
     return checked_url(name, url) if url else ""
 

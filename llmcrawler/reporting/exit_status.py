@@ -64,13 +64,9 @@ def reason_words(reason: str) -> str:
     return "by Ctrl-C or SIGTERM" if reason == "shutdown" else f"({reason})"
 
 
-def exit_status_of(
-    stats: Mapping[str, Any], max_errors_share: float, reason: str | None = None
-) -> tuple[ExitStatus, str]:
-    """Return the exit status, and why it is that, in words. `reason` to close the spider is Scrapy's, where the stats
-    do not hold it yet.
-    """
-    reason = reason or stats.get("finish_reason")
+def exit_status_of(stats: Mapping[str, Any], max_errors_share: float) -> tuple[ExitStatus, str]:
+    """Return the exit status, and why it is that, in words."""
+    reason = stats.get("finish_reason")
     lines, failed = stats.get(_LINES, 0), stats.get(_FAILED_LINES, 0)
     starts = stats.get(_START_LINES, 0)
     if any(value and name.startswith(_FAILED_FEEDS) for name, value in stats.items()):

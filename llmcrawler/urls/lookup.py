@@ -11,23 +11,22 @@ from functools import partial
 from typing import Any, Final
 
 _MAX_NAMES: Final = 10_000
+_KEPT_SECONDS: Final = 30.0
 _THREADS: Final = 8  # of its own: name servers that do not answer must not hold up what else works in threads
 
 
 class NameLookup:
-    """Looks up names, and keeps the answers for `kept_seconds`: what was judged should be what is used."""
+    """Looks up names, and keeps the answers for half a minute: what was judged should be what is used."""
 
     def __init__(
         self,
         *,
         timeout_seconds: float = 10.0,
-        kept_seconds: float = 30.0,
         clock: Callable[[], float] = time.monotonic,
         resolve: Callable[..., list[Any]] = socket.getaddrinfo,
     ) -> None:
         """Take `resolve`, a function with the signature of socket.getaddrinfo that may block."""
         self._timeout_seconds = timeout_seconds
-        self._kept_seconds = kept_seconds
         self._clock = clock
         self._resolve = resolve
         self._threads = ThreadPoolExecutor(_THREADS, "names")
@@ -42,7 +41,7 @@ class NameLookup:
             if len(self._found) >= _MAX_NAMES:
                 del self._found[next(iter(self._found))]
             looking = asyncio.ensure_future(self._look_up(host))
-            self._found[host] = now + self._kept_seconds, looking
+            self._found[host] = now + _KEPT_SECONDS, looking
         return await asyncio.shield(looking)
 
     def close(self) -> None:

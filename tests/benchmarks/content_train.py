@@ -19,15 +19,15 @@ import lightgbm
 import numpy as np
 from numpy.typing import NDArray
 
-from llmcrawler.content.block_trees import pack_trees
 from llmcrawler.content.cues import price_counts
 from llmcrawler.content.layout import layout_of
 from llmcrawler.content.markup import parse, tokens
-from llmcrawler.content.scoring import MainTextModel, PageColumns, pack_model
+from llmcrawler.content.scoring import MainTextModel, PageColumns
 from llmcrawler.content.segmenter import segment
-from llmcrawler.content.selection import limit_score, unit_scores
+from llmcrawler.content.selection import TRUST, limit_score, unit_scores
 from tests.benchmarks.content_data import labels, pages, word_f1, words
 from tests.benchmarks.content_words import WordCounts, summaries
+from tests.benchmarks.model_arrays import pack_main_text, pack_trees
 
 FOLDS, INNER = 5, 3
 TREES = (80, 120)
@@ -104,7 +104,7 @@ def train(data: Data, counts: WordCounts) -> dict[str, NDArray[Any]]:
     first, second = (
         pack_trees([tree["tree_structure"] for tree in model.dump_model()["tree_info"]]) for model in models
     )
-    return pack_model(first, second, counts.table(sites))
+    return pack_main_text(first, second, counts.table(sites))
 
 
 DATA: Data = []
@@ -130,7 +130,7 @@ def show(scores: dict[str, list[float]]) -> None:
             blocks = page["page"].blocks
             lengths = [block.words for block in blocks]
             of_units = unit_scores(scores[page["file"]], lengths, [block.unit for block in blocks])
-            limit = limit_score(of_units, lengths)
+            limit = limit_score([score**TRUST for score in of_units], lengths)
             found = [
                 word for block, score in zip(page["blocks"], of_units, strict=True) if score >= limit for word in block
             ]

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llmcrawler.content.block_words import block_words, part_words
 from llmcrawler.content.layout import Layout, Matrix
 from llmcrawler.content.segments import Segments
+from tests.benchmarks.model_arrays import block_words, part_words
 
 MIN_SITES = 5
 _PARTS = 10

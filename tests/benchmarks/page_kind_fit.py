@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
-from llmcrawler.content.page_kind.token_weights import token_key, weigh_tokens
+from llmcrawler.content.page_kind.kind_tokens import weigh_tokens
+from tests.benchmarks.model_arrays import pack_trees, token_key
 from tests.benchmarks.page_kind_data import BUILT, KINDS, KindExample, matrix_of
 
 ROUNDS: Final = 250
@@ -60,26 +61,9 @@ def fit_trees(data: list[KindExample], names: list[str], seed: int, rounds: int 
 
 
 def tree_arrays(models: list[lightgbm.Booster]) -> Arrays:
-    """Return the arrays for `TreeEnsemble`; the values are those of the mean of the models."""
-    rows: list[tuple[float, ...]] = []
-
-    def add(node: dict[str, Any]) -> int:
-        at = len(rows)
-        rows.append((0, 0, 0, 0, node.get("leaf_value", 0) / len(models)))
-        if "split_feature" in node:
-            left, right = add(node["left_child"]) - at, add(node["right_child"]) - at
-            rows[at] = (node["split_feature"], node["threshold"], left, right, 0)
-        return at
-
-    roots = [add(tree["tree_structure"]) for model in models for tree in model.dump_model()["tree_info"]]
-    feature, threshold, left, right, value = (np.array(column) for column in zip(*rows, strict=True))
-    single = threshold.astype("<f4")
-    # What is not above the threshold must not be above it when that is rounded.
-    single = np.where(single > threshold, np.nextafter(single, np.float32(-np.inf)), single)
-    return {
-        "roots": np.array(roots, "<i4"), "feature": feature.astype("<i2"), "threshold": single.astype("<f4"),
-        "left": left.astype("<i2"), "right": right.astype("<i2"), "value": value.astype("<f4"),
-    }  # fmt: skip
+    """Return the arrays for the trees of all models; the values are those of the mean of the models."""
+    trees = pack_trees([tree["tree_structure"] for model in models for tree in model.dump_model()["tree_info"]])
+    return {**trees, "value": trees["value"] / np.float32(len(models))}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from llmcrawler.content.page_kind.kind_model import blend, pack_model, softmax
-from llmcrawler.content.page_kind.token_weights import TokenModel
+from llmcrawler.content.page_kind.kind_model import blend, softmax
+from llmcrawler.content.page_kind.kind_tokens import TokenModel
+from tests.benchmarks.model_arrays import pack_kinds
 from tests.benchmarks.page_kind_data import BUILT, FORMS, KINDS, KindExample, cached_examples, fold_of, matrix_of
 from tests.benchmarks.page_kind_fit import best_names, fit_linear, fit_trees, tree_arrays, vocabulary
 
@@ -131,8 +132,8 @@ def write(data: list[KindExample], seeds: int, calibration: Calibration, path: P
         "kinds": KINDS, "names": names, "linear share": LINEAR_SHARE, "factor": calibration.factor,
         "bias": calibration.bias,
     }  # fmt: skip
-    np.savez_compressed(path, allow_pickle=False, **pack_model(of_both, trees, tokens))
-    print(f"{path}: {path.stat().st_size / 1000:.0f} KB, {len(trees['feature'])} nodes, {len(tokens['keys'])} tokens")
+    np.savez_compressed(path, allow_pickle=False, **pack_kinds(of_both, trees, tokens))
+    print(f"{path}: {path.stat().st_size / 1000:.0f} KB, {len(trees['value'])} trees, {len(tokens['keys'])} tokens")
 
 
 if __name__ == "__main__":

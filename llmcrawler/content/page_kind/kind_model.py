@@ -15,15 +15,42 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from llmcrawler.content.block_trees import BlockTrees
+
+from .address_numbers import address_numbers
+from .head_numbers import metadata_numbers, schema_numbers, tag_numbers, title_numbers
 from .kind_evidence import Floats, KindEvidence
-from .kind_numbers import kind_numbers
-from .kind_tokens import kind_tokens
-from .token_weights import TokenModel
-from .tree_ensemble import TreeEnsemble
+from .kind_tokens import TokenModel, kind_tokens
+from .link_numbers import container_numbers, link_numbers
+from .phrases import phrase_numbers
+from .repeated_parts import find_repeats, repeat_numbers
+from .text_numbers import block_totals, heading_numbers, main_numbers
+
+
+def kind_numbers(evidence: KindEvidence) -> dict[str, float]:
+    """Return the numbers by name; the same names for every page."""
+    page, blocks = evidence.page, evidence.blocks
+    layout = evidence.layout
+    repeats = find_repeats(page, layout, blocks)
+    return {
+        **address_numbers(evidence.url, evidence.title),
+        **title_numbers(evidence),
+        **metadata_numbers(evidence),
+        **schema_numbers(evidence.structured_data),
+        **tag_numbers(evidence),
+        **block_totals(blocks),
+        **main_numbers(blocks),
+        **heading_numbers(blocks, evidence.title),
+        **container_numbers(page, layout, blocks),
+        **repeat_numbers(repeats, blocks),
+        **link_numbers(evidence.url, evidence.links, blocks),
+        **phrase_numbers(blocks),
+    }
+
 
 _LEAST: Final = 1e-4  # of a probability, before its logarithm is taken
-_TREES: Final = "trees "
-_TOKENS: Final = "tokens "
+TREES: Final = "trees "
+TOKENS: Final = "tokens "
 
 
 def softmax(logs: Floats) -> Floats:
@@ -42,35 +69,25 @@ def blend(trees: Floats, linear: Floats, linear_share: float, factor: float, bia
 
 class KindModel:
     """Both models, from arrays by name; those of the trees and of the linear one have "trees " and "tokens " before
-    their names.
+    their names. The trees of the kinds alternate.
     """
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.kinds = tuple(arrays["kinds"].tolist())
         self._names = arrays["names"].tolist()
-        self._trees = TreeEnsemble(_part(arrays, _TREES), len(self.kinds))
-        self._tokens = TokenModel(_part(arrays, _TOKENS))
+        self._trees = BlockTrees(_part(arrays, TREES))
+        self._tokens = TokenModel(_part(arrays, TOKENS))
         self._linear_share, self._factor = float(arrays["linear share"]), float(arrays["factor"])
         self._bias = arrays["bias"].astype(np.float64)
 
     def probabilities(self, evidence: KindEvidence) -> dict[str, float]:
         """Return the probability of each kind, in sum 1."""
         numbers = kind_numbers(evidence)
-        trees = self._trees.log_odds(np.array([numbers[name] for name in self._names], np.float32))
+        column = np.array([[numbers[name]] for name in self._names], np.float32)
+        trees = self._trees.values(column).astype(np.float64).reshape(-1, len(self.kinds)).sum(0)
         linear = self._tokens.log_odds(kind_tokens(evidence))
         found = blend(softmax(trees), softmax(linear), self._linear_share, self._factor, self._bias)
         return {kind: round(value, 4) for kind, value in zip(self.kinds, found.tolist(), strict=True)}
-
-
-def pack_model(
-    of_both: Mapping[str, Any], trees: Mapping[str, NDArray[Any]], tokens: Mapping[str, NDArray[Any]]
-) -> dict[str, NDArray[Any]]:
-    """Return the arrays that a `KindModel` is made of; `of_both` has kinds, names, "linear share", factor and bias."""
-    return {
-        **{name: np.array(value) for name, value in of_both.items()},
-        **{_TREES + name: value for name, value in trees.items()},
-        **{_TOKENS + name: value for name, value in tokens.items()},
-    }
 
 
 def _part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:

@@ -29,8 +29,7 @@ from llmcrawler.engine.browser.context_turns import ContextTurns
 from llmcrawler.engine.browser.gateway import Failure, Gateway, Route, Upstream
 from llmcrawler.engine.browser.launching import CLOSE_SECONDS, LaunchingHandler
 from llmcrawler.engine.browser.page_scripts import LINKS_HEADER, links_header
-from llmcrawler.engine.browser.page_traffic import Traffic
-from llmcrawler.engine.browser.traffic_rules import BrowserRequest, TrafficRules
+from llmcrawler.engine.browser.page_traffic import BrowserRequest, Traffic, TrafficRules
 from llmcrawler.engine.browser.viewing import RenderedPage, RenderRules, view
 from llmcrawler.engine.downloader import PoliteDownloader
 from llmcrawler.engine.handlers import NotRendered

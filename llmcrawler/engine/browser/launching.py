@@ -1,4 +1,4 @@
-"""Starts the browser when the first page needs it, and again when it has died."""
+"""Finds the browser, starts it when the first page needs it, and again when it has died."""
 
 from __future__ import annotations
 
@@ -6,15 +6,32 @@ import asyncio
 import logging
 import os
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from playwright.async_api import Error as PlaywrightError
 
-from llmcrawler.engine.browser.executable import INSTALL, system_browser
 from llmcrawler.engine.compat.rendering_handler import RenderingHandlerBase
 from llmcrawler.errors import BrowserMissing, ConfigError
+
+_NAMES: Final = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
+INSTALL: Final = "apt-get install chromium, or: playwright install --with-deps chromium"
+
+
+def system_browser(chosen: str, find: Callable[[str], str | None]) -> str | None:
+    """Return the path of the chosen browser, else of one of the system's; None for Playwright's own.
+
+    `find` is shutil.which. Raises ConfigError when the chosen one is not there.
+    """
+    if chosen:
+        path = find(chosen)
+        if path is None:
+            raise ConfigError(f"PLAYWRIGHT_EXECUTABLE={chosen}: no such program")
+        return path
+    return next((path for path in map(find, _NAMES) if path is not None), None)
+
 
 logger = logging.getLogger(__name__)
 

@@ -3,12 +3,13 @@
 The form is that of draft-ietf-webbotauth-httpsig-protocol-01 on HTTP Message Signatures (RFC 9421), with Ed25519 keys.
 """
 
-from llmcrawler.politeness.bot_auth.bot_key import BotKey, read_key_file, write_key_file
-from llmcrawler.politeness.bot_auth.key_directory import (
+from llmcrawler.politeness.bot_auth.bot_key import (
     DIRECTORY_NAME,
     WELL_KNOWN_PATH,
+    BotKey,
     directory_headers,
     directory_of,
+    read_key_file,
+    write_key_file,
 )
-from llmcrawler.politeness.bot_auth.request_signer import RequestSigner, authority_of
-from llmcrawler.politeness.bot_auth.signer_settings import check_agent, resolve_signer
+from llmcrawler.politeness.bot_auth.request_signer import RequestSigner, authority_of, check_agent, resolve_signer

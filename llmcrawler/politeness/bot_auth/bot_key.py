@@ -1,4 +1,6 @@
-"""The private key that requests are signed with, the names of its public part, and its file."""
+"""The private key that requests are signed with, the names of its public part, its file, and its signature of one HTTP
+message (RFC 9421, sections 2.5 and 4); and the file of public keys that a signer publishes, with its headers.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,12 @@ import base64
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from typing import Final
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -84,3 +87,51 @@ def write_key_file(path: Path, key: BotKey) -> None:
 
 def _base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).decode("ascii").rstrip("=")
+
+
+def signature_fields(
+    key: BotKey, label: str, covered: Mapping[str, str], *, created: int, expires: int, **others: str
+) -> dict[str, str]:
+    """Return Signature-Input and Signature. `covered` has the values of components by their identifiers, such as
+    `"@method"` with its quotes; `others` are further parameters. All is ASCII that needs no escape.
+    """
+    texts = "".join(f';{name}="{text}"' for name, text in {"keyid": key.thumbprint, **others}.items())
+    inputs = f"({' '.join(covered)});created={created};expires={expires}{texts}"
+    base = "\n".join(f"{name}: {value}" for name, value in {**covered, '"@signature-params"': inputs}.items())
+    signature = base64.b64encode(key.sign(base.encode("ascii"))).decode("ascii")
+    return {"Signature-Input": f"{label}={inputs}", "Signature": f"{label}=:{signature}:"}
+
+
+DIRECTORY_NAME: Final = "http-message-signatures-directory"
+WELL_KNOWN_PATH: Final = f"/.well-known/{DIRECTORY_NAME}"
+_DAY_SECONDS: Final = 86_400
+
+
+def directory_of(keys: Iterable[BotKey]) -> bytes:
+    """Return the keys' public parts as a JSON Web Key Set (RFC 7517), a line."""
+    return json.dumps({"keys": [key.public_jwk for key in keys]}, separators=(",", ":")).encode() + b"\n"
+
+
+def directory_headers(keys: Sequence[BotKey], authority: str, *, created: int, days: int) -> dict[str, str]:
+    """Return the headers of the answer that has the directory. By their signatures, one of each key, the holder of the
+    keys says that `authority` publishes this file, for so many days; Cloudflare asks for them.
+    """
+    digest = f"sha-256=:{base64.b64encode(sha256(directory_of(keys)).digest()).decode()}:"
+    covered = {'"@authority";req': authority, '"content-digest"': digest}
+    signed = [
+        signature_fields(
+            key,
+            f"sig{at}",
+            covered,
+            created=created,
+            expires=created + days * _DAY_SECONDS,
+            tag=DIRECTORY_NAME,
+        )
+        for at, key in enumerate(keys, 1)
+    ]
+    return {
+        "Content-Type": f"application/{DIRECTORY_NAME}+json",
+        "Cache-Control": f"max-age={_DAY_SECONDS}",
+        "Content-Digest": digest,
+        **{name: ", ".join(fields[name] for fields in signed) for name in ("Signature-Input", "Signature")},
+    }

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from llmcrawler.errors import ConfigError
 from llmcrawler.politeness.proxies.proxy import ANYWHERE, Proxy, ProxyProvider, parse_country, parse_proxy
@@ -22,10 +22,6 @@ _MISSING = {
 _ENVIRONMENT = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY")
 
 
-class SettingsReader(Protocol):
-    def get(self, name: Any, default: Any = None) -> Any: ...
-
-
 class FixedProxies:
     """A provider of proxies that are known at the start."""
 
@@ -36,7 +32,7 @@ class FixedProxies:
         return self._proxies
 
 
-def resolve_proxies(settings: SettingsReader, environ: Mapping[str, str]) -> ProxyProvider | None:
+def resolve_proxies(settings: Mapping[Any, Any], environ: Mapping[str, str]) -> ProxyProvider | None:
     """Return the provider that the settings ask for; None: no proxies. Asks no server.
 
     Raises ConfigError, also for a proxy that cannot be read.
@@ -63,7 +59,7 @@ def resolve_proxies(settings: SettingsReader, environ: Mapping[str, str]) -> Pro
     return FixedProxies(proxies) if proxies else None
 
 
-def read_countries(settings: SettingsReader) -> tuple[str, ...]:
+def read_countries(settings: Mapping[Any, Any]) -> tuple[str, ...]:
     """Return the countries of PROXY_COUNTRY, which may name several."""
     value = settings.get("PROXY_COUNTRY") or ()
     texts = value.replace(",", " ").split() if isinstance(value, str) else value
@@ -71,7 +67,7 @@ def read_countries(settings: SettingsReader) -> tuple[str, ...]:
         return tuple(parse_country(str(text)) for text in texts if str(text).strip() != ANYWHERE)
 
 
-def _service(service: str, settings: SettingsReader, environ: Mapping[str, str]) -> ProxyProvider:
+def _service(service: str, settings: Mapping[Any, Any], environ: Mapping[str, str]) -> ProxyProvider:
     def secret(name: str) -> str:
         return str(settings.get(name) or environ.get(name) or "").strip()
 
@@ -88,7 +84,7 @@ def _service(service: str, settings: SettingsReader, environ: Mapping[str, str])
     return IPRoyal(key, secret("PROXY_IPROYAL_LOGIN"), countries, _count(settings), base_url=base_url)
 
 
-def _count(settings: SettingsReader) -> int:
+def _count(settings: Mapping[Any, Any]) -> int:
     value = settings.get("PROXY_COUNT") or 20
     try:
         count = int(value)

@@ -3,8 +3,13 @@ field `rights` of a line, and says what they forbid.
 """
 
 from llmcrawler.politeness.rights.combined_signals import (
+    MODES,
+    OFF,
+    RECORD,
+    RESPECT,
     SIGNALS,
     VERDICTS,
+    RightsPolicy,
     Signal,
     refusal_of,
     rights_of,
@@ -17,6 +22,5 @@ from llmcrawler.politeness.rights.page_signals import (
     licence_files,
     noai_signals,
 )
-from llmcrawler.politeness.rights.rights_policy import MODES, OFF, RECORD, RESPECT, RightsPolicy
 from llmcrawler.politeness.rights.site_rights import MAX_FILE_BYTES, SiteRights
 from llmcrawler.politeness.rights.uses import ANSWERS, USES

@@ -1,4 +1,6 @@
-"""Combines what a site and a page say of their rights: the field `rights` of a page line."""
+"""Combines what a site and a page say of their rights: the field `rights` of a page line, and what is refused
+for it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,23 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from llmcrawler.politeness.rights.uses import CONDITIONS, NO, USES, YES
+
+RECORD, RESPECT, OFF = "record", "respect", "off"
+MODES: Final = (RECORD, RESPECT, OFF)
+
+
+@dataclass(frozen=True, slots=True)
+class RightsPolicy:
+    """`mode`: record, respect or off. `purpose`: one of USES, for which the pages are wanted; None: nobody said."""
+
+    mode: str = RECORD
+    purpose: str | None = None
+
+    @property
+    def refusing_purpose(self) -> str | None:
+        """Return the purpose that pages which forbid it are refused for, if any."""
+        return self.purpose if self.mode == RESPECT else None
+
 
 CONTENT_USAGE, CONTENT_SIGNAL, RSL, TDMREP = "content-usage", "content-signal", "rsl", "tdmrep"
 NOAI, NOIMAGEAI, AI_TXT, LLMS_TXT, LICENCE, PAYMENT = "noai", "noimageai", "ai.txt", "llms.txt", "licence", "payment"

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol
 
-from llmcrawler.politeness.rights.combined_signals import RSL, Signal, refusal_of
-from llmcrawler.politeness.rights.rights_policy import OFF, RightsPolicy
+from llmcrawler.politeness.rights.combined_signals import OFF, RSL, RightsPolicy, Signal, refusal_of
 from llmcrawler.politeness.rights.rsl import rsl_signals
 from llmcrawler.politeness.rights.scoped import ScopedSignals
 from llmcrawler.politeness.rights.site_files import (
@@ -66,7 +65,7 @@ class _Host:
 class SiteRights:
     """`token`: the product token by which files know this crawler. `reads_files`: hosts are asked for the files that
     say something of rights, at most four of a host; else there is what robots.txt says. `reads_robots`: robots.txt is
-    one more of them, as nobody else asks for it. `clock` gives seconds and never goes back.
+    one more of them, as nobody else asks for it.
     """
 
     def __init__(
@@ -76,13 +75,12 @@ class SiteRights:
         *,
         reads_files: bool = True,
         reads_robots: bool = False,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.policy = policy
         self._token = token
         self._reads_files = reads_files and policy.mode != OFF
         self._paths = (*_FILES, ROBOTS_PATH) if reads_robots else _FILES
-        self._hosts: RobotsCache[_Host] = RobotsCache(clock)
+        self._hosts: RobotsCache[_Host] = RobotsCache(time.monotonic)
         self._asked: dict[str, asyncio.Task[None]] = {}
 
     def note_robots(self, url: str, statements: Iterable[tuple[str, str]]) -> None:

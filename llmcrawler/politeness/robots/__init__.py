@@ -4,5 +4,4 @@ their headers.
 
 from llmcrawler.politeness.robots.page_directives import NOFOLLOW, NOINDEX, PageRobots
 from llmcrawler.politeness.robots.parser import MAX_BYTES, Robots, parse_robots, product_token
-from llmcrawler.politeness.robots.robots_answers import MAX_REDIRECTS, RobotsAnswer, robots_answer
-from llmcrawler.politeness.robots.robots_cache import RobotsCache
+from llmcrawler.politeness.robots.robots_cache import MAX_REDIRECTS, RobotsAnswer, RobotsCache, robots_answer

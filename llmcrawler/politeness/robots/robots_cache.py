@@ -1,10 +1,34 @@
-"""Keeps what each host's robots.txt says, as long as RFC 9309 allows and as there is room."""
+"""Keeps what each host's robots.txt says, as long as RFC 9309 allows and as there is room; tells what an answer
+to the question for it means (2.3.1).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from typing import Final, Generic, TypeVar
+
+MAX_REDIRECTS: Final = 10  # in a row; five are the least (2.3.1.2)
+# Not for the robots.txt alone: the host has no time now. To all else with 4xx there is no such file.
+_TOO_MANY_REQUESTS: Final = 429
+
+
+class RobotsAnswer(Enum):
+    FILE = auto()
+    ABSENT = auto()  # everything is allowed, whatever the body says
+    UNREACHABLE = auto()  # nothing is allowed
+
+
+def robots_answer(status: int) -> RobotsAnswer:
+    """Judge a status. A redirect that is judged leads nowhere, or on and on: there is no file (2.3.1.2). What is no
+    status of HTTP counts as 5xx (RFC 9110, 15).
+    """
+    if 200 <= status < 300:
+        return RobotsAnswer.FILE
+    is_absent = 300 <= status < 500 and status != _TOO_MANY_REQUESTS
+    return RobotsAnswer.ABSENT if is_absent else RobotsAnswer.UNREACHABLE
+
 
 MAX_AGE_SECONDS: Final = 24 * 3600.0  # RFC 9309, 2.4: no copy should be used for longer than a day
 # 2.4, 2.3.1.4: but while the file is unreachable; 30 days are the RFC's own example of a long time.

@@ -8,9 +8,8 @@ from datetime import date
 from llmcrawler.crawl.backend import CrawlBackend
 from llmcrawler.crawl.context import ArrivingPages
 from llmcrawler.crawl.template_store import TemplateStore
-from llmcrawler.engine.page_budget import PageBudget
+from llmcrawler.engine.page_budget import PageBudget, SiteBudgets
 from llmcrawler.engine.scheduler import FrontierScheduler
-from llmcrawler.engine.site_budgets import SiteBudgets
 from llmcrawler.frontier import Admission, MemoryFrontier
 from llmcrawler.urls import AddressGuard, Scope, TrapGuard
 from tests.adapters.stubs import stub

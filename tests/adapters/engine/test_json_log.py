@@ -4,7 +4,7 @@ import sys
 
 from scrapy import Spider
 
-from llmcrawler.engine.json_log import JsonFormatter
+from llmcrawler.engine.log_setup import JsonFormatter
 
 
 def line_of(message, *args, **extra):

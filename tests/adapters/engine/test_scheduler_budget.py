@@ -16,9 +16,8 @@ from llmcrawler.crawl.context import ArrivingPages
 from llmcrawler.crawl.job import Job
 from llmcrawler.crawl.job_spec import JobRules, JobSpec
 from llmcrawler.crawl.template_store import TemplateStore
-from llmcrawler.engine.page_budget import PageBudget
+from llmcrawler.engine.page_budget import PageBudget, SiteBudgets
 from llmcrawler.engine.scheduler import FrontierScheduler
-from llmcrawler.engine.site_budgets import SiteBudgets
 from llmcrawler.frontier import Admission, Lease, UrlTask
 from llmcrawler.items import StageRun
 from llmcrawler.storage import Outcome, StoredBody

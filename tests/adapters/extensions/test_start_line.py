@@ -12,7 +12,7 @@ from scrapy.settings import Settings
 
 from llmcrawler.crawl.arguments import ExploreOptions, ExtractOptions, MapOptions
 from llmcrawler.crawl.default_feed import CHOSEN_PRIORITY
-from llmcrawler.engine import scrapy_log
+from llmcrawler.engine import log_setup
 from llmcrawler.extensions.start_line import start_of
 from llmcrawler.extensions.terminal_lines import say
 
@@ -96,10 +96,10 @@ def loggers_as_they_were() -> Any:
 @pytest.mark.parametrize(
     ("settings", "silent", "opened"),
     [
-        ({"LOG_LEVEL": "INFO", "EXTENSIONS": {scrapy_log.START_LINE: 400}}, True, False),
+        ({"LOG_LEVEL": "INFO", "EXTENSIONS": {log_setup.START_LINE: 400}}, True, False),
         ({"LOG_LEVEL": "INFO"}, True, True),
-        ({"LOG_LEVEL": "INFO", "EXTENSIONS": {scrapy_log.START_LINE: 400}, "PROGRESS": "off"}, True, True),
-        ({"LOG_LEVEL": "DEBUG", "EXTENSIONS": {scrapy_log.START_LINE: 400}}, False, True),
+        ({"LOG_LEVEL": "INFO", "EXTENSIONS": {log_setup.START_LINE: 400}, "PROGRESS": "off"}, True, True),
+        ({"LOG_LEVEL": "DEBUG", "EXTENSIONS": {log_setup.START_LINE: 400}}, False, True),
         ({"LOG_LEVEL": 10}, False, True),
     ],
 )
@@ -107,7 +107,7 @@ def test_what_scrapy_says_of_its_own_parts_is_for_debugging(
     settings: dict[str, Any], silent: bool, opened: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    scrapy_log.silence(Settings(settings))
+    log_setup.silence(Settings(settings))
     middleware = logging.getLogger("scrapy.middleware")
     middleware.info("Enabled %(componentname)ss:\n%(enabledlist)s", {"componentname": "addon", "enabledlist": "[]"})
     middleware.warning("Disabled %(clspath)s: %(eargs)s", {"clspath": "a.B", "eargs": "no key"})

@@ -5,24 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from llmcrawler.content.block_trees import BlockTrees
 from llmcrawler.content.page_kind.kind_model import blend, softmax
-from llmcrawler.content.page_kind.token_weights import TokenModel, token_key, weigh_tokens
-from llmcrawler.content.page_kind.tree_ensemble import TreeEnsemble
-
-
-def test_a_tree_is_followed_to_its_leaf() -> None:
-    # Two kinds. The first tree asks for number 1, then for number 0; the second is a leaf.
-    arrays = {
-        "roots": np.array([0, 5]),
-        "feature": np.array([1, 0, 0, 0, 0, 0]),
-        "threshold": np.array([0.5, 2.0, 0, 0, 0, 0]),
-        "left": np.array([1, 1, 0, 0, 0, 0]),
-        "right": np.array([4, 2, 0, 0, 0, 0]),
-        "value": np.array([0, 0, 1.0, 2.0, 3.0, 7.0]),
-    }
-    trees = TreeEnsemble(arrays, 2)
-    for numbers, value in (([2.0, 0.5], 1.0), ([2.1, 0.5], 2.0), ([0.0, 0.6], 3.0)):
-        assert trees.log_odds(np.array(numbers, np.float32)).tolist() == [value, 7.0]
+from llmcrawler.content.page_kind.kind_tokens import TokenModel, weigh_tokens
+from tests.benchmarks.model_arrays import token_key
 
 
 def test_trees_give_what_lightgbm_gives() -> None:
@@ -37,9 +23,9 @@ def test_trees_give_what_lightgbm_gives() -> None:
         lightgbm.train({**parameters, "seed": seed, "extra_trees": True}, lightgbm.Dataset(table, kinds), 30)
         for seed in (1, 2)
     ]
-    trees = TreeEnsemble(tree_arrays(models), 3)
+    trees = BlockTrees(tree_arrays(models))
     wanted = np.mean([model.predict(table, raw_score=True) for model in models], 0)
-    found = np.array([trees.log_odds(row) for row in table])
+    found = np.array([trees.values(row.reshape(-1, 1)).reshape(-1, 3).sum(0) for row in table])
     np.testing.assert_allclose(found, wanted, atol=1e-4)
 
 

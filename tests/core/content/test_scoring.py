@@ -10,8 +10,8 @@ import pytest
 
 from llmcrawler.content.block_columns import BlockArrays
 from llmcrawler.content.block_repeats import repeat_columns
-from llmcrawler.content.block_trees import LEAVES, BlockTrees, pack_trees
-from llmcrawler.content.block_words import WordValues, part_words, summary, text_words, word_columns
+from llmcrawler.content.block_trees import LEAVES, BlockTrees
+from llmcrawler.content.block_words import WordValues, summary, word_columns
 from llmcrawler.content.cues import price_counts
 from llmcrawler.content.layout import Layout, layout_of
 from llmcrawler.content.markup import parse, tokens
@@ -19,6 +19,7 @@ from llmcrawler.content.score_context import context_columns
 from llmcrawler.content.scoring import score_blocks
 from llmcrawler.content.segmenter import segment
 from llmcrawler.content.segments import RawBlock, Segments
+from tests.benchmarks.model_arrays import pack_trees, part_words, text_words
 
 Tree = dict[str, Any]
 

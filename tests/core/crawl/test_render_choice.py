@@ -7,7 +7,7 @@ from llmcrawler.content.render_features import read_page_and_features, read_rend
 from llmcrawler.crawl.render_choice import ALWAYS, AUTO, NEVER, RenderChoice, has_gained
 from llmcrawler.engine.browser.context_turns import ContextTurns
 from llmcrawler.engine.browser.page_scripts import links_header
-from llmcrawler.engine.browser.traffic_rules import BrowserRequest, TrafficRules
+from llmcrawler.engine.browser.page_traffic import BrowserRequest, TrafficRules
 from llmcrawler.urls import AddressGuard
 
 SCRIPT = '<script src="/app.js"></script>'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llmcrawler.engine.site_budgets import SiteBudgets
+from llmcrawler.engine.page_budget import SiteBudgets
 from llmcrawler.frontier import Counts, Lease, MemoryFrontier, UrlTask
 
 PER_HOST = 8

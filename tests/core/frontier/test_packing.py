@@ -3,7 +3,7 @@
 import pytest
 
 from llmcrawler.frontier import UrlTask
-from llmcrawler.frontier.packing import pack, unpack
+from llmcrawler.frontier.redis_values import pack, unpack
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from llmcrawler.frontier import FocusedCrawl, LinkScorer, SqliteFrontier, UrlTask
-from llmcrawler.frontier.link_history import restore_link_scorer
+from llmcrawler.frontier.focused_crawl import restore_link_scorer
 from llmcrawler.items import Link
 from llmcrawler.storage import Outcome, open_job_file
 from llmcrawler.storage.database import Database

@@ -14,9 +14,8 @@ from llmcrawler.distributed.connection import RedisConnection
 from llmcrawler.distributed.membership import WorkerHeartbeats, WorkerReport
 from llmcrawler.distributed.shards import shard_of_url, shards_of
 from llmcrawler.frontier import Counts, Lease, UrlTask
-from llmcrawler.frontier.page_quotas import _GIVE_BACK, _LEND, _READ, _TAKE, PageQuotas
 from llmcrawler.frontier.redis import RedisFrontier
-from llmcrawler.frontier.sharded import ShardedFrontier
+from llmcrawler.frontier.sharded import _GIVE_BACK, _LEND, _READ, _TAKE, PageQuotas, ShardedFrontier
 from llmcrawler.storage import Outcome
 from tests.core.frontier.test_frontier import MANY, task
 from tests.servers.redis_cluster import ClusterOfMasters, sentinel_of

@@ -33,7 +33,7 @@ from llmcrawler.politeness.bot_auth import (
     resolve_signer,
     write_key_file,
 )
-from llmcrawler.politeness.bot_auth.message_signature import signature_fields
+from llmcrawler.politeness.bot_auth.bot_key import signature_fields
 from llmcrawler.urls import Scope
 from tests.servers.signed_requests import Message, Refused, Verifier, check_signature, keys_of
 from tests.servers.test_signed_requests import DIRECTORY, DIRECTORY_ANSWER, KEYID

@@ -1,4 +1,5 @@
-"""Writes each log line as a JSON object when LOG_FORMAT=json.
+"""Sets up the log: each line is a JSON object when LOG_FORMAT=json, and Scrapy's lines about its own parts are left out
+unless LOG_LEVEL is DEBUG.
 
 Scrapy makes the formatter of its log handler from LOG_FORMAT for each crawler. So another handler takes its place, with
 the same settings.
@@ -8,13 +9,47 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from scrapy import Spider
 from scrapy.settings import BaseSettings
 from scrapy.utils.log import TopLevelFormatter
+
+START_LINE: Final = "llmcrawler.extensions.start_line.StartLine"
+
+# By logger, what the messages begin with.
+_INTERNALS: Final[Mapping[str, tuple[str, ...]]] = {
+    "scrapy.utils.log": ("Scrapy %(version)s started", "Versions:"),
+    "scrapy.addons": ("Enabled addons:",),
+    "scrapy.middleware": ("Enabled %(componentname)ss:",),
+    "scrapy.crawler": ("Overridden settings:",),
+}
+_REPLACED: Final[Mapping[str, tuple[str, ...]]] = {"scrapy.core.engine": ("Spider opened",)}
+
+
+class _Silence(logging.Filter):
+    def __init__(self, beginnings: tuple[str, ...]) -> None:
+        super().__init__()
+        self._beginnings = beginnings
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno != logging.INFO or not str(record.msg).startswith(self._beginnings)
+
+
+def silence(settings: BaseSettings) -> None:
+    """Call it before Scrapy sets up its logging; warnings come through."""
+    given = settings.get("LOG_LEVEL")
+    level = logging.getLevelName(given) if isinstance(given, str) else given
+    if isinstance(level, int) and level <= logging.DEBUG:
+        return
+    is_off = str(settings.get("PROGRESS")).lower() == "off"
+    has_start_line = not is_off and settings.getdict("EXTENSIONS").get(START_LINE) is not None
+    for name, beginnings in {**_INTERNALS, **(_REPLACED if has_start_line else {})}.items():
+        logging.getLogger(name).addFilter(_Silence(beginnings))
+
 
 _OF_EVERY_RECORD = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"})
 _PLAIN = (bool, int, float, str, type(None))  # other values are in the message only
