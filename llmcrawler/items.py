@@ -159,7 +159,8 @@ _OF_CONTENT = (
 )
 
 
-SOURCES: Final = ("start", "sitemap", "feed", "llms.txt", "link")  # of a url; the one that says most about it first
+# Of a url; the one that says most about it first. Jobs keep their places in this list.
+SOURCES: Final = ("start", "sitemap", "feed", "llms.txt", "link", "cdx")
 
 
 @dataclass(frozen=True, slots=True)

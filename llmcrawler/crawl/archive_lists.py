@@ -54,6 +54,29 @@ class ArchiveList:
         return blake2b(repr((self.files, sizes, self.root)).encode(), digest_size=6).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class CaptureIndex:
+    """An index of archives: files of it, or a CDX server. `given` is the user's name for it."""
+
+    given: str
+    files: tuple[str, ...] = ()
+    server: str = ""
+
+    @classmethod
+    def of(cls, given: str) -> Self:
+        """Find what the argument `cdx` names. Raises ConfigError."""
+        if given.startswith(("http://", "https://")):
+            return cls(given, server=read_url(given))
+        files = tuple(archive_files(given))
+        for file in files:
+            if not file.endswith(INDEXES):
+                raise ConfigError(f"cdx={file}: it is no index: {', '.join(INDEXES)}, or the url of a CDX server")
+        return cls(given, files)
+
+    def __str__(self) -> str:
+        return self.given
+
+
 def archived_pages(files: tuple[str, ...], root: str = "") -> Iterator[ArchivedPage]:
     """Yield the pages of archives, file by file. Raises ConfigError where the rest of one cannot be read."""
     for file in files:

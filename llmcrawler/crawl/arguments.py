@@ -35,6 +35,7 @@ from llmcrawler.crawl.argument_types import (
     Expressions,
     Names,
     Render,
+    SiteIndex,
     Urls,
     WantedFields,
     WantedSchema,
@@ -270,9 +271,22 @@ class MapOptions(ExploreOptions):
     max_urls: Count = Field(default=30_000, description="list no more than so many (the start urls aside)")
     match: Expression | None = Field(default=None, description="list only urls that match; links of others count too")
     subdomains: bool = Field(default=False, description="list the subdomains of the start urls' hosts too")
+    cdx: SiteIndex | None = Field(
+        default=None, description="list what an index of archives has: .cdx, .cdxj or a SERVER"
+    )
+
+    @model_validator(mode="after")
+    def _not_read(self) -> Self:
+        for name in ("depth", "max_pages") if self.cdx else ():
+            if name in self.model_fields_set:
+                raise ConfigError(
+                    f"{name}={getattr(self, name)}: no page is looked through for links with cdx={self.cdx}"
+                )
+        return self
 
     def identity(self) -> dict[str, Any]:
-        return super().identity() | self.model_dump(include={"max_urls", "match", "subdomains"})
+        known = super().identity() | self.model_dump(include={"max_urls", "match", "subdomains"})
+        return known | ({"cdx": str(self.cdx)} if self.cdx else {})
 
 
 def argument_names() -> frozenset[str]:

@@ -98,6 +98,19 @@ class MapAdmission(Admission):
                 tasks.append(replace(task, priority=priority, found=found))
         return tasks
 
+    def of_index(self, urls: Iterable[str], address: str) -> list[UrlTask]:
+        """Return tasks for the site's urls in an index of archives, which are listed and not asked for."""
+        tasks = []
+        for given in urls:
+            url = normalise(given)
+            reason = None if url is None else self.scope.reason_to_refuse(url, 1)
+            if url is None or reason is not None:
+                self.refused[UrlRefusalKind.MALFORMED if reason is None else reason.kind] += 1
+            elif self.matches(url):
+                found = UrlSource("cdx")
+                tasks.append(replace(self._task(url, 1, address), priority=LISTED_ONLY_PRIORITY, found=found))
+        return tasks
+
     def _reason_to_refuse_listed(self, url: str, address: str) -> UrlRefusal | None:
         return self._reason_by_address(url, address) or self.scope.reason_to_refuse(url, 1)
 
