@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import llmcrawler
+from llmcrawler.crawl import archive_application
 from llmcrawler.crawl.archive_application import Application, apply_archives
 from llmcrawler.crawl.batch_extractor import learned_file
 from llmcrawler.crawl.page_extractor import LineRules
@@ -46,10 +47,10 @@ class Learned(NamedTuple):
         return {line["url"]: line for line in self.outcome.pages if line["content_hash"]}
 
 
-def learn(folder: Path, name: str, **arguments: Any) -> Learned:
+def learn(folder: Path, name: str, more: dict[str, Any] | None = None, **arguments: Any) -> Learned:
     site = make_site(name)
     feeds = {str(folder / "site.warc.gz"): {"format": "warc"}}
-    settings = {"FEEDS": json.dumps(feeds), "TEMPLATES_FILE": folder / "learned.json"}
+    settings = {"FEEDS": json.dumps(feeds), "TEMPLATES_FILE": folder / "learned.json", **(more or {})}
     with served(site).in_thread() as server, FakeLLM(answer_from_truth(site.truth())).in_thread() as llm:
         return Learned(folder, crawled(folder, server, llm, settings, duplicates="keep", **arguments))
 
@@ -88,6 +89,25 @@ def test_other_sites_have_theirs_too(tmp_path, name):
     done = apply(learned, tmp_path / "out", "--processes", 1)
     assert done.returncode == 0, done.stderr
     assert_as_crawled(lines_in(tmp_path / "out"), learned)
+
+
+def test_a_job_has_the_lines_of_its_archive(tmp_path, monkeypatch):
+    learned = learn(tmp_path, "events", {"JOBDIR": tmp_path / "job"})
+    monkeypatch.setattr(archive_application, "_PART_ENTRIES", 7)
+
+    def made(name: str, archive: Path, processes: int) -> list[dict[str, Any]]:
+        work = Application(learned_file(learned.templates), (str(archive),), tmp_path / name, LineRules.of())
+        apply_archives(work, processes)
+        # A job keeps no page with an error status, and the second of a date may be the one before.
+        return [{**line, "fetched_at": None} for line in lines_in(tmp_path / name) if line["status"] == 200]
+
+    lines = made("of_job", tmp_path / "job", 2)
+    assert lines == made("of_archive", learned.archive, 1)
+    assert {line["url"] for line in lines} == learned.lines.keys()
+    assert len(list((tmp_path / "of_job").glob("part-*"))) == -(-len(lines) // 7)
+    done = apply(learned, tmp_path / "whole", archive=tmp_path / "job")
+    assert done.returncode == 0, done.stderr
+    assert len(lines_in(tmp_path / "whole")) == len(lines)
 
 
 def test_parts_that_are_there_are_not_made_again_and_those_of_other_work_not_mixed(tmp_path, shop):
@@ -146,6 +166,7 @@ def test_an_index_gives_the_same_lines_and_what_is_damaged_has_a_line(tmp_path, 
         (["none.json", "ARCHIVE", "-o", "OUT"], "none.json: no such file"),
         (["ARCHIVE", "ARCHIVE", "-o", "OUT"], "is no file of learned templates"),
         (["TEMPLATES", "none.warc", "-o", "OUT"], "none.warc: it cannot be read"),
+        (["TEMPLATES", ".", "-o", "OUT"], "no crawl with this JOBDIR has been started"),
         (["TEMPLATES", "TEMPLATES", "-o", "OUT"], "it is no WARC file"),
         (["TEMPLATES", "ARCHIVE", "-o", "TEMPLATES"], "it is a file, and a folder is wanted"),
         (["TEMPLATES", "ARCHIVE", "-o", "OUT", "--processes", "0"], "--processes 0: at least 1"),
