@@ -68,7 +68,7 @@ def read_records(file: BinaryIO, most_bytes: int, start: int = 0, end: int | Non
 
 
 def part_starts(file: BinaryIO, part_bytes: int) -> list[int]:
-    """Return offsets that cut a file into parts of about so many bytes, each to be read by itself: a gzip file anywhere,
+    """Return offsets that cut a file into parts of about so many bytes, read by themselves: a gzip file anywhere,
     as members are found by their marks, any other where records begin: what looks like one may be in a page.
     """
     if (source := _FileBytes(file)).is_packed:
