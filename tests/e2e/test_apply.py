@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import shutil
 from dataclasses import replace
@@ -130,13 +131,21 @@ def test_parts_that_are_there_are_not_made_again_and_those_of_other_work_not_mix
 
 def test_lines_are_the_same_in_any_parts_and_as_parquet(tmp_path, shop):
     rules = LineRules.of()
-    for name, part_bytes, form in (("one", 2**30, "jsonl"), ("many", 2_000, "jsonl"), ("table", 5_000, "parquet")):
-        work = Application(learned_file(shop.templates), (str(shop.archive),), tmp_path / name, rules, form)
+    plain = tmp_path / "site.warc"
+    plain.write_bytes(gzip.decompress(shop.archive.read_bytes()))
+    for name, part_bytes, form, archive in (
+        ("one", 2**30, "jsonl", shop.archive),
+        ("many", 2_000, "jsonl", shop.archive),
+        ("plain", 20_000, "jsonl", plain),
+        ("table", 5_000, "parquet", shop.archive),
+    ):
+        work = Application(learned_file(shop.templates), (str(archive),), tmp_path / name, rules, form)
         counts = apply_archives(replace(work, part_bytes=part_bytes), processes=1 if form == "jsonl" else 2)
         assert counts.lines == len(lines_in(tmp_path / "one"))
     lines = lines_in(tmp_path / "one")
-    assert len(list((tmp_path / "many").glob("part-*"))) > 10
-    assert lines_in(tmp_path / "many") == lines
+    for name in ("many", "plain"):
+        assert len(list((tmp_path / name).glob("part-*"))) > 10
+        assert lines_in(tmp_path / name) == lines
     rows = [row for part in sorted((tmp_path / "table").glob("*.parquet")) for row in pq.read_table(part).to_pylist()]
     assert [row["url"] for row in rows] == [line["url"] for line in lines]
     assert [json.loads(row["record"] or "null") for row in rows] == [line["record"] for line in lines]
