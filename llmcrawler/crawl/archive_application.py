@@ -82,7 +82,7 @@ class Application:
                     yield ArchivePart(self._name(at, number), file, after, until)
                 continue
             with open_archive(file) as opened:
-                starts = part_starts(opened, self.part_bytes)
+                starts = part_starts(opened, self.part_bytes, reads_heads="://" not in file)
             for number, (start, end) in enumerate(zip_longest(starts, starts[1:])):
                 yield ArchivePart(self._name(at, number), file, start, end)
 

@@ -72,11 +72,11 @@ class IndexReader:
         if count is None:  # it has no pages, and has answered with all it has
             await self._take(query, _entries_of(answer))
             return
-        if not count:
+        if not count and self._goes_on():
             logger.warning("Index %s: it has nothing of %s", self.index, host)
         empty, before = 0, b""
         for number in range(min(count, _MAX_PAGES)):
-            if not self.wants_more() or self.is_closing():
+            if not self._goes_on():
                 return
             address = f"{query}&page={number}"
             answer = await self._ask(address)
@@ -93,20 +93,21 @@ class IndexReader:
                 f"it has {count:,} pages, and {_MAX_PAGES:,} are read; ask for larger ones with &pageSize=50"
             )
 
+    def _goes_on(self) -> bool:
+        return self.wants_more() and not self.is_closing()
+
     async def _take(self, address: str, entries: Iterator[IndexEntry]) -> int:
         """Return how many entries there are."""
         count = new = faults = 0
         first = ""
         try:
-            while some := await asyncio.to_thread(lambda: list(islice(entries, _AT_ONCE))):
+            while self._goes_on() and (some := await asyncio.to_thread(lambda: list(islice(entries, _AT_ONCE)))):
                 for one in some:
                     faults += bool(one.fault)
                     first = first or (one.fault and f"line {one.line:,}: {one.fault}")
                 count += len(some)
                 pages = [page for one in some if (page := one.page()) is not None]
                 new += await self.take([url for url, status in pages if status < 400], address)
-                if not self.wants_more() or self.is_closing():
-                    break
         except (WarcFault, OSError) as error:
             raise IndexFault(f"{address}: {error}") from error
         if count and count == faults:

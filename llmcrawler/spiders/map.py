@@ -29,11 +29,11 @@ from llmcrawler.engine.own_schedulers import running_scheduler
 from llmcrawler.engine.request_context import LATENCY, lease_of
 from llmcrawler.engine.response_text import head_of, page_text, robots_tags_of
 from llmcrawler.frontier import Lease, MapAdmission, UrlTask
-from llmcrawler.items import Page, Url
+from llmcrawler.items import CDX, Page, Url
 from llmcrawler.spiders.base import FrontierSpider, faulty_task
 from llmcrawler.spiders.index_reader import IndexFault, IndexReader
 from llmcrawler.spiders.lists import FEED, LLMS_TXT, ListLimits
-from llmcrawler.urls import Sitemap, in_turns, normalise, origin_of
+from llmcrawler.urls import Listed, Sitemap, in_turns, normalise, origin_of
 
 logger = logging.getLogger(__name__)
 
@@ -127,17 +127,22 @@ class MapSpider(FrontierSpider):
 
     async def _queue_given(self) -> None:
         if self.options.cdx is not None:
-            await self._queue_indexed(self.options.cdx)
+            if not self._is_finished():
+                await self._queue_indexed(self.options.cdx)
             return
         await self._scheduler().add(map(faulty_task, self.options.faulty))  # before places run out
         await self._scheduler().add(self.admission.of_start(self.options.urls))
-        if self.crawl.job is None or not self.crawl.job.resumed.finished:
+        if not self._is_finished():
             for url in self.options.urls:
                 self._open_site(url)
 
+    def _is_finished(self) -> bool:
+        return self.crawl.job is not None and self.crawl.job.resumed.finished
+
     async def _queue_indexed(self, index: CaptureIndex) -> None:
         async def take(urls: Sequence[str], address: str) -> int:
-            return await self.admission.add(self.admission.of_index(urls, address), self._scheduler().add)
+            tasks = self.admission.of_list(map(Listed, urls), CDX, address)
+            return await self.admission.add(tasks, self._scheduler().add)
 
         engine = self.crawler.engine
         assert engine is not None

@@ -67,15 +67,15 @@ def read_records(file: BinaryIO, most_bytes: int, start: int = 0, end: int | Non
         raise WarcFault(f"it is no WARC file: {why}")
 
 
-def part_starts(file: BinaryIO, part_bytes: int) -> list[int]:
-    """Return offsets that cut a file into parts of about so many bytes, read by themselves: a gzip file anywhere,
-    as members are found by their marks, any other where records begin: what looks like one may be in a page.
+def part_starts(file: BinaryIO, part_bytes: int, *, reads_heads: bool = True) -> list[int]:
+    """Return offsets that cut a file into parts of about so many bytes: a gzip file anywhere, as members are found by
+    their marks; any other where records begin, for which all heads are read, as pages may hold what looks like one.
     """
     if (source := _FileBytes(file)).is_packed:
         return list(range(0, source.end, part_bytes))
     starts = [0]
     with suppress(WarcFault):  # it is told of where the part is read
-        for record in read_records(file, 0):
+        for record in read_records(file, 0) if reads_heads else ():
             if not record.fault and record.offset >= starts[-1] + part_bytes:
                 starts.append(record.offset)
     return starts
