@@ -159,7 +159,9 @@ _OF_CONTENT = (
 )
 
 
-SOURCES: Final = ("start", "sitemap", "feed", "llms.txt", "link")  # of a url; the one that says most about it first
+CDX: Final = "cdx"
+# Of a url; the one that says most about it first. Jobs keep their places in this list.
+SOURCES: Final = ("start", "sitemap", "feed", "llms.txt", "link", CDX)
 
 
 @dataclass(frozen=True, slots=True)

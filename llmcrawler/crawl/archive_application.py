@@ -15,30 +15,33 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import islice
+from itertools import islice, zip_longest
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from filelock import FileLock, Timeout
 
-from llmcrawler.crawl.archive_lists import archived_pages
+from llmcrawler.crawl.archive_lists import archive_size, archived_pages, pages_between
 from llmcrawler.crawl.archive_parts import PartCounts, write_part
 from llmcrawler.crawl.page_extractor import LineRules, PageExtractor
 from llmcrawler.errors import ConfigError, CrawlFailed, JobBusy, StorageFailed
 from llmcrawler.storage import TemplatesFile, replace_file
 from llmcrawler.storage.archives.archive_files import open_archive
 from llmcrawler.storage.archives.archive_index import INDEXES
-from llmcrawler.storage.archives.archived_pages import ArchivedPage, pages_of_warc
-from llmcrawler.storage.archives.warc_reader import packed_size
+from llmcrawler.storage.archives.archived_pages import ArchivedPage
+from llmcrawler.storage.archives.job_pages import is_jobdir, ranges_of_job
+from llmcrawler.storage.archives.warc_reader import part_starts
 
 STATE: Final = "apply.json"
 _PART_BYTES: Final = 16 * 2**20
-_PART_ENTRIES: Final = 1_000  # of an index
+_PART_ENTRIES: Final = 1_000  # of an index, or of a job
 
 
 class ArchivePart(NamedTuple):
-    """Pages of one archive that a process makes lines of: those between two offsets, or the `entries` of an index."""
+    """Pages of one archive that a process makes lines of: those between two offsets, of a job two of its lines; or the
+    `entries` of an index.
+    """
 
     name: str
     file: str
@@ -47,7 +50,7 @@ class ArchivePart(NamedTuple):
     entries: tuple[ArchivedPage, ...] | None = None
 
     def pages(self) -> Iterator[ArchivedPage]:
-        return pages_of_warc(self.file, self.start, self.end) if self.entries is None else iter(self.entries)
+        return pages_between(self.file, self.start, self.end) if self.entries is None else iter(self.entries)
 
 
 @dataclass(frozen=True)
@@ -74,11 +77,13 @@ class Application:
                     yield ArchivePart(self._name(at, number), file, entries=entries)
                     number += 1
                 continue
+            if is_jobdir(file):
+                for number, (after, until) in enumerate(ranges_of_job(file, _PART_ENTRIES)):
+                    yield ArchivePart(self._name(at, number), file, after, until)
+                continue
             with open_archive(file) as opened:
-                size = packed_size(opened)
-            starts = range(0, size, self.part_bytes) if size else [0]
-            for number, start in enumerate(starts):
-                end = start + self.part_bytes if size and start + self.part_bytes < size else None
+                starts = part_starts(opened, self.part_bytes, reads_heads="://" not in file)
+            for number, (start, end) in enumerate(zip_longest(starts, starts[1:])):
                 yield ArchivePart(self._name(at, number), file, start, end)
 
     def _name(self, archive: int, number: int) -> str:
@@ -86,10 +91,7 @@ class Application:
 
     def identity(self) -> dict[str, Any]:
         """Return what two runs must have in common, as plain JSON."""
-        archives = []
-        for file in self.archives:
-            with open_archive(file) as opened:
-                archives.append([file, opened.seek(0, 2)])
+        archives = [[file, archive_size(file)] for file in self.archives]
         learned = blake2b(self.templates.path.read_bytes(), digest_size=8).hexdigest()
         rules = blake2b(repr(self.rules).encode(), digest_size=8).hexdigest()
         own = {"form": self.form, "root": self.root, "part_bytes": self.part_bytes}

@@ -1,19 +1,25 @@
-"""The pages of web archives as a list of what to extract: each task names a record, and is answered from there."""
+"""The pages of web archives, and those that jobs keep, as a list of what to extract: each task names a record, and is
+answered from there.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from glob import glob, has_magic
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any, Final, Self
 
 from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.crawl.task_lists import ListedTask, TaskList, open_list, read_url
 from llmcrawler.errors import ConfigError
-from llmcrawler.storage.archives.archive_files import archive_files, open_archive
+from llmcrawler.storage import StoredBody
+from llmcrawler.storage.archives.archive_files import open_archive
 from llmcrawler.storage.archives.archive_index import INDEXES, pages_of_index
-from llmcrawler.storage.archives.archived_pages import ArchivedPage, RecordPlace, pages_of_warc
+from llmcrawler.storage.archives.archived_pages import ArchivedPage, RecordPlace, page_at, pages_of_warc
+from llmcrawler.storage.archives.job_pages import is_jobdir, page_of_job, pages_of_job, size_of_job
 from llmcrawler.storage.archives.warc_reader import WarcFault
 
 _PLACE: Final = "archived"  # the key of a record's place among a task's details
@@ -47,20 +53,79 @@ class ArchiveList:
 
     def digest(self) -> str:
         """Return what tells these archives from others."""
-        sizes = []
-        for file in self.files:
-            with open_archive(file) as opened:
-                sizes.append(opened.seek(0, 2))
+        sizes = [archive_size(file) for file in self.files]
         return blake2b(repr((self.files, sizes, self.root)).encode(), digest_size=6).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureIndex:
+    """An index of archives: files of it, or a CDX server. `given` is the user's name for it."""
+
+    given: str
+    files: tuple[str, ...] = ()
+    server: str = ""
+
+    @classmethod
+    def of(cls, given: str) -> Self:
+        """Find what the argument `cdx` names. Raises ConfigError."""
+        if given.startswith(("http://", "https://")):
+            return cls(given, server=read_url(given))
+        files = tuple(archive_files(given))
+        for file in files:
+            if not file.endswith(INDEXES):
+                raise ConfigError(f"cdx={file}: it is no index: {', '.join(INDEXES)}, or the url of a CDX server")
+        return cls(given, files)
+
+    def __str__(self) -> str:
+        return self.given
+
+
+def archive_files(given: str) -> list[str]:
+    """Return the files that an argument names: paths and urls with commas between them, and patterns as *.warc.gz; and
+    JOBDIRs. Raises ConfigError where one of them cannot be read.
+    """
+    files: list[str] = []
+    for name in filter(None, map(str.strip, given.split(","))):
+        is_pattern = "://" not in name and has_magic(name) and not Path(name).exists()
+        found = sorted(glob(name)) if is_pattern else [name]  # noqa: PTH207 - Path.glob takes no absolute pattern
+        if not found:
+            raise ConfigError(f"{name}: no such files")
+        files += found
+    for file in files:
+        try:
+            archive_size(file)
+        except OSError as error:
+            raise ConfigError(f"{file}: it cannot be read: {error.strerror or error}") from error
+        except ImportError as error:
+            raise ConfigError(f"{file}: archives elsewhere are read with pyarrow: pip install pyarrow") from error
+    return files
+
+
+def archive_size(file: str) -> int:
+    """Return the size of a file, or of a job. Raises OSError, or ConfigError for a job without pages."""
+    if is_jobdir(file):
+        return size_of_job(file)
+    with open_archive(file) as opened:
+        return opened.seek(0, 2)
 
 
 def archived_pages(files: tuple[str, ...], root: str = "") -> Iterator[ArchivedPage]:
     """Yield the pages of archives, file by file. Raises ConfigError where the rest of one cannot be read."""
     for file in files:
         try:
-            yield from pages_of_index(file, root) if file.endswith(INDEXES) else pages_of_warc(file)
+            yield from pages_of_index(file, root) if file.endswith(INDEXES) else pages_between(file)
         except (WarcFault, OSError) as error:
             raise ConfigError(f"{file}: {error}") from error
+
+
+def pages_between(archive: str, start: int = 0, end: int | None = None) -> Iterator[ArchivedPage]:
+    """Yield the pages of a WARC file that begin between two offsets, or of a job between two of its lines."""
+    return (pages_of_job if is_jobdir(archive) else pages_of_warc)(archive, start, end)
+
+
+def read_place(place: RecordPlace) -> StoredBody:
+    """Read a page. Raises WarcFault where there is none, OSError where the archive cannot be read."""
+    return (page_of_job if is_jobdir(place.file) else page_at)(place)
 
 
 def place_of(details: dict[str, Any]) -> RecordPlace | None:

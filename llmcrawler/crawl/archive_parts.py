@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from llmcrawler.content import decode_page, is_binary
+from llmcrawler.crawl.archive_lists import read_place
 from llmcrawler.crawl.page_extractor import PageExtractor
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import Page, PageError
 from llmcrawler.storage import StoredBody
-from llmcrawler.storage.archives.archived_pages import ArchivedPage, page_at
+from llmcrawler.storage.archives.archived_pages import ArchivedPage
 from llmcrawler.storage.archives.warc_reader import WarcFault
 from llmcrawler.storage.feeds.clean_values import clean
 from llmcrawler.storage.feeds.parquet_file import ParquetFile
@@ -79,7 +80,7 @@ async def _page_of(extractor: PageExtractor, archived: ArchivedPage) -> Page:
     if archived.fault:
         return Page(url, error=PageError("fetch", "body", archived.fault))
     try:
-        stored = archived.page or page_at(archived.place) if archived.place else archived.page
+        stored = archived.page or read_place(archived.place) if archived.place else archived.page
     except (WarcFault, OSError) as error:
         return Page(url, error=PageError("fetch", "body", f"{archived.place}: {error}"))
     assert stored is not None

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, InstanceOf, ValidationError
 
+from llmcrawler.crawl.archive_lists import CaptureIndex
 from llmcrawler.crawl.task_lists import read_url
 from llmcrawler.errors import ConfigError
 from llmcrawler.extraction import RequestedSchema, load_schema, requested_fields
@@ -62,6 +63,7 @@ Expression = Annotated[str, AfterValidator(_expression)]
 Expressions = Annotated[tuple[Expression, ...], _of_text(lambda given: (given,))]
 Urls = Annotated[tuple[str, ...], _of_text(lambda given: _read_urls(given.split(",")))]
 WantedFields = Annotated[InstanceOf[RequestedSchema], _of_text(requested_fields)]
+SiteIndex = Annotated[InstanceOf[CaptureIndex], _of_text(CaptureIndex.of)]
 WantedSchema = Annotated[InstanceOf[RequestedSchema], _of_text(_schema_in)]
 MARK: Final = "mark"
 DROP: Final = "drop"

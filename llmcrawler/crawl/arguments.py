@@ -35,6 +35,7 @@ from llmcrawler.crawl.argument_types import (
     Expressions,
     Names,
     Render,
+    SiteIndex,
     Urls,
     WantedFields,
     WantedSchema,
@@ -192,7 +193,9 @@ class ExtractOptions(ExploreOptions):
 
     urls: tuple[str, ...] = Field(default=(), description=f"a FILE of urls: {LISTS}")
     tasks: str = Field(default="", description="a FILE.json of requests by keys; - for standard input")
-    warc: str = Field(default="", description="pages of web archives: FILE,FILE of .warc, .warc.gz, .cdx or .cdxj")
+    warc: str = Field(
+        default="", description="pages of web archives: FILE,FILE of .warc, .warc.gz, .cdx, .cdxj; a JOBDIR"
+    )
     warc_root: str = Field(default="", description="where the archives of a .cdx or .cdxj are; else beside it")
     keys: Names = Field(default=(), description="only these tasks")
     max_pages: Count = NO_LIMIT
@@ -270,9 +273,22 @@ class MapOptions(ExploreOptions):
     max_urls: Count = Field(default=30_000, description="list no more than so many (the start urls aside)")
     match: Expression | None = Field(default=None, description="list only urls that match; links of others count too")
     subdomains: bool = Field(default=False, description="list the subdomains of the start urls' hosts too")
+    cdx: SiteIndex | None = Field(
+        default=None, description="list what an index of archives has: .cdx, .cdxj or a SERVER"
+    )
+
+    @model_validator(mode="after")
+    def _not_read(self) -> Self:
+        for name in ("depth", "max_pages") if self.cdx else ():
+            if name in self.model_fields_set:
+                raise ConfigError(
+                    f"{name}={getattr(self, name)}: no page is looked through for links with cdx={self.cdx}"
+                )
+        return self
 
     def identity(self) -> dict[str, Any]:
-        return super().identity() | self.model_dump(include={"max_urls", "match", "subdomains"})
+        known = super().identity() | self.model_dump(include={"max_urls", "match", "subdomains"})
+        return known | ({"cdx": str(self.cdx)} if self.cdx else {})
 
 
 def argument_names() -> frozenset[str]:

@@ -144,7 +144,8 @@ def build_crawl(crawler: Crawler, switch: SpiderSwitch, *, names: NameLookup | N
     settings, options = crawler.settings, getattr(crawler.spider, "options", None)
     if not isinstance(options, ExploreOptions):
         options = foreign_options(settings)
-    addresses, proxies = AddressGuard(options.urls), proxies_of(settings)
+    server = options.cdx.server if isinstance(options, MapOptions) and options.cdx is not None else ""
+    addresses, proxies = AddressGuard((*options.urls, *filter(None, (server,)))), proxies_of(settings)
     record_types = record_types_of(settings, options)
     focused_crawl = focused_crawl_of(options, record_types)
 

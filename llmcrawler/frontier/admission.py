@@ -146,7 +146,7 @@ class Admission:
             refusal = UrlRefusal(UrlRefusalKind.TRAP, trap.removeprefix("trap: "))
         return refusal
 
-    def _reason_by_address(self, url: str, referer: str) -> UrlRefusal | None:
+    def _reason_by_address(self, url: str, referer: str | None) -> UrlRefusal | None:
         """Refuse a private start that another place leads to; the scope keeps out all other private hosts."""
         return None if self._addresses is None else self._addresses.reason_to_refuse(url, referer)
 

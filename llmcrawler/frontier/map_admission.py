@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from llmcrawler.frontier.admission import Admission
 from llmcrawler.frontier.protocol import UrlTask
-from llmcrawler.items import UrlSource
+from llmcrawler.items import CDX, UrlSource
 from llmcrawler.urls import (
     AddressGuard,
     Listed,
@@ -77,12 +77,13 @@ class MapAdmission(Admission):
 
     def of_list(self, entries: Iterable[Listed], source: str, address: str) -> list[UrlTask]:
         """Return tasks for the entries of a list at `address`. As the site vouches for them, they are not checked for
-        traps, and files that are no pages are listed too.
+        traps, and files that are no pages are listed too. Those of an index of archives (CDX) are not asked for.
         """
         tasks = []
+        led_from = None if source == CDX else address
         for entry in entries:
             url = normalise(entry.url) or normalise(entry.url, address)
-            reason = None if url is None else self._reason_to_refuse_listed(url, address)
+            reason = None if url is None else self._reason_to_refuse_listed(url, led_from)
             if url is None:
                 self.refused[UrlRefusalKind.MALFORMED] += 1
             elif reason is not None and reason.kind is not UrlRefusalKind.NO_PAGE:
@@ -92,13 +93,13 @@ class MapAdmission(Admission):
                 self._listed.add(key)
                 self._unlisted.discard(key)
                 task = self._task(url, 1, address)
-                is_page = reason is None and self._rules.max_depth != 1
+                is_page = reason is None and self._rules.max_depth != 1 and source != CDX
                 priority = TEST_PRIORITY + task.priority if is_page else LISTED_ONLY_PRIORITY
                 found = UrlSource(source, entry.lastmod or None, entry.title or None)
                 tasks.append(replace(task, priority=priority, found=found))
         return tasks
 
-    def _reason_to_refuse_listed(self, url: str, address: str) -> UrlRefusal | None:
+    def _reason_to_refuse_listed(self, url: str, address: str | None) -> UrlRefusal | None:
         return self._reason_by_address(url, address) or self.scope.reason_to_refuse(url, 1)
 
     def of_page(self, links: Iterable[str], depth: int, referer: str) -> list[UrlTask]:

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from llmcrawler.llm.usage import Usage
+from llmcrawler.storage.shared_file import connect_shared
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 _BUSY_SECONDS = 5.0
-_BUSY_PAUSE_SECONDS = 0.02
 _PRUNE_EVERY = 1000
 
 _SCHEMA = """
@@ -86,7 +86,8 @@ class AnswerCache:
         for last_chance in (False, True):
             try:
                 if self._connection is None:
-                    self._connection = self._connect_patiently()
+                    self._connection = connect_shared(self._path, _SCHEMA, _BUSY_SECONDS)
+                    self._prune(self._connection)
                 return work(self._connection)
             except (sqlite3.OperationalError, OSError) as error:  # locked for long, full or read-only disk
                 return self._switch_off(error, otherwise)
@@ -101,32 +102,6 @@ class AnswerCache:
         self._is_off = True
         self._disconnect()
         return otherwise
-
-    def _connect_patiently(self) -> sqlite3.Connection:
-        # SQLite's own timeout does not cover the change to WAL nor a schema made by two processes at once: both fail
-        # at once where another process does the same.
-        deadline = time.monotonic() + _BUSY_SECONDS
-        while True:
-            try:
-                return self._connect()
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                    raise
-                time.sleep(_BUSY_PAUSE_SECONDS)
-
-    def _connect(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS)
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            # A power cut may lose the last answers, which only have to be asked again.
-            connection.execute("PRAGMA synchronous=NORMAL")
-            connection.executescript(_SCHEMA)
-            self._prune(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
 
     def _disconnect(self) -> None:
         if self._connection is not None:

@@ -10,13 +10,12 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
-from llmcrawler.crawl.archive_lists import place_of
+from llmcrawler.crawl.archive_lists import place_of, read_place
 from llmcrawler.crawl.arguments import ExtractOptions
 from llmcrawler.crawl.context import crawl_of
 from llmcrawler.engine.refusals import RefusalKind, RequestRefused
 from llmcrawler.engine.request_context import context_of, update_context
 from llmcrawler.engine.stored_bodies import response_of
-from llmcrawler.storage.archives.archived_pages import page_at
 from llmcrawler.storage.archives.warc_reader import WarcFault
 
 
@@ -36,7 +35,7 @@ class ArchivedPageMiddleware:
         if place is None:
             return None
         try:
-            stored = await asyncio.to_thread(page_at, place)
+            stored = await asyncio.to_thread(read_place, place)
         except (WarcFault, OSError) as error:
             raise RequestRefused(RefusalKind.BODY, f"{place.file} at byte {place.offset:,}: {error}") from error
         update_context(request, archived_at=stored.fetched_at or None)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+import logging
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 from scrapy import Request
 from scrapy.http import Response, TextResponse
@@ -16,7 +19,9 @@ from scrapy.utils.response import get_meta_refresh
 from twisted.python.failure import Failure
 
 from llmcrawler.content import Outline, read_outline
+from llmcrawler.crawl.archive_lists import CaptureIndex
 from llmcrawler.crawl.arguments import MapOptions
+from llmcrawler.engine.compat import close_spider_soon, is_closing
 from llmcrawler.engine.error_pages import error_page
 from llmcrawler.engine.failures import response_fault
 from llmcrawler.engine.map_scheduler import MapScheduler, line_of_task
@@ -24,10 +29,13 @@ from llmcrawler.engine.own_schedulers import running_scheduler
 from llmcrawler.engine.request_context import LATENCY, lease_of
 from llmcrawler.engine.response_text import head_of, page_text, robots_tags_of
 from llmcrawler.frontier import Lease, MapAdmission, UrlTask
-from llmcrawler.items import Page, Url
+from llmcrawler.items import CDX, Page, Url
 from llmcrawler.spiders.base import FrontierSpider, faulty_task
+from llmcrawler.spiders.index_reader import IndexFault, IndexReader
 from llmcrawler.spiders.lists import FEED, LLMS_TXT, ListLimits
-from llmcrawler.urls import Sitemap, in_turns, normalise, origin_of
+from llmcrawler.urls import Listed, Sitemap, in_turns, normalise, origin_of
+
+logger = logging.getLogger(__name__)
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _INLINE_BYTES = 256 * 2**10
@@ -118,11 +126,33 @@ class MapSpider(FrontierSpider):
             await self._lists.ask_named(robotparser, request.url)
 
     async def _queue_given(self) -> None:
+        if self.options.cdx is not None:
+            if not self._is_finished():
+                await self._queue_indexed(self.options.cdx)
+            return
         await self._scheduler().add(map(faulty_task, self.options.faulty))  # before places run out
         await self._scheduler().add(self.admission.of_start(self.options.urls))
-        if self.crawl.job is None or not self.crawl.job.resumed.finished:
+        if not self._is_finished():
             for url in self.options.urls:
                 self._open_site(url)
+
+    def _is_finished(self) -> bool:
+        return self.crawl.job is not None and self.crawl.job.resumed.finished
+
+    async def _queue_indexed(self, index: CaptureIndex) -> None:
+        async def take(urls: Sequence[str], address: str) -> int:
+            tasks = self.admission.of_list(map(Listed, urls), CDX, address)
+            return await self.admission.add(tasks, self._scheduler().add)
+
+        engine = self.crawler.engine
+        assert engine is not None
+        reader = IndexReader(index, engine.crawl, take, self._wants_lists, partial(is_closing, self.crawler))
+        hosts = dict.fromkeys(urlsplit(url).netloc for url in self.options.urls)
+        try:
+            await reader.read(tuple(hosts), subdomains=self.options.subdomains)
+        except IndexFault as fault:
+            logger.error("cdx=%s: not all of it was read: %s", index, fault)
+            close_spider_soon(self.crawler, "index_failed")
 
     def _meta_of(self, _lease: Lease) -> dict[str, Any]:
         return {"dont_redirect": True}  # where a url leads to is a url of its own
@@ -133,7 +163,7 @@ class MapSpider(FrontierSpider):
 
     def _open_site(self, url: str) -> bool:
         """Ask a host of the site for the lists that hosts usually have; False where there is nothing to ask."""
-        if self.options.depth == 0 or not self.admission.scope.has_site_of(url):
+        if self.options.depth == 0 or self.options.cdx is not None or not self.admission.scope.has_site_of(url):
             return False
         origin = origin_of(url)
         if origin not in self._opened:

@@ -190,9 +190,9 @@ def read_lines(connection: JobConnection, after: int, until: int, limit: int) ->
 def read_page(connection: JobConnection, url: str) -> StoredPage:
     url_id = id_of(connection, url)
     line = connection.execute("SELECT line FROM pages WHERE url = ?", (url_id,)).fetchone()
-    body = connection.execute(f"SELECT {_BODY} FROM bodies WHERE url = ?", (url_id,)).fetchone()  # noqa: S608 - names of columns
+    body = connection.execute(f"SELECT {BODY_COLUMNS} FROM bodies WHERE url = ?", (url_id,)).fetchone()  # noqa: S608 - names of columns
     return StoredPage(
-        body=None if body is None else _body_of(connection, url, body),
+        body=None if body is None else body_of_row(connection, url, body),
         line=json.loads(unpack(line[0])) if line and line[0] else None,
         stages=dict(read_stages(connection, url_id)),
     )
@@ -202,11 +202,11 @@ def read_bodies(connection: JobConnection, limit: int) -> list[tuple[str, Stored
     (count,) = connection.execute("SELECT count(*) FROM bodies WHERE body IS NOT NULL").fetchone()
     # Multiplied by a prime, the ids of neighbours come apart.
     rows = connection.execute(
-        f"SELECT u.url, {_BODY} FROM bodies b JOIN urls u ON u.id = b.url"  # noqa: S608 - names of columns
+        f"SELECT u.url, {BODY_COLUMNS} FROM bodies b JOIN urls u ON u.id = b.url"  # noqa: S608 - names of columns
         " WHERE b.body IS NOT NULL AND (b.url * 7919) % ? < ? LIMIT ?",
         (max(1, count), 2 * limit, limit),
     )
-    found = [(url, _body_of(connection, url, body)) for url, *body in rows.fetchall()]
+    found = [(url, body_of_row(connection, url, body)) for url, *body in rows.fetchall()]
     return [(url, body) for url, body in found if body is not None]
 
 
@@ -237,7 +237,7 @@ def return_to_queue(connection: JobConnection, url_ids: Sequence[int], forget_st
 
 _LAST_SEQ = "SELECT coalesce(max(seq), 0) FROM pages"
 _GENERATION = "SELECT value FROM job WHERE name = 'generation'"
-_BODY = "final_url, status, headers, body, fetched_at, latency, change, body_hash"
+BODY_COLUMNS: Final = "final_url, status, headers, body, fetched_at, latency, change, body_hash"
 
 
 def _last_seq(connection: JobConnection) -> int:
@@ -270,7 +270,7 @@ def body_hash(body: bytes) -> bytes:
     return blake2b(body, digest_size=16).digest()
 
 
-def _body_of(connection: JobConnection, url: str, row: Sequence[Any]) -> StoredBody | None:
+def body_of_row(connection: JobConnection, url: str, row: Sequence[Any]) -> StoredBody | None:
     """Return the response; None where its dictionary is lost, so that the page is fetched again."""
     final_url, status, headers, packed, fetched_at, latency, change, digest = row
     pairs = tuple((name, value) for name, value in json.loads(headers))

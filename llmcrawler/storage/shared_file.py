@@ -54,43 +54,47 @@ class SharedFile:
     def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
             if self._connection is None:
-                self._connection = self._connect_patiently()
+                self._connection = connect_shared(self.path, self._schema, _BUSY_SECONDS, self._application)
             with self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")
                 return work(self._connection)
         except (sqlite3.Error, OSError) as error:
             raise StorageFailed(f"{self._setting}={self.path}: it cannot be used ({error})") from error
 
-    def _connect_patiently(self) -> sqlite3.Connection:
-        # SQLite's own timeout does not cover the change to WAL, which fails at once where another process makes it.
-        deadline = time.monotonic() + _BUSY_SECONDS
-        while True:
-            try:
-                return self._connect()
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                    raise
-                time.sleep(_BUSY_PAUSE_SECONDS)
-
-    def _connect(self) -> sqlite3.Connection:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
-        try:
-            (application,) = connection.execute("PRAGMA application_id").fetchone()
-            (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            if application != self._application and tables:
-                raise sqlite3.DatabaseError("it is the file of something else")
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=NORMAL")
-            connection.executescript(
-                f"BEGIN IMMEDIATE; PRAGMA application_id={self._application}; {self._schema} COMMIT;"
-            )
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
     def _disconnect(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def connect_shared(path: Path, schema: str, busy_seconds: float, application: int | None = None) -> sqlite3.Connection:
+    """Open or make a file with these tables, for connections of several processes; each statement is a transaction
+    unless one is begun. Raises sqlite3.Error or OSError, for a file of another `application` too.
+    """
+    # SQLite's own timeout does not cover the change to WAL, which fails at once where another process makes it.
+    deadline = time.monotonic() + busy_seconds
+    while True:
+        try:
+            return _connect(path, schema, busy_seconds, application)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(_BUSY_PAUSE_SECONDS)
+
+
+def _connect(path: Path, schema: str, busy_seconds: float, application: int | None) -> sqlite3.Connection:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None)
+    try:
+        (found,) = connection.execute("PRAGMA application_id").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if application is not None and application != found and tables:
+            raise sqlite3.DatabaseError("it is the file of something else")
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")  # a power cut may lose the last changes
+        mark = "" if application is None else f"PRAGMA application_id={application};"
+        connection.executescript(f"BEGIN IMMEDIATE; {mark} {schema} COMMIT;")
+    except BaseException:
+        connection.close()
+        raise
+    return connection

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import shutil
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import llmcrawler
+from llmcrawler.crawl import archive_application
 from llmcrawler.crawl.archive_application import Application, apply_archives
 from llmcrawler.crawl.batch_extractor import learned_file
 from llmcrawler.crawl.page_extractor import LineRules
@@ -46,10 +48,10 @@ class Learned(NamedTuple):
         return {line["url"]: line for line in self.outcome.pages if line["content_hash"]}
 
 
-def learn(folder: Path, name: str, **arguments: Any) -> Learned:
+def learn(folder: Path, name: str, more: dict[str, Any] | None = None, **arguments: Any) -> Learned:
     site = make_site(name)
     feeds = {str(folder / "site.warc.gz"): {"format": "warc"}}
-    settings = {"FEEDS": json.dumps(feeds), "TEMPLATES_FILE": folder / "learned.json"}
+    settings = {"FEEDS": json.dumps(feeds), "TEMPLATES_FILE": folder / "learned.json", **(more or {})}
     with served(site).in_thread() as server, FakeLLM(answer_from_truth(site.truth())).in_thread() as llm:
         return Learned(folder, crawled(folder, server, llm, settings, duplicates="keep", **arguments))
 
@@ -90,6 +92,25 @@ def test_other_sites_have_theirs_too(tmp_path, name):
     assert_as_crawled(lines_in(tmp_path / "out"), learned)
 
 
+def test_a_job_has_the_lines_of_its_archive(tmp_path, monkeypatch):
+    learned = learn(tmp_path, "events", {"JOBDIR": tmp_path / "job"})
+    monkeypatch.setattr(archive_application, "_PART_ENTRIES", 7)
+
+    def made(name: str, archive: Path, processes: int) -> list[dict[str, Any]]:
+        work = Application(learned_file(learned.templates), (str(archive),), tmp_path / name, LineRules.of())
+        apply_archives(work, processes)
+        # A job keeps no page with an error status, and the second of a date may be the one before.
+        return [{**line, "fetched_at": None} for line in lines_in(tmp_path / name) if line["status"] == 200]
+
+    lines = made("of_job", tmp_path / "job", 2)
+    assert lines == made("of_archive", learned.archive, 1)
+    assert {line["url"] for line in lines} == learned.lines.keys()
+    assert len(list((tmp_path / "of_job").glob("part-*"))) == -(-len(lines) // 7)
+    done = apply(learned, tmp_path / "whole", archive=tmp_path / "job")
+    assert done.returncode == 0, done.stderr
+    assert len(lines_in(tmp_path / "whole")) == len(lines)
+
+
 def test_parts_that_are_there_are_not_made_again_and_those_of_other_work_not_mixed(tmp_path, shop):
     out = tmp_path / "out"
     archives = [shutil.copy(shop.archive, tmp_path / f"{name}.warc.gz") for name in "ab"]
@@ -110,13 +131,21 @@ def test_parts_that_are_there_are_not_made_again_and_those_of_other_work_not_mix
 
 def test_lines_are_the_same_in_any_parts_and_as_parquet(tmp_path, shop):
     rules = LineRules.of()
-    for name, part_bytes, form in (("one", 2**30, "jsonl"), ("many", 2_000, "jsonl"), ("table", 5_000, "parquet")):
-        work = Application(learned_file(shop.templates), (str(shop.archive),), tmp_path / name, rules, form)
+    plain = tmp_path / "site.warc"
+    plain.write_bytes(gzip.decompress(shop.archive.read_bytes()))
+    for name, part_bytes, form, archive in (
+        ("one", 2**30, "jsonl", shop.archive),
+        ("many", 2_000, "jsonl", shop.archive),
+        ("plain", 20_000, "jsonl", plain),
+        ("table", 5_000, "parquet", shop.archive),
+    ):
+        work = Application(learned_file(shop.templates), (str(archive),), tmp_path / name, rules, form)
         counts = apply_archives(replace(work, part_bytes=part_bytes), processes=1 if form == "jsonl" else 2)
         assert counts.lines == len(lines_in(tmp_path / "one"))
     lines = lines_in(tmp_path / "one")
-    assert len(list((tmp_path / "many").glob("part-*"))) > 10
-    assert lines_in(tmp_path / "many") == lines
+    for name in ("many", "plain"):
+        assert len(list((tmp_path / name).glob("part-*"))) > 10
+        assert lines_in(tmp_path / name) == lines
     rows = [row for part in sorted((tmp_path / "table").glob("*.parquet")) for row in pq.read_table(part).to_pylist()]
     assert [row["url"] for row in rows] == [line["url"] for line in lines]
     assert [json.loads(row["record"] or "null") for row in rows] == [line["record"] for line in lines]
@@ -146,6 +175,7 @@ def test_an_index_gives_the_same_lines_and_what_is_damaged_has_a_line(tmp_path, 
         (["none.json", "ARCHIVE", "-o", "OUT"], "none.json: no such file"),
         (["ARCHIVE", "ARCHIVE", "-o", "OUT"], "is no file of learned templates"),
         (["TEMPLATES", "none.warc", "-o", "OUT"], "none.warc: it cannot be read"),
+        (["TEMPLATES", ".", "-o", "OUT"], "no crawl with this JOBDIR has been started"),
         (["TEMPLATES", "TEMPLATES", "-o", "OUT"], "it is no WARC file"),
         (["TEMPLATES", "ARCHIVE", "-o", "TEMPLATES"], "it is a file, and a folder is wanted"),
         (["TEMPLATES", "ARCHIVE", "-o", "OUT", "--processes", "0"], "--processes 0: at least 1"),

@@ -10,6 +10,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO, Final
 
@@ -22,10 +23,8 @@ _MAX_VERSION: Final = 32
 _MAX_DIGITS: Final = 15
 _HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
 _MAX_HEAD: Final = 64 * 2**10
-# A record that unpacks to more is a bomb, or a film.
-_MAX_UNPACKED: Final = 2**28
-# Each may cost as much as _MAX_UNPACKED.
-_MAX_FAULTS: Final = 1_000
+_MAX_UNPACKED: Final = 2**28  # a record that unpacks to more is a bomb, or a film
+_MAX_FAULTS: Final = 1_000  # each may cost as much as _MAX_UNPACKED
 
 
 class WarcFault(ValueError):
@@ -48,12 +47,14 @@ class WarcRecord:
 
 
 def read_records(file: BinaryIO, most_bytes: int, start: int = 0, end: int | None = None) -> Iterator[WarcRecord]:
-    """Yield the records of a file in their order; of one whose records are gzip members of their own, those that begin
-    between two offsets. Raises WarcFault for a file without any, and for one that is damaged all over.
+    """Yield the records of a file in their order; those that begin between two offsets, where these are of
+    `part_starts`. Raises WarcFault for a file without any, and for one that is damaged all over.
     """
     faults, is_warc, why = 0, start > 0, "it is empty"
     source = _FileBytes(file)
-    for one in _records_from(_at_next_member(source, start) if start else source, most_bytes):
+    if start:
+        source = _at_next_member(source, start, end) if source.is_packed else source.moved(start)
+    for one in _records_from(source, most_bytes):
         if end is not None and one.offset >= end:
             return
         faults += bool(one.fault)
@@ -66,10 +67,18 @@ def read_records(file: BinaryIO, most_bytes: int, start: int = 0, end: int | Non
         raise WarcFault(f"it is no WARC file: {why}")
 
 
-def packed_size(file: BinaryIO) -> int | None:
-    """Return the size of a gzip file; None for any other, of which no part can be read without what is before it."""
-    source = _FileBytes(file)
-    return source.end if source.peek(len(_GZIP)) == _GZIP else None
+def part_starts(file: BinaryIO, part_bytes: int, *, reads_heads: bool = True) -> list[int]:
+    """Return offsets that cut a file into parts of about so many bytes: a gzip file anywhere, as members are found by
+    their marks; any other where records begin, for which all heads are read, as pages may hold what looks like one.
+    """
+    if (source := _FileBytes(file)).is_packed:
+        return list(range(0, source.end, part_bytes))
+    starts = [0]
+    with suppress(WarcFault):  # it is told of where the part is read
+        for record in read_records(file, 0) if reads_heads else ():
+            if not record.fault and record.offset >= starts[-1] + part_bytes:
+                starts.append(record.offset)
+    return starts
 
 
 def read_record(file: BinaryIO, offset: int, length: int, most_bytes: int) -> WarcRecord:
@@ -88,6 +97,10 @@ class _FileBytes:
         self.end = size if end is None else min(size, end)
         self.position = file.seek(position)
         self._file, self._back = file, b""
+
+    @property
+    def is_packed(self) -> bool:
+        return self.peek(len(_GZIP)) == _GZIP
 
     def read(self, size: int = _PIECE) -> bytes:
         """Return up to `size` bytes, none at the end."""
@@ -120,10 +133,10 @@ class _FileBytes:
         """Return a source elsewhere in the file, in the place of this one."""
         return _FileBytes(self._file, position, self.end)
 
-    def find(self, mark: re.Pattern[bytes], longest: int) -> bool:
-        """Go on to where the mark begins, which is no longer than `longest`; False at the end."""
+    def find(self, mark: re.Pattern[bytes], longest: int, end: int | None = None) -> bool:
+        """Go on to where the mark begins, which is no longer than `longest`; False at the end, or far behind `end`."""
         before = b""
-        while data := self.read():
+        while (end is None or self.position < end + longest) and (data := self.read()):
             seen = before + data
             if match := mark.search(seen):
                 self.give_back(seen[match.start() :])
@@ -181,8 +194,7 @@ class _GzipMember:
 
 
 def _records_from(source: _FileBytes, most_bytes: int) -> Iterator[WarcRecord]:
-    is_packed = source.peek(len(_GZIP)) == _GZIP
-    return _packed_records(source, most_bytes) if is_packed else _plain_records(source, most_bytes)
+    return _packed_records(source, most_bytes) if source.is_packed else _plain_records(source, most_bytes)
 
 
 def _packed_records(source: _FileBytes, most_bytes: int) -> Iterator[WarcRecord]:
@@ -222,10 +234,10 @@ def _plain_records(source: _FileBytes, most_bytes: int) -> Iterator[WarcRecord]:
                 source.read(1)  # the end of the line before
 
 
-def _at_next_member(source: _FileBytes, position: int) -> _FileBytes:
-    """Return the source at the next gzip member that begins with a record."""
+def _at_next_member(source: _FileBytes, position: int, end: int | None = None) -> _FileBytes:
+    """Return the source at the next gzip member that begins with a record; behind `end` where there is none before."""
     ahead = source.moved(position)
-    while ahead.find(_MEMBER, len(_GZIP)):
+    while ahead.find(_MEMBER, len(_GZIP), end):
         at = ahead.position
         try:
             begins = _VERSION.match(_GzipMember(ahead).read(_MAX_VERSION)) is not None

@@ -150,3 +150,27 @@ def test_every_argument_has_a_description_for_help_texts(options):
 def test_values_of_python_are_taken_as_they_are():
     options = ExploreOptions.of({"url": "https://a.example", "max_pages": 7, "depth": 0, "refresh": True})
     assert (options.max_pages, options.depth, options.refresh) == (7, 0, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"cdx": "none.cdx"}, "none.cdx: it cannot be read"),
+        ({"cdx": __file__}, "it is no index: .cdx, .cdxj"),
+        ({"cdx": "https://"}, "https://"),
+        ({"cdx": "https://index.example/", "depth": "2"}, "depth=2: no page is looked through"),
+        ({"cdx": "https://index.example/", "max_pages": "2"}, "max_pages=2: no page is"),
+    ],
+)
+def test_a_wrong_index_is_told(arguments, named):
+    with pytest.raises(ConfigError) as raised:
+        MapOptions.of({"url": "https://a.example", **arguments})
+    assert named in str(raised.value)
+
+
+def test_a_map_of_an_index_is_another_job_than_one_of_the_site():
+    plain = MapOptions.of({"url": "https://a.example"}).identity()
+    assert MapOptions.of({"url": "https://a.example", "cdx": "https://index.example/"}).identity() == {
+        **plain,
+        "cdx": "https://index.example/",
+    }

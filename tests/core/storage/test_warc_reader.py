@@ -7,18 +7,21 @@ import io
 import json
 import zlib
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from llmcrawler.crawl.archive_lists import archive_files
 from llmcrawler.errors import ConfigError
 from llmcrawler.storage.archives import warc_reader
-from llmcrawler.storage.archives.archive_files import archive_files
 from llmcrawler.storage.archives.archive_index import pages_of_index
 from llmcrawler.storage.archives.archived_pages import ArchivedPage, RecordPlace, page_at, pages_of_warc
 from llmcrawler.storage.archives.exchanges import Exchange
-from llmcrawler.storage.archives.warc_reader import WarcFault
+from llmcrawler.storage.archives.warc_reader import WarcFault, part_starts
 from llmcrawler.storage.archives.warc_writer import WarcWriter
 
 HTML = (("Content-Type", "text/html; charset=utf-8"),)
@@ -96,6 +99,26 @@ def test_bodies_of_other_makers_are_unpacked(tmp_path, headers, body):
 def test_pages_of_one_gzip_member_are_read_in_passing_only(tmp_path):
     pages = pages_in(tmp_path, gzip.compress(archive_of(exchange(1), exchange(2), is_packed=False)))
     assert [(one.url[-1], one.place) for one in pages] == [("1", None), ("2", None)]
+
+
+NESTED = archive_of(exchange(7), exchange(8), is_packed=False)  # as text of a page
+PIECES = st.sampled_from([b"tea ", b"\r\n\r\n", b"WARC/1.1\r\n", NESTED, NESTED[:50], b"\x1f\x8b\x08", b"x" * 999])
+BODIES = st.lists(st.lists(PIECES), min_size=1, max_size=8)
+
+
+@given(BODIES, st.integers(1, 4_000), st.sampled_from(["plain", "packed", "together"]))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_each_page_is_in_one_part_wherever_a_file_is_cut(tmp_path, bodies, part_bytes, form):
+    pages = [exchange(number, body=b"".join(body)) for number, body in enumerate(bodies)]
+    data = archive_of(*pages, is_packed=form == "packed")
+    whole = pages_in(tmp_path, gzip.compress(data) if form == "together" else data)
+    assert [one.page.body for one in whole] == [one.body for one in pages]
+    file = tmp_path / "site.warc.gz"
+    with file.open("rb") as opened:
+        starts = part_starts(opened, part_bytes)
+    parts = [list(pages_of_warc(str(file), *cut)) for cut in zip_longest(starts, starts[1:])]
+    assert [one for part in parts for one in part] == whole
+    assert form == "together" or len(parts) > 1 or len(data) < 2 * part_bytes + 5_000
 
 
 def damaged(at: int, data: bytes) -> bytes:
