@@ -53,6 +53,7 @@ class Command(Offline, ScrapyCommand):
             raise UsageError(f"name a list and a folder: {_HOW}", print_help=False)
 
     def _crawl(self, sites: Path, folder: Path, opts: argparse.Namespace) -> None:
+        from llmcrawler.crawl.campaigns.bundle_crawls import BundleCrawls
         from llmcrawler.crawl.campaigns.campaign_file import CampaignFile
         from llmcrawler.crawl.campaigns.campaign_run import CampaignRun
         from llmcrawler.crawl.campaigns.campaign_start import prepare, retry
@@ -79,7 +80,8 @@ class Command(Offline, ScrapyCommand):
                     retry(file, folder)
                 most_sites = self.settings.getint("CAMPAIGN_BUNDLE_SITES")
                 _tell(prepare(file, folder, rows, form=opts.format, cores=place.cores, most_sites=most_sites))
-                is_over = CampaignRun(folder, file, place, rules, _tell).run()
+                crawls = BundleCrawls(folder, folder, place, opts.format, self._crawl_settings(opts))
+                is_over = CampaignRun(folder, file, crawls, rules, _tell).run()
         except (OSError, sqlite3.Error) as error:
             sys.stderr.write(f"{folder}: {error}. What was written before is kept: run the same command again\n")
             self.exitcode = ExitStatus.ERROR
@@ -107,12 +109,13 @@ class Command(Offline, ScrapyCommand):
                 raise ConfigError(f"{name}: each bundle of a campaign has a JOBDIR of its own: leave it out")
         check_numbers(self.settings)
         return CampaignRules(
-            form=opts.format,
-            settings={**_DEFAULTS, "LLM_BUDGET_FILE": str(Path(opts.output, _BUDGET)), **given, **_OWN},
             retries=self.settings.getint("CAMPAIGN_RETRIES"),
             retry_seconds=self.settings.getfloat("CAMPAIGN_RETRY_SECONDS"),
             stop_seconds=self.settings.getfloat("STOP_SECONDS"),
         )
+
+    def _crawl_settings(self, opts: argparse.Namespace) -> dict[str, str]:
+        return {**_DEFAULTS, "LLM_BUDGET_FILE": str(Path(opts.output, _BUDGET)), **_pairs("-s", opts.set), **_OWN}
 
     def _check(self, options: Any) -> None:
         from llmcrawler.crawl.start_checks import check

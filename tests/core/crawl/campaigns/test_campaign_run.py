@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.crawl.campaigns import campaign_run
+from llmcrawler.crawl.campaigns import bundle_crawls, campaign_run
+from llmcrawler.crawl.campaigns.bundle_crawls import BundleCrawls
 from llmcrawler.crawl.campaigns.bundles import make_bundles
 from llmcrawler.crawl.campaigns.campaign_file import CampaignFile
 from llmcrawler.crawl.campaigns.campaign_run import CampaignRules, CampaignRun
@@ -78,8 +79,9 @@ def campaign(tmp_path):
             if not file.known_sites():
                 file.set_value("form", "jsonl")
                 file.add(make_bundles(rows, addresses or {}, 2, most_sites), addresses or {})
-            rules = CampaignRules("jsonl", retries=retries, retry_seconds=0.001)
-            assert CampaignRun(tmp_path, file, place, rules, told.append).run()
+            rules = CampaignRules(retries=retries, retry_seconds=0.001)
+            crawls = BundleCrawls(tmp_path, tmp_path, place, "jsonl")
+            assert CampaignRun(tmp_path, file, crawls, rules, told.append).run()
         assert json.loads((tmp_path / MANIFEST).read_text(encoding="utf-8"))["is_over"]
         return campaign_status(tmp_path)
 
@@ -147,7 +149,9 @@ def test_the_first_signal_lets_crawls_end_and_the_second_ends_them(tmp_path, mon
     handler = signal.getsignal(signal.SIGINT)
     with CampaignFile(tmp_path) as file:
         file.add(make_bundles([row("a.example"), row("b.example")], {}, 1, 1), {})
-        assert not CampaignRun(tmp_path, file, place, CampaignRules("jsonl"), print).run()
+        assert not CampaignRun(
+            tmp_path, file, BundleCrawls(tmp_path, tmp_path, place, "jsonl"), CampaignRules(), print
+        ).run()
     assert place.began == [1]
     assert place.told[0] == "stop"
     assert "kill" in place.told
@@ -162,9 +166,9 @@ def test_when_the_disk_takes_no_more_crawls_under_way_end_orderly(tmp_path, monk
     place: Any = Place({2: deque([3])})
     with CampaignFile(tmp_path) as file:
         file.add(make_bundles([row("a.example"), row("b.example")], {}, 1, 1), {})
-        monkeypatch.setattr(campaign_run, "take_lines", full)
+        monkeypatch.setattr(bundle_crawls, "take_lines", full)
         with pytest.raises(OSError, match="the disk is full"):
-            CampaignRun(tmp_path, file, place, CampaignRules("jsonl"), print).run()
+            CampaignRun(tmp_path, file, BundleCrawls(tmp_path, tmp_path, place, "jsonl"), CampaignRules(), print).run()
     assert place.told == ["stop"]
     assert not place._running
 
