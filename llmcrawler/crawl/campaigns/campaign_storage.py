@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from abc import ABC, abstractmethod
@@ -44,6 +45,11 @@ class CampaignStorage(ABC):
     def upload(self, path: str, local: Path) -> None:
         """Put a local file into the storage."""
 
+    def take(self, path: str, local: Path) -> None:
+        """Move a local file into the storage."""
+        self.upload(path, local)
+        local.unlink()
+
     @abstractmethod
     def download(self, path: str, local: Path) -> bool:
         """Replace a local file by what the storage has; False where it has none."""
@@ -81,6 +87,14 @@ class FolderStorage(CampaignStorage):
         if not (target.exists() and target.samefile(local)):
             with local.open("rb") as source:
                 _replace(target, source)
+
+    def take(self, path: str, local: Path) -> None:
+        try:
+            local.replace(self._made(path))
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            CampaignStorage.take(self, path, local)
 
     def download(self, path: str, local: Path) -> bool:
         try:

@@ -86,8 +86,8 @@ class SaveTimes:
 
 def save_job(jobdir: Path, storage: CampaignStorage, number: int) -> bool:
     """Save a bundle's job as it is at this moment, also while its crawl runs. The one saved before goes when this one
-    is there. Return False where there is no job, or nothing has changed. Raises OSError where the disk or the storage
-    takes no more, and ConfigError where the job is damaged.
+    is there. Return False where there is no job, nothing has changed, or what is saved is further. Raises OSError where
+    the disk or the storage takes no more, and ConfigError where the job is damaged.
     """
     if not holds_job(jobdir / JOB_FILE):
         return False
@@ -96,6 +96,8 @@ def save_job(jobdir: Path, storage: CampaignStorage, number: int) -> bool:
         return False
     with _work_folder(jobdir) as work:
         runs, lines = _copy(jobdir, work)
+        if before is not None and before.progress > (runs, lines):
+            return False  # of another machine, which has gone on since
         sizes = {path.name: path.stat().st_size for path in work.iterdir()}
         saved = _Saved(_VERSION, f"{_folder(number)}/{uuid.uuid4().hex}", sizes, runs, lines, state)
         for name in sizes:
