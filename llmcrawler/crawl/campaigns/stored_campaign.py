@@ -153,7 +153,8 @@ class StoredCampaign:
             return
         self.tell(f"{self.storage}: {_named(owner)} has it; {_WATCH_SECONDS:g} s will show whether that still runs")
         self.sleep(_WATCH_SECONDS)
-        if read_owner(self.storage) not in (owner, None):
+        now = read_owner(self.storage)
+        if now is not None and now != owner and not now["is_over"]:
             raise JobBusy(
                 f"{self.storage}: this campaign is running already: {_named(owner)}. Stop it there, and run this "
                 f"command again; `scrapy campaign status {self.storage}` shows it"

@@ -130,6 +130,16 @@ def test_a_second_driver_is_refused_while_the_first_one_runs_and_takes_over_when
     assert sorted(sites_of_status(storage)) == ["a.example", "b.example"], "the one that is lost writes nothing"
 
 
+def test_a_driver_that_ends_while_a_second_one_looks_leaves_the_campaign_to_that(machine, storage):
+    here, there = machine("here"), machine("there")
+    first = here.drive()
+    first.__enter__()
+    here.note("a.example")
+    there.meanwhile = first.__exit__
+    with there.drive():
+        assert there.sites() == ["a.example"]
+
+
 def test_what_has_changed_is_copied_in_a_tenth_of_the_time_at_most(machine, storage, monkeypatch):
     here = machine("here")
     copied: list[float] = []
