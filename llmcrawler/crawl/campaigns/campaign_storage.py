@@ -90,7 +90,7 @@ class FolderStorage(CampaignStorage):
     def read(self, path: str) -> bytes | None:
         try:
             return (self.folder / path).read_bytes()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
 
     def upload(self, path: str, local: Path) -> None:
