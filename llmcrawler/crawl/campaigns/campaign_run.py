@@ -1,7 +1,7 @@
-"""Runs a campaign: starts its bundles at a place, tries again what failed, and takes the lines out of what is over.
+"""Runs a campaign: lets its bundles be crawled, tries again what failed, and notes what became of what is over.
 
-The bundle's number stands for it at the place. What is known only here (when a bundle may be tried again) is found out
-again by the next run of the same command; all else is in the campaign's file.
+What is known only here (when a bundle may be tried again) is found out again by the next run of the same command; all
+else is in the campaign's file.
 """
 
 from __future__ import annotations
@@ -9,30 +9,22 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from llmcrawler.crawl.campaigns.bundle_crawls import CrawlEnded, CrawlEvent, Crawls, LinesTaken
 from llmcrawler.crawl.campaigns.campaign_file import CampaignFile, StoredBundle
-from llmcrawler.crawl.campaigns.campaign_status import bundle_folder, bundle_log, write_manifest
-from llmcrawler.crawl.campaigns.place import Place, command_line
-from llmcrawler.crawl.campaigns.site_lines import take_lines
+from llmcrawler.crawl.campaigns.campaign_status import write_manifest
 from llmcrawler.crawl.render_choice import NEVER
-from llmcrawler.errors import ConfigError
 from llmcrawler.reporting import ExitStatus
-from llmcrawler.storage.batched_calls import count_waiting
-from llmcrawler.storage.job_status import open_snapshot
-from llmcrawler.storage.replacing import replace_file
 
 _POLL_SECONDS: Final = 0.5
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 _MANIFEST_SECONDS: Final = 5.0
 _ECHO_SECONDS: Final = 0.2  # within these a second signal is the first one, sent twice
 _KILL_SECONDS: Final = 10.0  # beyond the crawls' own STOP_SECONDS
-_MAX_REASON: Final = 300
-_TAIL_BYTES: Final = 16_384
 # A crawl with one of these has done what it could: to try again would find the same.
 _AT_THE_END: Final[Mapping[int, str]] = {
     ExitStatus.FINISHED: "",
@@ -44,15 +36,22 @@ _AT_THE_END: Final[Mapping[int, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class CampaignRules:
-    """`form` of the lines' files; `settings` of all crawls; a bundle is tried `retries` times more where it comes no
-    further, at first after `retry_seconds`. After `stop_seconds` a crawl that is to stop should have.
+    """A bundle is tried `retries` times more where it comes no further, at first after `retry_seconds`. After
+    `stop_seconds` a crawl that is to stop should have.
     """
 
-    form: str
-    settings: Mapping[str, str] = field(default_factory=dict)
     retries: int = 5
     retry_seconds: float = 2.0
     stop_seconds: float = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Why a bundle is over whose lines are being taken. `failure` is "" where it was not given up."""
+
+    status: int
+    reason: str
+    failure: str
 
 
 @dataclass
@@ -61,15 +60,16 @@ class CampaignRun:
 
     folder: Path
     file: CampaignFile
-    place: Place
+    crawls: Crawls
     rules: CampaignRules
     tell: Callable[[str], None]
     clock: Callable[[], float] = time.time
     _waiting: dict[int, StoredBundle] = field(default_factory=dict)
-    _running: dict[int, StoredBundle] = field(default_factory=dict)
+    _running: dict[int, StoredBundle] = field(default_factory=dict)  # with their last start counted
+    _ends: dict[int, _End] = field(default_factory=dict)  # of those that are only waited for to have their lines taken
     _not_before: dict[int, float] = field(default_factory=dict)
-    _lines: dict[int, int] = field(default_factory=dict)  # that a bundle's job had when its last run began
     _stopped_at: float | None = None
+    _is_killed: bool = False
     _manifest_at: float = 0.0
 
     def run(self) -> bool:
@@ -80,36 +80,36 @@ class CampaignRun:
             while self._running or (self._waiting and self._stopped_at is None):
                 self._end_what_hangs()
                 self._start_what_may()
-                for one in self.place.wait(_POLL_SECONDS):
-                    self._note_end(self._running.pop(one.key), one.status)
+                for event in self.crawls.wait(_POLL_SECONDS):
+                    self._take(event)
         finally:
             self._end_all()  # some are left where something was raised
             for number, handler in before.items():
                 signal.signal(number, handler)
-            self.place.close()
+            self.crawls.close()
             write_manifest(self.folder, self.clock())
         return not self._waiting
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        """Note it only: what is under way just now must not be called again in the middle of itself."""
         now = time.monotonic()
         if self._stopped_at is None:
             self._stopped_at = now
-            self.place.stop()
         elif now - self._stopped_at > _ECHO_SECONDS:
-            self.place.kill()
+            self._is_killed = True
 
     def _end_what_hangs(self) -> None:
         if self._stopped_at is not None:
-            self.place.stop()  # one may have been started just then
-            if time.monotonic() - self._stopped_at > self.rules.stop_seconds + _KILL_SECONDS:
-                self.place.kill()
+            self.crawls.stop()  # one may have been started just then
+            if self._is_killed or time.monotonic() - self._stopped_at > self.rules.stop_seconds + _KILL_SECONDS:
+                self.crawls.kill()
 
     def _end_all(self) -> None:
         self._stopped_at = self._stopped_at or time.monotonic()
-        while self._running:
+        while self._running.keys() - self._ends.keys():
             self._end_what_hangs()
-            for one in self.place.wait(_POLL_SECONDS):
-                del self._running[one.key]
+            for event in self.crawls.wait(_POLL_SECONDS):
+                self._running.pop(event.number, None)
 
     def _start_what_may(self) -> None:
         if self._stopped_at is not None:
@@ -120,98 +120,78 @@ class CampaignRun:
             if self._not_before.get(number, 0.0) > now or not taken.isdisjoint(one.places):
                 continue
             rendered, may_render = one.bundle.is_rendered, one.bundle.arguments.get("render") != NEVER
-            if self.place.has_room(needs_browser=rendered, may_need_browser=may_render):
+            if self.crawls.has_room(needs_browser=rendered, may_need_browser=may_render):
                 self._start(one)
                 taken |= one.places
             elif not rendered:
                 return  # there is none for those behind it either
 
     def _start(self, one: StoredBundle) -> None:
-        folder = bundle_folder(self.folder, one.number)
-        folder.mkdir(parents=True, exist_ok=True)
-        sites = folder / "sites.txt"
-        replace_file(sites, "".join(f"{row.url}\n" for row in one.sites).encode())
-        self._lines[one.number] = self._progress_of(one.number)[0]
-        # It is refreshed when it has been crawled before: an earlier run's end, and this one's, are the same then.
-        refresh = {"refresh": "1"} if one.rounds and one.bundle.refreshes else {}
-        argv = command_line(
-            {"urls": str(sites), **one.bundle.crawl_arguments(), **refresh},
-            {**self.rules.settings, "JOBDIR": str(folder)},
-        )
         self.file.note_start(one.number, self.clock())
-        try:
-            self.place.start(
-                one.number, argv, bundle_log(self.folder, one.number), needs_browser=one.bundle.is_rendered
-            )
-        except OSError as error:
-            self._try_again(one, int(ExitStatus.ERROR), f"no process could be started: {error}")
-            return
-        self._running[one.number] = self._waiting.pop(one.number)
+        del self._waiting[one.number]
+        self._running[one.number] = started = replace(one, starts=one.starts + 1)
+        self.crawls.start(started)
 
-    def _note_end(self, one: StoredBundle, status: int) -> None:
-        if status in _AT_THE_END:
-            self._finish(one, status, _AT_THE_END[status], "")
-        elif status == ExitStatus.USAGE:
-            self._finish(one, status, reason := self._reason(one, status), reason)
-        elif self._stopped_at is not None:
-            self._waiting[one.number] = one
-            self.file.note_attempt(one.number, one.attempts, status, "stopped with the campaign")
+    def _take(self, event: CrawlEvent) -> None:
+        one = self._running.get(event.number)
+        if one is None or one.starts != event.start:
+            return  # it was started again since, elsewhere
+        if isinstance(event, CrawlEnded):
+            self._note_end(one, event)
+        elif isinstance(event, LinesTaken):
+            del self._running[one.number]
+            self._note_outcomes(one, self._ends.pop(one.number), event)
         else:
-            self._try_again(one, status, self._reason(one, status))
+            self._note_loss(one)
 
-    def _try_again(self, one: StoredBundle, status: int, reason: str) -> None:
+    def _note_end(self, one: StoredBundle, ended: CrawlEnded) -> None:
+        status = ended.status
+        if status in _AT_THE_END:
+            self._finish(one, _End(status, _AT_THE_END[status], ""))
+        elif status == ExitStatus.USAGE:
+            self._finish(one, _End(status, ended.reason, ended.reason))
+        elif self._stopped_at is not None:
+            self._put_back(one, status, "stopped with the campaign")
+        else:
+            self._try_again(one, ended)
+
+    def _note_loss(self, one: StoredBundle) -> None:
+        """It goes on elsewhere, from the job that was saved last, and no failure of its own is counted."""
+        self._ends.pop(one.number, None)
+        self._put_back(one, None, "its machine has gone")
+        self.tell(f"Bundle {one.number} has lost its machine, and goes on from its saved job")
+
+    def _put_back(self, one: StoredBundle, status: int | None, reason: str) -> None:
+        self.file.note_attempt(one.number, one.attempts, status, reason)
+        del self._running[one.number]
+        self._waiting[one.number] = one
+
+    def _try_again(self, one: StoredBundle, ended: CrawlEnded) -> None:
         """Let the bundle wait for its turn, or give it up: where it has come no further for as long as is allowed."""
-        lines, batches = self._progress_of(one.number)
-        attempts = 1 if lines > self._lines.get(one.number, 0) else one.attempts + 1
-        if attempts > self.rules.retries and not batches:  # whose answers take hours
-            self._waiting.pop(one.number, None)
-            self._finish(one, status, reason, f"given up after {attempts:,} tries: {reason}")
+        status, reason = ended.status, ended.reason
+        attempts = 1 if ended.came_further else one.attempts + 1
+        if attempts > self.rules.retries and not ended.has_batches:
+            self._finish(one, _End(status, reason, f"given up after {attempts:,} tries: {reason}"))
             return
-        self.file.note_attempt(one.number, attempts, status, reason)
         pause = min(_LONGEST_PAUSE_SECONDS, self.rules.retry_seconds * 2 ** min(attempts - 1, 10))
         self._not_before[one.number] = time.monotonic() + pause
-        self._waiting[one.number] = replace(one, attempts=attempts)
+        self._put_back(replace(one, attempts=attempts), status, reason)
         self.tell(f"Bundle {one.number} ended with exit status {status} ({reason}); it goes on in {pause:g} s")
 
-    def _finish(self, one: StoredBundle, status: int, reason: str, failure: str) -> None:
-        """Take the bundle's lines, then note that it is over. Ended in between, it would be found finished and done
-        once more, with the same files.
+    def _finish(self, one: StoredBundle, end: _End) -> None:
+        """Let the bundle's lines be taken, and note after that that it is over. Ended in between, it would be found
+        finished and done once more, with the same files.
         """
-        jobdir = bundle_folder(self.folder, one.number)
-        outcomes = take_lines(jobdir, one.bundle, self.folder, self.rules.form, failure)
-        outcomes = [site if site.reason else replace(site, reason=reason) for site in outcomes]
-        self.file.note_end(one.number, status, failure or reason, self.clock(), outcomes)
+        self._ends[one.number] = end
+        self.crawls.finish(one, end.failure)
+
+    def _note_outcomes(self, one: StoredBundle, end: _End, taken: LinesTaken) -> None:
+        outcomes = [site if site.reason else replace(site, reason=end.reason) for site in taken.outcomes]
+        why = end.failure or end.reason
+        self.file.note_end(one.number, end.status, why, self.clock(), outcomes)
         done = sum(site.outcome == "done" for site in outcomes)
         pages = sum(site.pages for site in outcomes)
-        why = f", {failure or reason}" if failure or reason else ""
-        self.tell(f"Bundle {one.number} is over: {done} of {len(outcomes)} sites, {pages:,} pages{why}")
+        self.tell(f"Bundle {one.number} is over: {done} of {len(outcomes)} sites, {pages:,} pages{why and ', '}{why}")
         if time.monotonic() - self._manifest_at > _MANIFEST_SECONDS:
             self._manifest_at = time.monotonic()
             write_manifest(self.folder, self.clock())
-
-    def _progress_of(self, number: int) -> tuple[int, int]:
-        """Count the lines of a bundle's job, and the batches of calls whose answers it waits for."""
-        with suppress(ConfigError), open_snapshot(bundle_folder(self.folder, number)) as connection:
-            (lines,) = connection.execute("SELECT count(*) FROM pages WHERE seq IS NOT NULL").fetchone()
-            return int(lines), count_waiting(connection)[1]
-        return 0, 0
-
-    def _reason(self, one: StoredBundle, status: int) -> str:
-        """Say why a crawl has failed: by the last line of its log that names an error."""
-        if status < 0:
-            return f"its process was ended by {_signal_name(-status)}"
-        path = bundle_log(self.folder, one.number)
-        with suppress(OSError), path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-            lines = file.read(_TAIL_BYTES).decode(errors="replace").splitlines()
-            told = [line.strip() for line in lines if any(word in line for word in ("rror", "ERROR", "CRITICAL"))]
-            if told:
-                return told[-1][:_MAX_REASON]
-        return f"exit status {status}, see its log"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -10,13 +10,16 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.crawl.campaigns import campaign_run
+from llmcrawler.crawl.campaigns import bundle_crawls, campaign_run
+from llmcrawler.crawl.campaigns.bundle_crawls import BundleCrawls
 from llmcrawler.crawl.campaigns.bundles import make_bundles
 from llmcrawler.crawl.campaigns.campaign_file import CampaignFile
 from llmcrawler.crawl.campaigns.campaign_run import CampaignRules, CampaignRun
 from llmcrawler.crawl.campaigns.campaign_start import prepare
 from llmcrawler.crawl.campaigns.campaign_status import MANIFEST, bundle_log, campaign_status
+from llmcrawler.crawl.campaigns.campaign_storage import CampaignStorage
 from llmcrawler.crawl.campaigns.place import Ended
+from llmcrawler.crawl.campaigns.site_lines import file_of
 from llmcrawler.crawl.campaigns.sites_file import SiteRow
 from llmcrawler.errors import ConfigError
 
@@ -78,8 +81,9 @@ def campaign(tmp_path):
             if not file.known_sites():
                 file.set_value("form", "jsonl")
                 file.add(make_bundles(rows, addresses or {}, 2, most_sites), addresses or {})
-            rules = CampaignRules("jsonl", retries=retries, retry_seconds=0.001)
-            assert CampaignRun(tmp_path, file, place, rules, told.append).run()
+            rules = CampaignRules(retries=retries, retry_seconds=0.001)
+            crawls = BundleCrawls(tmp_path, CampaignStorage.at(tmp_path), place, "jsonl")
+            assert CampaignRun(tmp_path, file, crawls, rules, told.append).run()
         assert json.loads((tmp_path / MANIFEST).read_text(encoding="utf-8"))["is_over"]
         return campaign_status(tmp_path)
 
@@ -147,7 +151,9 @@ def test_the_first_signal_lets_crawls_end_and_the_second_ends_them(tmp_path, mon
     handler = signal.getsignal(signal.SIGINT)
     with CampaignFile(tmp_path) as file:
         file.add(make_bundles([row("a.example"), row("b.example")], {}, 1, 1), {})
-        assert not CampaignRun(tmp_path, file, place, CampaignRules("jsonl"), print).run()
+        assert not CampaignRun(
+            tmp_path, file, BundleCrawls(tmp_path, CampaignStorage.at(tmp_path), place, "jsonl"), CampaignRules(), print
+        ).run()
     assert place.began == [1]
     assert place.told[0] == "stop"
     assert "kill" in place.told
@@ -156,15 +162,21 @@ def test_the_first_signal_lets_crawls_end_and_the_second_ends_them(tmp_path, mon
 
 
 def test_when_the_disk_takes_no_more_crawls_under_way_end_orderly(tmp_path, monkeypatch):
-    def full(*_: object) -> None:
+    def full(*_: object, **_options: object) -> None:
         raise OSError("the disk is full")
 
     place: Any = Place({2: deque([3])})
     with CampaignFile(tmp_path) as file:
         file.add(make_bundles([row("a.example"), row("b.example")], {}, 1, 1), {})
-        monkeypatch.setattr(campaign_run, "take_lines", full)
+        monkeypatch.setattr(bundle_crawls, "take_lines", full)
         with pytest.raises(OSError, match="the disk is full"):
-            CampaignRun(tmp_path, file, place, CampaignRules("jsonl"), print).run()
+            CampaignRun(
+                tmp_path,
+                file,
+                BundleCrawls(tmp_path, CampaignStorage.at(tmp_path), place, "jsonl"),
+                CampaignRules(),
+                print,
+            ).run()
     assert place.told == ["stop"]
     assert not place._running
 
@@ -194,3 +206,43 @@ def test_a_file_that_is_none_of_ours_is_left_as_it_is(tmp_path):
     with pytest.raises(ConfigError, match="cannot be used"):
         campaign_status(tmp_path)
     assert bundle_log(tmp_path, 1).parts[-3:] == ("bundles", "00001", "crawl.log")
+
+
+def test_a_bundle_whose_saved_job_is_damaged_fails_with_the_cure_and_keeps_its_earlier_lines(tmp_path):
+    storage, work = CampaignStorage.at(tmp_path / "storage"), tmp_path / "work"
+    work.mkdir()
+    lines = file_of("a.example", "jsonl")
+    storage.write(lines, b"of the last round")
+    storage.write("saved/00001/saved.json", b"damaged")
+    place: Any = Place({})
+    with CampaignFile(work) as file:
+        file.add(make_bundles([row("a.example"), row("b.example")], {}, 1, 1), {})
+        crawls = BundleCrawls(work, storage, place, "jsonl")
+        assert CampaignRun(work, file, crawls, CampaignRules(), print).run()
+    assert place.began == [2]
+    failed, _other = campaign_status(work)["sites"]
+    assert failed["state"] == "failed"
+    assert "delete saved/00001/ there to crawl the bundle anew" in failed["reason"]
+    assert storage.read(lines) == b"of the last round"
+
+
+def test_a_bundle_whose_storage_does_not_answer_is_tried_again(tmp_path, monkeypatch):
+    storage, work = CampaignStorage.at(tmp_path / "storage"), tmp_path / "work"
+    work.mkdir()
+    reads = iter([OSError("no network"), None])
+    read = type(storage).read
+
+    def reading(self: Any, path: str) -> bytes | None:
+        if error := next(reads, None):
+            raise error
+        return read(self, path)
+
+    monkeypatch.setattr(type(storage), "read", reading)
+    place: Any = Place({})
+    told: list[str] = []
+    with CampaignFile(work) as file:
+        file.add(make_bundles([row("a.example")], {}, 1, 1), {})
+        crawls = BundleCrawls(work, storage, place, "jsonl")
+        assert CampaignRun(work, file, crawls, CampaignRules(retry_seconds=0.001), told.append).run()
+    assert place.began == [1]
+    assert "(no network); it goes on in" in told[0]
