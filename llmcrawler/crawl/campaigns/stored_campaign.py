@@ -70,7 +70,7 @@ class StoredCampaign:
     _beat_at: float = 0.0
     _saving: Lock = field(default_factory=Lock)
     _closing: Event = field(default_factory=Event)
-    _thread: Thread | None = None
+    _threads: list[Thread] = field(default_factory=list)
 
     def __enter__(self) -> Self:
         """Take the campaign, and bring here what another driver has noted since. Raises JobBusy where that still runs,
@@ -90,16 +90,22 @@ class StoredCampaign:
             self._write_owner()
             self._bring()
             replace_file(self.work / _MARK, json.dumps({"place": str(self.storage), "id": self._id}).encode())
-        self._thread = Thread(target=self._keep, name="campaign-keeper", daemon=True)
-        self._thread.start()
+        # A copy may take longer than others wait to hear of this driver.
+        for work in (self._beat_if_due, self._save_if_due):
+            thread = Thread(target=self._do_from_time_to_time, args=(work,), name="campaign-keeper", daemon=True)
+            thread.start()
+            self._threads.append(thread)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._closing.set()
-        if self._thread is not None:
-            self._thread.join()
+        try:
+            if not self.is_lost:
+                self.save()
+        finally:
+            self._closing.set()
+            for thread in self._threads:
+                thread.join()
         if not self.is_lost:
-            self.save()
             self._write_owner(is_over=True)
 
     def save(self) -> None:
@@ -120,18 +126,28 @@ class StoredCampaign:
 
     def look(self) -> None:
         """Do what is due: say that this driver runs, copy what has changed."""
+        for work in (self._beat_if_due, self._save_if_due):
+            self._do(work)
+
+    def _do_from_time_to_time(self, work: Callable[[], None]) -> None:
+        while not self._closing.wait(_LOOK_SECONDS) and not self.is_lost:
+            self._do(work)
+
+    def _do(self, work: Callable[[], None]) -> None:
         try:
-            if self.clock() >= self._beat_at:
-                self._beat()
-            if not self.is_lost and self.clock() >= self._not_before:
-                self.save()
+            work()
         except (OSError, sqlite3.Error) as error:
-            self._not_before = self.clock() + _BEAT_SECONDS
             self.tell(f"{self.storage} cannot be written now, and is tried again: {error}")
 
-    def _keep(self) -> None:
-        while not self._closing.wait(_LOOK_SECONDS) and not self.is_lost:
-            self.look()
+    def _save_if_due(self) -> None:
+        if not self.is_lost and self.clock() >= self._not_before:
+            self._not_before = self.clock() + _BEAT_SECONDS  # if it fails
+            self.save()
+
+    def _beat_if_due(self) -> None:
+        if self.clock() >= self._beat_at:
+            self._beat_at = self.clock() + _BEAT_SECONDS
+            self._beat()
 
     def _beat(self) -> None:
         owner = read_owner(self.storage)
@@ -145,7 +161,6 @@ class StoredCampaign:
     def _write_owner(self, *, is_over: bool = False) -> None:
         owner = {"id": self._id, "machine": self.machine, "pid": os.getpid(), "moment": time.time(), "is_over": is_over}
         self.storage.write(_OWNER, json.dumps(owner).encode() + b"\n")
-        self._beat_at = self.clock() + _BEAT_SECONDS
 
     def _check_gone(self, owner: dict[str, Any]) -> None:
         """Raise JobBusy where the owner runs: its mark changes. The clocks of two machines need not agree."""
