@@ -36,8 +36,8 @@ _META: Final = {
 _LOOK_SECONDS: Final = 0.5
 _CURES: Final = {
     RefusalKind.ROBOTS.value: "; -s ROBOTSTXT_OBEY=False asks it all the same, and nothing else is asked for here",
-    "timeout": "; ask for less at once with &pageSize=1 behind its url",
-    "too_large": "; ask for less at once with &pageSize=1 behind its url",
+    "timeout": "; ask for less at once with ?pageSize=1 behind its url",
+    "too_large": "; ask for less at once with ?pageSize=1 behind its url",
 }
 
 
@@ -90,7 +90,7 @@ class IndexReader:
             before = answer
         if count > _MAX_PAGES:
             raise IndexFault(
-                f"it has {count:,} pages, and {_MAX_PAGES:,} are read; ask for larger ones with &pageSize=50"
+                f"it has {count:,} pages, and {_MAX_PAGES:,} are read; ask for larger ones with ?pageSize=50"
             )
 
     def _goes_on(self) -> bool:
