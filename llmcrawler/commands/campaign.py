@@ -58,6 +58,7 @@ class Command(Offline, ScrapyCommand):
         from llmcrawler.crawl.campaigns.campaign_run import CampaignRun
         from llmcrawler.crawl.campaigns.campaign_start import prepare, retry
         from llmcrawler.crawl.campaigns.campaign_status import lock_campaign
+        from llmcrawler.crawl.campaigns.campaign_storage import CampaignStorage
         from llmcrawler.crawl.campaigns.place import Place
         from llmcrawler.crawl.campaigns.sites_file import read_sites
         from llmcrawler.errors import JobBusy
@@ -80,7 +81,8 @@ class Command(Offline, ScrapyCommand):
                     retry(file, folder)
                 most_sites = self.settings.getint("CAMPAIGN_BUNDLE_SITES")
                 _tell(prepare(file, folder, rows, form=opts.format, cores=place.cores, most_sites=most_sites))
-                crawls = BundleCrawls(folder, folder, place, opts.format, self._crawl_settings(opts))
+                storage = CampaignStorage.at(folder)
+                crawls = BundleCrawls(folder, storage, place, opts.format, self._crawl_settings(opts), _tell)
                 is_over = CampaignRun(folder, file, crawls, rules, _tell).run()
         except (OSError, sqlite3.Error) as error:
             sys.stderr.write(f"{folder}: {error}. What was written before is kept: run the same command again\n")

@@ -79,6 +79,7 @@ def requeue(folder: Path, choice: RequeueChoice) -> Requeued:
             # Not finished any more, so that links of the pages are followed.
             write_value(connection, "state", "interrupted")
             write_value(connection, "reason", "requeued")
+            write_value(connection, "requeues", read_value(connection, "requeues", 0) + 1)
         spider, arguments = read_value(connection, "spider"), read_value(connection, "arguments", {})
         return Requeued(fetched, rerun, waiting, unfit, unknown, spider, arguments)
 

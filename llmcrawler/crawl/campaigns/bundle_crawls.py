@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +11,11 @@ from typing import Final, Protocol
 
 from llmcrawler.crawl.campaigns.campaign_file import SiteOutcome, StoredBundle
 from llmcrawler.crawl.campaigns.campaign_status import bundle_folder, bundle_log
+from llmcrawler.crawl.campaigns.campaign_storage import CampaignStorage
+from llmcrawler.crawl.campaigns.job_keeper import JobKeeper
 from llmcrawler.crawl.campaigns.place import Place, command_line
 from llmcrawler.crawl.campaigns.site_lines import take_lines
-from llmcrawler.errors import ConfigError
+from llmcrawler.errors import ConfigError, JobBusy
 from llmcrawler.reporting import ExitStatus
 from llmcrawler.storage.batched_calls import count_waiting
 from llmcrawler.storage.job_status import open_snapshot
@@ -79,22 +81,38 @@ class Crawls(Protocol):
 
 @dataclass
 class BundleCrawls:
-    """Crawls of this machine. `work` has their jobs, `folder` gets the lines' files, in the `form`; `settings` are
-    those of all crawls. Raises OSError where the disk takes no more.
+    """Crawls of this machine. `work` has their jobs, the storage gets the lines' files, in the `form`, and what another
+    machine needs to go on with the jobs; nothing needs that where it is `work` itself. `settings` are those of all
+    crawls. Raises OSError where the disk or the storage takes no more.
     """
 
     work: Path
-    folder: Path
+    storage: CampaignStorage
     place: Place
     form: str
     settings: Mapping[str, str] = field(default_factory=dict)
+    tell: Callable[[str], None] = field(default=lambda _line: None)
+    _keeper: JobKeeper | None = None
     _running: dict[int, tuple[StoredBundle, int]] = field(default_factory=dict)  # and the lines that it began with
     _events: list[CrawlEvent] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.storage != CampaignStorage.at(self.work):
+            self._keeper = JobKeeper(self.work, self.storage, self.tell)
 
     def has_room(self, *, needs_browser: bool, may_need_browser: bool) -> bool:
         return self.place.has_room(needs_browser=needs_browser, may_need_browser=may_need_browser)
 
     def start(self, one: StoredBundle) -> None:
+        if self._keeper is not None:
+            try:
+                self._keeper.begin(one.number)
+            except (OSError, JobBusy) as error:  # which may be otherwise in a while
+                self._note_failure(one, ExitStatus.ERROR, str(error))
+                return
+            except ConfigError as error:
+                self._note_failure(one, ExitStatus.USAGE, str(error))
+                return
         folder = bundle_folder(self.work, one.number)
         folder.mkdir(parents=True, exist_ok=True)
         sites = folder / "sites.txt"
@@ -108,18 +126,25 @@ class BundleCrawls:
         try:
             self.place.start(one.number, argv, bundle_log(self.work, one.number), needs_browser=one.bundle.is_rendered)
         except OSError as error:
-            reason = f"no process could be started: {error}"
-            self._events.append(CrawlEnded(one.number, one.starts, int(ExitStatus.ERROR), reason))
+            self._note_failure(one, ExitStatus.ERROR, f"no process could be started: {error}")
         else:
             self._running[one.number] = (one, lines)
 
+    def _note_failure(self, one: StoredBundle, status: ExitStatus, reason: str) -> None:
+        self._events.append(CrawlEnded(one.number, one.starts, int(status), reason))
+
     def finish(self, one: StoredBundle, failure: str) -> None:
-        outcomes = take_lines(bundle_folder(self.work, one.number), one.bundle, self.folder, self.form, failure)
+        jobdir = bundle_folder(self.work, one.number)
+        if self._keeper is not None:  # it may have been crawled elsewhere
+            self._keeper.bring(one.number)
+        outcomes = take_lines(jobdir, one.bundle, self.work, self.storage, form=self.form, failure=failure)
         self._events.append(LinesTaken(one.number, one.starts, tuple(outcomes)))
 
     def wait(self, seconds: float) -> list[CrawlEvent]:
         for ended in self.place.wait(0.0 if self._events else seconds):
             one, lines_before = self._running.pop(ended.key)
+            if self._keeper is not None:
+                self._keeper.end(one.number)
             lines, batches = self._progress_of(one.number)
             reason = self._reason(one.number, ended.status)
             came_further = lines > lines_before
@@ -137,6 +162,8 @@ class BundleCrawls:
 
     def close(self) -> None:
         self.place.close()
+        if self._keeper is not None:
+            self._keeper.close()
 
     def _progress_of(self, number: int) -> tuple[int, int]:
         """Count the lines of a bundle's job, and the batches of calls whose answers it waits for."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 from typing import Any, Final, Protocol
 
 from llmcrawler.crawl.campaigns.bundle_crawls import CrawlEnded, CrawlEvent, CrawlLost, Crawls, LinesTaken
@@ -28,10 +29,11 @@ Order = tuple[str, tuple[Any, ...]]  # a method of the crawls, and what it gets
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a place tells of a turn; `room` is for what was asked about."""
+    """What a place tells of a turn; `room` is for what was asked about, `told` are lines for people."""
 
     events: tuple[CrawlEvent, ...]
     room: Mapping[Need, bool]
+    told: tuple[str, ...] = ()
 
 
 class PlaceLost(Exception):
@@ -69,10 +71,11 @@ class Cluster(Protocol):
 
 
 class NodePlace:
-    """The crawls of one machine of a cluster, in a process there."""
+    """The crawls of one machine of a cluster, in a process there. `make` gets what takes lines for people."""
 
-    def __init__(self, make: Callable[[], Crawls]) -> None:
-        self._crawls = make()
+    def __init__(self, make: Callable[[Callable[[str], None]], Crawls]) -> None:
+        self._told: SimpleQueue[str] = SimpleQueue()
+        self._crawls = make(self._told.put)
 
     def turn(self, orders: Sequence[Order], needs: Sequence[Need]) -> Turn:
         for name, given in orders:
@@ -82,7 +85,7 @@ class NodePlace:
             (needs_browser, may): self._crawls.has_room(needs_browser=needs_browser, may_need_browser=may)
             for needs_browser, may in needs
         }
-        return Turn(events, room)
+        return Turn(events, room, tuple(self._told.get() for _ in range(self._told.qsize())))
 
 
 @dataclass
@@ -114,6 +117,9 @@ class ClusterCrawls:
     _members: dict[str, _Member] = field(default_factory=dict)
     _doubted: list[tuple[float, _Member]] = field(default_factory=list)  # dead places, and since when
     _faulty: set[str] = field(default_factory=set)  # machines on which no place could be made
+    _orphans: list[tuple[StoredBundle, str]] = field(
+        default_factory=list
+    )  # given up, for any place to take their lines
     _needs: set[Need] = field(default_factory=set)
     _looked: float | None = None
 
@@ -138,11 +144,17 @@ class ClusterCrawls:
             if member.starts.get(one.number) == one.starts:
                 member.order("finish", one, failure)
                 return
-        # Its machine has gone since it told of the end, which `wait` is about to say.
+        # Else its machine may have gone since it told of the end, which `wait` is about to say.
+        if all(member.starts.get(one.number) != one.starts for _since, member in self._doubted):
+            self._orphans.append((one, failure))
 
     def wait(self, seconds: float) -> list[CrawlEvent]:
         events = self._look()
         for member in self._members.values():
+            if self._orphans and member.has_answered:
+                one, failure = self._orphans.pop()
+                member.starts[one.number] = one.starts
+                member.order("finish", one, failure)
             self._ask(member)
         self._needs.clear()
         for member in self._answered(0.0 if events else min(seconds, _LOOK_SECONDS)):
@@ -228,6 +240,8 @@ class ClusterCrawls:
         if not member.has_answered:
             member.has_answered = True
             self.tell(f"Machine {member.name} crawls")
+        for line in turn.told:
+            self.tell(f"{line} (machine {member.name})")
         # What was ordered since it answered may take the room.
         member.room = {} if member.orders else turn.room
         for event in turn.events:

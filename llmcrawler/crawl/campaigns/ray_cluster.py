@@ -21,11 +21,11 @@ _MAX_REASON: Final = 300
 
 
 class RayCluster:
-    """A Cluster. `make` is called on each machine, with its name and cores; it can be pickled by its name. Raises
-    ConfigError where there is no cluster at `address`, as `ray.init` takes it.
+    """A Cluster. `make` is called on each machine, with its name, its cores, and what takes lines for people; it can be
+    pickled. Raises ConfigError where there is no cluster at `address`, as `ray.init` takes it.
     """
 
-    def __init__(self, address: str, make: Callable[[str, int], Crawls]) -> None:
+    def __init__(self, address: str, make: Callable[[str, int, Callable[[str], None]], Crawls]) -> None:
         if address.startswith("ray://"):
             raise ConfigError(
                 f"--ray {address}: start the campaign on a machine of the cluster, or by `ray job submit`"

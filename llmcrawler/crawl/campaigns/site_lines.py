@@ -10,6 +10,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from urllib.parse import quote
 
 from llmcrawler.crawl.campaigns.bundles import Bundle
 from llmcrawler.crawl.campaigns.campaign_file import SiteOutcome
+from llmcrawler.crawl.campaigns.campaign_storage import CampaignStorage
 from llmcrawler.errors import ConfigError
 from llmcrawler.items import Page
 from llmcrawler.storage import SPENT, State, read_value
@@ -35,6 +37,7 @@ from llmcrawler.urls import site_name
 FORMATS: Final = ("jsonl", "parquet")
 PAGES_FOLDER: Final = "pages"
 _LINES_AT_ONCE: Final = 200
+_FILES_AT_ONCE: Final = 8
 _MAX_REASON: Final = 300
 
 
@@ -106,16 +109,16 @@ class _SiteLines:
                 self.start_error = f"{error.get('kind')}: {error.get('message')}"[:_MAX_REASON]
         self.first, self.last = self.first or finished, finished
 
-    def finish(self) -> None:
+    def finish(self, storage: CampaignStorage) -> None:
         """Put the file in its place; one of an earlier round goes where there are no lines any more."""
         if self._writer is None or self._file is None:
-            self.path.unlink(missing_ok=True)
+            storage.delete(self.name)
             return
         self._writer.close()
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
-        temporary_of(self.path).replace(self.path)
+        storage.take(self.name, temporary_of(self.path))
 
     def drop(self) -> None:
         if self._file is not None and not self._file.closed:
@@ -123,9 +126,12 @@ class _SiteLines:
             temporary_of(self.path).unlink(missing_ok=True)
 
 
-def take_lines(jobdir: Path, bundle: Bundle, folder: Path, form: str, failure: str) -> list[SiteOutcome]:
-    """Write the files of a bundle's sites into `folder`, and return what became of each. `failure` says why the bundle
-    was given up; "" where its crawl came to its end. Raises OSError where the disk does not take them.
+def take_lines(  # noqa: PLR0913 - where from, what, where to, and how
+    jobdir: Path, bundle: Bundle, folder: Path, storage: CampaignStorage, *, form: str, failure: str
+) -> list[SiteOutcome]:
+    """Write the files of a bundle's sites in `folder`, put them into the storage, and return what became of each site.
+    `failure` says why the bundle was given up; "" where its crawl came to its end. Raises OSError where the disk or the
+    storage does not take them.
     """
     lines = {one.name: _SiteLines(folder, file_of(one.name, form)) for one in bundle.sites}
     spent: Mapping[str, float] = {}
@@ -138,8 +144,9 @@ def take_lines(jobdir: Path, bundle: Bundle, folder: Path, form: str, failure: s
                 spent, unfinished = _share_out(jobdir, lines)
             except ConfigError as error:  # the job's file is damaged: what there is of earlier rounds stays
                 return [_outcome(name, _SiteLines(folder, ""), 0.0, {}, str(error)) for name in lines]
-        for one in lines.values():
-            one.finish()
+        with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:  # most of their time is waiting
+            for _done in pool.map(lambda one: one.finish(storage), lines.values()):
+                pass
     asked = sum(len(one.asked) for one in lines.values())
     found = sum(one.counts["pages"] for one in lines.values())
     outcomes = []

@@ -17,6 +17,7 @@ from llmcrawler.crawl.campaigns.campaign_file import CampaignFile
 from llmcrawler.crawl.campaigns.campaign_run import CampaignRules, CampaignRun
 from llmcrawler.crawl.campaigns.campaign_start import prepare
 from llmcrawler.crawl.campaigns.campaign_status import MANIFEST, bundle_log, campaign_status
+from llmcrawler.crawl.campaigns.campaign_storage import CampaignStorage
 from llmcrawler.crawl.campaigns.place import Ended
 from llmcrawler.crawl.campaigns.sites_file import SiteRow
 from llmcrawler.errors import ConfigError
@@ -80,7 +81,7 @@ def campaign(tmp_path):
                 file.set_value("form", "jsonl")
                 file.add(make_bundles(rows, addresses or {}, 2, most_sites), addresses or {})
             rules = CampaignRules(retries=retries, retry_seconds=0.001)
-            crawls = BundleCrawls(tmp_path, tmp_path, place, "jsonl")
+            crawls = BundleCrawls(tmp_path, CampaignStorage.at(tmp_path), place, "jsonl")
             assert CampaignRun(tmp_path, file, crawls, rules, told.append).run()
         assert json.loads((tmp_path / MANIFEST).read_text(encoding="utf-8"))["is_over"]
         return campaign_status(tmp_path)
@@ -150,7 +151,7 @@ def test_the_first_signal_lets_crawls_end_and_the_second_ends_them(tmp_path, mon
     with CampaignFile(tmp_path) as file:
         file.add(make_bundles([row("a.example"), row("b.example")], {}, 1, 1), {})
         assert not CampaignRun(
-            tmp_path, file, BundleCrawls(tmp_path, tmp_path, place, "jsonl"), CampaignRules(), print
+            tmp_path, file, BundleCrawls(tmp_path, CampaignStorage.at(tmp_path), place, "jsonl"), CampaignRules(), print
         ).run()
     assert place.began == [1]
     assert place.told[0] == "stop"
@@ -160,7 +161,7 @@ def test_the_first_signal_lets_crawls_end_and_the_second_ends_them(tmp_path, mon
 
 
 def test_when_the_disk_takes_no_more_crawls_under_way_end_orderly(tmp_path, monkeypatch):
-    def full(*_: object) -> None:
+    def full(*_: object, **_options: object) -> None:
         raise OSError("the disk is full")
 
     place: Any = Place({2: deque([3])})
@@ -168,7 +169,13 @@ def test_when_the_disk_takes_no_more_crawls_under_way_end_orderly(tmp_path, monk
         file.add(make_bundles([row("a.example"), row("b.example")], {}, 1, 1), {})
         monkeypatch.setattr(bundle_crawls, "take_lines", full)
         with pytest.raises(OSError, match="the disk is full"):
-            CampaignRun(tmp_path, file, BundleCrawls(tmp_path, tmp_path, place, "jsonl"), CampaignRules(), print).run()
+            CampaignRun(
+                tmp_path,
+                file,
+                BundleCrawls(tmp_path, CampaignStorage.at(tmp_path), place, "jsonl"),
+                CampaignRules(),
+                print,
+            ).run()
     assert place.told == ["stop"]
     assert not place._running
 

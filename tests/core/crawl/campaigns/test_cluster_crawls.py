@@ -87,7 +87,7 @@ class MadeUpCluster:
         return self.alive
 
     def open(self, machine: str, cores: int) -> Any:
-        return machine, NodePlace(lambda: Machine(self, machine))
+        return machine, NodePlace(lambda _tell: Machine(self, machine))
 
     def ask(self, place: Any, orders: Sequence[Order], needs: Sequence[Need]) -> Any:
         self._last += 1
@@ -205,6 +205,7 @@ def test_a_place_that_dies_on_a_machine_that_lives_counts_as_a_try(run):
     status = run(cluster, sites=1, retries=0)
     assert status["sites"][0]["reason"].startswith("given up after 1 tries: ")
     assert cluster.started == [("a", 1, 1)]
+    assert cluster.finished == [("a", 1, 1)], "by the place that came after it"
 
 
 def test_a_machine_that_joins_gets_a_place(run):

@@ -11,6 +11,7 @@ import pytest
 
 from llmcrawler.crawl.campaigns.bundles import Bundle
 from llmcrawler.crawl.campaigns.campaign_file import SiteOutcome
+from llmcrawler.crawl.campaigns.campaign_storage import CampaignStorage
 from llmcrawler.crawl.campaigns.site_lines import file_of, take_lines
 from llmcrawler.crawl.campaigns.sites_file import SiteRow
 from llmcrawler.frontier import SqliteFrontier, UrlTask
@@ -55,7 +56,9 @@ async def make_job(folder: Path, lines: list[dict[str, Any]], queued: tuple[str,
 
 def taken(tmp_path: Path, failure: str = "", max_pages: int = 3) -> dict[str, SiteOutcome]:
     bundle = replace(BUNDLE, max_pages=max_pages)
-    return {one.name: one for one in take_lines(tmp_path / "job", bundle, tmp_path, "jsonl", failure)}
+    storage = CampaignStorage.at(tmp_path)
+    outcomes = take_lines(tmp_path / "job", bundle, tmp_path, storage, form="jsonl", failure=failure)
+    return {one.name: one for one in outcomes}
 
 
 def urls_of(tmp_path: Path, name: str) -> list[str]:
