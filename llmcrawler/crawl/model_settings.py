@@ -10,6 +10,7 @@ from typing import Final
 from scrapy.settings import BaseSettings
 
 from llmcrawler.crawl.configuration import OFF, local_file, number
+from llmcrawler.distributed.common_limits import CommonLimits
 from llmcrawler.errors import ConfigError
 from llmcrawler.llm import (
     AnswerCache,
@@ -91,6 +92,22 @@ def budget_file(settings: BaseSettings) -> SharedFile | None:
     if path is not None and settings.get("REDIS_URL"):
         raise ConfigError("LLM_BUDGET_FILE and REDIS_URL: workers of one crawl share its budget there: leave one out")
     return None if path is None else open_budget_file(path)
+
+
+def common_limits(settings: BaseSettings) -> CommonLimits | None:
+    """Return the limits that crawls of several machines share; None where there are none."""
+    url = settings.get("LLM_BUDGET_URL")
+    for name in ("REDIS_URL", "LLM_BUDGET_FILE"):
+        if url and settings.get(name):
+            raise ConfigError(f"LLM_BUDGET_URL and {name}: each says where a budget is shared: leave one out")
+    return CommonLimits(url) if url else None
+
+
+def check_shared_budget(settings: BaseSettings) -> None:
+    """Raise ConfigError where the budget could not be shared by what the settings name."""
+    for shared in (budget_file(settings), common_limits(settings)):
+        if shared is not None:
+            shared.check()
 
 
 def budget_limits(settings: BaseSettings, price: Price | None, model: str) -> BudgetLimits:
