@@ -232,6 +232,7 @@ CAMPAIGN_BROWSERS = 1  # of these that send all their pages through a browser
 CAMPAIGN_BUNDLE_SITES = 0  # sites that one process crawls; 0: as many as is good, 50 at most
 CAMPAIGN_RETRIES = 5  # times that a bundle which fails, and comes no further, is tried again before it is given up
 CAMPAIGN_RETRY_SECONDS = 2.0  # before the first of these; each further one waits twice as long, a minute at most
+CAMPAIGN_SAVE_SECONDS = 30.0  # between two times that a job is saved, in a campaign that is kept elsewhere
 
 # -- Learned templates -------------------------------------------------------------------------------------------------
 TEMPLATES_FILE = ""  # keep what was learned across crawls; empty: in a JOBDIR its templates.json, else nowhere

@@ -1,4 +1,4 @@
-"""`scrapy campaign sites.csv -o DIR`: crawl many sites; `scrapy campaign status DIR`: how far that is."""
+"""`scrapy campaign sites.csv -o PLACE`: crawl many sites; `scrapy campaign status PLACE`: how far that is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import sqlite3
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +15,32 @@ from scrapy.exceptions import UsageError
 
 from llmcrawler.commands import Offline, config_errors_as_usage, show
 
-_HOW = "scrapy campaign [options] SITES.csv -o FOLDER, or scrapy campaign status [--json] FOLDER"
+_HOW = "scrapy campaign [options] SITES.csv -o PLACE, or scrapy campaign status [--json] PLACE"
 # Of the crawls: beside others, on the same cores. Those of the second row would write to the same file.
 _DEFAULTS = {"CONTENT_WORKERS": "0", "PROGRESS": "log"}
 _OWN = {"LOG_FILE": "", "FEEDS": "{}", "METRICS_PORT": "0", "METRICS_TEXTFILE": ""}
-_BUDGET = "budget.sqlite"  # of the model, for all crawls together
 _REFRESH_SECONDS = 2.0
 
 
 class Command(Offline, ScrapyCommand):
     """Exit status: 0 all bundles are over, 1 the disk is full, 2 wrong usage, 3 stopped before, 7 it is running."""
 
-    usage = "[options] <sites.csv> | status <folder>"
+    usage = "[options] <sites.csv> | status <place>"
     summary = "Crawl many sites, or tell how far that is"
     details = (
         "Crawl the sites of a CSV file: a column url, and any arguments of explore in others. Sites with the same"
-        " arguments share a process; as many run at once as the machine bears. The folder has the lines of each site,"
+        " arguments share a process; as many run at once as the machine bears. The place has the lines of each site,"
         " a manifest, and what is needed to go on: the same command does, however it ended."
     )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("-o", "--output", metavar="FOLDER", help="where the campaign and its lines are kept")
+        parser.add_argument(
+            "-o", "--output", metavar="PLACE", help="where the campaign and its lines are kept: a folder, or s3://..."
+        )
+        parser.add_argument(
+            "--work", metavar="FOLDER", help="on this machine's disk, to work in where PLACE is elsewhere"
+        )
         parser.add_argument("--format", metavar="FORM", default="jsonl", help="of the lines: jsonl (default), parquet")
         parser.add_argument(
             "-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="an argument of all sites"
@@ -46,21 +51,16 @@ class Command(Offline, ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if args[:1] == ["status"] and len(args) == 2:
-            self._show_status(Path(args[1]), opts)
+            self._show_status(args[1], opts)
         elif len(args) == 1 and opts.output:
-            self._crawl(Path(args[0]), Path(opts.output), opts)
+            self._crawl(Path(args[0]), opts)
         else:
             raise UsageError(f"name a list and a folder: {_HOW}", print_help=False)
 
-    def _crawl(self, sites: Path, folder: Path, opts: argparse.Namespace) -> None:
-        from llmcrawler.crawl.campaigns.bundle_crawls import BundleCrawls
-        from llmcrawler.crawl.campaigns.campaign_file import CampaignFile
-        from llmcrawler.crawl.campaigns.campaign_run import CampaignRun
-        from llmcrawler.crawl.campaigns.campaign_start import prepare, retry
-        from llmcrawler.crawl.campaigns.campaign_status import lock_campaign
+    def _crawl(self, sites: Path, opts: argparse.Namespace) -> None:
         from llmcrawler.crawl.campaigns.campaign_storage import CampaignStorage
-        from llmcrawler.crawl.campaigns.place import Place
         from llmcrawler.crawl.campaigns.sites_file import read_sites
+        from llmcrawler.crawl.campaigns.stored_campaign import work_folder
         from llmcrawler.errors import JobBusy
         from llmcrawler.reporting import ExitStatus
 
@@ -68,30 +68,57 @@ class Command(Offline, ScrapyCommand):
         with config_errors_as_usage():
             rules = self._rules(opts)
             rows = read_sites(sites, _pairs("-a", opts.spargs), self._check)
-            place = Place(self.settings.getint("CAMPAIGN_CRAWLS"), self.settings.getint("CAMPAIGN_BROWSERS"))
+            storage = CampaignStorage.at(opts.output)
+            default = work_folder(opts.output) if "://" in opts.output else Path(opts.output)
+            folder = Path(opts.work) if opts.work else default
             try:
-                lock = lock_campaign(folder)
+                is_over = self._run(rows, rules, folder, storage, opts)
             except JobBusy as busy:
                 sys.stderr.write(f"{busy}\n")
                 self.exitcode = ExitStatus.BUSY
                 return
-        try:
-            with lock, config_errors_as_usage(), CampaignFile(folder) as file:
-                if opts.retry:
-                    retry(file, folder)
-                most_sites = self.settings.getint("CAMPAIGN_BUNDLE_SITES")
-                _tell(prepare(file, folder, rows, form=opts.format, cores=place.cores, most_sites=most_sites))
-                storage = CampaignStorage.at(folder)
-                crawls = BundleCrawls(folder, storage, place, opts.format, self._crawl_settings(opts), _tell)
-                is_over = CampaignRun(folder, file, crawls, rules, _tell).run()
-        except (OSError, sqlite3.Error) as error:
-            sys.stderr.write(f"{folder}: {error}. What was written before is kept: run the same command again\n")
-            self.exitcode = ExitStatus.ERROR
-            return
-        self._show_status(folder, opts, is_brief=True)
+            except (OSError, sqlite3.Error) as error:
+                sys.stderr.write(f"{folder}: {error}. What was written before is kept: run the same command again\n")
+                self.exitcode = ExitStatus.ERROR
+                return
+        self._show_status(opts.output, opts, is_brief=True)
         if not is_over:
             _tell("Stopped before its end: the same command goes on")
             self.exitcode = ExitStatus.INTERRUPTED
+
+    def _run(self, rows: Any, rules: Any, folder: Path, storage: Any, opts: argparse.Namespace) -> bool:
+        """Crawl until all is over; False: it was stopped before. Raises JobBusy where another process does already."""
+        from contextlib import nullcontext
+
+        from llmcrawler.crawl.campaigns.bundle_crawls import BundleCrawls
+        from llmcrawler.crawl.campaigns.campaign_file import CampaignFile
+        from llmcrawler.crawl.campaigns.campaign_run import CampaignRun
+        from llmcrawler.crawl.campaigns.campaign_start import prepare, retry
+        from llmcrawler.crawl.campaigns.campaign_status import lock_campaign
+        from llmcrawler.crawl.campaigns.place import Place
+        from llmcrawler.crawl.campaigns.stored_campaign import StoredCampaign, read_owner
+        from llmcrawler.errors import ConfigError, JobBusy
+
+        assert self.settings is not None
+        is_here = storage.is_at(folder)
+        if is_here and read_owner(storage) is not None:
+            raise ConfigError(f"{folder}: this campaign is worked on in another folder: name one with --work")
+        place = Place(self.settings.getint("CAMPAIGN_CRAWLS"), self.settings.getint("CAMPAIGN_BROWSERS"))
+        stored = StoredCampaign(folder, storage, _tell) if not is_here else None
+        with lock_campaign(folder), stored or nullcontext(), CampaignFile(folder) as file:
+            if opts.retry:
+                retry(file, folder, storage)
+            most_sites = self.settings.getint("CAMPAIGN_BUNDLE_SITES")
+            _tell(prepare(file, folder, rows, form=opts.format, cores=place.cores, most_sites=most_sites))
+            if stored is not None:
+                stored.save()  # the numbers of bundles, before anything is saved by them
+            save_seconds = self.settings.getfloat("CAMPAIGN_SAVE_SECONDS")
+            settings = self._crawl_settings(folder, opts)
+            crawls = BundleCrawls(folder, storage, place, opts.format, settings, _tell, save_seconds)
+            is_over = CampaignRun(folder, file, crawls, rules, _tell).run()
+        if stored is not None and stored.is_lost:
+            raise JobBusy(f"{storage}: another driver has taken this campaign over: `scrapy campaign status` shows it")
+        return is_over
 
     def _rules(self, opts: argparse.Namespace) -> Any:
         """Raise ConfigError for what no crawl of the campaign could be started with."""
@@ -116,8 +143,10 @@ class Command(Offline, ScrapyCommand):
             stop_seconds=self.settings.getfloat("STOP_SECONDS"),
         )
 
-    def _crawl_settings(self, opts: argparse.Namespace) -> dict[str, str]:
-        return {**_DEFAULTS, "LLM_BUDGET_FILE": str(Path(opts.output, _BUDGET)), **_pairs("-s", opts.set), **_OWN}
+    def _crawl_settings(self, folder: Path, opts: argparse.Namespace) -> dict[str, str]:
+        from llmcrawler.crawl.campaigns.stored_campaign import BUDGET_FILE
+
+        return {**_DEFAULTS, "LLM_BUDGET_FILE": str(folder / BUDGET_FILE), **_pairs("-s", opts.set), **_OWN}
 
     def _check(self, options: Any) -> None:
         from llmcrawler.crawl.start_checks import check
@@ -127,18 +156,20 @@ class Command(Offline, ScrapyCommand):
         settings.set("FEEDS", {}, priority="cmdline")
         check(settings, options, "explore")
 
-    def _show_status(self, folder: Path, opts: argparse.Namespace, *, is_brief: bool = False) -> None:
+    def _show_status(self, place: str, opts: argparse.Namespace, *, is_brief: bool = False) -> None:
         """Show how far it is: on a terminal, while it runs, again and again."""
-        from llmcrawler.crawl.campaigns.campaign_status import campaign_status
+        from llmcrawler.crawl.campaigns.campaign_storage import CampaignStorage
         from llmcrawler.crawl.campaigns.campaign_tables import campaign_tables
+        from llmcrawler.crawl.campaigns.stored_campaign import status_at
 
         with config_errors_as_usage():
-            status = campaign_status(folder)
+            storage = CampaignStorage.at(place)
+            status = status_at(storage, time.time())
             if opts.html:
                 self._write_page(Path(opts.html), status)
                 return
             if status["is_running"] and not is_brief and not opts.json and sys.stdout.isatty():
-                status = _follow(folder)
+                status = _follow(lambda: status_at(storage, time.time()))
             show(status, campaign_tables(status, time.time(), is_brief=is_brief), as_json=opts.json)
 
     def _write_page(self, target: Path, status: dict[str, Any]) -> None:
@@ -155,21 +186,20 @@ class Command(Offline, ScrapyCommand):
             sys.stdout.write(f"{target}: {len(status['sites']):,} sites\n")
 
 
-def _follow(folder: Path) -> dict[str, Any]:
+def _follow(read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Show the campaign until it ends, or Ctrl-C; return how far it is then."""
     from contextlib import suppress
 
     from rich.console import Group
     from rich.live import Live
 
-    from llmcrawler.crawl.campaigns.campaign_status import campaign_status
     from llmcrawler.crawl.campaigns.campaign_tables import campaign_tables
 
     with suppress(KeyboardInterrupt), Live(auto_refresh=False, transient=True) as live:
-        while (status := campaign_status(folder))["is_running"]:
+        while (status := read())["is_running"]:
             live.update(Group(*campaign_tables(status, time.time(), is_brief=True)), refresh=True)
             time.sleep(_REFRESH_SECONDS)
-    return campaign_status(folder)
+    return read()
 
 
 def _pairs(option: str, given: list[str]) -> dict[str, str]:

@@ -46,6 +46,11 @@ class Campaign:
     folder: Path
     options: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    elsewhere: str = ""  # a url
+
+    @property
+    def place(self) -> str:
+        return self.elsewhere or str(self.out)
 
     @property
     def out(self) -> Path:
@@ -56,7 +61,7 @@ class Campaign:
 
     def arguments(self) -> list[str]:
         settings = [f"-s{name}={value}" for name, value in {**SETTINGS, **self.settings}.items()]
-        return ["campaign", str(self.folder / "sites.csv"), "-o", str(self.out), *self.options, *settings]
+        return ["campaign", str(self.folder / "sites.csv"), "-o", self.place, *self.options, *settings]
 
     def run(self) -> subprocess.CompletedProcess[str]:
         return warm.run(self.arguments(), environment(), TIMEOUT_SECONDS)
@@ -80,7 +85,7 @@ class Campaign:
             process.communicate()
 
     def status(self) -> dict[str, Any]:
-        done = warm.run(["campaign", "status", str(self.out), "--json"], environment(), TIMEOUT_SECONDS)
+        done = warm.run(["campaign", "status", self.place, "--json"], environment(), TIMEOUT_SECONDS)
         assert done.returncode == 0, done.stderr
         return dict(json.loads(done.stdout))
 

@@ -83,7 +83,7 @@ class Crawls(Protocol):
 class BundleCrawls:
     """Crawls of this machine. `work` has their jobs, the storage gets the lines' files, in the `form`, and what another
     machine needs to go on with the jobs; nothing needs that where it is `work` itself. `settings` are those of all
-    crawls. Raises OSError where the disk or the storage takes no more.
+    crawls. Jobs are saved every `save_seconds`. Raises OSError where the disk or the storage takes no more.
     """
 
     work: Path
@@ -92,13 +92,14 @@ class BundleCrawls:
     form: str
     settings: Mapping[str, str] = field(default_factory=dict)
     tell: Callable[[str], None] = field(default=lambda _line: None)
+    save_seconds: float = 30.0
     _keeper: JobKeeper | None = None
     _running: dict[int, tuple[StoredBundle, int]] = field(default_factory=dict)  # and the lines that it began with
     _events: list[CrawlEvent] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        if self.storage != CampaignStorage.at(self.work):
-            self._keeper = JobKeeper(self.work, self.storage, self.tell)
+        if not self.storage.is_at(self.work):
+            self._keeper = JobKeeper(self.work, self.storage, self.save_seconds, self.tell)
 
     def has_room(self, *, needs_browser: bool, may_need_browser: bool) -> bool:
         return self.place.has_room(needs_browser=needs_browser, may_need_browser=may_need_browser)

@@ -10,6 +10,8 @@ from pathlib import Path
 from llmcrawler.crawl.campaigns.bundles import host_of, make_bundles
 from llmcrawler.crawl.campaigns.campaign_file import CampaignFile
 from llmcrawler.crawl.campaigns.campaign_status import bundle_folder
+from llmcrawler.crawl.campaigns.campaign_storage import CampaignStorage
+from llmcrawler.crawl.campaigns.saved_jobs import restore_job
 from llmcrawler.crawl.campaigns.sites_file import SiteRow
 from llmcrawler.errors import ConfigError
 from llmcrawler.storage.requeueing import RequeueChoice, requeue
@@ -47,10 +49,13 @@ def prepare(  # noqa: PLR0913 - a campaign's list, and what it is put into
     return f"{told}, {len(file.pending()):,} bundles to crawl" + (f", {again:,} of them again" if again else "")
 
 
-def retry(file: CampaignFile, folder: Path) -> None:
-    """Let sites that are not done be tried again: those from whose start nothing came, and those given up."""
+def retry(file: CampaignFile, folder: Path, storage: CampaignStorage) -> None:
+    """Let sites that are not done be tried again: those from whose start nothing came, and those given up. Raises as
+    `restore_job` does.
+    """
     not_done = file.not_done()
     for number, urls in not_done.items():
+        restore_job(storage, number, bundle_folder(folder, number))
         with suppress(ConfigError):  # there is no job where the crawl has never begun
             requeue(bundle_folder(folder, number), RequeueChoice(dead=True, urls=tuple(urls)))
     file.reopen(not_done)

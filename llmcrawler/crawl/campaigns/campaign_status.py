@@ -47,7 +47,7 @@ def lock_campaign(folder: Path) -> FileLock:
     return lock
 
 
-def is_running(folder: Path) -> bool:
+def _is_running(folder: Path) -> bool:
     """Tell whether a process runs the campaign now."""
     if not (folder / _LOCK).exists():
         return False
@@ -58,22 +58,22 @@ def is_running(folder: Path) -> bool:
         return True
 
 
-def campaign_status(folder: Path, *, is_live: bool = True) -> dict[str, Any]:
+def campaign_status(folder: Path, *, is_live: bool = True, is_running: bool | None = None) -> dict[str, Any]:
     """Return what is known of the campaign, its sites and bundles, as JSON has it. With `is_live` sites of bundles that
-    are not over have their figures so far. Raises ConfigError where there is none.
+    are not over have their figures so far. `is_running` is given where the campaign's process is not of this machine.
+    Raises ConfigError where there is none.
     """
     with open_to_read(folder) as connection:
         sites, bundles = site_rows(connection), bundle_rows(connection)
         form = dict(connection.execute("SELECT name, value FROM campaign").fetchall()).get("form")
-    running = {
-        one["number"] for one in bundles if not one["is_over"] and is_locked(bundle_folder(folder, one["number"]))
-    }
+    begun = [one["number"] for one in bundles if not one["is_over"] and one["starts"]]
+    running = {number for number in begun if is_locked(bundle_folder(folder, number)) or is_running}
     for one in bundles:
         one["state"] = "over" if one["is_over"] else "running" if one["number"] in running else "waiting"
     for site in sites:
         site["state"] = site["outcome"] or ("running" if site["bundle"] in running else "waiting")
     if is_live:
-        _add_live(folder, sites, {one["number"] for one in bundles if not one["is_over"] and one["starts"]})
+        _add_live(folder, sites, {*begun})
     totals: Counter[str] = Counter()
     for site in sites:
         totals.update({name: site[name] for name in ("pages", "records", "errors", "calls")})
@@ -82,7 +82,7 @@ def campaign_status(folder: Path, *, is_live: bool = True) -> dict[str, Any]:
         "folder": str(folder),
         "form": form,
         "is_over": all(one["is_over"] for one in bundles),
-        "is_running": is_running(folder),
+        "is_running": _is_running(folder) if is_running is None else is_running,
         "states": dict(Counter(site["state"] for site in sites).most_common()),
         "totals": {
             **{name: totals[name] for name in ("pages", "records", "errors")},

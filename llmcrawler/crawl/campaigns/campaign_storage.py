@@ -6,17 +6,21 @@ import errno
 import os
 import shutil
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from llmcrawler.errors import ConfigError
 from llmcrawler.storage import replace_file
 from llmcrawler.storage.replacing import temporary_of
 
+T = TypeVar("T")
+
 _CHUNK_BYTES: Final = 8 * 2**20
+_MAX_READS: Final = 10
 # In these an object appears when its stream is closed: no reader ever sees a part of one.
 _SCHEMES: Final = ("s3", "gs")
 
@@ -34,6 +38,10 @@ class CampaignStorage(ABC):
         if "://" not in str(place):
             return FolderStorage(Path(place))
         return _bucket_storage(str(place))
+
+    @abstractmethod
+    def is_at(self, folder: Path) -> bool:
+        """Tell whether this is the storage at that folder."""
 
     @abstractmethod
     def write(self, path: str, data: bytes) -> None: ...
@@ -71,6 +79,9 @@ class FolderStorage(CampaignStorage):
 
     def __str__(self) -> str:
         return str(self.folder)
+
+    def is_at(self, folder: Path) -> bool:
+        return self.folder.resolve() == folder.resolve()
 
     def write(self, path: str, data: bytes) -> None:
         target = self._made(path)
@@ -134,21 +145,20 @@ class BucketStorage(CampaignStorage):
     def __str__(self) -> str:
         return self.name
 
+    def is_at(self, _folder: Path) -> bool:
+        return False
+
     def write(self, path: str, data: bytes) -> None:
-        out = self.system.open_output_stream(self._key(path))
+        out = self._open(path)
         out.write(data)
         out.close()
 
     def read(self, path: str) -> bytes | None:
-        try:
-            with self.system.open_input_stream(self._key(path)) as source:
-                return bytes(source.read())
-        except FileNotFoundError:
-            return None
+        return self._read(path, lambda source: bytes(source.read_at(source.size(), 0)))
 
     def upload(self, path: str, local: Path) -> None:
         # Not `with`, which closes the stream after an error too, so that a part of the file would appear as the file.
-        out = self.system.open_output_stream(self._key(path))
+        out = self._open(path)
         with local.open("rb") as source:
             while chunk := source.read(_CHUNK_BYTES):
                 out.write(chunk)
@@ -156,12 +166,11 @@ class BucketStorage(CampaignStorage):
         out.close()
 
     def download(self, path: str, local: Path) -> bool:
-        try:
-            with self.system.open_input_stream(self._key(path)) as source:
-                _replace(local, source)
-        except FileNotFoundError:
-            return False
-        return True
+        def read(source: Any) -> bool:
+            _replace(local, source)
+            return True
+
+        return self._read(path, read) or False
 
     def delete(self, path: str) -> None:
         with suppress(FileNotFoundError):
@@ -172,6 +181,33 @@ class BucketStorage(CampaignStorage):
 
         found = self.system.get_file_info(fs.FileSelector(self._key(folder), recursive=True, allow_not_found=True))
         return sorted(one.path.removeprefix(f"{self.root}/") for one in found if one.type == fs.FileType.File)
+
+    def _read(self, path: str, read: Callable[[Any], T]) -> T | None:
+        """Read an object; None where there is none. pyarrow asks for its size, and then for its parts: one that was
+        replaced in between comes as parts of both, and is read again.
+        """
+        key = self._key(path)
+        for _try in range(_MAX_READS):
+            before = self._state(key)
+            try:
+                with self.system.open_input_file(key) as source:
+                    data = read(source)
+            except FileNotFoundError:
+                return None
+            except OSError:  # its end may not be there any more
+                if self._state(key) == before:
+                    raise
+            else:
+                if self._state(key) == before:
+                    return data
+        raise OSError(f"{self.name}/{path} was replaced {_MAX_READS} times while it was read")
+
+    def _open(self, path: str) -> Any:
+        return self.system.open_output_stream(self._key(path), compression=None)  # it packs what is named as packed
+
+    def _state(self, key: str) -> tuple[int | None, int | None]:
+        info = self.system.get_file_info(key)
+        return info.size, info.mtime_ns
 
     def _key(self, path: str) -> str:
         return f"{self.root}/{path}".rstrip("/")

@@ -19,12 +19,13 @@ _LOOK_SECONDS: Final = 1.0
 
 @dataclass
 class JobKeeper:
-    """`work` has the jobs while they are crawled. They are saved from time to time on a thread, and at their ends.
+    """`work` has the jobs while they are crawled. They are saved every `save_seconds` on a thread, and at their ends.
     `tell` gets lines for people, also from the thread.
     """
 
     work: Path
     storage: CampaignStorage
+    save_seconds: float
     tell: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
     _running: set[int] = field(default_factory=set)
@@ -34,7 +35,7 @@ class JobKeeper:
     _times: SaveTimes = field(init=False)
 
     def __post_init__(self) -> None:
-        self._times = SaveTimes(self.clock)
+        self._times = SaveTimes(self.save_seconds, self.clock)
 
     def bring(self, number: int) -> None:
         """Bring a bundle's job here where the one that is here is not as far. Raises as `restore_job` does."""

@@ -34,7 +34,6 @@ _OPTIONS: Final[Mapping[int, int]] = {
     zstd.CompressionParameter.checksum_flag: 1,
 }
 _CHUNK_BYTES: Final = 2**20
-_SAVE_SECONDS: Final = 30.0
 _SAVE_SHARE: Final = 10.0
 
 
@@ -62,10 +61,11 @@ class _Saved:
 
 @dataclass
 class SaveTimes:
-    """Says which job is to be saved next: each once in half a minute, and all that in a tenth of the time at most.
+    """Says which job is to be saved next: each once in `save_seconds`, and all that in a tenth of the time at most.
     `clock` is in seconds.
     """
 
+    save_seconds: float
     clock: Callable[[], float]
     _not_before: dict[int, float] = field(default_factory=dict)
     _none_before: float = 0.0
@@ -73,7 +73,7 @@ class SaveTimes:
     def next_due(self, running: Iterable[int]) -> int | None:
         """Return the bundle whose job has waited longest, of those that are crawled; None: none is to be saved now."""
         now = self.clock()
-        self._not_before = {one: self._not_before.get(one, now + _SAVE_SECONDS) for one in running}
+        self._not_before = {one: self._not_before.get(one, now + self.save_seconds) for one in running}
         due = min(self._not_before, key=self._not_before.__getitem__, default=None)
         return due if due is not None and now >= max(self._none_before, self._not_before[due]) else None
 
@@ -81,7 +81,7 @@ class SaveTimes:
         """Note that a job was saved just now, or could not be, and how long that took."""
         now = self.clock()
         self._none_before = now + (_SAVE_SHARE - 1) * seconds
-        self._not_before[number] = now + _SAVE_SECONDS
+        self._not_before[number] = now + self.save_seconds
 
 
 def save_job(jobdir: Path, storage: CampaignStorage, number: int) -> bool:

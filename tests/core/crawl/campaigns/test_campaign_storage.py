@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import sys
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
@@ -32,12 +34,46 @@ def test_files_go_there_and_come_back(storage, tmp_path):
     local, back = tmp_path / "local", tmp_path / "back"
     local.write_bytes(data := bytes(range(256)) * 80_000)  # some of S3's parts
     storage.upload(SITE, local)
+    storage.upload("named.zst", local)
+    assert storage.read("named.zst") == data, "it is not packed once more"
     assert not storage.download("elsewhere", back)
     assert not back.exists()
     back.write_bytes(b"of before")
     assert storage.download(SITE, back)
     assert back.read_bytes() == data
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["back", "local"]
+
+
+@dataclass
+class Replacing:
+    """A file system whose object is replaced by a longer one after its size was asked for."""
+
+    system: Any
+    contents: list[bytes]
+
+    def get_file_info(self, key: str) -> Any:
+        return self.system.get_file_info(key)
+
+    def open_input_file(self, key: str) -> Any:
+        source = self.system.open_input_file(key)
+        if self.contents:
+            with self.system.open_output_stream(key) as out:
+                out.write(self.contents.pop(0))
+        return source
+
+
+@pytest.mark.parametrize("storage", ["s3"], indirect=True)
+def test_what_is_replaced_while_it_is_read_is_read_whole(storage, tmp_path):
+    """As `scrapy campaign status` reads what the driver writes."""
+    storage.write("owner.json", b"1")
+    reader = replace(storage, system=Replacing(storage.system, [b"2" * 10, b"3" * 100]))
+    assert reader.read("owner.json") == b"3" * 100
+    reader = replace(storage, system=Replacing(storage.system, [b"4" * 1_000]))
+    assert reader.download("owner.json", tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == b"4" * 1_000
+    reader = replace(storage, system=Replacing(storage.system, [b"5" * length for length in range(20)]))
+    with pytest.raises(OSError, match=r"owner.json was replaced 10 times while it was read"):
+        reader.read("owner.json")
 
 
 def test_it_can_be_pickled(storage):

@@ -27,8 +27,8 @@ def keep(storage, tmp_path, monkeypatch):
     made = []
 
     def make(name: str) -> tuple[JobKeeper, Clock, list[str]]:
-        clock, told = Clock(), []
-        made.append(JobKeeper(tmp_path / name, storage, told.append, clock))
+        clock, told = Clock(), list[str]()
+        made.append(JobKeeper(tmp_path / name, storage, 30.0, told.append, clock))
         return made[-1], clock, told
 
     yield make

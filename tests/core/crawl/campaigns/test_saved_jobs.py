@@ -142,7 +142,7 @@ async def test_the_job_of_a_crawl_that_runs_is_not_replaced(storage, tmp_path):
 @pytest.mark.parametrize(("jobs", "seconds"), [(1, 0.1), (20, 1.0), (3, 60.0)])
 def test_saving_takes_a_tenth_of_the_time_and_no_job_more_than_once_in_half_a_minute(jobs, seconds):
     now, spent, saved = 0.0, 0.0, {number: [0.0] for number in range(jobs)}
-    times = SaveTimes(lambda: now)
+    times = SaveTimes(30.0, lambda: now)
     while now < 36_000:
         number = times.next_due(saved)
         if number is not None:

@@ -1,0 +1,113 @@
+"""`scrapy campaign -o s3://...`: another machine goes on with what the bucket has."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from llmcrawler.crawl.campaigns.campaign_storage import CampaignStorage
+from tests.e2e.crawling import TIMEOUT_SECONDS
+from tests.e2e.test_campaign import Campaign, children_of, place_of, wait_for
+from tests.servers.campaign_sites import FINE, CampaignSites
+from tests.servers.s3_server import ENVIRONMENT, S3Server
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[S3Server]:
+    pytest.importorskip("moto.server")
+    pytest.importorskip("pyarrow.fs")
+    for name, value in {**ENVIRONMENT, "XDG_CACHE_HOME": str(tmp_path / "cache")}.items():
+        monkeypatch.setenv(name, value)
+    with S3Server() as server:
+        yield server
+
+
+def wait_until_gone(pids: list[int]) -> None:
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while any(Path(f"/proc/{pid}").exists() for pid in pids):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def lines_of(storage: CampaignStorage, names: list[str]) -> list[dict[str, object]]:
+    return [json.loads(line) for name in names for line in (storage.read(name) or b"").splitlines()]
+
+
+def check_whole(storage: CampaignStorage, campaign: Campaign, sites: CampaignSites) -> None:
+    """Every site is done, every url that was asked for has one line, in the files that the manifest names."""
+    status = campaign.status()
+    assert status["is_over"]
+    assert not status["is_running"]
+    assert {site["state"] for site in status["sites"]} == {"done"}
+    manifest = json.loads(storage.read("manifest.json") or b"")
+    named = sorted(site["file"] for site in manifest["sites"])
+    assert named == storage.names("pages")
+    lines = Counter(map(place_of, lines_of(storage, named)))
+    assert max(lines.values()) == 1
+    assert {*sites.requested} <= {*lines}
+    assert {host for host, _path in lines} == {*sites.sites}
+
+
+def test_a_campaign_in_s3_goes_on_where_nothing_of_it_is_left(tmp_path, server):
+    campaign = Campaign(
+        tmp_path,
+        settings={"CAMPAIGN_BUNDLE_SITES": 2, "CAMPAIGN_CRAWLS": 3, "CAMPAIGN_SAVE_SECONDS": 0.1},
+        elsewhere=server.place("shops"),
+    )
+    storage = CampaignStorage.at(campaign.place)
+
+    def is_in_the_middle() -> bool:
+        """Some sites are over, and another's job was saved while it is crawled."""
+        saved = [json.loads(storage.read(name) or b"{}") for name in storage.names("saved") if name.endswith(".json")]
+        return len(storage.names("pages")) == 2 and any(one.get("lines", 0) >= 20 for one in saved)
+
+    with CampaignSites([FINE] * 6, latency_seconds=0.4).in_thread() as sites:
+        rows = [f"{url},{4 if number < 2 else 500}" for number, url in enumerate(sites.urls)]
+        campaign.write("url,max_pages", *rows)
+        with campaign.running() as process:
+            wait_for(is_in_the_middle, sites, process)
+            (forker,) = children_of(process.pid)
+            crawls = [forker, *children_of(forker)]
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        wait_until_gone(crawls)
+        before = len(sites.requested)
+        done_before = {urlsplit(str(line["url"])).hostname for line in lines_of(storage, storage.names("pages"))}
+        shutil.rmtree(tmp_path / "cache")
+        assert not campaign.status()["is_over"]
+        done = campaign.run()
+    assert done.returncode == 0, done.stderr
+    assert "goes on from its saved job" in done.stderr
+    assert str(tmp_path / "cache") in done.stderr
+    assert done_before
+    assert not done_before & {host for host, _path in sites.requested[before:]}, "these were done"
+    check_whole(storage, campaign, sites)
+    again = campaign.run()
+    assert again.returncode == 0, again.stderr
+    assert "0 bundles to crawl" in again.stderr
+
+
+def test_a_second_driver_of_a_campaign_in_s3_is_refused(tmp_path, server):
+    campaign = Campaign(tmp_path, elsewhere=server.place("shops"))
+    other = Campaign(tmp_path, options=("--work", str(tmp_path / "other")), elsewhere=server.place("shops"))
+    with CampaignSites([FINE] * 2, latency_seconds=0.1).in_thread() as sites:
+        campaign.write("url", *sites.urls)
+        with campaign.running() as process:
+            wait_for(lambda: bool(sites.requested), sites, process)
+            status = campaign.status()
+            assert status["is_running"]
+            for site in sites.sites.values():
+                site.pages.clear()
+            refused = other.run()
+            process.send_signal(signal.SIGINT)
+            process.communicate()
+    assert refused.returncode == 7, refused.stderr
+    assert "this campaign is running already: process " in refused.stderr
