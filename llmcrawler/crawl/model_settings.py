@@ -110,6 +110,16 @@ def check_shared_budget(settings: BaseSettings) -> None:
             shared.check()
 
 
+def check_budget_of_many(settings: BaseSettings) -> None:
+    """Raise ConfigError where crawls of many machines could not keep to the model's limits together."""
+    if settings.get("LLM_BUDGET_FILE"):
+        raise ConfigError("LLM_BUDGET_FILE is a file of one machine: give many machines LLM_BUDGET_URL")
+    names = ("LLM_MAX_TOKENS", "LLM_MAX_COST_USD", "LLM_REQUESTS_PER_MINUTE", "LLM_TOKENS_PER_MINUTE")
+    limited = [name for name in names if settings.getfloat(name)]
+    if limited and not settings.get("LLM_BUDGET_URL"):
+        raise ConfigError(f"{limited[0]}: many machines keep to it by LLM_BUDGET_URL=redis://HOST/0#NAME: add that")
+
+
 def budget_limits(settings: BaseSettings, price: Price | None, model: str) -> BudgetLimits:
     max_tokens, max_cost_usd = (number(settings, name, 0) for name in ("LLM_MAX_TOKENS", "LLM_MAX_COST_USD"))
     if max_cost_usd and price is None:

@@ -155,8 +155,9 @@ class CampaignRun:
             self._try_again(one, ended)
 
     def _note_loss(self, one: StoredBundle) -> None:
-        """It goes on elsewhere, from the job that was saved last, and no failure of its own is counted."""
+        """Let it go on elsewhere, soon, from the job that was saved last; no failure of its own is counted."""
         self._put_back(one, None, "its machine has gone")
+        self._waiting = {one.number: one, **self._waiting}
         self.tell(f"Bundle {one.number} has lost its machine, and goes on from its saved job")
 
     def _put_back(self, one: StoredBundle, status: int | None, reason: str) -> None:
