@@ -93,21 +93,3 @@ def test_a_campaign_in_s3_goes_on_where_nothing_of_it_is_left(tmp_path, server):
     again = campaign.run()
     assert again.returncode == 0, again.stderr
     assert "0 bundles to crawl" in again.stderr
-
-
-def test_a_second_driver_of_a_campaign_in_s3_is_refused(tmp_path, server):
-    campaign = Campaign(tmp_path, elsewhere=server.place("shops"))
-    other = Campaign(tmp_path, options=("--work", str(tmp_path / "other")), elsewhere=server.place("shops"))
-    with CampaignSites([FINE] * 2, latency_seconds=0.1).in_thread() as sites:
-        campaign.write("url", *sites.urls)
-        with campaign.running() as process:
-            wait_for(lambda: bool(sites.requested), sites, process)
-            status = campaign.status()
-            assert status["is_running"]
-            for site in sites.sites.values():
-                site.pages.clear()
-            refused = other.run()
-            process.send_signal(signal.SIGINT)
-            process.communicate()
-    assert refused.returncode == 7, refused.stderr
-    assert "this campaign is running already: process " in refused.stderr

@@ -90,7 +90,7 @@ class FolderStorage(CampaignStorage):
     def read(self, path: str) -> bytes | None:
         try:
             return (self.folder / path).read_bytes()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
 
     def upload(self, path: str, local: Path) -> None:
@@ -190,11 +190,13 @@ class BucketStorage(CampaignStorage):
         for _try in range(_MAX_READS):
             before = self._state(key)
             try:
-                with self.system.open_input_file(key) as source:
-                    data = read(source)
+                source = self.system.open_input_file(key)
             except FileNotFoundError:
                 return None
-            except OSError:  # its end may not be there any more
+            try:
+                with source:
+                    data = read(source)
+            except OSError:  # what was to be read may not be there any more
                 if self._state(key) == before:
                     raise
             else:

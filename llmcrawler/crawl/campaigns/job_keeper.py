@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -83,5 +84,5 @@ class JobKeeper:
             save_job(bundle_folder(self.work, number), self.storage, number)
             if log.exists():
                 self.storage.upload(log.relative_to(self.work).as_posix(), log)
-        except (OSError, ConfigError) as error:
+        except (OSError, ConfigError, sqlite3.Error) as error:
             self.tell(f"The job of bundle {number} could not be saved: {error}")

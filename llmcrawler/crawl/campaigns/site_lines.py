@@ -134,16 +134,15 @@ def take_lines(  # noqa: PLR0913 - where from, what, where to, and how
     storage does not take them.
     """
     lines = {one.name: _SiteLines(folder, file_of(one.name, form)) for one in bundle.sites}
-    spent: Mapping[str, float] = {}
-    unfinished: set[str] = set()
     with ExitStack() as drops:
         for one in lines.values():
             drops.callback(one.drop)
-        if (jobdir / JOB_FILE).exists():  # else its crawl has never begun
-            try:
-                spent, unfinished = _share_out(jobdir, lines)
-            except ConfigError as error:  # the job's file is damaged: what there is of earlier rounds stays
-                return [_outcome(name, _SiteLines(folder, ""), 0.0, {}, str(error)) for name in lines]
+        try:
+            if not (jobdir / JOB_FILE).exists():
+                raise ConfigError(failure)  # its crawl has never begun, or its saved job could not be brought
+            spent, unfinished = _share_out(jobdir, lines)
+        except ConfigError as error:  # what there is of earlier rounds stays
+            return [_outcome(name, _SiteLines(folder, ""), 0.0, {}, str(error)) for name in lines]
         with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:  # most of their time is waiting
             for _done in pool.map(lambda one: one.finish(storage), lines.values()):
                 pass

@@ -44,7 +44,8 @@ _SAVE_SHARE: Final = 10.0
 
 def work_folder(place: str) -> Path:
     """Return the folder of the user's that a campaign works in that is kept at `place`, a url."""
-    without_keys = place.rpartition("@")[2]
+    scheme, _, rest = place.partition("://")
+    without_keys = f"{scheme}://{rest.rpartition('@')[2]}"
     name = blake2b(without_keys.encode(), digest_size=8).hexdigest()
     return platformdirs.user_cache_path("llmcrawler") / "campaigns" / name
 
@@ -152,7 +153,8 @@ class StoredCampaign:
             return
         self.tell(f"{self.storage}: {_named(owner)} has it; {_WATCH_SECONDS:g} s will show whether that still runs")
         self.sleep(_WATCH_SECONDS)
-        if read_owner(self.storage) not in (owner, None):
+        now = read_owner(self.storage)
+        if now is not None and now != owner and not now["is_over"]:
             raise JobBusy(
                 f"{self.storage}: this campaign is running already: {_named(owner)}. Stop it there, and run this "
                 f"command again; `scrapy campaign status {self.storage}` shows it"
@@ -202,7 +204,7 @@ class StoredCampaign:
     def _files_state(self) -> object:
         files = [path for name in _DATABASES for path in (self.work / name, self.work / f"{name}-wal")]
         stats = [path.stat() for path in (*files, self.work / MANIFEST) if path.exists()]
-        return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in stats]
+        return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in stats if one.st_size]
 
 
 def read_owner(storage: CampaignStorage) -> dict[str, Any] | None:

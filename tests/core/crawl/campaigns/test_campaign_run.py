@@ -19,6 +19,7 @@ from llmcrawler.crawl.campaigns.campaign_start import prepare
 from llmcrawler.crawl.campaigns.campaign_status import MANIFEST, bundle_log, campaign_status
 from llmcrawler.crawl.campaigns.campaign_storage import CampaignStorage
 from llmcrawler.crawl.campaigns.place import Ended
+from llmcrawler.crawl.campaigns.site_lines import file_of
 from llmcrawler.crawl.campaigns.sites_file import SiteRow
 from llmcrawler.errors import ConfigError
 
@@ -205,3 +206,43 @@ def test_a_file_that_is_none_of_ours_is_left_as_it_is(tmp_path):
     with pytest.raises(ConfigError, match="cannot be used"):
         campaign_status(tmp_path)
     assert bundle_log(tmp_path, 1).parts[-3:] == ("bundles", "00001", "crawl.log")
+
+
+def test_a_bundle_whose_saved_job_is_damaged_fails_with_the_cure_and_keeps_its_earlier_lines(tmp_path):
+    storage, work = CampaignStorage.at(tmp_path / "storage"), tmp_path / "work"
+    work.mkdir()
+    lines = file_of("a.example", "jsonl")
+    storage.write(lines, b"of the last round")
+    storage.write("saved/00001/saved.json", b"damaged")
+    place: Any = Place({})
+    with CampaignFile(work) as file:
+        file.add(make_bundles([row("a.example"), row("b.example")], {}, 1, 1), {})
+        crawls = BundleCrawls(work, storage, place, "jsonl")
+        assert CampaignRun(work, file, crawls, CampaignRules(), print).run()
+    assert place.began == [2]
+    failed, _other = campaign_status(work)["sites"]
+    assert failed["state"] == "failed"
+    assert "delete saved/00001/ there to crawl the bundle anew" in failed["reason"]
+    assert storage.read(lines) == b"of the last round"
+
+
+def test_a_bundle_whose_storage_does_not_answer_is_tried_again(tmp_path, monkeypatch):
+    storage, work = CampaignStorage.at(tmp_path / "storage"), tmp_path / "work"
+    work.mkdir()
+    reads = iter([OSError("no network"), None])
+    read = type(storage).read
+
+    def reading(self: Any, path: str) -> bytes | None:
+        if error := next(reads, None):
+            raise error
+        return read(self, path)
+
+    monkeypatch.setattr(type(storage), "read", reading)
+    place: Any = Place({})
+    told: list[str] = []
+    with CampaignFile(work) as file:
+        file.add(make_bundles([row("a.example")], {}, 1, 1), {})
+        crawls = BundleCrawls(work, storage, place, "jsonl")
+        assert CampaignRun(work, file, crawls, CampaignRules(retry_seconds=0.001), told.append).run()
+    assert place.began == [1]
+    assert "(no network); it goes on in" in told[0]
