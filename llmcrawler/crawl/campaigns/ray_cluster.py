@@ -6,6 +6,7 @@ some seconds, which its own settings say.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +37,7 @@ class RayCluster:
         except ImportError as error:
             raise ConfigError('--ray: Ray is not installed: pip install "ray>=2.60,<3"') from error
         try:
-            ray.init(address=address, logging_level="warning", log_to_driver=False)
+            ray.init(address=address, logging_level=logging.WARNING, log_to_driver=False)
         except (OSError, ValueError, RuntimeError) as error:  # ConnectionError is the usual one
             raise ConfigError(f"--ray {address}: there is no cluster to be reached: {error}") from error
         self._ray: Any = ray

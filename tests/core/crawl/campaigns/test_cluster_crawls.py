@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from llmcrawler.crawl.campaigns import campaign_run
 from llmcrawler.crawl.campaigns.bundle_crawls import CrawlEnded, CrawlEvent, LinesTaken
 from llmcrawler.crawl.campaigns.bundles import make_bundles
 from llmcrawler.crawl.campaigns.campaign_file import CampaignFile, SiteOutcome, StoredBundle
@@ -127,7 +126,7 @@ def run(tmp_path, monkeypatch):
     """A function that runs a campaign of so many sites, each a bundle, on a cluster; and returns its status."""
 
     def run(cluster: MadeUpCluster, sites: int = 4, retries: int = 0, is_over: bool = True) -> dict[str, Any]:
-        monkeypatch.setattr(campaign_run.time, "monotonic", lambda: cluster.now)
+        monkeypatch.setattr("llmcrawler.crawl.campaigns.campaign_run.time.monotonic", lambda: cluster.now)
         rows = [SiteRow(2, f"{number}.example", f"https://{number}.example/", {}) for number in range(sites)]
         with CampaignFile(tmp_path) as file:
             file.set_value("form", "jsonl")
