@@ -280,6 +280,7 @@ LLM_MAX_COST_USD = 0.0  # of a crawl, over all runs of its JOBDIR; no call is ma
 LLM_MAX_TOKENS = 0  # the same in tokens, of questions and answers together
 # A file in which all crawls of this machine that name it count: the four limits above are then those of all together
 LLM_BUDGET_FILE = ""
+LLM_BUDGET_URL = ""  # redis://HOST/0#NAME, where crawls of many machines count in the same way
 LLM_PRICE_INPUT = ""  # US dollars per million tokens, for a model whose price is not known here
 LLM_PRICE_OUTPUT = ""
 LLM_PRICE_CACHED_INPUT = ""  # of what the provider has in its prompt cache; empty: its list price, or LLM_PRICE_INPUT

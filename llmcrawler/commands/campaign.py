@@ -41,6 +41,9 @@ class Command(Offline, ScrapyCommand):
         parser.add_argument(
             "--work", metavar="FOLDER", help="on this machine's disk, to work in where PLACE is elsewhere"
         )
+        parser.add_argument(
+            "--ray", metavar="ADDRESS", help="crawl on the machines of a Ray cluster: auto, HOST:PORT or local"
+        )
         parser.add_argument("--format", metavar="FORM", default="jsonl", help="of the lines: jsonl (default), parquet")
         parser.add_argument(
             "-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="an argument of all sites"
@@ -68,8 +71,11 @@ class Command(Offline, ScrapyCommand):
         with config_errors_as_usage():
             rules = self._rules(opts)
             rows = read_sites(sites, _pairs("-a", opts.spargs), self._check)
+            if "://" not in opts.output:
+                opts.output = str(Path(opts.output).absolute())
             storage = CampaignStorage.at(opts.output)
-            default = work_folder(opts.output) if "://" in opts.output else Path(opts.output)
+            # What all machines of a cluster reach may be no disk for SQLite's files.
+            default = work_folder(opts.output) if opts.ray or "://" in opts.output else Path(opts.output)
             folder = Path(opts.work) if opts.work else default
             try:
                 is_over = self._run(rows, rules, folder, storage, opts)
@@ -90,12 +96,10 @@ class Command(Offline, ScrapyCommand):
         """Crawl until all is over; False: it was stopped before. Raises JobBusy where another process does already."""
         from contextlib import nullcontext
 
-        from llmcrawler.crawl.campaigns.bundle_crawls import BundleCrawls
         from llmcrawler.crawl.campaigns.campaign_file import CampaignFile
         from llmcrawler.crawl.campaigns.campaign_run import CampaignRun
         from llmcrawler.crawl.campaigns.campaign_start import prepare, retry
         from llmcrawler.crawl.campaigns.campaign_status import lock_campaign
-        from llmcrawler.crawl.campaigns.place import Place
         from llmcrawler.crawl.campaigns.stored_campaign import StoredCampaign, read_owner
         from llmcrawler.errors import ConfigError, JobBusy
 
@@ -103,18 +107,15 @@ class Command(Offline, ScrapyCommand):
         is_here = storage.is_at(folder)
         if is_here and read_owner(storage) is not None:
             raise ConfigError(f"{folder}: this campaign is worked on in another folder: name one with --work")
-        place = Place(self.settings.getint("CAMPAIGN_CRAWLS"), self.settings.getint("CAMPAIGN_BROWSERS"))
+        crawls, cores = self._crawls(folder, storage, opts)
         stored = StoredCampaign(folder, storage, _tell) if not is_here else None
         with lock_campaign(folder), stored or nullcontext(), CampaignFile(folder) as file:
             if opts.retry:
                 retry(file, folder, storage)
             most_sites = self.settings.getint("CAMPAIGN_BUNDLE_SITES")
-            _tell(prepare(file, folder, rows, form=opts.format, cores=place.cores, most_sites=most_sites))
+            _tell(prepare(file, folder, rows, form=opts.format, cores=cores, most_sites=most_sites))
             if stored is not None:
                 stored.save()  # the numbers of bundles, before anything is saved by them
-            save_seconds = self.settings.getfloat("CAMPAIGN_SAVE_SECONDS")
-            settings = self._crawl_settings(folder, opts)
-            crawls = BundleCrawls(folder, storage, place, opts.format, settings, _tell, save_seconds)
             is_over = CampaignRun(folder, file, crawls, rules, _tell).run()
         if stored is not None and stored.is_lost:
             raise JobBusy(f"{storage}: another driver has taken this campaign over: `scrapy campaign status` shows it")
@@ -143,10 +144,36 @@ class Command(Offline, ScrapyCommand):
             stop_seconds=self.settings.getfloat("STOP_SECONDS"),
         )
 
-    def _crawl_settings(self, folder: Path, opts: argparse.Namespace) -> dict[str, str]:
-        from llmcrawler.crawl.campaigns.stored_campaign import BUDGET_FILE
+    def _crawls(self, folder: Path, storage: Any, opts: argparse.Namespace) -> tuple[Any, int]:
+        """Return what the campaign is crawled by, and how many cores that has."""
+        from functools import partial
 
-        return {**_DEFAULTS, "LLM_BUDGET_FILE": str(folder / BUDGET_FILE), **_pairs("-s", opts.set), **_OWN}
+        from llmcrawler.crawl.campaigns.cluster_crawls import ClusterCrawls
+        from llmcrawler.crawl.campaigns.machine_crawls import crawls_of_machine
+        from llmcrawler.crawl.campaigns.ray_cluster import RayCluster
+        from llmcrawler.crawl.campaigns.stored_campaign import BUDGET_FILE
+        from llmcrawler.crawl.model_settings import check_budget_of_many
+
+        assert self.settings is not None
+        given = {**_DEFAULTS, **_pairs("-s", opts.set), **_OWN}
+        if opts.ray:
+            check_budget_of_many(self.settings)
+        elif not self.settings.get("LLM_BUDGET_URL"):
+            given = {"LLM_BUDGET_FILE": str(folder / BUDGET_FILE), **given}
+        make = partial(
+            crawls_of_machine,
+            storage=storage,
+            form=opts.format,
+            settings=given,
+            most_crawls=self.settings.getint("CAMPAIGN_CRAWLS"),
+            most_browsers=self.settings.getint("CAMPAIGN_BROWSERS"),
+            save_seconds=self.settings.getfloat("CAMPAIGN_SAVE_SECONDS"),
+        )
+        if opts.ray:
+            cluster = RayCluster(opts.ray, partial(make, opts.work))
+            return ClusterCrawls(cluster, _tell), sum(cluster.machines().values()) or 1
+        crawls = make(folder, "", 0, _tell)
+        return crawls, crawls.place.cores
 
     def _check(self, options: Any) -> None:
         from llmcrawler.crawl.start_checks import check

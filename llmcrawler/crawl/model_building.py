@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from functools import partial
 from typing import Final
 
 from scrapy.crawler import Crawler
@@ -11,7 +13,14 @@ from scrapy.statscollectors import StatsCollector
 
 from llmcrawler.crawl import signals
 from llmcrawler.crawl.backend import CrawlBackend
-from llmcrawler.crawl.model_settings import answer_cache_of, budget_file, call_limits, model_of, sending_rules
+from llmcrawler.crawl.model_settings import (
+    answer_cache_of,
+    budget_file,
+    call_limits,
+    common_limits,
+    model_of,
+    sending_rules,
+)
 from llmcrawler.distributed.shared_answers import SharedAnswers
 from llmcrawler.distributed.shared_budget import SharedBudget
 from llmcrawler.distributed.shared_rate import SharedRate
@@ -34,7 +43,7 @@ def patience(settings: BaseSettings) -> float:
 
 def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel | None, AnswerStore | None]:
     """Return the model and its answers so far. Workers of one crawl share its rate, its budget and its answers;
-    so do the crawls of one LLM_BUDGET_FILE but for the answers, which are in a file of their own.
+    so do the crawls of one LLM_BUDGET_FILE or LLM_BUDGET_URL but for the answers, which are in a file of their own.
     """
     settings, session, job, stats = crawler.settings, backend.session, backend.job, crawler.stats
     assert stats is not None
@@ -45,13 +54,17 @@ def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel 
         crawler.signals.send_catch_log(signals.llm_called, call=call)
 
     if session is None:
-        file = budget_file(settings)
-        rate = None if file is None else FileRate(file, call_limits(settings))
+        file, common = budget_file(settings), common_limits(settings)
+        rate = common if file is None else FileRate(file, call_limits(settings))
         model = model_of(settings, rate=rate, on_call=on_call)
         if model is not None and file is not None:
             limits = model.budget.limits
             model.budget.share(FileBudget(file, limits.max_tokens, limits.max_cost_usd))
-            model.budget_file = file
+            model.close_shared = partial(asyncio.to_thread, file.close)
+        elif model is not None and common is not None:
+            common.limit(model.budget.limits.max_tokens, model.budget.limits.max_cost_usd, *_per_minute(settings))
+            model.budget.share(common)
+            model.close_shared = common.close
         if model is not None and job is not None:
             model.budget.go_on(job.spent, job.ledger)
             if settings.getbool("LLM_BATCH_API"):
@@ -60,13 +73,16 @@ def build_model(crawler: Crawler, backend: CrawlBackend) -> tuple[LanguageModel 
                 what = "%d batches of calls are paid and wait at the server: LLM_BATCH_API=True takes them up"
                 logger.warning(what, job.waiting_batches)
         return model, None if model is None else answer_cache_of(settings)
-    per_minute = (settings.getint(f"LLM_{name}_PER_MINUTE") for name in ("REQUESTS", "TOKENS"))
-    model = model_of(settings, rate=SharedRate(session.connection, *per_minute), on_call=on_call)
+    model = model_of(settings, rate=SharedRate(session.connection, *_per_minute(settings)), on_call=on_call)
     if model is None:
         return None, None
     limits = model.budget.limits
     model.budget.share(SharedBudget(session.connection, limits.max_tokens, limits.max_cost_usd))
     return model, SharedAnswers(session.connection, answer_cache_of(settings))
+
+
+def _per_minute(settings: BaseSettings) -> tuple[int, int]:
+    return settings.getint("LLM_REQUESTS_PER_MINUTE"), settings.getint("LLM_TOKENS_PER_MINUTE")
 
 
 def count_usage(stats: StatsCollector, model: LanguageModel) -> None:

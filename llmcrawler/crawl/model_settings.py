@@ -10,6 +10,7 @@ from typing import Final
 from scrapy.settings import BaseSettings
 
 from llmcrawler.crawl.configuration import OFF, local_file, number
+from llmcrawler.distributed.common_limits import CommonLimits
 from llmcrawler.errors import ConfigError
 from llmcrawler.llm import (
     AnswerCache,
@@ -91,6 +92,32 @@ def budget_file(settings: BaseSettings) -> SharedFile | None:
     if path is not None and settings.get("REDIS_URL"):
         raise ConfigError("LLM_BUDGET_FILE and REDIS_URL: workers of one crawl share its budget there: leave one out")
     return None if path is None else open_budget_file(path)
+
+
+def common_limits(settings: BaseSettings) -> CommonLimits | None:
+    """Return the limits that crawls of several machines share; None where there are none."""
+    url = settings.get("LLM_BUDGET_URL")
+    for name in ("REDIS_URL", "LLM_BUDGET_FILE"):
+        if url and settings.get(name):
+            raise ConfigError(f"LLM_BUDGET_URL and {name}: each says where a budget is shared: leave one out")
+    return CommonLimits(url) if url else None
+
+
+def check_shared_budget(settings: BaseSettings) -> None:
+    """Raise ConfigError where the budget could not be shared by what the settings name."""
+    for shared in (budget_file(settings), common_limits(settings)):
+        if shared is not None:
+            shared.check()
+
+
+def check_budget_of_many(settings: BaseSettings) -> None:
+    """Raise ConfigError where crawls of many machines could not keep to the model's limits together."""
+    if settings.get("LLM_BUDGET_FILE"):
+        raise ConfigError("LLM_BUDGET_FILE is a file of one machine: give many machines LLM_BUDGET_URL")
+    names = ("LLM_MAX_TOKENS", "LLM_MAX_COST_USD", "LLM_REQUESTS_PER_MINUTE", "LLM_TOKENS_PER_MINUTE")
+    limited = [name for name in names if settings.getfloat(name)]
+    if limited and not settings.get("LLM_BUDGET_URL"):
+        raise ConfigError(f"{limited[0]}: many machines keep to it by LLM_BUDGET_URL=redis://HOST/0#NAME: add that")
 
 
 def budget_limits(settings: BaseSettings, price: Price | None, model: str) -> BudgetLimits:

@@ -67,4 +67,5 @@ def _cpus() -> int:
 
     if not ray.is_initialized():
         ray.init()
-    return int(ray.cluster_resources().get("CPU", 1))
+    untyped: Any = ray
+    return int(untyped.cluster_resources().get("CPU", 1))

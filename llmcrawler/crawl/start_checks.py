@@ -27,7 +27,7 @@ from llmcrawler.crawl.feed_settings import check_feed_settings
 from llmcrawler.crawl.job import check_job
 from llmcrawler.crawl.job_spec import JobSpec
 from llmcrawler.crawl.manners import rights_policy, signer_of
-from llmcrawler.crawl.model_settings import budget_file, check_batch_api, model_of
+from llmcrawler.crawl.model_settings import check_batch_api, check_shared_budget, model_of
 from llmcrawler.crawl.monitoring import check_monitoring
 from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.crawl.setting_checks import check_values
@@ -65,9 +65,7 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     check_page_types("goal", options.goal, options)
     model = model_of(settings)
     check_batch_api(settings)
-    shared = budget_file(settings)
-    if shared is not None:
-        shared.check()
+    check_shared_budget(settings)
     if model is not None and model.is_embedded and settings.get("LLM_EMBEDDED_MODEL"):
         explicit_model(settings["LLM_EMBEDDED_MODEL"])
     if options.wanted is not None:

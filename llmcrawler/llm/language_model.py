@@ -24,7 +24,6 @@ from llmcrawler.llm.openai_transport import Completion
 from llmcrawler.llm.providers import ProviderChoice
 from llmcrawler.llm.usage import BATCH, FLEX, CallReport, Price, Usage, counted_tokens
 from llmcrawler.storage.batched_calls import ModelCalls, StoredCall
-from llmcrawler.storage.shared_file import SharedFile
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +55,7 @@ class LanguageModel:
     ) -> None:
         self.budget = budget or Budget(BudgetLimits(price=price))
         self.usage = Usage(price, on_call)
-        self.budget_file: SharedFile | None = None  # where other crawls count too; it is let go of at the end
+        self.close_shared: Callable[[], Awaitable[None]] | None = None  # what the budget is shared by
         self._rate = rate
         self._choice = choice
         self._limits = limits
@@ -213,8 +212,8 @@ class LanguageModel:
                 await part.close()
         if self._server is not None:
             await self._server.stop()
-        if self.budget_file is not None:
-            await asyncio.to_thread(self.budget_file.close)
+        if self.close_shared is not None:
+            await self.close_shared()
 
     async def _unless_given_up(self, answer: Awaitable[T]) -> T:
         """Wait for an answer. Raises LLMStopped as soon as it is given up."""

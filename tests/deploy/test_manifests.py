@@ -12,10 +12,11 @@ import kubernetes_validate
 import pytest
 
 from llmcrawler import settings
+from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.setting_checks import check_names
 from llmcrawler.distributed.connection import key_prefix
 from llmcrawler.spiders.explore import ExploreSpider
-from tests.deploy.constraints import requirements_in
+from tests.deploy.constraints import pinned_versions, requirements_in
 from tests.deploy.dockerfile_steps import stages
 from tests.deploy.manifests import (
     COMPOSE,
@@ -36,6 +37,12 @@ from tests.deploy.manifests import (
 from tests.e2e.crawling import ROOT
 
 KUBERNETES_VERSION = "1.31"  # the oldest that podFailurePolicy is final in
+
+
+def ray_groups(cluster: dict[str, Any]) -> list[dict[str, Any]]:
+    return [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]
+
+
 README = (DEPLOY / "README.md").read_text(encoding="utf-8")
 MANIFESTS = [(path.name, one) for path in sorted(KUBERNETES.glob("*.yaml")) for one in documents(path)]
 
@@ -44,6 +51,11 @@ MANIFESTS = [(path.name, one) for path in sorted(KUBERNETES.glob("*.yaml")) for 
     "manifest", [one for _name, one in MANIFESTS], ids=[f"{name}-{one['kind']}" for name, one in MANIFESTS]
 )
 def test_a_manifest_is_as_kubernetes_schema_asks(manifest: dict[str, Any]) -> None:
+    if manifest["kind"] == "RayJob":  # KubeRay's; pods are inside
+        for one in ray_groups(manifest["spec"]["rayClusterSpec"]):
+            pods_of_group = {"apiVersion": "v1", "kind": "PodTemplate", "template": one["template"]}
+            kubernetes_validate.validate(pods_of_group, KUBERNETES_VERSION, strict=True)
+        return
     if manifest["kind"] == "ScaledJob":  # KEDA's; a Job is inside
         manifest = {**manifest, "apiVersion": "batch/v1", "kind": "Job", "spec": manifest["spec"]["jobTargetRef"]}
     kubernetes_validate.validate(manifest, KUBERNETES_VERSION, strict=True)
@@ -71,6 +83,47 @@ def test_keda_scales_by_the_hosts_that_wait_in_the_crawl_that_the_workers_join()
     config = variables(jobs()[0]["template"]["spec"])
     assert metadata["listName"] == f"{key_prefix(config['CRAWL_ID'])}:busy_sites"
     assert json.dumps(metadata["address"]).strip('"') in config["REDIS_URL"]
+
+
+def test_kuberay_runs_the_campaign_on_machines_of_one_image() -> None:
+    """No package has KubeRay's schema: fields and types are those of its API ray.io/v1, which the manifest was once
+    checked against.
+    """
+    (job,) = of_kind("RayJob")
+    spec = job["spec"]
+    cluster = spec["rayClusterSpec"]
+    assert job["apiVersion"] == "ray.io/v1"
+    fields = {"entrypoint", "submissionMode", "backoffLimit", "shutdownAfterJobFinishes", "rayClusterSpec"}
+    assert spec.keys() == fields
+    assert spec["submissionMode"] in ("K8sJobMode", "HTTPMode", "InteractiveMode", "SidecarMode")
+    assert cluster.keys() == {"rayVersion", "headGroupSpec", "workerGroupSpecs"}
+    assert cluster["headGroupSpec"].keys() == {"rayStartParams", "template"}
+    counts = {"replicas", "minReplicas", "maxReplicas"}
+    for group in cluster["workerGroupSpecs"]:
+        assert group.keys() == {"groupName", "rayStartParams", "template", *counts}
+        assert all(isinstance(group[name], int) for name in counts)
+    for group in ray_groups(cluster):
+        assert all(isinstance(value, str) for value in group["rayStartParams"].values())
+        one = container(group["template"]["spec"])
+        assert one["image"].endswith("-ray")
+        assert "/dev/shm" in {mount["mountPath"] for mount in one["volumeMounts"]}
+    pins = pinned_versions()
+    assert cluster["rayVersion"] == str(pins["ray"]), "Ray refuses machines of another version"
+    assert cluster["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
+
+
+def test_the_campaign_of_the_cluster_is_one_that_there_is() -> None:
+    (job,) = of_kind("RayJob")
+    pod = job["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]
+    command = job["spec"]["entrypoint"].partition("&& python -m scrapy campaign ")[2].split()
+    assert option(command, "--ray") == "auto"
+    assert {part[1:] for part in (option(command, "-o"),)} | {"LLM_PROVIDER"} <= variables(pod).keys()
+    check_names({option(command, "-s").partition("=")[0]})
+    folder, name = command[0].rsplit("/", 1)
+    assert folder in {mount["mountPath"] for mount in container(pod)["volumeMounts"]}
+    header, *rows = variables(pod)[name].splitlines()
+    assert {*header.split(",")} <= {"url", *ExploreOptions.model_fields}
+    assert rows
 
 
 def test_workers_are_started_with_a_spider_and_settings_that_there_are() -> None:

@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, environment
 from tests.servers.campaign_sites import BROKEN, BUSY, DEAD, FINE, CampaignSites
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.record_sites import SITES, make_site
+from tests.servers.redis_server import RedisServer
 from tests.servers.teacher import answer_from_truth
 
 # A site that refuses is given up soon.
@@ -274,16 +275,40 @@ def test_all_that_is_wrong_with_a_list_is_told_before_anything_starts(tmp_path):
     assert not campaign.out.exists()
 
 
-def test_the_crawls_of_a_campaign_have_one_budget_of_the_model(tmp_path):
+@pytest.mark.parametrize("is_in_redis", [False, True], ids=["file", "redis"])
+def test_the_crawls_of_a_campaign_have_one_budget_of_the_model(tmp_path, is_in_redis):
     tokens = 20_000
     kinds = [make_site(SITES[number % len(SITES)], number) for number in range(4)]
     truth = {path: row for site in kinds for path, row in site.truth().items()}
-    with CampaignSites([FINE] * 4).in_thread() as sites, FakeLLM(answer_from_truth(truth)).in_thread() as llm:
-        model = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url, "LLM_MAX_TOKENS": tokens}
-        crawls = {"CAMPAIGN_BUNDLE_SITES": 1, "CAMPAIGN_CRAWLS": 4}
-        campaign = Campaign(tmp_path, ("-a", "max_pages=40"), {**model, **crawls})
+    with ExitStack() as servers:
+        sites = servers.enter_context(CampaignSites([FINE] * 4).in_thread())
+        llm = servers.enter_context(FakeLLM(answer_from_truth(truth)).in_thread())
+        settings = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url, "LLM_MAX_TOKENS": tokens}
+        settings |= {"CAMPAIGN_BUNDLE_SITES": 1, "CAMPAIGN_CRAWLS": 4}
+        if is_in_redis:
+            (tmp_path / "redis").mkdir()
+            redis = servers.enter_context(RedisServer(tmp_path / "redis"))
+            settings["LLM_BUDGET_URL"] = f"{redis.url}#shops"
+        campaign = Campaign(tmp_path, ("-a", "max_pages=40"), settings)
         campaign.write("url", *sites.urls)
         done = campaign.run()
     assert done.returncode == 0, done.stderr
     assert tokens / 2 < llm.tokens <= tokens
     assert BUDGET_REACHED in {site["exit_status"] for site in campaign.status()["sites"]}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--ray", "auto", "-sLLM_MAX_TOKENS=9"), "LLM_MAX_TOKENS: many machines keep to it by LLM_BUDGET_URL="),
+        (("--ray", "auto", "-sLLM_BUDGET_FILE=x"), "LLM_BUDGET_FILE is a file of one machine"),
+        (("--ray", "ray://host:10001"), "start the campaign on a machine of the cluster"),
+        (("-sLLM_BUDGET_FILE=x", "-sLLM_BUDGET_URL=redis://127.0.0.1:1/0"), "leave one out"),
+    ],
+)
+def test_what_many_machines_cannot_do_is_refused(tmp_path, given, said):
+    campaign = Campaign(tmp_path, (*given, "--work", str(tmp_path / "work")))
+    campaign.write("url", "https://a.example")
+    done = campaign.run()
+    assert done.returncode == 2
+    assert said in done.stderr

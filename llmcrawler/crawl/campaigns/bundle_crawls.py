@@ -136,6 +136,9 @@ class BundleCrawls:
 
     def finish(self, one: StoredBundle, failure: str) -> None:
         jobdir = bundle_folder(self.work, one.number)
+        if self._keeper is not None:  # it may have been crawled elsewhere
+            with suppress(ConfigError):  # what is damaged was its failure, and has no lines
+                self._keeper.bring(one.number)
         outcomes = take_lines(jobdir, one.bundle, self.work, self.storage, form=self.form, failure=failure)
         self._events.append(LinesTaken(one.number, one.starts, tuple(outcomes)))
 

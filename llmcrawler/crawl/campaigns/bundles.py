@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from llmcrawler.crawl.arguments import ExploreOptions
 from llmcrawler.crawl.campaigns.sites_file import SiteRow
-from llmcrawler.crawl.render_choice import ALWAYS
+from llmcrawler.crawl.render_choice import ALWAYS, NEVER
 
 # In larger bundles the last sites, slow ones, keep more lines from the data set, and a crash takes more back, while a
 # process costs little more for each site less in it (tests/benchmarks/campaign.py).
@@ -33,6 +33,10 @@ class Bundle:
     @property
     def refreshes(self) -> bool:
         return ExploreOptions.reading({"refresh": self.arguments.get("refresh", False)}).refresh
+
+    @property
+    def may_render(self) -> bool:
+        return self.arguments.get("render") != NEVER
 
     def crawl_arguments(self) -> dict[str, str]:
         """Return the arguments of the bundle's crawl, but for its list of urls and `refresh`."""

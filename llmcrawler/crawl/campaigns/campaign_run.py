@@ -17,7 +17,6 @@ from typing import Final
 from llmcrawler.crawl.campaigns.bundle_crawls import CrawlEnded, CrawlEvent, Crawls, LinesTaken
 from llmcrawler.crawl.campaigns.campaign_file import CampaignFile, StoredBundle
 from llmcrawler.crawl.campaigns.campaign_status import write_manifest
-from llmcrawler.crawl.render_choice import NEVER
 from llmcrawler.reporting import ExitStatus
 
 _POLL_SECONDS: Final = 0.5
@@ -119,8 +118,8 @@ class CampaignRun:
         for number, one in [*self._waiting.items()]:
             if self._not_before.get(number, 0.0) > now or not taken.isdisjoint(one.places):
                 continue
-            rendered, may_render = one.bundle.is_rendered, one.bundle.arguments.get("render") != NEVER
-            if self.crawls.has_room(needs_browser=rendered, may_need_browser=may_render):
+            rendered = one.bundle.is_rendered
+            if self.crawls.has_room(needs_browser=rendered, may_need_browser=one.bundle.may_render):
                 self._start(one)
                 taken |= one.places
             elif not rendered:
@@ -156,14 +155,15 @@ class CampaignRun:
             self._try_again(one, ended)
 
     def _note_loss(self, one: StoredBundle) -> None:
-        """It goes on elsewhere, from the job that was saved last, and no failure of its own is counted."""
-        self._ends.pop(one.number, None)
+        """Let it go on elsewhere, soon, from the job that was saved last; no failure of its own is counted."""
         self._put_back(one, None, "its machine has gone")
+        self._waiting = {one.number: one, **self._waiting}
         self.tell(f"Bundle {one.number} has lost its machine, and goes on from its saved job")
 
     def _put_back(self, one: StoredBundle, status: int | None, reason: str) -> None:
         self.file.note_attempt(one.number, one.attempts, status, reason)
         del self._running[one.number]
+        self._ends.pop(one.number, None)
         self._waiting[one.number] = one
 
     def _try_again(self, one: StoredBundle, ended: CrawlEnded) -> None:

@@ -11,7 +11,7 @@ from llmcrawler.crawl.campaigns.bundles import host_of, make_bundles
 from llmcrawler.crawl.campaigns.campaign_file import CampaignFile
 from llmcrawler.crawl.campaigns.campaign_status import bundle_folder
 from llmcrawler.crawl.campaigns.campaign_storage import CampaignStorage
-from llmcrawler.crawl.campaigns.saved_jobs import restore_job
+from llmcrawler.crawl.campaigns.saved_jobs import restore_job, save_job
 from llmcrawler.crawl.campaigns.sites_file import SiteRow
 from llmcrawler.errors import ConfigError
 from llmcrawler.storage.requeueing import RequeueChoice, requeue
@@ -55,9 +55,12 @@ def retry(file: CampaignFile, folder: Path, storage: CampaignStorage) -> None:
     """
     not_done = file.not_done()
     for number, urls in not_done.items():
-        restore_job(storage, number, bundle_folder(folder, number))
+        jobdir = bundle_folder(folder, number)
+        restore_job(storage, number, jobdir)
         with suppress(ConfigError):  # there is no job where the crawl has never begun
-            requeue(bundle_folder(folder, number), RequeueChoice(dead=True, urls=tuple(urls)))
+            requeue(jobdir, RequeueChoice(dead=True, urls=tuple(urls)))
+            if not storage.is_at(folder):  # it may be crawled on another machine
+                save_job(jobdir, storage, number)
     file.reopen(not_done)
 
 

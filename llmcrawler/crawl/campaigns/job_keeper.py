@@ -38,10 +38,14 @@ class JobKeeper:
     def __post_init__(self) -> None:
         self._times = SaveTimes(self.save_seconds, self.clock)
 
-    def begin(self, number: int) -> None:
+    def bring(self, number: int) -> None:
         """Bring a bundle's job here where the one that is here is not as far. Raises as `restore_job` does."""
         if restore_job(self.storage, number, bundle_folder(self.work, number)):
             self.tell(f"Bundle {number} goes on from its saved job")
+
+    def begin(self, number: int) -> None:
+        """Bring a bundle's job here, and save it from time to time. Raises as `bring` does."""
+        self.bring(number)
         self._running.add(number)
         if self._thread is None:
             self._thread = Thread(target=self._save_from_time_to_time, name="job-keeper", daemon=True)

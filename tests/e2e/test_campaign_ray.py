@@ -1,0 +1,158 @@
+"""`scrapy campaign --ray`: the machines of a cluster crawl, and one of them dies in the middle."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmcrawler.crawl.campaigns.campaign_status import campaign_status
+from llmcrawler.crawl.campaigns.campaign_storage import CampaignStorage
+from llmcrawler.crawl.campaigns.saved_jobs import restore_job
+from llmcrawler.storage import State
+from llmcrawler.storage.job_status import open_snapshot
+from tests.e2e.crawling import TIMEOUT_SECONDS
+from tests.e2e.test_campaign import Campaign, check_whole, children_of, place_of, wait_for
+from tests.servers.campaign_sites import FINE, CampaignSites
+
+pytestmark = [pytest.mark.server, pytest.mark.slow]
+
+# A machine that does not answer is given up after two seconds; Ray's own default is 15 and more.
+QUICK = {
+    "health_check_initial_delay_ms": 0,
+    "health_check_period_ms": 500,
+    "health_check_timeout_ms": 2_000,
+    "health_check_failure_threshold": 2,
+}
+SMALL = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    utils = pytest.importorskip("ray.cluster_utils", reason="an extra: 0.5 GB")
+    before = os.environ.copy()
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    one = utils.Cluster(
+        initialize_head=True, head_node_args={**SMALL, "include_dashboard": False, "_system_config": QUICK}
+    )
+    yield one
+    one.shutdown()
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def campaign_on(cluster: Any, folder: Path, **settings: Any) -> Campaign:
+    given = {"CAMPAIGN_CRAWLS": 2, "CAMPAIGN_BUNDLE_SITES": 2, "CAMPAIGN_SAVE_SECONDS": 0.2, **settings}
+    return Campaign(folder, ("--ray", cluster.address, "--work", str(folder / "work")), given)
+
+
+def processes_below(pid: int) -> list[int]:
+    try:
+        children = children_of(pid)
+    except OSError:  # it has ended just now
+        return []
+    return [one for child in children for one in (child, *processes_below(child))]
+
+
+def is_crawl(pid: int) -> bool:
+    """Whether a process is one that a place forks crawls from, or one of these."""
+    try:
+        return b"fork_crawls" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def raylet_of(node: Any) -> int:
+    ((raylet),) = node.all_processes["raylet"]
+    return int(raylet.process.pid)
+
+
+def wait_until_gone(pids: list[int]) -> None:
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while any(Path(f"/proc/{pid}").exists() for pid in pids):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_ctrl_c_ends_the_crawls_of_all_machines_orderly_and_the_same_command_goes_on(tmp_path, cluster):
+    campaign = campaign_on(cluster, tmp_path)
+    with CampaignSites([FINE] * 4, latency_seconds=0.2).in_thread() as sites:
+        campaign.write("url,max_pages", *(f"{url},500" for url in sites.urls))
+        with campaign.running() as process:
+            wait_for(lambda: len(sites.requested) >= 40, sites, process)
+            crawls = [pid for pid in processes_below(raylet_of(cluster.head_node)) if is_crawl(pid)]
+            assert len(crawls) == 3, "two, and what forks them"
+            process.send_signal(signal.SIGINT)
+            _out, log = process.communicate(timeout=TIMEOUT_SECONDS)
+        assert process.returncode == 3, log
+        assert "the same command goes on" in log
+        assert "exit status" not in log, "a crawl that was stopped is no failure"
+        assert set(campaign.states().values()) <= {"waiting", "done"}
+        wait_until_gone(crawls)
+        before = len(sites.requested)
+        sites.latency_seconds = 0.0
+        with campaign.running() as process:
+            _out, log = process.communicate(timeout=TIMEOUT_SECONDS)
+        assert process.returncode == 0, log
+        asked_again = {*sites.requested[before:]} & {*sites.requested[:before]}
+    check_whole(campaign, sites)
+    assert len(asked_again) <= 20, "no more than what was under way: five requests of each site"
+
+
+def test_what_a_machine_that_dies_has_crawled_goes_on_elsewhere_without_loss(tmp_path, cluster):
+    campaign = campaign_on(cluster, tmp_path)
+    storage = CampaignStorage.at(campaign.out)
+    node = cluster.add_node(**SMALL)
+    machine = tmp_path / "work" / "machines" / node.node_id
+    found: dict[int, set[tuple[str, str]]] = {}
+
+    def saved(number: int) -> set[tuple[str, str]]:
+        """The pages that a bundle's saved job has the lines of."""
+        jobdir = tmp_path / "looked-at" / str(number)
+        shutil.rmtree(jobdir, ignore_errors=True)
+        jobdir.mkdir(parents=True)
+        if not restore_job(storage, number, jobdir):
+            return set()
+        with open_snapshot(jobdir) as connection:
+            urls = connection.execute("SELECT url FROM urls WHERE state = ?", (State.DONE,)).fetchall()
+        return {place_of({"url": url}) for (url,) in urls}
+
+    def crawled_there() -> set[int]:
+        here = {int(path.name) for path in machine.glob("bundles/*")}
+        known = campaign_status(tmp_path / "work", is_live=False)["bundles"] if here else []
+        return here - {one["number"] for one in known if one["state"] == "over"}
+
+    def has_come_far() -> bool:
+        try:
+            return any(len(saved(number)) >= 20 for number in crawled_there())
+        except OSError:  # another one was saved just then
+            return False
+
+    with CampaignSites([FINE] * 12, latency_seconds=1.0).in_thread() as sites:
+        campaign.write("url,max_pages", *(f"{url},500" for url in sites.urls))
+        with campaign.running() as process:
+            wait_for(has_come_far, sites, process)
+            raylet = raylet_of(node)
+            for pid in [raylet, *reversed(processes_below(raylet))]:
+                os.kill(pid, signal.SIGKILL)
+            cluster.remove_node(node, allow_graceful=False)
+            died = len(sites.requested)
+            found.update({number: saved(number) for number in crawled_there()})
+            sites.latency_seconds = 0.1
+            _out, log = process.communicate(timeout=TIMEOUT_SECONDS)
+        assert process.returncode == 0, log
+    assert max(map(len, found.values())) >= 20, "it had work, and had come far"
+    for number, pages in found.items():
+        assert f"Bundle {number} has lost its machine" in log
+        if pages:
+            assert f"Bundle {number} goes on from its saved job" in log
+            assert pages.isdisjoint(sites.requested[died:]), "what was saved is not asked for again"
+    check_whole(campaign, sites)
+    statuses = {one["number"]: one["exit_status"] for one in campaign.status()["bundles"]}
+    assert set(statuses.values()) == {0}
