@@ -236,6 +236,9 @@ CAMPAIGN_RETRY_SECONDS = 2.0  # before the first of these; each further one wait
 # -- Learned templates -------------------------------------------------------------------------------------------------
 TEMPLATES_FILE = ""  # keep what was learned across crawls; empty: in a JOBDIR its templates.json, else nowhere
 
+# A file in which crawls of this machine share what sites of one platform (Shopify, WordPress ...) have taught
+KNOWLEDGE_FILE = ""
+
 # -- In a project of somebody else's (llmcrawler.addons, docs/parts.md) ------------------------------------------------
 UNDERSTANDING_FIELDS = {  # what is found of a page, and the field of an item that it is put into
     "page_type": "page_type",

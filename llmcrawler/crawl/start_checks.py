@@ -16,6 +16,7 @@ from llmcrawler.crawl.configuration import (
     check_page_types,
     distributed_rules,
     job_spec_of,
+    knowledge_file,
     load_validator,
     number,
     progress_mode,
@@ -65,9 +66,7 @@ def check(settings: BaseSettings, options: ExploreOptions, spider: str) -> None:
     check_page_types("goal", options.goal, options)
     model = model_of(settings)
     check_batch_api(settings)
-    shared = budget_file(settings)
-    if shared is not None:
-        shared.check()
+    _check_shared_files(settings)
     if model is not None and model.is_embedded and settings.get("LLM_EMBEDDED_MODEL"):
         explicit_model(settings["LLM_EMBEDDED_MODEL"])
     if options.wanted is not None:
@@ -105,6 +104,12 @@ def check_numbers(settings: BaseSettings) -> None:
     for minimum, names in _MINIMA.items():
         for name in names.split():
             number(settings, name, minimum)
+
+
+def _check_shared_files(settings: BaseSettings) -> None:
+    for file in (budget_file(settings), knowledge_file(settings)):
+        if file is not None:
+            file.check()
 
 
 def _check_distributed(settings: BaseSettings, spec: JobSpec, options: ExploreOptions) -> None:

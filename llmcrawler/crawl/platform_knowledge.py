@@ -1,0 +1,296 @@
+"""Starts sites from what other sites of their platform have taught, and teaches what a site has learned."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from llmcrawler.classification import PageTypes, Question
+from llmcrawler.classification.shared_verdicts import (
+    MAX_TEMPLATES,
+    PageMarks,
+    SharedTemplate,
+    recognise,
+    template_of,
+)
+from llmcrawler.classification.shared_verdicts import taught as with_template
+from llmcrawler.errors import StorageFailed, TooCostly
+from llmcrawler.extraction import ExtractionRunner, Field, LearnerKey, RequestedSchema, Variant
+from llmcrawler.extraction.shared_records import (
+    MAX_EXTRACTORS,
+    SharedExtractor,
+    compared,
+    learned_from,
+    objection,
+    spoken_against,
+)
+from llmcrawler.extraction.shared_records import taught as with_extractor
+from llmcrawler.extraction.training_set import TrainingPage
+from llmcrawler.storage import KnowledgeFile
+from llmcrawler.templates import PageSample, url_tokens
+from llmcrawler.urls import relative_url
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_VERDICTS: Final = "verdicts"
+_FRESH_SECONDS: Final = 2.0  # what was read from the file is looked at again after so long
+_MAX_KEPT: Final = 256  # parts in memory
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedTemplate:
+    """What the model said of the pages of one template of a site, and what these look like."""
+
+    page_type: str
+    looks: frozenset[str]
+    pages: Sequence[PageMarks]
+
+
+@dataclass(eq=False)
+class PlatformKnowledge:
+    """`task` names what crawls must have in common to learn from each other; `platform_of` a site gives "" where it is
+    not known. Each site whose number among its platform's is a power of two (1, 2, 4, 8, ...) learns by itself, and so
+    checks what the others take over. Nothing raises for the file's sake: a site then learns by itself.
+    """
+
+    file: KnowledgeFile
+    task: str
+    platform_of: Callable[[str], str]
+    place: ExtractionRunner
+    count: Callable[[str], None]
+    clock: Callable[[], float] = time.monotonic
+    _numbers: dict[tuple[str, str], int] = field(default_factory=dict, init=False)
+    _parts: dict[tuple[str, str], tuple[float, list[Any]]] = field(default_factory=dict, init=False)
+
+    async def verdict(self, question: Question) -> SharedTemplate | None:
+        """Return the template of other sites that made a page; None where none fits."""
+        platform = await self._platform_to_use(question.site)
+        if not platform:
+            return None
+        known = await self._known(platform, _VERDICTS, SharedTemplate.from_json)
+        return recognise(known, marks_of(question.url, question.content.features, question.words))
+
+    async def fields(self, key: LearnerKey) -> tuple[Field, ...]:
+        """Return the fields that other sites have found on such pages, so that all name them alike."""
+        platform = self.platform_of(key.site)
+        if not platform:
+            return ()
+        known = await self._extractors(platform, key.page_type)
+        return tuple({one.key: one for shared in known for one in shared.extractor.fields}.values())
+
+    async def adopt(self, key: LearnerKey, pages: Sequence[TrainingPage]) -> Variant | None:
+        """Return what other sites have taught, where it holds on these pages of a site."""
+        platform = await self._platform_to_use(key.site)
+        if not platform:
+            return None
+        known = [one for one in await self._extractors(platform, key.page_type) if one.is_trusted]
+        for shared in sorted(known, key=lambda one: -one.sites):
+            try:
+                doubt, variant = await self.place.train(objection, shared, pages, site=key.site)
+            except TooCostly as error:
+                doubt, variant = str(error), None
+            if variant is not None:
+                logger.info("Template %s of %s: its pages fit what %s taught", key.template, key.site, platform)
+                self.count("adopted")
+                return variant
+            logger.info("Template %s of %s is none that %s taught: %s", key.template, key.site, platform, doubt)
+            self.count("refused")
+        return None
+
+    async def teach(
+        self, key: LearnerKey, variant: Variant, pages: Sequence[TrainingPage], missing: Collection[str]
+    ) -> None:
+        """Let other sites know what a template's pages have taught with the model."""
+        platform, part = self.platform_of(key.site), _part_of(key.page_type)
+        if not platform:
+            return
+        known = await self._extractors(platform, key.page_type)
+        try:
+            learned = await self.place.train(learned_from, variant, pages, key.site, missing, site=key.site)
+            verdicts = [await self.place.train(compared, one, variant.extractor, pages, site=key.site) for one in known]
+        except TooCostly:
+            return
+        against = [one for one, verdict in zip(known, verdicts, strict=True) if verdict is False]
+        same = next((one for one, verdict in zip(known, verdicts, strict=True) if verdict), None)
+
+        def change(now: list[SharedExtractor]) -> list[SharedExtractor]:
+            """Find those that were compared again: other processes may have changed the list meanwhile."""
+            for one in against:
+                if (place := _place_of(now, one)) is not None:
+                    now = spoken_against(now, place, key.site)
+            found = with_extractor(now, learned, None if same is None else _place_of(now, same))
+            return sorted(found, key=lambda one: one.against - one.sites)[:MAX_EXTRACTORS]
+
+        await self._change(platform, part, SharedExtractor.from_json, change)
+
+    async def teach_verdicts(self, site: str, learned: Sequence[LearnedTemplate]) -> None:
+        """Let other sites know what the model has said of a site's templates."""
+        platform = self.platform_of(site)
+        templates = [template_of(one.page_type, one.pages, site, one.looks) for one in learned]
+        told = [one for one in templates if one is not None]
+        if not platform or not told:
+            return
+        await self._platform_to_use(site)  # it has a number, also where nothing was looked up
+
+        def change(now: list[SharedTemplate]) -> list[SharedTemplate]:
+            for one in told:
+                now = with_template(now, one)
+            return sorted(now, key=lambda one: one.against - one.sites)[:MAX_TEMPLATES]
+
+        await self._change(platform, _VERDICTS, SharedTemplate.from_json, change)
+
+    def close(self) -> None:
+        self.file.close()
+
+    async def _platform_to_use(self, site: str) -> str:
+        """Return the platform whose knowledge the site is to use; "" for one that learns by itself."""
+        platform = self.platform_of(site)
+        if not platform:
+            return ""
+        key = (platform, site)
+        if key not in self._numbers:
+            try:
+                self._numbers[key] = await self.file.number_of(platform, self.task, site)
+            except StorageFailed as error:
+                logger.warning("%s: it learns by itself; %s", site, error)
+                self._numbers[key] = 1
+        number = self._numbers[key]
+        return platform if number & (number - 1) else ""
+
+    async def _extractors(self, platform: str, page_type: str) -> list[SharedExtractor]:
+        return await self._known(platform, _part_of(page_type), SharedExtractor.from_json)
+
+    async def _known(self, platform: str, part: str, read: Callable[[dict[str, Any]], T]) -> list[T]:
+        kept = self._parts.get((platform, part))
+        if kept is not None and self.clock() - kept[0] < _FRESH_SECONDS:
+            return kept[1]
+        try:
+            found = _read(await self.file.read(platform, self.task, part), read)
+        except StorageFailed as error:
+            logger.warning("Nothing is known of %s: %s", platform, error)
+            found = []
+        if len(self._parts) >= _MAX_KEPT:
+            self._parts.clear()
+        self._parts[platform, part] = (self.clock(), found)
+        return found
+
+    async def _change(
+        self, platform: str, part: str, read: Callable[[dict[str, Any]], Any], change: Callable[[list[Any]], list[Any]]
+    ) -> None:
+        try:
+            await self.file.change(
+                platform, self.task, part, lambda now: [one.to_json() for one in change(_read(now, read))]
+            )
+        except StorageFailed as error:
+            logger.warning("What was learned is not shared: %s", error)
+        self._parts.pop((platform, part), None)
+
+
+def task_of(page_types: PageTypes, requested: RequestedSchema | None) -> str:
+    """Return the name of what a crawl asks of its pages: what was taught for other types or fields is no answer."""
+    types = [[one.name, one.description] for one in page_types]
+    wanted = None if requested is None else [dict(requested.schema), list(requested.page_types)]
+    text = json.dumps([types, wanted], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def marks_of(url: str, features: frozenset[str], words: frozenset[str]) -> PageMarks:
+    return PageMarks(features, url_tokens(url), words)
+
+
+def learned_templates(
+    samples: Sequence[PageSample], said: Mapping[str, tuple[str, str | None]]
+) -> list[LearnedTemplate]:
+    """Return what the model has taught about the pages of one group of a site: `said` has, by url, the page type that
+    it gave and the one that the page surely looks like. Where it said but one thing, that holds for the others of the
+    group too, but the front page speaks for itself alone.
+    """
+    labels = {label for url, (label, _) in said.items() if not _is_front(url)}
+    members: dict[tuple[str, bool], list[PageMarks]] = {}
+    for one in samples:
+        label = said[one.url][0] if one.url in said else min(labels) if len(labels) == 1 else None
+        if label is not None and (one.url in said or not _is_front(one.url)):
+            marks = marks_of(one.url, one.features, one.words)
+            members.setdefault((label, _is_front(one.url)), []).append(marks)
+    looks = frozenset(seen for label, seen in said.values() if seen is not None and seen != label)
+    return [LearnedTemplate(label, looks, marks) for (label, _), marks in members.items()]
+
+
+def _is_front(url: str) -> bool:
+    return relative_url(url) in ("", "/")
+
+
+def _part_of(page_type: str) -> str:
+    return f"records of {page_type}"
+
+
+def _place_of(now: Sequence[SharedExtractor], one: SharedExtractor) -> int | None:
+    same = (place for place, other in enumerate(now) if other.taught_by[:1] == one.taught_by[:1])
+    exact = (place for place, other in enumerate(now) if other.extractor == one.extractor)
+    return next(exact, next(same, None))
+
+
+def _read(value: Sequence[dict[str, Any]], read: Callable[[dict[str, Any]], T]) -> list[T]:
+    """Read the entries that can be read; a file of another version, or a damaged one, has others."""
+    found = []
+    for one in value:
+        try:
+            found.append(read(one))
+        except ValueError as error:
+            logger.debug("An entry of the knowledge file is left out: %s", error)
+    return found
+
+
+class KnowledgeSaver:
+    """Teaches what the model has said of sites some seconds after it was said, and at the end; without `knowledge`
+    nobody is taught.
+    """
+
+    def __init__(
+        self,
+        knowledge: PlatformKnowledge | None,
+        learned_of: Callable[[str], Sequence[LearnedTemplate]] = lambda _site: (),
+        seconds: float = 5.0,
+    ) -> None:
+        self._knowledge = knowledge
+        self._learned_of = learned_of
+        self._seconds = seconds
+        self._sites: set[str] = set()
+        self._closing = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def note(self, site: str) -> None:
+        """Note that the model has said something of a site's pages."""
+        if self._knowledge is None:
+            return
+        self._sites.add(site)
+        if self._task is None and not self._closing.is_set():
+            self._task = asyncio.ensure_future(self._save_from_time_to_time(self._knowledge))
+
+    async def close(self) -> None:
+        self._closing.set()
+        if self._task is not None:
+            await self._task
+        if self._knowledge is not None:
+            await self._save(self._knowledge)
+            await asyncio.to_thread(self._knowledge.close)
+
+    async def _save_from_time_to_time(self, knowledge: PlatformKnowledge) -> None:
+        while not self._closing.is_set():
+            try:
+                await asyncio.wait_for(self._closing.wait(), self._seconds)
+            except TimeoutError:
+                await self._save(knowledge)
+
+    async def _save(self, knowledge: PlatformKnowledge) -> None:
+        sites, self._sites = self._sites, set()
+        for site in sorted(sites):
+            await knowledge.teach_verdicts(site, self._learned_of(site))
