@@ -8,8 +8,11 @@ import json
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, TypeVar
+
+from tldextract import TLDExtract
 
 from llmcrawler.classification import PageTypes, Question
 from llmcrawler.classification.shared_verdicts import (
@@ -22,15 +25,7 @@ from llmcrawler.classification.shared_verdicts import (
 from llmcrawler.classification.shared_verdicts import taught as with_template
 from llmcrawler.errors import StorageFailed, TooCostly
 from llmcrawler.extraction import ExtractionRunner, Field, LearnerKey, RequestedSchema, Variant
-from llmcrawler.extraction.shared_records import (
-    MAX_EXTRACTORS,
-    SharedExtractor,
-    compared,
-    learned_from,
-    objection,
-    spoken_against,
-)
-from llmcrawler.extraction.shared_records import taught as with_extractor
+from llmcrawler.extraction.shared_records import Lesson, adopted, lesson_of, with_lesson
 from llmcrawler.extraction.training_set import TrainingPage
 from llmcrawler.storage import KnowledgeFile
 from llmcrawler.templates import PageSample, url_tokens
@@ -43,6 +38,8 @@ T = TypeVar("T")
 _VERDICTS: Final = "verdicts"
 _FRESH_SECONDS: Final = 2.0  # what was read from the file is looked at again after so long
 _MAX_KEPT: Final = 256  # parts in memory
+# The list that comes with the package; that of shops and blogs which platforms host is in its private part.
+_suffixes: Final = TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,62 +76,56 @@ class PlatformKnowledge:
         return recognise(known, marks_of(question.url, question.content.features, question.words))
 
     async def fields(self, key: LearnerKey) -> tuple[Field, ...]:
-        """Return the fields that other sites have found on such pages, so that all name them alike."""
+        """Return the fields that other sites have found on such pages, so that all name them alike. What a model has
+        said of them stays where it was said: it may repeat what a page wanted to have said.
+        """
         platform = self.platform_of(key.site)
         if not platform:
             return ()
-        known = await self._extractors(platform, key.page_type)
-        return tuple({one.key: one for shared in known for one in shared.extractor.fields}.values())
+        fields = (field for lesson in await self._lessons(platform, key.page_type) for field in lesson.extractor.fields)
+        return tuple({one.key: replace(one, description="") for one in fields}.values())
 
     async def adopt(self, key: LearnerKey, pages: Sequence[TrainingPage]) -> Variant | None:
         """Return what other sites have taught, where it holds on these pages of a site."""
         platform = await self._platform_to_use(key.site)
-        if not platform:
+        lessons = await self._lessons(platform, key.page_type) if platform else []
+        if not lessons:
             return None
-        known = [one for one in await self._extractors(platform, key.page_type) if one.is_trusted]
-        for shared in sorted(known, key=lambda one: -one.sites):
-            try:
-                doubt, variant = await self.place.train(objection, shared, pages, site=key.site)
-            except TooCostly as error:
-                doubt, variant = str(error), None
-            if variant is not None:
-                logger.info("Template %s of %s: its pages fit what %s taught", key.template, key.site, platform)
-                self.count("adopted")
-                return variant
-            logger.info("Template %s of %s is none that %s taught: %s", key.template, key.site, platform, doubt)
-            self.count("refused")
-        return None
+        try:
+            doubt, variant = await self.place.train(adopted, lessons, pages, site=key.site)
+        except TooCostly as error:
+            doubt, variant = str(error), None
+        self.count("refused" if variant is None else "adopted")
+        what = f"fit what sites of {platform} taught" if variant is not None else f"are not as {platform} has them"
+        logger.info("Template %s of %s: its pages %s%s", key.template, key.site, what, doubt and f": {doubt}")
+        return variant
 
     async def teach(
-        self, key: LearnerKey, variant: Variant, pages: Sequence[TrainingPage], missing: Collection[str]
+        self,
+        key: LearnerKey,
+        variant: Variant,
+        pages: Sequence[TrainingPage],
+        *,
+        shown: Collection[str],
+        missing: Collection[str],
     ) -> None:
         """Let other sites know what a template's pages have taught with the model."""
         platform, part = self.platform_of(key.site), _part_of(key.page_type)
         if not platform:
             return
-        known = await self._extractors(platform, key.page_type)
+        teacher = await asyncio.to_thread(owner_of, key.site)  # it reads a long list the first time
         try:
-            learned = await self.place.train(learned_from, variant, pages, key.site, missing, site=key.site)
-            verdicts = [await self.place.train(compared, one, variant.extractor, pages, site=key.site) for one in known]
+            learn = partial(lesson_of, shown=frozenset(shown), missing=frozenset(missing))
+            learned = await self.place.train(learn, variant, pages, teacher, site=key.site)
         except TooCostly:
             return
-        against = [one for one, verdict in zip(known, verdicts, strict=True) if verdict is False]
-        same = next((one for one, verdict in zip(known, verdicts, strict=True) if verdict), None)
-
-        def change(now: list[SharedExtractor]) -> list[SharedExtractor]:
-            """Find those that were compared again: other processes may have changed the list meanwhile."""
-            for one in against:
-                if (place := _place_of(now, one)) is not None:
-                    now = spoken_against(now, place, key.site)
-            found = with_extractor(now, learned, None if same is None else _place_of(now, same))
-            return sorted(found, key=lambda one: one.against - one.sites)[:MAX_EXTRACTORS]
-
-        await self._change(platform, part, SharedExtractor.from_json, change)
+        await self._change(platform, part, Lesson.from_json, lambda now: with_lesson(now, learned))
 
     async def teach_verdicts(self, site: str, learned: Sequence[LearnedTemplate]) -> None:
         """Let other sites know what the model has said of a site's templates."""
         platform = self.platform_of(site)
-        templates = [template_of(one.page_type, one.pages, site, one.looks) for one in learned]
+        teacher = await asyncio.to_thread(owner_of, site)
+        templates = [template_of(one.page_type, one.pages, teacher, one.looks) for one in learned]
         told = [one for one in templates if one is not None]
         if not platform or not told:
             return
@@ -165,8 +156,8 @@ class PlatformKnowledge:
         number = self._numbers[key]
         return platform if number & (number - 1) else ""
 
-    async def _extractors(self, platform: str, page_type: str) -> list[SharedExtractor]:
-        return await self._known(platform, _part_of(page_type), SharedExtractor.from_json)
+    async def _lessons(self, platform: str, page_type: str) -> list[Lesson]:
+        return await self._known(platform, _part_of(page_type), Lesson.from_json)
 
     async def _known(self, platform: str, part: str, read: Callable[[dict[str, Any]], T]) -> list[T]:
         kept = self._parts.get((platform, part))
@@ -202,6 +193,12 @@ def task_of(page_types: PageTypes, requested: RequestedSchema | None) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
+def owner_of(site: str) -> str:
+    """Return whose site it is: those below one registered domain say the same, and count once."""
+    parts = _suffixes(site)
+    return f"{parts.domain}.{parts.suffix}" if parts.suffix else site
+
+
 def marks_of(url: str, features: frozenset[str], words: frozenset[str]) -> PageMarks:
     return PageMarks(features, url_tokens(url), words)
 
@@ -230,12 +227,6 @@ def _is_front(url: str) -> bool:
 
 def _part_of(page_type: str) -> str:
     return f"records of {page_type}"
-
-
-def _place_of(now: Sequence[SharedExtractor], one: SharedExtractor) -> int | None:
-    same = (place for place, other in enumerate(now) if other.taught_by[:1] == one.taught_by[:1])
-    exact = (place for place, other in enumerate(now) if other.extractor == one.extractor)
-    return next(exact, next(same, None))
 
 
 def _read(value: Sequence[dict[str, Any]], read: Callable[[dict[str, Any]], T]) -> list[T]:

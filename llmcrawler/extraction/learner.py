@@ -119,9 +119,17 @@ class SharedKnowledge(Protocol):
         ...
 
     async def teach(
-        self, key: LearnerKey, variant: Variant, pages: Sequence[TrainingPage], missing: Collection[str]
+        self,
+        key: LearnerKey,
+        variant: Variant,
+        pages: Sequence[TrainingPage],
+        *,
+        shown: Collection[str],
+        missing: Collection[str],
     ) -> None:
-        """Let them know what was learned with the model; no selector was found for the fields `missing`."""
+        """Let them know what was learned with the model, which was `shown` the pages with these urls; no selector was
+        found for the fields `missing`.
+        """
         ...
 
 
@@ -221,7 +229,7 @@ class Trainer:
         found = await self._place.train(extract_all, result.extractor, pages, site=site)
         variant = Variant.measured(result.extractor, found)
         if self._shared is not None:
-            await self._shared.teach(learner.key, variant, pages, tuple(result.abstained))
+            await self._shared.teach(learner.key, variant, pages, shown=run.shown, missing=result.abstained.keys())
         return variant
 
     def _why_fruitless(self, extractor: TemplateExtractor | None) -> str:

@@ -1,76 +1,72 @@
 """Tries selectors that other sites of the same software have taught on a site's own pages, before any is trusted.
 
-What they give has to be there as often, to look alike (kind of characters, length, how often it repeats), to agree with
-what selectors of another kind of evidence give and with what the pages say of themselves; and the pages may hold
-nothing of which those sites knew nothing. Where any of this fails, the template is learned as if nobody had taught it.
+Each site leaves a lesson, and lessons are compared where they are to be used: those of two sites at least have to give
+the same on these pages. What they give has to be there as often as there, to look alike (kind of characters, length,
+how often it repeats), to agree with what selectors of another kind of evidence give and with what the pages say of
+themselves; and the pages may hold nothing that the model has seen on none of those sites. Where any of this fails, the
+template is learned as if nobody had taught it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, Final, Self
 
 from llmcrawler.extraction.extraction_runs import Extraction, compile_extractor
-from llmcrawler.extraction.extractor import Field, FieldRule, Selector, TemplateExtractor
+from llmcrawler.extraction.extractor import FieldRule, Selector, TemplateExtractor
 from llmcrawler.extraction.learner import extract_all
 from llmcrawler.extraction.queries import is_bounded, texts_at
 from llmcrawler.extraction.stated.stated_record import PageToRead, stated_record
 from llmcrawler.extraction.training_set import TrainingPage
 from llmcrawler.extraction.tree import fold
-from llmcrawler.extraction.value_shapes import FEW, MAX_NAMES, FieldShape, looks_of
+from llmcrawler.extraction.value_shapes import FEW, MAX_NAMES, FieldShape, Looks, looks_of
 from llmcrawler.extraction.variants import Variant
 
-MAX_EXTRACTORS: Final = 8  # of one platform and page type
-_MAX_SITES: Final = 8
+MAX_LESSONS: Final = 16  # of one platform and page type
+_MOST_TRIED: Final = 8
 _TAUGHT_BY: Final = 2
 _FOR_ONE_AGAINST: Final = 4
 _GIVEN_UP: Final = 3  # sites without a selector for a field, and it is not waited for
 _LEAST_CORE: Final = 2  # fields that nearly all pages have
 _LEAST_FIT: Final = 0.9
 _LEAST_AGREEMENT: Final = 0.9
-_COMMON_SHARE: Final = 0.25  # of pages; names and other data that look like labels are on fewer
+_LEAST_KNOWN: Final = 0.5  # of the pages' structure, and a lesson is worth trying
 
 
 @dataclass(frozen=True, slots=True)
-class SharedExtractor:
-    """An extractor that sites of one platform have taught. `labels` and `paths` are all that their pages had; of the
-    fields `stated` their pages say the same of themselves. `has_grown`: the last site has found fields that no other
-    one had, so there may be more of them. `in_vain` counts sites that named a field and found no selector.
+class Lesson:
+    """What one site has taught about its pages of a type. `teacher` is whose site it is; `labels` and `paths` are all
+    that the pages had which the model saw. The fields `missing` were named, and have no selector; of those `restated`
+    the pages say something else themselves (PT20M for 20 minutes).
     """
 
+    teacher: str
     extractor: TemplateExtractor
     coverage: Mapping[str, float]
     shapes: Mapping[str, FieldShape]
     labels: frozenset[str]
     paths: frozenset[str]
-    stated: frozenset[str] = frozenset()
-    sites: int = 1
-    against: int = 0
-    taught_by: tuple[str, ...] = ()
-    has_grown: bool = False
-    in_vain: Mapping[str, int] = field(default_factory=dict)
+    missing: frozenset[str] = frozenset()
+    restated: frozenset[str] = frozenset()
 
     @property
-    def is_trusted(self) -> bool:
-        if self.has_grown or any(count < _GIVEN_UP for count in self.in_vain.values()):
-            return False
-        return self.sites >= _TAUGHT_BY and self.sites >= _FOR_ONE_AGAINST * self.against
+    def keys(self) -> frozenset[str]:
+        """Plain fields, and the names of groups."""
+        return frozenset(self.coverage)
 
     def to_json(self) -> dict[str, Any]:
         return {
+            "teacher": self.teacher,
             "extractor": self.extractor.to_json(),
             "coverage": dict(self.coverage),
             "shapes": {key: [sorted(one.kinds), one.distinct] for key, one in self.shapes.items()},
             "labels": sorted(self.labels),
             "paths": sorted(self.paths),
-            "stated": sorted(self.stated),
-            "sites": self.sites,
-            "against": self.against,
-            "taught_by": list(self.taught_by),
-            "has_grown": self.has_grown,
-            "in_vain": dict(self.in_vain),
+            "missing": sorted(self.missing),
+            "restated": sorted(self.restated),
         }
 
     @classmethod
@@ -87,121 +83,167 @@ class SharedExtractor:
                 str(key): FieldShape(frozenset(map(str, kinds)), float(distinct))
                 for key, (kinds, distinct) in value["shapes"].items()
             }
-            return cls(
-                extractor,
-                {str(key): float(share) for key, share in value["coverage"].items()},
-                shapes,
-                _names(value["labels"]),
-                _names(value["paths"]),
-                _names(value["stated"]),
-                int(value["sites"]),
-                int(value["against"]),
-                tuple(map(str, value["taught_by"][:_MAX_SITES])),
-                bool(value["has_grown"]),
-                {str(key): int(count) for key, count in value["in_vain"].items()},
-            )
+            coverage = {str(key): float(share) for key, share in value["coverage"].items()}
+            names = (_names(value[name]) for name in ("labels", "paths", "missing", "restated"))
+            return cls(str(value["teacher"]), extractor, coverage, shapes, *names)
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"not a shared extractor: {error!r}") from error
+            raise ValueError(f"not a lesson: {error!r}") from error
 
 
-def learned_from(
-    variant: Variant, pages: Sequence[TrainingPage], site: str, missing: Iterable[str] = ()
-) -> SharedExtractor:
-    """Return what a site teaches with an extractor that it has learned from these pages; the fields `missing` were
-    named, and have no selector.
+def lesson_of(
+    variant: Variant, pages: Sequence[TrainingPage], teacher: str, *, shown: Iterable[str], missing: Iterable[str]
+) -> Lesson:
+    """Return what a site teaches with an extractor that it has learned from these pages; those `shown` to the model are
+    named by their urls.
     """
-    looks = looks_of(variant.extractor, pages, share=0.0)
-    both, equal = _stated_too(variant.extractor, pages, extract_all(variant.extractor, pages))
-    stated = frozenset(key for key, count in both.items() if equal[key] >= _LEAST_AGREEMENT * count)
-    coverage = dict(variant.coverage)
-    return SharedExtractor(
-        variant.extractor, coverage, looks.shapes, looks.labels, looks.paths, stated,
-        taught_by=(site,), in_vain=dict.fromkeys(missing, 1),
-    )  # fmt: skip
+    looks = looks_of(variant.extractor, pages)
+    seen = looks_of(variant.extractor, [page for page in pages if page.url in set(shown)])
+    restated = _restated(variant.extractor, pages, extract_all(variant.extractor, pages))
+    return Lesson(
+        teacher,
+        variant.extractor,
+        dict(variant.coverage),
+        looks.shapes,
+        seen.labels,
+        seen.paths,
+        frozenset(missing),
+        restated,
+    )
 
 
-def objection(shared: SharedExtractor, pages: Sequence[TrainingPage]) -> tuple[str, Variant | None]:
-    """Return what speaks against an extractor of other sites on these pages: "" where nothing does, with the variant
-    that it makes here.
+def with_lesson(lessons: Sequence[Lesson], learned: Lesson) -> list[Lesson]:
+    """Return the lessons with one more. Of too many, those that differ most stay, and the older of two that do not: so
+    nobody's are pushed out by many of somebody else's.
     """
-    found = extract_all(shared.extractor, pages)
-    known = Variant(shared.extractor, dict(shared.coverage))
-    if len(known.core) < _LEAST_CORE:
-        return "too few fields to tell", None
-    if sum(map(known.fit, found)) < _LEAST_FIT * len(pages):
-        return "its fields are not there", None
+    kept = [*lessons, learned]
+    while len(kept) > MAX_LESSONS:
+        pairs = combinations(range(len(kept)), 2)
+        _, newer = max(pairs, key=lambda pair: _resemblance(kept[pair[0]].paths, kept[pair[1]].paths))
+        del kept[newer]
+    return kept
+
+
+def adopted(lessons: Iterable[Lesson], pages: Sequence[TrainingPage]) -> tuple[str, Variant | None]:
+    """Return the variant that lessons of other sites make on these pages; else what speaks against it."""
+    looks = looks_of(None, pages)
+    near = sorted(lessons, key=lambda one: -_share(looks.paths, one.paths))[:_MOST_TRIED]
+    near = [one for one in near if _share(looks.paths, one.paths) >= _LEAST_KNOWN]
+    tried = [(one, extract_all(one.extractor, pages)) for one in near]
+    fitting = [(one, found) for one, found in tried if _fits(one, found)]
+    chosen = _agreeing(fitting)
+    teachers = {one.teacher for one, _ in chosen}
+    against = {one.teacher for one, _ in fitting} - teachers
+    if len(teachers) < _TAUGHT_BY or len(teachers) < _FOR_ONE_AGAINST * len(against):
+        return f"{len(teachers)} sites agree on such pages, {len(against)} do not", None
+    taught = [one for one, _ in chosen]
+    if new := _unknown(looks, taught):
+        return f"nobody knows {new!r}", None
+    if alone := _of_one_site(looks, taught):
+        return f"only one site has told of {alone}", None
+    joined = _joined(taught)
+    missing = Counter(key for one in taught for key in one.missing)
+    if waited := [key for key, count in missing.items() if key not in joined.keys and count < _GIVEN_UP]:
+        return f"{waited[0]} may be learned yet", None
+    found = extract_all(joined.extractor, pages)
+    doubt = _strange(joined, found, pages)
+    return doubt, None if doubt else Variant.measured(joined.extractor, found)
+
+
+def _fits(lesson: Lesson, found: Sequence[Extraction]) -> bool:
+    known = Variant(lesson.extractor, dict(lesson.coverage))
+    return len(known.core) >= _LEAST_CORE and sum(map(known.fit, found)) >= _LEAST_FIT * len(found)
+
+
+_Tried = tuple[Lesson, list[Extraction]]
+
+
+def _agreeing(fitting: Sequence[_Tried]) -> list[_Tried]:
+    """Return the lessons that most others give the same as, each of those of one site counted once."""
+    groups = [[other for other in fitting if _agree(one, other)] for one in fitting]
+    return max(groups, key=lambda group: len({one.teacher for one, _ in group}), default=[])
+
+
+def _agree(one: _Tried, other: _Tried) -> bool:
+    shared = one[0].keys & other[0].keys
+    if 2 * len(shared) < min(len(one[0].keys), len(other[0].keys)):
+        return False
+    for key in shared:
+        values = [(_value(mine, key), _value(yours, key)) for mine, yours in zip(one[1], other[1], strict=True)]
+        there = [pair for pair in values if any(value is not None for value in pair)]
+        if sum(mine == yours for mine, yours in there) < _LEAST_AGREEMENT * len(there):
+            return False
+    return True
+
+
+def _unknown(looks: Looks, taught: Sequence[Lesson]) -> str:
+    """Return a label, or a piece of structure, that the model has seen on none of the sites; "" for none."""
+    new = sorted(looks.labels.difference(*(one.labels for one in taught)))
+    return next(iter(new or sorted(looks.paths.difference(*(one.paths for one in taught)))), "")
+
+
+def _of_one_site(looks: Looks, taught: Sequence[Lesson]) -> str:
+    """Return a field that one site only has told of, and that may be here: the pages hold what the model has seen on no
+    site that has not told of it; "" for none.
+    """
+    tellers = _tellers(taught)
+    for key in sorted(tellers):
+        if tellers[key] < _TAUGHT_BY and _unknown(looks, [one for one in taught if key not in one.keys]):
+            return key
+    return ""
+
+
+def _tellers(taught: Sequence[Lesson]) -> Counter[str]:
+    """Count the sites that have told of each field."""
+    told = {(one.teacher, key) for one in taught for key in one.keys}
+    return Counter(key for _, key in told)
+
+
+def _joined(taught: Sequence[Lesson]) -> Lesson:
+    """Return one lesson with the fields that two sites have told of, each with the selectors of the first of them; as
+    often as a field is there at least, it has to be.
+    """
+    tellers = _tellers(taught)
+    rules: dict[str, tuple[FieldRule, ...]] = {}
+    groups: dict[str, tuple[Selector, ...]] = {}
+    for one in taught:
+        for key in one.keys - rules.keys():
+            if tellers[key] >= _TAUGHT_BY:
+                rules[key] = tuple(rule for rule in one.extractor.rules if key in (rule.field.key, rule.field.group))
+                groups |= {name: rows for name, rows in one.extractor.groups if name == key}
+    first = taught[0]
+    order = sorted(rules, key=lambda key: list(first.coverage).index(key) if key in first.coverage else MAX_NAMES)
+    extractor = TemplateExtractor(
+        first.extractor.page_type, tuple(rule for key in order for rule in rules[key]), tuple(groups.items())
+    )
+    coverage = {key: min(one.coverage.get(key, 0.0) for one in taught) for key in order}
+    shapes = {key: FieldShape.joined([one.shapes[key] for one in taught if key in one.shapes]) for key in order}
+    restated = {(one.teacher, key) for one in taught for key in one.restated}
+    often = Counter(key for _, key in restated)
+    return Lesson(
+        first.teacher,
+        extractor,
+        coverage,
+        shapes,
+        labels=frozenset(),
+        paths=frozenset(),
+        restated=frozenset(key for key, count in often.items() if count >= _TAUGHT_BY),
+    )
+
+
+def _strange(joined: Lesson, found: Sequence[Extraction], pages: Sequence[TrainingPage]) -> str:
+    """Return what is not here as it was on the sites that have taught it; "" for nothing."""
+    known = Variant(joined.extractor, dict(joined.coverage))
     for one in found:
         known.note(one)
     if drifted := known.drifted():
-        return f"{drifted[0]} is there less often", None
-    looks = looks_of(shared.extractor, pages, share=_COMMON_SHARE)
-    if new := sorted(looks.labels - shared.labels) or sorted(looks.paths - shared.paths):
-        return f"nobody knows {new[0]!r}", None
-    for key, shape in shared.shapes.items():
-        if key in looks.shapes and shape.differs_from(looks.shapes[key], looks.counts[key]):
-            return f"{key} looks like something else", None
-    doubt = _disagreement(shared.extractor.rules, pages)
-    if shared.stated and not doubt:
-        both, equal = _stated_too(shared.extractor, pages, found)
-        wrong = sorted(key for key in shared.stated if equal[key] < _LEAST_AGREEMENT * both[key])
-        doubt = f"{wrong[0]} is not what the pages say of themselves" if wrong else ""
-    return doubt, None if doubt else Variant.measured(shared.extractor, found)
-
-
-def compared(shared: SharedExtractor, own: TemplateExtractor, pages: Sequence[TrainingPage]) -> bool | None:
-    """Tell whether what others have taught gives what a site has learned by itself, on its pages: None where it is
-    about something else.
-    """
-    known = Variant(shared.extractor, dict(shared.coverage))
-    found, right = extract_all(shared.extractor, pages), extract_all(own, pages)
-    if not known.core or sum(map(known.fit, found)) < _LEAST_FIT * len(pages):
-        return None
-    both = {name for one in found for name in one.present} & {name for one in right for name in one.present}
-    if 2 * len(both) < min(len(_keys(shared.extractor)), len(_keys(own))):
-        return None
-    return all(_agree(found, right, key) for key in both)
-
-
-def taught(known: Sequence[SharedExtractor], learned: SharedExtractor, same: int | None) -> list[SharedExtractor]:
-    """Return the extractors with what one site has learned. `same` is the place of the one that gives the same."""
-    (site,) = learned.taught_by
-    if same is None:
-        return [*known, learned]
-    one = known[same]
-    if site in one.taught_by:
-        return list(known)
-    own = {rule.field.key for rule in one.extractor.rules} | {name for name, _ in one.extractor.groups}
-    more = tuple(rule for rule in learned.extractor.rules if rule.field.key not in own and not _is_in(rule.field, own))
-    groups = tuple(group for group in learned.extractor.groups if group[0] not in own)
-    extractor = replace(one.extractor, rules=one.extractor.rules + more, groups=one.extractor.groups + groups)
-    tried = Counter(one.in_vain) + Counter(learned.in_vain)
-    shapes = dict(learned.shapes)
-    for key, shape in one.shapes.items():
-        other = shapes.get(key, shape)
-        shapes[key] = FieldShape(shape.kinds | other.kinds, (shape.distinct + other.distinct) / 2)
-    joined = replace(
-        one,
-        extractor=extractor,
-        coverage={**learned.coverage, **one.coverage},
-        shapes=shapes,
-        labels=frozenset(sorted(one.labels | learned.labels)[:MAX_NAMES]),
-        paths=frozenset(sorted(one.paths | learned.paths)[:MAX_NAMES]),
-        stated=one.stated & learned.stated,
-        sites=one.sites + 1,
-        has_grown=bool(more or groups),
-        in_vain={key: count for key, count in tried.items() if key not in {rule.field.key for rule in extractor.rules}},
-        taught_by=(*one.taught_by, site)[-_MAX_SITES:],
-    )
-    return [*known[:same], joined, *known[same + 1 :]]
-
-
-def spoken_against(known: Sequence[SharedExtractor], place: int, site: str) -> list[SharedExtractor]:
-    """Return the extractors with one more site, once, that has learned something else than that at `place`."""
-    one = known[place]
-    if site in one.taught_by:
-        return list(known)
-    worse = replace(one, against=one.against + 1, taught_by=(*one.taught_by, site)[-_MAX_SITES:])
-    return [*known[:place], worse, *known[place + 1 :]]
+        return f"{drifted[0]} is there less often"
+    looks = looks_of(joined.extractor, pages)
+    for key, shape in looks.shapes.items():
+        if joined.shapes[key].differs_from(shape, looks.counts[key]):
+            return f"{key} looks like something else"
+    if other := sorted(_restated(joined.extractor, pages, found) - joined.restated):
+        return f"{other[0]} is not what the pages say of themselves"
+    return _disagreement(joined.extractor.rules, pages)
 
 
 def _disagreement(rules: Iterable[FieldRule], pages: Sequence[TrainingPage]) -> str:
@@ -226,10 +268,10 @@ def _disagreement(rules: Iterable[FieldRule], pages: Sequence[TrainingPage]) -> 
     return ""
 
 
-def _stated_too(
+def _restated(
     extractor: TemplateExtractor, pages: Sequence[TrainingPage], found: Sequence[Extraction]
-) -> tuple[Counter[str], Counter[str]]:
-    """Count by field the pages that say something of it themselves, and those of them that say what was extracted."""
+) -> frozenset[str]:
+    """Return the fields of which the pages say something else themselves."""
     fields = [one for one in extractor.fields if not one.group and not one.many]
     both, equal = Counter[str](), Counter[str]()
     for page, extraction in zip(pages, found, strict=True):
@@ -240,32 +282,22 @@ def _stated_too(
             if isinstance(said, str | int | float) and taken is not None:
                 both[one.key] += 1
                 equal[one.key] += fold(str(said)).casefold() == fold(str(taken)).casefold()
-    return both, equal
-
-
-def _agree(found: Sequence[Extraction], right: Sequence[Extraction], key: str) -> bool:
-    pairs = [
-        (_value(one, key), _value(other, key))
-        for one, other in zip(found, right, strict=True)
-        if key in one.present and key in other.present
-    ]
-    return sum(bool(one == other) for one, other in pairs) >= _LEAST_AGREEMENT * len(pairs)
+    return frozenset(key for key, count in both.items() if count >= FEW and equal[key] < _LEAST_AGREEMENT * count)
 
 
 def _value(extraction: Extraction, key: str) -> Any:
-    value: Any = extraction.record
+    value: Any = extraction.record if key in extraction.present else None
     for name in key.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
 
 
-def _keys(extractor: TemplateExtractor) -> set[str]:
-    plain = {rule.field.key for rule in extractor.rules if not rule.field.group}
-    return plain | {name for name, _ in extractor.groups}
+def _share(part: frozenset[str], whole: frozenset[str]) -> float:
+    return len(part & whole) / len(part) if part else 0.0
 
 
-def _is_in(one: Field, names: set[str]) -> bool:
-    return one.group in names
+def _resemblance(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / max(1, len(one | other))
 
 
 def _names(value: Any) -> frozenset[str]:

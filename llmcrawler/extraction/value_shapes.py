@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from llmcrawler.extraction.blocks import PageBlocks
 from llmcrawler.extraction.extractor import Field, TemplateExtractor
@@ -21,6 +21,8 @@ _STRANGE_SHARE: Final = 0.2  # of a field's values may look like none of those t
 _REPEATED_MORE: Final = 0.5
 _LONG: Final = (8, 60, 400)
 _TEXTS_A_PAGE: Final = 3
+_PATH_SHARE: Final = 0.15  # of pages: a training looks for what so many have
+_LABEL_SHARE: Final = 0.25  # names and other data that look like labels are on fewer
 
 _LABEL_TAGS: Final = frozenset("th dt b strong label legend".split())
 _CURRENCY: Final = re.compile(r"[$€£¥₹₽₩₺₴]|\b(?:USD|EUR|GBP|CHF|JPY|kr|zł|Kč|лв|R\$)", re.IGNORECASE)
@@ -34,6 +36,12 @@ class FieldShape:
 
     kinds: frozenset[str]
     distinct: float
+
+    @classmethod
+    def joined(cls, shapes: Sequence[FieldShape]) -> Self:
+        """Return the shape of a field that several sites have."""
+        kinds = frozenset().union(*(one.kinds for one in shapes))
+        return cls(kinds, sum(one.distinct for one in shapes) / max(1, len(shapes)))
 
     def differs_from(self, here: FieldShape, counts: Mapping[str, int]) -> bool:
         """Tell whether values of another site (`here`, with their kinds counted) are hardly values of this field."""
@@ -54,17 +62,18 @@ class Looks:
     paths: frozenset[str]
 
 
-def looks_of(extractor: TemplateExtractor, pages: Sequence[TrainingPage], share: float) -> Looks:
-    """Look at all values of each field, and at the labels and paths that more than `share` of the pages have."""
+def looks_of(extractor: TemplateExtractor | None, pages: Sequence[TrainingPage]) -> Looks:
+    """Look at all values of each field, and at labels and paths. With an extractor, which the pages have taught, these
+    are all that the pages have; else those that so many have that a training would show one of them to the model.
+    """
     kinds: dict[str, Counter[str]] = {}
     values: dict[str, list[str]] = {}
     labels, paths = Counter[str](), Counter[str]()
     for page in pages:
         blocks = page.blocks()
-        listed = blocks.listed()
         labels.update(_labels(blocks))
-        paths.update(listed.paths)
-        for rule in extractor.rules:
+        paths.update(blocks.listed().paths)
+        for rule in () if extractor is None else extractor.rules:
             if rule.field.group:
                 continue
             texts = next((given for one in rule.selectors if (given := texts_at(blocks.source, one))), [])
@@ -72,12 +81,12 @@ def looks_of(extractor: TemplateExtractor, pages: Sequence[TrainingPage], share:
                 kinds.setdefault(rule.field.key, Counter())[_kind(text, rule.field)] += 1
             if texts:
                 values.setdefault(rule.field.key, []).append(fold(" ".join(texts))[:_MAX_CHARS])
-    least = max(1.0 if share == 0 else FEW, share * len(pages))
+    is_taught = extractor is not None
     return Looks(
         {key: FieldShape(frozenset(kinds[key]), len(set(found)) / len(found)) for key, found in values.items()},
         kinds,
-        _often(labels, least),
-        _often(paths, least),
+        _often(labels, 1 if is_taught else max(FEW, _LABEL_SHARE * len(pages))),
+        _often(paths, 1 if is_taught else max(FEW, _PATH_SHARE * len(pages))),
     )
 
 

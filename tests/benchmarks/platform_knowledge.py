@@ -4,7 +4,7 @@
 
 Sites of each platform (tests/servers/platform_sites.py) are crawled one after the other with one KNOWLEDGE_FILE, by
 real crawls with a fake model that knows the truth. Printed: calls of each site, the mean over the first 1, 10, 50 and
-200 sites in turn, and the macro F1 of records. `--without` crawls the same sites without the file.
+200 sites in turn, and of each platform the macro F1 of records. `--without` crawls the same sites without the file.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from urllib.parse import urlsplit
@@ -79,20 +80,19 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=1, help="sites of a platform in one crawl, from the third on")
     parser.add_argument("--without", action="store_true")
     args = parser.parse_args()
-    results = []
+    results: list[Result] = []
+    platforms = list(PLATFORMS)[args.first : args.first + args.platforms]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         knowledge = None if args.without else folder / "knowledge.sqlite"
-        groups = [[1], [2]] + [
-            list(range(at, min(at + args.at_once, args.sites + 1))) for at in range(3, args.sites + 1, args.at_once)
-        ]
-        for numbers in groups:  # in turn, as a campaign of all platforms meets them
-            for platform in list(PLATFORMS)[args.first : args.first + args.platforms]:
-                for one in crawl_sites(platform, numbers, folder, knowledge):
+        starts = [1, 2, *range(3, args.sites + 1, args.at_once)]
+        for start, end in pairwise([*starts, args.sites + 1]):  # in turn, as a campaign of all platforms meets them
+            for platform in platforms:
+                for one in crawl_sites(platform, range(start, end), folder, knowledge):
                     results.append(one)
                     print(
-                        f"{platform:12} {one.number:4} calls {one.calls:3} tokens {one.tokens:7} F1 {one.f1:.3f} "
-                        f"types {one.right_types:.3f} {one.weak}",
+                        f"{platform:12} {one.number:4} calls {one.calls:3} tokens {one.tokens:7} F1 {one.f1:.4f} "
+                        f"types {one.right_types:.4f} {one.weak}",
                         flush=True,
                     )
     for most in _MARKS:
@@ -100,7 +100,12 @@ def main() -> None:
         print(f"first {len(some):4} sites: {fmean(one.calls for one in some):.2f} calls a site")
         if most >= len(results):
             break
-    print(f"F1 {fmean(one.f1 for one in results):.4f}, page types {fmean(one.right_types for one in results):.4f}")
+    for platform in platforms:
+        own = [one for one in results if one.platform == platform]
+        print(
+            f"{platform:12} {fmean(one.calls for one in own):.2f} calls a site, F1 {fmean(one.f1 for one in own):.4f}, "
+            f"page types {fmean(one.right_types for one in own):.4f}"
+        )
 
 
 if __name__ == "__main__":

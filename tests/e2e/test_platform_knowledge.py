@@ -53,7 +53,7 @@ def copied(knowledge: Path, folder: Path) -> Path:
 
 
 def test_the_third_site_asks_nothing_and_has_the_same_records(tmp_path: Path, knowledge: Path) -> None:
-    site = platform_site("WordPress", 3)
+    site = platform_site("WordPress", 9)
     crawled = Crawled(tmp_path, site, copied(knowledge, tmp_path))
     assert crawled.calls == 0
     assert crawled.f1 >= Crawled(tmp_path, site).f1
@@ -63,19 +63,19 @@ def test_the_third_site_asks_nothing_and_has_the_same_records(tmp_path: Path, kn
 
 
 def test_a_site_of_another_platform_learns_by_itself(tmp_path: Path, knowledge: Path) -> None:
-    crawled = Crawled(tmp_path, platform_site("Ghost", 3), copied(knowledge, tmp_path))
+    crawled = Crawled(tmp_path, platform_site("Ghost", 9), copied(knowledge, tmp_path))
     assert crawled.induced > 0
     assert "platform" not in crawled.ways
 
 
 def test_other_fields_are_another_task(tmp_path: Path, knowledge: Path) -> None:
-    crawled = Crawled(tmp_path, platform_site("WordPress", 3), copied(knowledge, tmp_path), fields="headline,author")
+    crawled = Crawled(tmp_path, platform_site("WordPress", 9), copied(knowledge, tmp_path), fields="headline,author")
     assert crawled.induced > 0
     assert "platform" not in crawled.ways
 
 
 def test_a_site_that_looks_alike_and_means_something_else_learns_by_itself(tmp_path: Path, knowledge: Path) -> None:
-    site = platform_site("WordPress", 3)
+    site = platform_site("WordPress", 9)
     # Where others name their section there are numbers: the look of the values tells.
     pages = [_with_numbers(page) if page.page_type == site.page_type else page for page in site.pages]
     odd = replace(site, pages=tuple(pages))
