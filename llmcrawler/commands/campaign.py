@@ -18,7 +18,8 @@ _HOW = "scrapy campaign [options] SITES.csv -o FOLDER, or scrapy campaign status
 # Of the crawls: beside others, on the same cores. Those of the second row would write to the same file.
 _DEFAULTS = {"CONTENT_WORKERS": "0", "PROGRESS": "log"}
 _OWN = {"LOG_FILE": "", "FEEDS": "{}", "METRICS_PORT": "0", "METRICS_TEXTFILE": ""}
-_BUDGET = "budget.sqlite"  # of the model, for all crawls together
+# In the campaign's folder, for all crawls together: what the model costs, and what sites of a platform have taught.
+_SHARED = {"LLM_BUDGET_FILE": "budget.sqlite", "KNOWLEDGE_FILE": "knowledge.sqlite"}
 _REFRESH_SECONDS = 2.0
 
 
@@ -106,9 +107,10 @@ class Command(Offline, ScrapyCommand):
             if given.get(name):
                 raise ConfigError(f"{name}: each bundle of a campaign has a JOBDIR of its own: leave it out")
         check_numbers(self.settings)
+        shared = {name: str(Path(opts.output, file)) for name, file in _SHARED.items()}
         return CampaignRules(
             form=opts.format,
-            settings={**_DEFAULTS, "LLM_BUDGET_FILE": str(Path(opts.output, _BUDGET)), **given, **_OWN},
+            settings={**_DEFAULTS, **shared, **given, **_OWN},
             retries=self.settings.getint("CAMPAIGN_RETRIES"),
             retry_seconds=self.settings.getfloat("CAMPAIGN_RETRY_SECONDS"),
             stop_seconds=self.settings.getfloat("STOP_SECONDS"),

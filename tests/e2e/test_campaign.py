@@ -269,7 +269,7 @@ def test_all_that_is_wrong_with_a_list_is_told_before_anything_starts(tmp_path):
     assert not campaign.out.exists()
 
 
-def test_the_crawls_of_a_campaign_have_one_budget_of_the_model(tmp_path):
+def test_the_crawls_of_a_campaign_have_one_budget_of_the_model_and_share_what_platforms_taught(tmp_path):
     tokens = 20_000
     kinds = [make_site(SITES[number % len(SITES)], number) for number in range(4)]
     truth = {path: row for site in kinds for path, row in site.truth().items()}
@@ -282,3 +282,4 @@ def test_the_crawls_of_a_campaign_have_one_budget_of_the_model(tmp_path):
     assert done.returncode == 0, done.stderr
     assert tokens / 2 < llm.tokens <= tokens
     assert BUDGET_REACHED in {site["exit_status"] for site in campaign.status()["sites"]}
+    assert (campaign.out / "knowledge.sqlite").exists()

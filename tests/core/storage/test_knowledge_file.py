@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -19,10 +21,11 @@ import asyncio, sys
 from pathlib import Path
 from llmcrawler.storage import KnowledgeFile
 
-async def main(path, name):
+async def main(path, name, most):
     file = KnowledgeFile(Path(path))
-    for number in range(20):
+    for number in range(int(most)):
         await file.change("Ghost", "task", "verdicts", lambda now: [*now, {"by": name, "number": number}])
+        print(number, flush=True)
     print(await file.number_of("Ghost", "task", name))
     file.close()
 
@@ -38,15 +41,33 @@ async def read(path: Path, part: str = "verdicts") -> list[dict[str, Any]]:
         file.close()
 
 
+def writer(path: Path, name: str, most: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", WRITER, str(path), name, str(most)]
+    return subprocess.Popen(command, cwd=Path(__file__).parents[3], stdout=subprocess.PIPE, text=True)
+
+
 def test_what_several_processes_add_is_all_there_and_each_site_has_a_number(tmp_path: Path) -> None:
     path = tmp_path / "knowledge.sqlite"
-    command = [sys.executable, "-c", WRITER, str(path)]
-    root = Path(__file__).parents[3]
-    writers = [subprocess.Popen([*command, f"w{n}"], cwd=root, stdout=subprocess.PIPE, text=True) for n in range(4)]
-    numbers = [int(writer.communicate(timeout=120)[0]) for writer in writers]
+    writers = [writer(path, f"w{n}", 20) for n in range(4)]
+    numbers = [int(one.communicate(timeout=120)[0].split()[-1]) for one in writers]
     assert sorted(numbers) == [1, 2, 3, 4]
     rows = asyncio.run(read(path))
     assert sorted((row["by"], row["number"]) for row in rows) == [(f"w{n}", at) for n in range(4) for at in range(20)]
+
+
+def test_a_process_that_is_killed_has_added_whole_pieces_and_the_others_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "knowledge.sqlite"
+    victim, other = writer(path, "victim", 1_000_000), writer(path, "other", 20)
+    assert victim.stdout is not None
+    said = [int(victim.stdout.readline()) for _ in range(5)]
+    os.kill(victim.pid, signal.SIGKILL)
+    said += [int(number) for number in victim.communicate(timeout=120)[0].split()]
+    assert other.communicate(timeout=120)[0].split()[:20] == [str(number) for number in range(20)]
+    rows = asyncio.run(read(path))
+    of_victim = [row["number"] for row in rows if row["by"] == "victim"]
+    assert of_victim == list(range(len(of_victim)))
+    assert len(said) <= len(of_victim) <= len(said) + 1  # one may be in the file that it did not come to tell of
+    assert [row["number"] for row in rows if row["by"] == "other"] == list(range(20))
 
 
 async def test_a_site_keeps_its_number(tmp_path: Path) -> None:
