@@ -30,6 +30,7 @@ _MOST_TRIED: Final = 8
 _TAUGHT_BY: Final = 2
 _FOR_ONE_AGAINST: Final = 4
 _GIVEN_UP: Final = 3  # sites without a selector for a field, and it is not waited for
+_LEAST_PAGES: Final = 10  # fewer may lack what one of three pages has
 _LEAST_CORE: Final = 2  # fields that nearly all pages have
 _LEAST_FIT: Final = 0.9
 _LEAST_AGREEMENT: Final = 0.9
@@ -125,6 +126,8 @@ def with_lesson(lessons: Sequence[Lesson], learned: Lesson) -> list[Lesson]:
 
 def adopted(lessons: Iterable[Lesson], pages: Sequence[TrainingPage]) -> tuple[str, Variant | None]:
     """Return the variant that lessons of other sites make on these pages; else what speaks against it."""
+    if len(pages) < _LEAST_PAGES:
+        return f"{len(pages)} pages are too few to tell", None
     looks = looks_of(None, pages)
     near = sorted(lessons, key=lambda one: -_share(looks.paths, one.paths))[:_MOST_TRIED]
     near = [one for one in near if _share(looks.paths, one.paths) >= _LEAST_KNOWN]

@@ -21,7 +21,7 @@ _STRANGE_SHARE: Final = 0.2  # of a field's values may look like none of those t
 _REPEATED_MORE: Final = 0.5
 _LONG: Final = (8, 60, 400)
 _TEXTS_A_PAGE: Final = 3
-_PATH_SHARE: Final = 0.15  # of pages: a training looks for what so many have
+_PATH_SHARE: Final = 0.1  # of pages: a training shows the model what so many have
 _LABEL_SHARE: Final = 0.25  # names and other data that look like labels are on fewer
 
 _LABEL_TAGS: Final = frozenset("th dt b strong label legend".split())
@@ -85,8 +85,8 @@ def looks_of(extractor: TemplateExtractor | None, pages: Sequence[TrainingPage])
     return Looks(
         {key: FieldShape(frozenset(kinds[key]), len(set(found)) / len(found)) for key, found in values.items()},
         kinds,
-        _often(labels, 1 if is_taught else max(FEW, _LABEL_SHARE * len(pages))),
-        _often(paths, 1 if is_taught else max(FEW, _PATH_SHARE * len(pages))),
+        _often(labels, 1 if is_taught else _LABEL_SHARE * len(pages)),
+        _often(paths, 1 if is_taught else _PATH_SHARE * len(pages)),
     )
 
 

@@ -87,6 +87,22 @@ def test_two_sites_are_needed_and_two_of_one_owner_are_one(lessons: list[Lesson]
     assert adopted([lessons[0], replace(lessons[1], teacher=lessons[0].teacher)], third)[1] is None
 
 
+def test_few_pages_tell_nothing(lessons: list[Lesson], third: list[TrainingPage]) -> None:
+    assert adopted(lessons, third[:9]) == ("9 pages are too few to tell", None)
+
+
+def test_a_part_of_two_pages_in_twenty_that_nobody_knows_is_not_passed_over(
+    lessons: list[Lesson], third: list[TrainingPage]
+) -> None:
+    def with_note(page: TrainingPage) -> TrainingPage:
+        html = page.html.replace("</h1>", '</h1><p class="note">Express 12</p>')
+        return TrainingPage(page.url, page.title, page.lang, html, page.features)
+
+    doubt, variant = adopted(lessons, [*map(with_note, third[:2]), *third[2:]])
+    assert variant is None
+    assert doubt.startswith("nobody knows")
+
+
 def test_one_site_that_was_misled_stops_two_but_not_four(lessons: list[Lesson], third: list[TrainingPage]) -> None:
     bad = misled(lessons[0], "bad")
     assert "1 do not" in adopted([bad, *lessons], third)[0]
