@@ -15,6 +15,7 @@ from tests.e2e.test_records import induced, scores_of, served
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.platform_sites import answer_of_sites, platform_site
 from tests.servers.record_sites import Site, SitePage
+from tests.servers.teacher import path_of
 
 
 class Crawled:
@@ -62,10 +63,15 @@ def test_the_third_site_asks_nothing_and_has_the_same_records(tmp_path: Path, kn
     assert "'llmcrawler/knowledge/adopted': 1" in crawled.outcome.log
 
 
-def test_a_site_of_another_platform_learns_by_itself(tmp_path: Path, knowledge: Path) -> None:
-    crawled = Crawled(tmp_path, platform_site("Ghost", 9), copied(knowledge, tmp_path))
+def test_pages_that_claim_a_platform_which_did_not_make_them_gain_nothing(tmp_path: Path, knowledge: Path) -> None:
+    ghost = platform_site("Ghost", 9)
+    pages = [replace(page, html=page.html.replace('content="Ghost ', 'content="WordPress ')) for page in ghost.pages]
+    crawled = Crawled(tmp_path, replace(ghost, pages=tuple(pages)), copied(knowledge, tmp_path))
+    assert {template["platform"] for template in crawled.outcome.templates} == {"WordPress"}
     assert crawled.induced > 0
-    assert "platform" not in crawled.ways
+    assert "'llmcrawler/knowledge/adopted'" not in crawled.outcome.log
+    articles = {page.path for page in ghost.records}
+    assert {path_of(page["url"]) for page in crawled.outcome.pages if page["page_type"] == "article"} == articles
 
 
 def test_other_fields_are_another_task(tmp_path: Path, knowledge: Path) -> None:
