@@ -209,7 +209,7 @@ def _joined(taught: Sequence[Lesson]) -> Lesson:
     rules: dict[str, tuple[FieldRule, ...]] = {}
     groups: dict[str, tuple[Selector, ...]] = {}
     for one in taught:
-        for key in one.keys - rules.keys():
+        for key in sorted(one.keys - rules.keys()):
             if tellers[key] >= _TAUGHT_BY:
                 rules[key] = tuple(rule for rule in one.extractor.rules if key in (rule.field.key, rule.field.group))
                 groups |= {name: rows for name, rows in one.extractor.groups if name == key}
