@@ -25,7 +25,8 @@ from llmcrawler.classification.shared_verdicts import (
 from llmcrawler.classification.shared_verdicts import taught as with_template
 from llmcrawler.errors import StorageFailed, TooCostly
 from llmcrawler.extraction import ExtractionRunner, Field, LearnerKey, RequestedSchema, Variant
-from llmcrawler.extraction.shared_records import Lesson, adopted, lesson_of, with_lesson
+from llmcrawler.extraction.lessons import Lesson, lesson_of, with_lesson
+from llmcrawler.extraction.shared_records import adopted
 from llmcrawler.extraction.training_set import TrainingPage
 from llmcrawler.storage import KnowledgeFile
 from llmcrawler.templates import PageSample, url_tokens

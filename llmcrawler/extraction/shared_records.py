@@ -11,117 +11,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
-from typing import Any, Final, Self
+from typing import Any, Final
 
-from llmcrawler.extraction.extraction_runs import Extraction, compile_extractor
+from llmcrawler.extraction.extraction_runs import Extraction
 from llmcrawler.extraction.extractor import FieldRule, Selector, TemplateExtractor
 from llmcrawler.extraction.learner import extract_all
-from llmcrawler.extraction.queries import is_bounded, texts_at
-from llmcrawler.extraction.stated.stated_record import PageToRead, stated_record
+from llmcrawler.extraction.lessons import LEAST_AGREEMENT, Lesson, restated_fields
+from llmcrawler.extraction.queries import texts_at
 from llmcrawler.extraction.training_set import TrainingPage
 from llmcrawler.extraction.tree import fold
 from llmcrawler.extraction.value_shapes import FEW, MAX_NAMES, FieldShape, Looks, looks_of
 from llmcrawler.extraction.variants import Variant
 
-MAX_LESSONS: Final = 16  # of one platform and page type
 _MOST_TRIED: Final = 8
 _TAUGHT_BY: Final = 2
 _FOR_ONE_AGAINST: Final = 4
 _GIVEN_UP: Final = 3  # sites without a selector for a field, and it is not waited for
-_LEAST_PAGES: Final = 10  # fewer may lack what one of three pages has
+# Fewer may lack what one of three pages has: pages that it is tried on, and those that the model has seen elsewhere.
+_LEAST_PAGES: Final = 10
 _LEAST_CORE: Final = 2  # fields that nearly all pages have
 _LEAST_FIT: Final = 0.9
-_LEAST_AGREEMENT: Final = 0.9
 _LEAST_KNOWN: Final = 0.5  # of the pages' structure, and a lesson is worth trying
-
-
-@dataclass(frozen=True, slots=True)
-class Lesson:
-    """What one site has taught about its pages of a type. `teacher` is whose site it is; `labels` and `paths` are all
-    that the pages had which the model saw. The fields `missing` were named, and have no selector; of those `restated`
-    the pages say something else themselves (PT20M for 20 minutes).
-    """
-
-    teacher: str
-    extractor: TemplateExtractor
-    coverage: Mapping[str, float]
-    shapes: Mapping[str, FieldShape]
-    labels: frozenset[str]
-    paths: frozenset[str]
-    missing: frozenset[str] = frozenset()
-    restated: frozenset[str] = frozenset()
-
-    @property
-    def keys(self) -> frozenset[str]:
-        """Plain fields, and the names of groups."""
-        return frozenset(self.coverage)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "teacher": self.teacher,
-            "extractor": self.extractor.to_json(),
-            "coverage": dict(self.coverage),
-            "shapes": {key: [sorted(one.kinds), one.distinct] for key, one in self.shapes.items()},
-            "labels": sorted(self.labels),
-            "paths": sorted(self.paths),
-            "missing": sorted(self.missing),
-            "restated": sorted(self.restated),
-        }
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` gave. Raises ValueError for anything else, and for a selector whose work has no bound."""
-        try:
-            extractor = TemplateExtractor.from_json(value["extractor"])
-            selectors = [one for rule in extractor.rules for one in rule.selectors]
-            selectors += [one for _, rows in extractor.groups for one in rows]
-            if not all(map(is_bounded, selectors)):
-                raise ValueError("a selector whose work has no bound")
-            compile_extractor(extractor)
-            shapes = {
-                str(key): FieldShape(frozenset(map(str, kinds)), float(distinct))
-                for key, (kinds, distinct) in value["shapes"].items()
-            }
-            coverage = {str(key): float(share) for key, share in value["coverage"].items()}
-            names = (_names(value[name]) for name in ("labels", "paths", "missing", "restated"))
-            return cls(str(value["teacher"]), extractor, coverage, shapes, *names)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"not a lesson: {error!r}") from error
-
-
-def lesson_of(
-    variant: Variant, pages: Sequence[TrainingPage], teacher: str, *, shown: Iterable[str], missing: Iterable[str]
-) -> Lesson:
-    """Return what a site teaches with an extractor that it has learned from these pages; those `shown` to the model are
-    named by their urls.
-    """
-    looks = looks_of(variant.extractor, pages)
-    seen = looks_of(variant.extractor, [page for page in pages if page.url in set(shown)])
-    restated = _restated(variant.extractor, pages, extract_all(variant.extractor, pages))
-    return Lesson(
-        teacher,
-        variant.extractor,
-        dict(variant.coverage),
-        looks.shapes,
-        seen.labels,
-        seen.paths,
-        frozenset(missing),
-        restated,
-    )
-
-
-def with_lesson(lessons: Sequence[Lesson], learned: Lesson) -> list[Lesson]:
-    """Return the lessons with one more. Of too many, those that differ most stay, and the older of two that do not: so
-    nobody's are pushed out by many of somebody else's.
-    """
-    kept = [*lessons, learned]
-    while len(kept) > MAX_LESSONS:
-        pairs = combinations(range(len(kept)), 2)
-        _, newer = max(pairs, key=lambda pair: _resemblance(kept[pair[0]].paths, kept[pair[1]].paths))
-        del kept[newer]
-    return kept
 
 
 def adopted(lessons: Iterable[Lesson], pages: Sequence[TrainingPage]) -> tuple[str, Variant | None]:
@@ -139,9 +49,11 @@ def adopted(lessons: Iterable[Lesson], pages: Sequence[TrainingPage]) -> tuple[s
     if len(teachers) < _TAUGHT_BY or len(teachers) < _FOR_ONE_AGAINST * len(against):
         return f"{len(teachers)} sites agree on such pages, {len(against)} do not", None
     taught = [one for one, _ in chosen]
+    if (shown := sum(one.shown for one in taught)) < _LEAST_PAGES:
+        return f"the model has seen {shown} pages of such sites, which are too few", None
     if new := _unknown(looks, taught):
         return f"nobody knows {new!r}", None
-    if alone := _of_one_site(looks, taught):
+    if alone := _of_one_site(looks, chosen):
         return f"only one site has told of {alone}", None
     joined = _joined(taught)
     missing = Counter(key for one in taught for key in one.missing)
@@ -173,7 +85,7 @@ def _agree(one: _Tried, other: _Tried) -> bool:
     for key in shared:
         values = [(_value(mine, key), _value(yours, key)) for mine, yours in zip(one[1], other[1], strict=True)]
         there = [pair for pair in values if any(value is not None for value in pair)]
-        if sum(mine == yours for mine, yours in there) < _LEAST_AGREEMENT * len(there):
+        if sum(mine == yours for mine, yours in there) < LEAST_AGREEMENT * len(there):
             return False
     return True
 
@@ -184,13 +96,14 @@ def _unknown(looks: Looks, taught: Sequence[Lesson]) -> str:
     return next(iter(new or sorted(looks.paths.difference(*(one.paths for one in taught)))), "")
 
 
-def _of_one_site(looks: Looks, taught: Sequence[Lesson]) -> str:
-    """Return a field that one site only has told of, and that may be here: the pages hold what the model has seen on no
-    site that has not told of it; "" for none.
+def _of_one_site(looks: Looks, chosen: Sequence[_Tried]) -> str:
+    """Return a field that one site only has told of, and that may be here: its selectors give something, or the pages
+    hold what the model has seen on no site that has not told of it; "" for none.
     """
-    tellers = _tellers(taught)
-    for key in sorted(tellers):
-        if tellers[key] < _TAUGHT_BY and _unknown(looks, [one for one in taught if key not in one.keys]):
+    tellers = _tellers([one for one, _ in chosen])
+    here = {key for _, found in chosen for extraction in found for key in extraction.present}
+    for key in sorted(key for key, count in tellers.items() if count < _TAUGHT_BY):
+        if key in here or _unknown(looks, [one for one, _ in chosen if key not in one.keys]):
             return key
     return ""
 
@@ -229,6 +142,7 @@ def _joined(taught: Sequence[Lesson]) -> Lesson:
         shapes,
         labels=frozenset(),
         paths=frozenset(),
+        shown=0,
         restated=frozenset(key for key, count in often.items() if count >= _TAUGHT_BY),
     )
 
@@ -244,7 +158,7 @@ def _strange(joined: Lesson, found: Sequence[Extraction], pages: Sequence[Traini
     for key, shape in looks.shapes.items():
         if joined.shapes[key].differs_from(shape, looks.counts[key]):
             return f"{key} looks like something else"
-    if other := sorted(_restated(joined.extractor, pages, found) - joined.restated):
+    if other := sorted(restated_fields(joined.extractor, pages, found) - joined.restated):
         return f"{other[0]} is not what the pages say of themselves"
     return _disagreement(joined.extractor.rules, pages)
 
@@ -258,7 +172,7 @@ def _disagreement(rules: Iterable[FieldRule], pages: Sequence[TrainingPage]) -> 
         if rule.field.group or rule.field.many or rule.joined or len(kinds) < 2:
             continue
         first, second = list(kinds.values())[:2]
-        if first.agreement is not None and first.agreement < _LEAST_AGREEMENT:
+        if first.agreement is not None and first.agreement < LEAST_AGREEMENT:
             continue
         both = equal = 0
         for page in pages:
@@ -266,26 +180,9 @@ def _disagreement(rules: Iterable[FieldRule], pages: Sequence[TrainingPage]) -> 
             texts = [fold(given[0]) for given in (texts_at(source, first), texts_at(source, second)) if given]
             both += len(texts) == 2
             equal += len(texts) == 2 and texts[0] == texts[1]
-        if both >= FEW and equal < _LEAST_AGREEMENT * both:
+        if both >= FEW and equal < LEAST_AGREEMENT * both:
             return f"{rule.field.key} stands elsewhere by its {second.evidence}"
     return ""
-
-
-def _restated(
-    extractor: TemplateExtractor, pages: Sequence[TrainingPage], found: Sequence[Extraction]
-) -> frozenset[str]:
-    """Return the fields of which the pages say something else themselves."""
-    fields = [one for one in extractor.fields if not one.group and not one.many]
-    both, equal = Counter[str](), Counter[str]()
-    for page, extraction in zip(pages, found, strict=True):
-        to_read = PageToRead(page.html, page.url, page.title, page.lang, extractor.page_type)
-        stated = stated_record(to_read, fields) or {}
-        for one in fields:
-            said, taken = stated.get(one.key), extraction.record.get(one.key)
-            if isinstance(said, str | int | float) and taken is not None:
-                both[one.key] += 1
-                equal[one.key] += fold(str(said)).casefold() == fold(str(taken)).casefold()
-    return frozenset(key for key, count in both.items() if count >= FEW and equal[key] < _LEAST_AGREEMENT * count)
 
 
 def _value(extraction: Extraction, key: str) -> Any:
@@ -297,13 +194,3 @@ def _value(extraction: Extraction, key: str) -> Any:
 
 def _share(part: frozenset[str], whole: frozenset[str]) -> float:
     return len(part & whole) / len(part) if part else 0.0
-
-
-def _resemblance(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / max(1, len(one | other))
-
-
-def _names(value: Any) -> frozenset[str]:
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise TypeError("names are no list of texts")
-    return frozenset(value[:MAX_NAMES])

@@ -12,7 +12,8 @@ import pytest
 
 from llmcrawler.content import read_page
 from llmcrawler.extraction.learner import extract_all
-from llmcrawler.extraction.shared_records import MAX_LESSONS, Lesson, adopted, lesson_of, with_lesson
+from llmcrawler.extraction.lessons import MAX_LESSONS, Lesson, lesson_of, with_lesson
+from llmcrawler.extraction.shared_records import adopted
 from llmcrawler.extraction.training_set import TrainingPage
 from llmcrawler.extraction.variants import Variant
 from tests.benchmarks.records_quality import LEARN_PAGES, ORIGIN, learned, scored
@@ -112,15 +113,20 @@ def test_one_site_that_was_misled_stops_two_but_not_four(lessons: list[Lesson], 
     assert variant.extractor.rules != bad.extractor.rules
 
 
-def test_what_one_site_only_has_told_of_is_left_out_where_it_cannot_be(
-    lessons: list[Lesson], third: list[TrainingPage]
-) -> None:
-    fewer = without(lessons[1], "brand")
-    doubt, variant = adopted([lessons[0], fewer], third)
-    assert variant is not None, doubt  # the model has seen all that is here on the second site, and named no brand
-    assert "brand" not in variant.coverage
-    unseen = replace(fewer, labels=fewer.labels - {"Brand"})
-    assert adopted([lessons[0], unseen], third) == ("only one site has told of brand", None)
+def test_what_one_site_only_has_told_of_is_left_out_where_it_is_not(lessons: list[Lesson]) -> None:
+    def without_colours(html: str) -> str:
+        return re.sub(r"<tr><th>Colour</th>.*?</tr>", "", html)
+
+    site, fewer = platform_site(PLATFORM, 9), [lessons[0], without(lessons[1], "colour")]
+    assert adopted(fewer, pages_of(site)) == ("only one site has told of colour", None)
+    doubt, variant = adopted(fewer, pages_of(changed(site, without_colours)))
+    assert variant is not None, doubt
+    assert "colour" not in variant.coverage
+
+
+def test_the_model_has_to_have_seen_ten_pages_in_all(lessons: list[Lesson], third: list[TrainingPage]) -> None:
+    assert adopted([replace(one, shown=5) for one in lessons], third)[1] is not None
+    assert "8 pages" in adopted([replace(one, shown=4) for one in lessons], third)[0]
 
 
 def test_a_field_that_nobody_could_learn_is_waited_for_three_sites_long(
