@@ -19,6 +19,7 @@ from llmcrawler.classification.question import (
     CLASSIFIER,
     LLM,
     NO_CUE,
+    PLATFORM,
     RULE,
     STRUCTURED_DATA,
     TEMPLATE,

@@ -24,7 +24,7 @@ from llmcrawler.extraction import RecordTypes
 from llmcrawler.frontier import FocusedCrawl, LinkScorer, MemoryFrontier
 from llmcrawler.items import Page
 from llmcrawler.politeness.proxies import BanRules, PoolRules, ProxyPool, read_countries, resolve_proxies
-from llmcrawler.storage import STAGES, TemplatesFile
+from llmcrawler.storage import STAGES, KnowledgeFile, TemplatesFile
 
 _PROGRESS_MODES = ("auto", "live", "log", "off")
 _MOST_DEFERRED_SECONDS = 100_000.0  # of the 24 hours that a batch of calls may take, and some time to notice
@@ -151,6 +151,12 @@ def local_file(settings: BaseSettings, name: str) -> Path | None:
     if "://" in where:
         raise ConfigError(f"{name}={where}: it is a file on this machine, not a url")
     return Path(where).expanduser() if where else None
+
+
+def knowledge_file(settings: BaseSettings) -> KnowledgeFile | None:
+    """Return where crawls of this machine keep what sites of the same platform have taught, if anywhere."""
+    where = local_file(settings, "KNOWLEDGE_FILE")
+    return None if where is None else KnowledgeFile(where)
 
 
 def templates_file(settings: BaseSettings) -> TemplatesFile | None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Final
 
 from llmcrawler.classification import Classifier
-from llmcrawler.content import Boilerplate
+from llmcrawler.content import Boilerplate, platform_of
 from llmcrawler.crawl.duplicate_finder import DuplicateFinder
+from llmcrawler.crawl.platform_knowledge import LearnedTemplate, learned_templates
 from llmcrawler.crawl.site_shelf import MOST_AWAKE, SiteShelf
 from llmcrawler.crawl.template_store import TemplateStore
 from llmcrawler.distributed.site_ownership import KeptSite
@@ -17,6 +20,8 @@ from llmcrawler.extraction import Records
 from llmcrawler.storage import SiteState
 from llmcrawler.templates import Changes, TemplateGrouper, recluster
 from llmcrawler.urls import site_name
+
+_PLATFORM_PAGES: Final = 5
 
 
 @dataclass
@@ -29,6 +34,18 @@ class Site:
     boilerplate: Boilerplate = field(default_factory=Boilerplate)
     regroupings: int = 0
     clustering: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _platforms: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def platform(self) -> str:
+        """The software that makes most of the pages that were looked at; "" where it is not known."""
+        platform, count = self._platforms.most_common(1)[0] if self._platforms else ("", 0)
+        return platform if 2 * count > self._platforms.total() else ""
+
+    def note_platform(self, html: str, names: Iterable[str] = ()) -> None:
+        """Look at one of the site's first pages, and at the names of its headers and cookies."""
+        if self._platforms.total() < _PLATFORM_PAGES:
+            self._platforms[platform_of(html, names)] += 1
 
 
 @dataclass(eq=False)
@@ -64,6 +81,21 @@ class SiteRegistry:
 
     def __iter__(self) -> Iterator[Site]:
         return (self._sites[name] for name in self._sites)
+
+    def platform_of(self, name: str) -> str:
+        """Return the platform of a site by its name; "" where it is not known."""
+        return self._sites[name].platform if name in self._sites else ""
+
+    def learned_of(self, name: str) -> list[LearnedTemplate]:
+        """Return what the model has said of the templates of a site."""
+        site = self._sites[name]
+        return [
+            one
+            for group in site.grouper.groups()
+            for one in learned_templates(
+                site.grouper.samples_of(group.template), self.classifier.judged(name, group.template)
+            )
+        ]
 
     def _grouper_of(self, name: str) -> TemplateGrouper:
         return self._sites[name].grouper

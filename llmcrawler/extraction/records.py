@@ -10,7 +10,7 @@ from typing import Any
 from llmcrawler.errors import STOPPED, TooCostly, WorkGivenBack
 from llmcrawler.extraction.annotators import Annotator
 from llmcrawler.extraction.extraction_runs import Extraction, ExtractionRunner
-from llmcrawler.extraction.learner import SAYING_CORE, HeldPage, Learner, LearnerKey, Trainer, heir_of
+from llmcrawler.extraction.learner import SAYING_CORE, HeldPage, Learner, LearnerKey, SharedKnowledge, Trainer, heir_of
 from llmcrawler.extraction.learning_outcome import LearningOutcome, outcome_of
 from llmcrawler.extraction.record_question import BY_TEMPLATE, RecordAnswer, RecordQuestion, RecordRules
 from llmcrawler.extraction.record_schema import RequestedSchema
@@ -30,7 +30,7 @@ class Records:
     pages and returns why they must not be held any longer ("idle", "backing_out", "closing", "stopped"), or None; after
     "stopped" nothing is learned. `record_types` are the page types that have a record at all. `on_learned` is called
     with each learner that has a new variant, `count` with the name and number of what is worth a stat; `single` asks
-    the model about one page that is left over.
+    the model about one page that is left over, `shared` knows what other sites have taught.
     """
 
     def __init__(  # noqa: PLR0913 - what a crawl decides
@@ -45,6 +45,7 @@ class Records:
         count: Callable[[str, int], None] = lambda _name, _value: None,
         single: Callable[[RecordQuestion], Awaitable[RecordAnswer]] | None = None,
         place: ExtractionRunner | None = None,
+        shared: SharedKnowledge | None = None,
     ) -> None:
         self._rules = rules
         self._record_types = record_types
@@ -67,6 +68,7 @@ class Records:
                 on_learned=on_learned,
                 count=count,
                 place=self._place,
+                shared=shared,
             )
         self._poll: asyncio.Task[None] | None = None
 

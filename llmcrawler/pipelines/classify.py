@@ -175,6 +175,7 @@ def learned_templates(sites: Iterable[Site], classifier: Classifier, records: Re
                 page_count=group.page_count,
                 examples=list(group.examples),
                 aliases=list(group.aliases),
+                platform=site.platform or None,
             )
             learner = records.learner_of(site.name, template.template, template.page_type)
             if learner is not None:

@@ -19,7 +19,7 @@ from llmcrawler.crawl.site_content import FetchedPage, may_withhold
 from llmcrawler.crawl.site_reader import PageReading, SiteReader
 from llmcrawler.crawl.site_registry import SiteRegistry
 from llmcrawler.engine.request_context import LATENCY, RENDERED, attempts_of, context_of, response_context
-from llmcrawler.engine.response_text import ROBOTS_HEADER, page_text, robots_tags_of
+from llmcrawler.engine.response_text import ROBOTS_HEADER, names_of, page_text, robots_tags_of
 from llmcrawler.engine.stored_bodies import body_of, text_of
 from llmcrawler.errors import ContentError, TooCostly
 from llmcrawler.extraction import Records
@@ -237,6 +237,7 @@ class PageBuilder:
                 content = replace(content, metadata={**content.metadata, "canonical": named})
             page.content = content
             page.html = html if len(html) <= _KEPT_CHARS else None
+            self.sites.of(page.url).note_platform(html, names_of(response))
         self.note_robots(page, response)
 
     async def read(

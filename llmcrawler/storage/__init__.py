@@ -13,6 +13,7 @@ from llmcrawler.storage.job_file import (
     refusal,
 )
 from llmcrawler.storage.keys import REQUEST_MARK, JobConnection, url_key
+from llmcrawler.storage.knowledge_file import KnowledgeFile
 from llmcrawler.storage.ledger import (
     PLAN,
     SPENT,

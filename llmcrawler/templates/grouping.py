@@ -73,10 +73,8 @@ class TemplateGrouper:
         if earlier is not None and returns and earlier.settled:
             settled, rivals = True, ()
         self._known.note(sample, template, settled=settled)
-        similarity = match.similarity if match else 0.0
-        return Assignment(
-            template, self._groups.counts[template].pages, is_sample, settled, similarity, rivals, returns
-        )
+        member, similarity = self._groups.counts[template].pages, match.similarity if match else 0.0
+        return Assignment(template, member, is_sample, settled, similarity, rivals, returns)
 
     def count_earlier(self, url: str, template: str) -> str:
         """Count a page that an earlier run of this crawl has put into the template; return the template it has now."""
@@ -171,7 +169,7 @@ class TemplateGrouper:
         The label with most pages keeps the id. No change (an empty Changes) when nothing separates them.
         """
         template = self.resolve(template)
-        members = [self._reservoir.pages[url] for url in self._reservoir.members(template)]
+        members = self.samples_of(template)
         known = of_common_labels([(m, labelled[m.url]) for m in members if m.url in labelled])
         if not (shares := discriminators(known)) or not holds_for_others(known):
             return Changes()
@@ -211,6 +209,10 @@ class TemplateGrouper:
     def learned_groups(self) -> list[TemplateSummary]:
         """Return the groups of all crawls, in order of appearance."""
         return [self._summary(name, state.pages) for name, state in self._groups.in_order() if state.pages]
+
+    def samples_of(self, template: str) -> list[PageSample]:
+        """Return the pages that are kept of a group."""
+        return [self._reservoir.pages[url] for url in self._reservoir.members(template)]
 
     def to_json(self) -> dict[str, Any]:
         """Give all that `from_json` needs; urls without scheme and host. The same pages give the same value."""
@@ -260,8 +262,7 @@ class TemplateGrouper:
     def _check_ids(self, matched: set[str]) -> None:
         """Raise ValueError where a page could get an id that has no counts."""
         given = {*self._reservoir.group_of.values(), *matched, *self._splits.templates(), *self._known.templates()}
-        unknown = given - self._groups.counts.keys()
-        if unknown:
+        if unknown := given - self._groups.counts.keys():
             raise ValueError(f"not the state of a grouping: templates {sorted(unknown)[:3]} are counted nowhere")
 
     def _summary(self, template: str, page_count: int) -> TemplateSummary:
@@ -285,8 +286,7 @@ class TemplateGrouper:
             old = before[url]
             if old not in aliases and now not in splits.setdefault(old, []):
                 splits[old].append(now)
-            source = aliases.get(old, old)
-            if source != now:
+            if (source := aliases.get(old, old)) != now:
                 is_here, is_sampled = url in self._reservoir.here, url in self._reservoir.sampled
                 self._groups.move(url, source, now, is_here=is_here, is_sampled=is_sampled)
         for old, new_ids in splits.items():

@@ -295,6 +295,7 @@ def test_the_crawls_of_a_campaign_have_one_budget_of_the_model(tmp_path, is_in_r
     assert done.returncode == 0, done.stderr
     assert tokens / 2 < llm.tokens <= tokens
     assert BUDGET_REACHED in {site["exit_status"] for site in campaign.status()["sites"]}
+    assert (campaign.out / "knowledge.sqlite").exists()
 
 
 @pytest.mark.parametrize(
