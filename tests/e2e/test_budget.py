@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, Outcome, command, environment, explore
+from tests.e2e import warm
+from tests.e2e.crawling import FAST, TIMEOUT_SECONDS, Outcome, command, environment, explore
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.mock_site import MockSite
 from tests.servers.record_sites import make_site
@@ -63,12 +63,7 @@ def test_eight_crawls_of_one_budget_file_spend_no_more_than_it_has_at_the_server
         budget = 100_000  # of some 500,000 that they would need
         settings = FAST | settings_of(llm, LLM_MAX_TOKENS=budget, LLM_BUDGET_FILE=tmp_path / "budget.sqlite")
         crawls = [
-            subprocess.Popen(
-                command({"url": url, "max_pages": 40}, settings, tmp_path / f"{number}.jsonl"),
-                cwd=ROOT,
-                env=environment(),
-                stderr=subprocess.DEVNULL,
-            )
+            warm.start(command({"url": url, "max_pages": 40}, settings, tmp_path / f"{number}.jsonl"), environment())
             for number, url in enumerate(urls)
         ]
         statuses = [crawl.wait(timeout=TIMEOUT_SECONDS) for crawl in crawls]
