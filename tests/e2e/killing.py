@@ -71,12 +71,10 @@ class JobCrawl:
         return done.returncode
 
     @contextmanager
-    def running(self) -> Iterator[subprocess.Popen[bytes]]:
+    def running(self) -> Iterator[warm.Process]:
         """The crawl in a process, for a test to do things to. It is waited for, so it has to come to its end."""
         with (self.folder / "log").open("w") as log:
-            process = subprocess.Popen(
-                self.command(), cwd=ROOT, env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
+            process = warm.start(self.command(), environment(), log, log)
             try:
                 yield process
                 process.wait(TIMEOUT_SECONDS)
@@ -93,6 +91,7 @@ class JobCrawl:
             wait_until(lambda: len(pages.requested) >= count, pages, process)
             self.pending_at_ends.append(pages.pending)
             process.send_signal(number)
+        assert process.returncode is not None
         return process.returncode
 
     def log_holds(self, text: str) -> bool:
@@ -153,7 +152,7 @@ class Server:
         self.kill()
 
 
-def wait_until(claim: Callable[[], bool], pages: ManyPages, process: subprocess.Popen[bytes]) -> None:
+def wait_until(claim: Callable[[], bool], pages: ManyPages, process: warm.Process) -> None:
     """For the crawl's end at most. The claim is looked at with every request for a page, and now and then."""
     deadline = time.monotonic() + TIMEOUT_SECONDS
     with pages.changed:

@@ -8,13 +8,13 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from tests.e2e import warm
 from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, Outcome, environment
 from tests.e2e.killing import wait_until
 from tests.servers.many_pages import ManyPages
@@ -69,10 +69,11 @@ class StrangersProject:
         """Run `scrapy ARGUMENTS` to its end; return the exit status."""
         with self.running(*arguments) as process:
             pass
+        assert process.returncode is not None
         return process.returncode
 
     @contextmanager
-    def running(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    def running(self, *arguments: str) -> Iterator[warm.Process]:
         """Give the process of `scrapy ARGUMENTS`, for a test to do things to; it is waited for."""
         with (self.folder / "log").open("wb") as log, _scrapy(*arguments, cwd=self.folder, log=log) as process:
             try:
@@ -86,6 +87,7 @@ class StrangersProject:
         with self.running(*arguments) as process:
             wait_until(lambda: len(pages.requested) >= count, pages, process)
             process.send_signal(number)
+        assert process.returncode is not None
         return process.returncode
 
     @property
@@ -108,9 +110,8 @@ def _started_project() -> Path:
     return Path(folder.name)
 
 
-def _scrapy(*arguments: str, cwd: Path, log: IO[bytes] | int) -> subprocess.Popen[bytes]:
+def _scrapy(*arguments: str, cwd: Path, log: IO[bytes] | int) -> warm.Process:
     own = {name: value for name, value in environment().items() if name != "SCRAPY_SETTINGS_MODULE"}
     # A spider that is written anew within a second must not be taken from the bytecode of the one before.
     own |= {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-    parts = [sys.executable, "-m", "scrapy", *arguments]
-    return subprocess.Popen(parts, cwd=cwd, env=own, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    return warm.start([*warm.SCRAPY, *arguments], own, log, log, cwd)

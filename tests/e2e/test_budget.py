@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, Outcome, command, environment, explore
+from tests.e2e import warm
+from tests.e2e.crawling import FAST, TIMEOUT_SECONDS, Outcome, command, environment, explore
+from tests.e2e.test_records import served
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.mock_site import MockSite
-from tests.servers.record_sites import make_site
+from tests.servers.record_sites import make_shop
 from tests.servers.teacher import answer_from_truth
 
 BUDGET_REACHED = 5
@@ -27,7 +28,7 @@ def degraded(outcome: Outcome) -> list[dict[str, Any]]:
 
 
 def test_a_budget_for_a_part_of_the_calls_holds_over_two_runs_and_every_page_has_its_line(tmp_path: Path) -> None:
-    site = make_site("shop")
+    site = make_shop(18)
     answer = answer_from_truth(site.truth())
     with MockSite(site.routes(), latency_seconds=0.02).in_thread() as server:
         with FakeLLM(answer).in_thread() as free:
@@ -54,21 +55,16 @@ def test_a_budget_for_a_part_of_the_calls_holds_over_two_runs_and_every_page_has
     assert 'an error of the kind "budget"' in second.log
 
 
-def test_eight_crawls_of_one_budget_file_spend_no_more_than_it_has_at_the_servers_own_count(tmp_path: Path) -> None:
-    sites = [make_site("shop", seed) for seed in range(1, 9)]
+def test_five_crawls_of_one_budget_file_spend_no_more_than_it_has_at_the_servers_own_count(tmp_path: Path) -> None:
+    sites = [make_shop(18, seed) for seed in range(1, 6)]
     truth = {path: row for site in sites for path, row in site.truth().items()}
     with ExitStack() as stack:
-        urls = [stack.enter_context(MockSite(site.routes()).in_thread()).url("/") for site in sites]
+        urls = [stack.enter_context(served(site).in_thread()).url("/") for site in sites]
         llm = stack.enter_context(FakeLLM(answer_from_truth(truth), latency_seconds=0.05).in_thread())
         budget = 100_000  # of some 500,000 that they would need
         settings = FAST | settings_of(llm, LLM_MAX_TOKENS=budget, LLM_BUDGET_FILE=tmp_path / "budget.sqlite")
         crawls = [
-            subprocess.Popen(
-                command({"url": url, "max_pages": 40}, settings, tmp_path / f"{number}.jsonl"),
-                cwd=ROOT,
-                env=environment(),
-                stderr=subprocess.DEVNULL,
-            )
+            warm.start(command({"url": url, "max_pages": 40}, settings, tmp_path / f"{number}.jsonl"), environment())
             for number, url in enumerate(urls)
         ]
         statuses = [crawl.wait(timeout=TIMEOUT_SECONDS) for crawl in crawls]

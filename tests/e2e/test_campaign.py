@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.e2e import warm
-from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, environment
+from tests.e2e.crawling import FAST, TIMEOUT_SECONDS, environment
 from tests.servers.campaign_sites import BROKEN, BUSY, DEAD, FINE, CampaignSites
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.record_sites import SITES, make_site
@@ -68,22 +67,18 @@ class Campaign:
         return warm.run(self.arguments(), environment(), TIMEOUT_SECONDS)
 
     @contextmanager
-    def running(self) -> Iterator[subprocess.Popen[str]]:
-        """The command in a process, for a test to do things to."""
-        process = subprocess.Popen(
-            [sys.executable, "-m", "scrapy", *self.arguments()],
-            cwd=ROOT,
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def running(self) -> Iterator[warm.Process]:
+        """The command in a process, for a test to do things to. Its log is in the file `log`."""
+        with (self.folder / "log").open("w") as log:
+            process = warm.start([*warm.SCRAPY, *self.arguments()], environment(), log=log)
         try:
             yield process
         finally:
             process.kill()
-            process.communicate()
+            process.wait()
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text(encoding="utf-8")
 
     def status(self) -> dict[str, Any]:
         done = warm.run(["campaign", "status", self.place, "--json"], environment(), TIMEOUT_SECONDS)
@@ -108,7 +103,7 @@ def place_of(line: Mapping[str, Any]) -> tuple[str, str]:
     return parts.hostname or "", f"{parts.path or '/'}{'?' * bool(parts.query)}{parts.query}"
 
 
-def wait_for(claim: Callable[[], bool], sites: CampaignSites, process: subprocess.Popen[str]) -> None:
+def wait_for(claim: Callable[[], bool], sites: CampaignSites, process: warm.Process) -> None:
     deadline = time.monotonic() + TIMEOUT_SECONDS
     with sites.changed:
         while not claim():
@@ -184,9 +179,8 @@ def test_a_crawl_that_is_killed_is_tried_again_and_has_each_line_once(tmp_path):
             (forker,) = children_of(process.pid)
             for crawl in children_of(forker):
                 os.kill(crawl, signal.SIGKILL)
-            _out, log = process.communicate(timeout=TIMEOUT_SECONDS)
-    assert process.returncode == 0, log
-    assert "ended with exit status -9 (its process was ended by SIGKILL)" in log
+            assert process.wait(TIMEOUT_SECONDS) == 0, campaign.log()
+    assert "ended with exit status -9 (its process was ended by SIGKILL)" in campaign.log()
     check_whole(campaign, sites)
 
 
@@ -197,10 +191,9 @@ def test_ctrl_c_ends_the_crawls_orderly_and_the_same_command_goes_on(tmp_path):
         with campaign.running() as process:
             wait_for(lambda: len(sites.requested) >= 20, sites, process)
             process.send_signal(signal.SIGINT)
-            _out, log = process.communicate(timeout=TIMEOUT_SECONDS)
-        assert process.returncode == 3, log
-        assert "the same command goes on" in log
-        assert "exit status" not in log, "a crawl that was stopped is no failure"
+            assert process.wait(TIMEOUT_SECONDS) == 3, campaign.log()
+        assert "the same command goes on" in campaign.log()
+        assert "exit status" not in campaign.log(), "a crawl that was stopped is no failure"
         assert set(campaign.states().values()) == {"waiting"}
         assert campaign.run().returncode == 0
     check_whole(campaign, sites)

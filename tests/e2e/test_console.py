@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from llmcrawler.reporting import ExitStatus
+from tests.e2e import warm
 from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, environment
 from tests.servers.mock_site import MockSite
 
@@ -36,10 +37,14 @@ def run(
     folder: Path, *arguments: object, program: Sequence[str] = MODULE, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     given = {**environment(), "PYTHONPATH": str(ROOT) if program is MODULE else "", **variables}
+    kept = {name: value for name, value in given.items() if name != "SCRAPY_SETTINGS_MODULE" or name in variables}
+    parts = [str(one) for one in arguments]
+    if program is MODULE:
+        return warm.run(parts, kept, TIMEOUT_SECONDS, folder, program)
     return subprocess.run(
-        [*program, *map(str, arguments)],
+        [*program, *parts],
         cwd=folder,
-        env={name: value for name, value in given.items() if name != "SCRAPY_SETTINGS_MODULE" or name in variables},
+        env=kept,
         capture_output=True,
         text=True,
         timeout=TIMEOUT_SECONDS,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, crawl, environment
+from tests.e2e import warm
+from tests.e2e.crawling import TIMEOUT_SECONDS, command, crawl, environment
 from tests.e2e.killing import lines_of, paths_of, wait_until
 from tests.servers.many_pages import ManyPages
 from tests.servers.mock_pages import shop_pages
@@ -65,9 +65,10 @@ def test_a_worker_that_is_killed_costs_no_page(tmp_path: Path) -> None:
 
     with MockSite(pages.routes()).in_thread() as site:
         parts = command({"url": site.url()}, {"CONTENT_WORKERS": 1, "CONCURRENT_REQUESTS_PER_DOMAIN": 8}, feed)
-        with subprocess.Popen(parts, cwd=ROOT, env=environment(), stderr=subprocess.PIPE) as process:
+        with (tmp_path / "log").open("w") as out, warm.start(parts, environment(), log=out) as process:
             wait_until(lambda: kill_a_worker(process.pid), pages, process)
-            log = process.communicate(timeout=TIMEOUT_SECONDS)[1].decode()
+            process.wait(TIMEOUT_SECONDS)
+        log = (tmp_path / "log").read_text(encoding="utf-8")
     assert len(killed) == 2
     assert process.returncode == 0, log
     assert "'llmcrawler/content_workers/restarts': 2" in log

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e import warm
 from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, environment
 from tests.e2e.documents import DOCS, NOT_RUN, anchors_of, block, blocks_of, relative_links_of
 from tests.e2e.test_records import served
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.proxy_server import ProxyServer
-from tests.servers.record_sites import make_site
+from tests.servers.record_sites import make_shop
 from tests.servers.redis_server import RedisServer
 from tests.servers.serving import all_in_thread
 from tests.servers.teacher import answer_from_truth
@@ -37,13 +38,18 @@ NOTHING_RUN |= {
 }
 # Where the docs say that something is, and a test has it elsewhere.
 SITE, CHECKOUT = "https://shop.example", "/srv/llmcrawler"
+PROGRAMS = {
+    "scrapy": warm.SCRAPY,
+    "llmcrawler": (sys.executable, "-c", "import sys; from llmcrawler.commands.console import main; sys.exit(main())"),
+}
+FOR_A_SHELL = re.compile(r"[\n|&;<>$`*?~()#]")
 # What it names of the code is checked by tests/core/test_docs_paths.py, and nothing in it is run.
 ARCHITECTURE = DOCS / "architecture.md"
 
 
 @pytest.fixture(scope="module")
 def site():
-    shop = make_site("shop")
+    shop = make_shop(20)
     with served(shop).in_thread() as server, FakeLLM(answer_from_truth(shop.truth())).in_thread() as llm:
         yield server.url("").rstrip("/"), llm.base_url
 
@@ -96,8 +102,14 @@ class Reader:
         self._environment |= {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(self.folder / "cache")}
 
     def run(self, command: str) -> "subprocess.CompletedProcess[str]":
+        here = self.as_here(command)
+        plain = here.strip().replace("\\\n", " ")
+        if not FOR_A_SHELL.search(re.sub("'[^']*'", "", plain)) and plain.split()[0] in PROGRAMS:
+            program, *arguments = shlex.split(plain)
+            known = {**self._environment, "PYTHONPATH": str(ROOT)}
+            return warm.run(arguments, known, TIMEOUT_SECONDS, self.folder, PROGRAMS[program])
         return subprocess.run(
-            ["sh", "-e", "-c", self.as_here(command)],
+            ["sh", "-e", "-c", here],
             cwd=self.folder,
             env=self._environment,
             capture_output=True,

@@ -5,13 +5,13 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from typing import NamedTuple
 
 import pytest
 from aiohttp import web
 
 from llmcrawler.reporting import ExitStatus
+from tests.e2e import warm
 from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, Outcome, command, environment, explore
 from tests.e2e.extensions import WITH_DRAWN_GAPS
 from tests.servers.fake_llm import FakeLLM, label_by_url
@@ -366,7 +366,7 @@ def test_ctrl_c_ends_the_crawl_with_what_it_has(tmp_path):
     with MockSite(latency_seconds=0.3).in_thread() as site:
         crawl = subprocess.Popen(
             command({"url": site.url()}, {}, feed), cwd=ROOT, env=environment(), stderr=subprocess.PIPE, text=True
-        )
+        )  # from nothing, as a user's command
         assert crawl.stderr is not None
         while "INFO: explore " not in crawl.stderr.readline():
             pass
@@ -382,9 +382,7 @@ def test_ctrl_c_ends_the_crawl_with_what_it_has(tmp_path):
 
 def test_csv_holds_the_pages(tmp_path, site):
     feed = tmp_path / "pages.csv"
-    subprocess.run(
-        command({"url": site.url()}, {}, feed), cwd=ROOT, env=environment(), check=True, timeout=TIMEOUT_SECONDS
-    )
+    assert warm.run(command({"url": site.url()}, {}, feed)[3:], environment(), TIMEOUT_SECONDS).returncode == 0
     header, *rows = feed.read_text().splitlines()
     assert header.startswith("url,kind,")
     assert sum(row.startswith("http") for row in rows) > 40
@@ -392,15 +390,8 @@ def test_csv_holds_the_pages(tmp_path, site):
 
 
 def test_scrapys_own_commands_work_in_the_project(site):
-    fetched = subprocess.run(
-        [sys.executable, "-m", "scrapy", "fetch", "--nolog", site.url("/about/")],
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_SECONDS,
-        check=True,
-    )
+    fetched = warm.run(["fetch", "--nolog", site.url("/about/")], environment(), TIMEOUT_SECONDS)
+    assert fetched.returncode == 0, fetched.stderr
     assert "About us" in fetched.stdout
 
 
@@ -429,8 +420,7 @@ def test_a_feed_that_cannot_be_written_is_wrong_usage(tmp_path, site):
     no_folder = tmp_path / "file"
     no_folder.write_text("")
     crawl = command({"url": site.url("/about/"), "depth": 0}, {}, no_folder / "feed.jsonl")
-    done = subprocess.run(crawl, cwd=ROOT, env=environment(), capture_output=True, timeout=TIMEOUT_SECONDS, check=False)
-    assert done.returncode == ExitStatus.USAGE
+    assert warm.run(crawl[3:], environment(), TIMEOUT_SECONDS).returncode == ExitStatus.USAGE
 
 
 def test_posts_come_before_archives_and_the_next_run_brings_all_pages(tmp_path):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from llmcrawler.storage.job_file import JOB_FILE, read_job_file
+from tests.e2e import warm
 from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, Outcome, environment, scrapy
 from tests.e2e.killing import lines_of
 from tests.servers.echo import Echo, heard
@@ -155,7 +156,7 @@ def test_a_killed_run_of_posts_goes_on_where_it_was(tmp_path, echo):
         tasks = tasks_file(tmp_path, **{f"t{n}": {"url": site.url("/echo"), "json": n} for n in range(posts)})
         settings = [f"-s{name}={value}" for name, value in (FAST | {"JOBDIR": tmp_path / "job"}).items()]
         command = [sys.executable, "-m", "scrapy", "crawl", "extract", "-a", f"tasks={tasks}", "-O", feed, *settings]
-        with subprocess.Popen(command, cwd=ROOT, env=environment(), stderr=subprocess.DEVNULL) as process:
+        with warm.start(list(map(str, command)), environment()) as process:
             with echo.changed:
                 assert echo.changed.wait_for(lambda: len(echo.asked) >= posts // 2, timeout=TIMEOUT_SECONDS)
             process.kill()
@@ -163,9 +164,7 @@ def test_a_killed_run_of_posts_goes_on_where_it_was(tmp_path, echo):
         asked = len(echo.asked)
         with closing(read_job_file(tmp_path / "job" / JOB_FILE)) as connection:
             (stored,) = connection.execute("SELECT count(*) FROM bodies").fetchone()
-        done = subprocess.run(
-            command, cwd=ROOT, env=environment(), capture_output=True, timeout=TIMEOUT_SECONDS, check=False
-        )
+        done = warm.run(list(map(str, command[3:])), environment(), TIMEOUT_SECONDS)
     assert done.returncode == 0, done.stderr
     pages = [line for line in lines_of(feed) if line["kind"] == "page"]
     assert sorted(page["key"] for page in pages) == sorted(f"t{n}" for n in range(posts))

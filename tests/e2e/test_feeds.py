@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests.e2e import warm
 from tests.e2e.copying import STORAGES
 from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, environment, explore
 from tests.e2e.killing import JobCrawl, lines_of, wait_until
@@ -174,18 +175,9 @@ def test_a_feed_that_cannot_be_written_ends_the_crawl_with_one_message_a_feed(tm
 @pytest.mark.parametrize("feed", [("-O", "/dev/full:csv"), ("-o", "-:csv"), ("-o", "-:jsonlines")])
 def test_a_full_disk_is_an_exit_status_also_when_only_the_end_of_the_crawl_writes(tmp_path, site, feed):
     parts = [*command({"url": site.url("/about/"), "depth": 0}, {"LOG_LEVEL": "CRITICAL"}, None), *feed]
-    with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(
-            parts,
-            cwd=ROOT,
-            env=environment(),
-            stdout=full,
-            stderr=subprocess.PIPE,
-            timeout=TIMEOUT_SECONDS,
-            check=False,
-        )
-    assert done.returncode == 1
-    assert b"rror" not in done.stderr
+    with Path("/dev/full").open("wb") as full, (tmp_path / "log").open("wb") as log:
+        assert warm.start(parts, environment(), full, log).wait(TIMEOUT_SECONDS) == 1
+    assert b"rror" not in (tmp_path / "log").read_bytes()
 
 
 def test_a_job_whose_feed_could_not_be_stored_goes_on_with_a_whole_one(tmp_path, pages):
@@ -221,9 +213,7 @@ def test_what_was_learned_and_could_not_be_kept_is_an_exit_status(tmp_path):
 def test_what_cannot_be_written_is_told_before_the_first_request(tmp_path, site):
     (tmp_path / "pages.parquet").write_bytes(b"PAR1")
     parts = [*command({"url": site.url()}, {}, None), "-o", str(tmp_path / "pages.parquet")]
-    done = subprocess.run(
-        parts, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
-    )
+    done = warm.run(parts[3:], environment(), TIMEOUT_SECONDS)
     assert done.returncode == 2
     assert "nothing can be added to a parquet file" in done.stderr
     assert "INFO: explore " not in done.stderr

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, environment, scrapy
+from tests.e2e import warm
+from tests.e2e.crawling import TIMEOUT_SECONDS, command, environment, scrapy
 from tests.e2e.killing import lines_of, wait_until
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.many_pages import ManyPages
@@ -25,11 +25,11 @@ class Fleet:
     def __init__(self, folder: Path, url: str, settings: dict[str, Any], max_pages: int = 10_000) -> None:
         self._folder = folder
         self._command = command({"url": url, "max_pages": max_pages}, settings, folder / "pages-%(worker)s.jsonl")
-        self.workers: list[subprocess.Popen[bytes]] = []
+        self.workers: list[warm.Process] = []
 
-    def start(self) -> subprocess.Popen[bytes]:
+    def start(self) -> warm.Process:
         with (self._folder / f"log{len(self.workers)}").open("w") as log:
-            self.workers.append(subprocess.Popen(self._command, cwd=ROOT, env=environment(), stdout=log, stderr=log))
+            self.workers.append(warm.start(self._command, environment(), log, log))
         return self.workers[-1]
 
     def log(self, number: int) -> str:
@@ -123,13 +123,13 @@ def test_workers_whose_redis_comes_back_empty_end_and_write_no_errors_of_it(tmp_
 def test_what_a_worker_cannot_work_with_is_a_usage_error(tmp_path, settings, words):
     given = {"REDIS_URL": "redis://127.0.0.1:1", "CRAWL_ID": "shop", **settings}
     parts = command({"url": "http://a.example"}, given, tmp_path / "pages-%(worker)s.jsonl")
-    done = subprocess.run(parts, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+    done = warm.run(parts[3:], environment(), TIMEOUT_SECONDS)
     assert (done.returncode, words in done.stderr) == (2, True), done.stderr
 
 
 def test_workers_must_not_overwrite_each_others_feed(tmp_path):
     parts = command({"url": "http://a.example"}, {"REDIS_URL": "redis://127.0.0.1:1"}, tmp_path / "pages.jsonl")
-    done = subprocess.run(parts, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+    done = warm.run(parts[3:], environment(), TIMEOUT_SECONDS)
     assert (done.returncode, "%(worker)s" in done.stderr) == (2, True), done.stderr
 
 
@@ -139,5 +139,5 @@ def test_a_map_and_a_list_of_tasks_are_for_one_worker(tmp_path):
     for spider, arguments in (("map", {"url": "http://a.example"}), ("extract", {"tasks": tmp_path / "tasks.json"})):
         parts = command(arguments, given, tmp_path / "pages-%(worker)s.jsonl")
         parts[parts.index("explore")] = spider
-        done = subprocess.run(parts, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+        done = warm.run(parts[3:], environment(), TIMEOUT_SECONDS)
         assert (done.returncode, "one worker" in done.stderr) == (2, True), done.stderr

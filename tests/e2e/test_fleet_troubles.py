@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -15,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 
+from tests.e2e import warm
 from tests.e2e.crawling import TIMEOUT_SECONDS
 from tests.e2e.killing import lines_of, wait_until
 from tests.e2e.test_fleet import MOST_LEASES, Fleet
@@ -40,7 +40,7 @@ def settings_of(redis: RedisServer, **others: Any) -> dict[str, Any]:
     return {"REDIS_URL": redis.url, "CRAWL_ID": "shop", "REDIS_LEASE_SECONDS": 6, **others}
 
 
-def ended(workers: list[subprocess.Popen[bytes]]) -> list[int]:
+def ended(workers: list[warm.Process]) -> list[int]:
     return [worker.wait(TIMEOUT_SECONDS) for worker in workers]
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.crawling import explore
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.mock_site import MockSite
-from tests.servers.record_sites import make_site
+from tests.servers.record_sites import make_shop
 from tests.servers.teacher import answer_from_truth
 
 KEY = "sk-the-second-servers-own-key"
@@ -19,7 +19,7 @@ KEY = "sk-the-second-servers-own-key"
 
 def test_a_model_without_credit_is_replaced_by_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECOND_KEY", KEY)
-    site = make_site("shop")
+    site = make_shop(18)
     answer = answer_from_truth(site.truth())
 
     def refuse(body: dict[str, Any]) -> tuple[int, str] | None:

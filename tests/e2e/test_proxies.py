@@ -4,12 +4,12 @@ import base64
 import json
 import signal
 import subprocess
-import sys
 
 import pytest
 from aiohttp import web
 
 from llmcrawler.reporting import ExitStatus
+from tests.e2e import warm
 from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, environment, explore
 from tests.servers.certificates import server_context
 from tests.servers.mock_site import MockSite
@@ -326,12 +326,10 @@ def test_ctrl_c_while_all_proxies_rest_ends_the_crawl(tmp_path, site):
 
 
 def proxies_command(*arguments: str, **settings: object) -> subprocess.CompletedProcess[str]:
-    parts = [sys.executable, "-m", "scrapy", "proxies", *arguments]
+    parts = ["proxies", *arguments]
     for name, value in settings.items():
         parts += ["-s", f"{name}={value}"]
-    return subprocess.run(
-        parts, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
-    )
+    return warm.run(parts, environment(), TIMEOUT_SECONDS)
 
 
 def test_scrapy_proxies_check_prints_which_of_them_work(site):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 from pathlib import Path
 
 from aiohttp import web
 
 from llmcrawler.errors import STOPPED
 from llmcrawler.reporting import ExitStatus
-from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, environment
+from tests.e2e import warm
+from tests.e2e.crawling import TIMEOUT_SECONDS, command, environment
 from tests.e2e.killing import JobCrawl, lines_of, paths_of, wait_until
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.many_pages import ManyPages
@@ -30,13 +30,12 @@ def test_each_page_that_came_has_its_line_and_nobody_waits_for_a_model_or_a_site
     ):
         settings = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url, "STOP_SECONDS": 0.5}
         parts = command({"url": site.url()}, settings, feed)
-        with subprocess.Popen(
-            parts, cwd=ROOT, env=environment(), stderr=subprocess.PIPE, start_new_session=True
-        ) as crawl:
+        with (tmp_path / "log").open("w") as out, warm.start(parts, environment(), log=out, own_session=True) as crawl:
             wait_until(lambda: "/item/3/" in pages.requested and llm.in_flight > 0, pages, crawl)
             os.kill(crawl.pid, signal.SIGTERM)
             os.killpg(crawl.pid, signal.SIGTERM)
-            log = crawl.communicate(timeout=TIMEOUT_SECONDS)[1].decode()
+            crawl.wait(TIMEOUT_SECONDS)
+        log = (tmp_path / "log").read_text(encoding="utf-8")
     assert crawl.returncode == ExitStatus.INTERRUPTED, log
     assert "Stopping: waiting for" in log
     assert "Traceback" not in log

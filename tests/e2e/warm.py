@@ -1,6 +1,7 @@
 """Commands of Scrapy in processes that are forked from one that has imported Scrapy and this project already.
 
     done = warm.run([...], environment, timeout_seconds)     as subprocess.run([sys.executable, "-m", "scrapy", ...])
+    process = warm.start([sys.executable, "-m", "scrapy", ...], environment, log=file)     as subprocess.Popen
 
 Most of what the tests' many short crawls cost is the import of a thousand modules, the same each time. From the fork
 on, each command is what `python -m scrapy` is: its arguments, environment, reactor and exit are its own. What tests
@@ -18,6 +19,7 @@ import json
 import os
 import pkgutil
 import runpy
+import select
 import signal
 import socket
 import subprocess
@@ -26,7 +28,7 @@ import tempfile
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import IO, Self, TypeAlias
 
 ROOT = Path(__file__).parents[2]
 # What a crawl loads, and nothing that would choose a reactor.
@@ -39,17 +41,26 @@ PACKAGES = (
     "llmcrawler.middlewares",
     "llmcrawler.pipelines",
     "llmcrawler.extensions",
+    "llmcrawler.exporters",
 )
 MODULES = (
     "uvloop",
+    "openai.resources.chat.completions",
+    "jsonschema_rs",
+    "truststore",
+    "scrapy.cmdline",
+    "scrapy.core.downloader.handlers.s3",
     "scrapy.crawler",
     "scrapy.extensions.closespider",
     "scrapy.extensions.corestats",
     "scrapy.extensions.logcount",
+    "scrapy.extensions.memdebug",
     "scrapy.extensions.memusage",
     "llmcrawler.crawl.start_checks",
     "llmcrawler.engine.logformatter",
     "llmcrawler.engine.map_scheduler",
+    "llmcrawler.engine.request_scheduler",
+    "llmcrawler.engine.scrapy_log",
     "llmcrawler.reporting.planning",
     "llmcrawler.crawl.offline_extractor",
     "llmcrawler.reporting.html",
@@ -64,50 +75,106 @@ MODULES = (
 )
 # What Python and the C library read at their start.
 AT_START = ("PYTHON", "LANG", "LC_", "TZ", "MALLOC", "LD_")
+SCRAPY = (sys.executable, "-m", "scrapy")
+_ANSWER_BYTES = 100
+
+Environment: TypeAlias = dict[str, str]
+File: TypeAlias = IO[bytes] | IO[str] | int
+
+
+class Command:
+    """A command that runs, as subprocess.Popen has it. `pid` is that of the command itself."""
+
+    def __init__(self, pid: int, answers: socket.socket) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._answers = answers
+
+    def poll(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Raises subprocess.TimeoutExpired."""
+        if self.returncode is None:
+            if not select.select([self._answers], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired([str(self.pid)], timeout or 0)
+            self.returncode = int(self._answers.recv(_ANSWER_BYTES))
+            self._answers.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wait()
+
+
+Process: TypeAlias = Command | subprocess.Popen[bytes] | subprocess.Popen[str]
+
+
+def start(
+    parts: Sequence[str],
+    environment: Environment,
+    out: File = subprocess.DEVNULL,
+    log: File = subprocess.DEVNULL,
+    cwd: Path = ROOT,
+    *,
+    own_session: bool = False,
+) -> Process:
+    """`parts` are Python's own: itself, -m and a module or -c and code, and arguments. Standard input is empty."""
+    if sys.platform != "linux":  # elsewhere a fork of what has loaded much is not safe
+        return subprocess.Popen(
+            parts,
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=log,
+            start_new_session=own_session,
+        )
+    given = {"arguments": parts[1:], "environment": environment, "cwd": str(cwd), "own_session": own_session}
+    starter = _starter(_read_at_start(environment))
+    ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+    with theirs, tempfile.TemporaryFile() as order, Path(os.devnull).open("wb") as nothing:
+        order.write(json.dumps(given).encode())
+        order.flush()
+        files = [nothing if file == subprocess.DEVNULL else file for file in (out, log)]
+        numbers = [theirs.fileno(), order.fileno(), *(one if isinstance(one, int) else one.fileno() for one in files)]
+        starter.sendmsg([b"."], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", numbers))])
+    return Command(int(ours.recv(_ANSWER_BYTES)), ours)
 
 
 def run(
-    arguments: Sequence[str], environment: dict[str, str], timeout_seconds: float
+    arguments: Sequence[str],
+    environment: Environment,
+    timeout_seconds: float,
+    cwd: Path = ROOT,
+    program: Sequence[str] = SCRAPY,
 ) -> subprocess.CompletedProcess[str]:
-    """`arguments` follow `scrapy`. Raises subprocess.TimeoutExpired when the command has been ended for its time."""
-    parts = [sys.executable, "-m", "scrapy", *arguments]
-    if sys.platform != "linux":  # elsewhere a fork of what has loaded much is not safe
-        return subprocess.run(
-            parts, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout_seconds, check=False
-        )
+    """`arguments` follow the program. Raises subprocess.TimeoutExpired when the command has been ended for its time."""
+    parts = [*program, *arguments]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as log:
-        status = _ask(_starter(_read_at_start(environment)), arguments, environment, (out, log), timeout_seconds)
+        with start(parts, environment, out, log, cwd) as process:
+            try:
+                process.wait(timeout_seconds)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
         out.seek(0)
         log.seek(0)
         printed, logged = out.read().decode(errors="replace"), log.read().decode(errors="replace")
-    if status is None:
-        raise subprocess.TimeoutExpired(parts, timeout_seconds, printed, logged)
-    return subprocess.CompletedProcess(parts, status, printed, logged)
-
-
-def _ask(
-    starter: socket.socket,
-    arguments: Sequence[str],
-    environment: dict[str, str],
-    files: Sequence[Any],
-    timeout_seconds: float,
-) -> int | None:
-    """The exit status; None: it took too long."""
-    ours, theirs = socket.socketpair()
-    with ours, tempfile.TemporaryFile() as order:
-        order.write(json.dumps({"arguments": list(arguments), "environment": environment}).encode())
-        order.flush()
-        with theirs:
-            numbers = [theirs.fileno(), order.fileno(), *(file.fileno() for file in files)]
-            starter.sendmsg([b"."], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", numbers))])
-        answers = ours.makefile()
-        pid = int(answers.readline())
-        ours.settimeout(timeout_seconds)
-        try:
-            return int(answers.readline())
-        except TimeoutError:
-            os.kill(pid, signal.SIGKILL)
-            return None
+    assert process.returncode is not None
+    return subprocess.CompletedProcess(parts, process.returncode, printed, logged)
 
 
 def _read_at_start(environment: dict[str, str]) -> tuple[tuple[str, str], ...]:
@@ -167,18 +234,24 @@ def _serve(orders: socket.socket) -> list[str] | None:
 def _become(answers: int, order: int, out: int, log: int) -> list[str]:
     """Fork the command, in which this returns, and stay to say how it ends."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    given = json.loads(os.pread(order, os.fstat(order).st_size, 0))
     pid = os.fork()
     if pid:
-        os.write(answers, b"%d\n" % pid)
+        for descriptor in (order, out, log):  # a pipe ends with the command
+            os.close(descriptor)
+        os.write(answers, b"%d" % pid)
         _, status = os.waitpid(pid, 0)
         with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
-            os.write(answers, b"%d\n" % os.waitstatus_to_exitcode(status))
+            os.write(answers, b"%d" % os.waitstatus_to_exitcode(status))
         os._exit(0)
-    given = json.loads(os.pread(order, os.fstat(order).st_size, 0))
     os.dup2(out, 1)
     os.dup2(log, 2)
     for descriptor in (answers, order, out, log):
         os.close(descriptor)
+    if given["own_session"]:
+        os.setsid()
+    os.chdir(given["cwd"])
+    sys.path[0] = given["cwd"]
     os.environ.clear()
     os.environ.update(given["environment"])
     return list(given["arguments"])
@@ -189,5 +262,10 @@ if __name__ == "__main__":
     _load()
     arguments = _serve(orders)
     if arguments is not None:
-        sys.argv[1:] = arguments
-        runpy.run_module("scrapy", run_name="__main__", alter_sys=True)
+        option, what, *rest = arguments
+        sys.argv[:] = [sys.argv[0] if option == "-m" else option, *rest]
+        if option == "-m":
+            runpy.run_module(what, run_name="__main__", alter_sys=True)
+        else:
+            sys.path[0] = ""
+            exec(what, {"__name__": "__main__"})

@@ -1,6 +1,7 @@
 """Sites made for learning records from, with the truth of each page: our own HTML, as varied as the web's.
 
 site = make_site("shop", seed=1)                    site.pages, site.routes(), site.truth()
+few = make_shop(18)                                 a shop of 18 products, for tests that are not about many
 after = make_site("shop", seed=1, redesign=True)    the same paths and data by other HTML (shop, news, jobs)
 """
 
@@ -23,7 +24,7 @@ from tests.servers.record_sites import (
 )
 from tests.servers.record_sites.truth import Shown, Site, SitePage
 
-__all__ = ["REDESIGNED", "SITES", "Shown", "Site", "SitePage", "make_site"]
+__all__ = ["REDESIGNED", "SITES", "Shown", "Site", "SitePage", "make_shop", "make_site"]
 
 _Maker = Callable[[Random, bool], Sequence[SitePage]]
 _MAKERS: dict[str, tuple[str, _Maker]] = {
@@ -50,3 +51,10 @@ def make_site(name: str, seed: int = 1, *, redesign: bool = False) -> Site:
     pages = list(make(Random(f"{name} {seed}"), redesign))
     Random(seed).shuffle(pages)
     return Site(name, page_type, tuple(pages))
+
+
+def make_shop(products: int, seed: int = 1) -> Site:
+    """The shop of `make_site` with so many products, and twice as many pages, and a few."""
+    pages = shop.make(Random(f"shop {seed}"), redesign=False, count=products)
+    Random(seed).shuffle(pages)
+    return Site("shop", "product", tuple(pages))

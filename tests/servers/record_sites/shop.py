@@ -23,8 +23,8 @@ class Product:
     fields: dict[str, Any]
 
 
-def make(rng: Random, redesign: bool) -> list[SitePage]:
-    products = [_product(rng, title, number) for number, title in enumerate(words.titles(rng, COUNT), 101)]
+def make(rng: Random, redesign: bool, count: int = COUNT) -> list[SitePage]:
+    products = [_product(rng, title, number) for number, title in enumerate(words.titles(rng, count), 101)]
     render = _second if redesign else _first
     pages = other_pages(FRAME, rng, SECTIONS, "/products")
     pages += list_pages(FRAME, "/products", [(one.path, one.fields["title"]) for one in products])
