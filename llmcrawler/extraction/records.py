@@ -73,8 +73,7 @@ class Records:
         self._poll: asyncio.Task[None] | None = None
 
     async def record_of(self, question: RecordQuestion) -> RecordAnswer:
-        """Return the page's record. It may wait until its template is learned; no failure of the model raises, and no
-        page that takes too long."""
+        """Return the page's record. It may wait until its template is learned; nothing of model or page raises."""
         if question.page_type not in self._record_types and not question.is_guess:
             return RecordAnswer()
         try:

@@ -89,17 +89,17 @@ def test_ctrl_c_ends_the_crawls_of_all_machines_orderly_and_the_same_command_goe
             crawls = [pid for pid in processes_below(raylet_of(cluster.head_node)) if is_crawl(pid)]
             assert len(crawls) == 3, "two, and what forks them"
             process.send_signal(signal.SIGINT)
-            _out, log = process.communicate(timeout=TIMEOUT_SECONDS)
-        assert process.returncode == 3, log
-        assert "the same command goes on" in log
-        assert "exit status" not in log, "a crawl that was stopped is no failure"
+            process.wait(TIMEOUT_SECONDS)
+        assert process.returncode == 3, campaign.log()
+        assert "the same command goes on" in campaign.log()
+        assert "exit status" not in campaign.log(), "a crawl that was stopped is no failure"
         assert set(campaign.states().values()) <= {"waiting", "done"}
         wait_until_gone(crawls)
         before = len(sites.requested)
         sites.latency_seconds = 0.0
         with campaign.running() as process:
-            _out, log = process.communicate(timeout=TIMEOUT_SECONDS)
-        assert process.returncode == 0, log
+            process.wait(TIMEOUT_SECONDS)
+        assert process.returncode == 0, campaign.log()
         asked_again = {*sites.requested[before:]} & {*sites.requested[:before]}
     check_whole(campaign, sites)
     assert len(asked_again) <= 20, "no more than what was under way: five requests of each site"
@@ -145,13 +145,13 @@ def test_what_a_machine_that_dies_has_crawled_goes_on_elsewhere_without_loss(tmp
             died = len(sites.requested)
             found.update({number: saved(number) for number in crawled_there()})
             sites.latency_seconds = 0.1
-            _out, log = process.communicate(timeout=TIMEOUT_SECONDS)
-        assert process.returncode == 0, log
+            process.wait(TIMEOUT_SECONDS)
+        assert process.returncode == 0, campaign.log()
     assert max(map(len, found.values())) >= 20, "it had work, and had come far"
     for number, pages in found.items():
-        assert f"Bundle {number} has lost its machine" in log
+        assert f"Bundle {number} has lost its machine" in campaign.log()
         if pages:
-            assert f"Bundle {number} goes on from its saved job" in log
+            assert f"Bundle {number} goes on from its saved job" in campaign.log()
             assert pages.isdisjoint(sites.requested[died:]), "what was saved is not asked for again"
     check_whole(campaign, sites)
     statuses = {one["number"]: one["exit_status"] for one in campaign.status()["bundles"]}

@@ -60,7 +60,7 @@ MODULES = (
     "llmcrawler.engine.logformatter",
     "llmcrawler.engine.map_scheduler",
     "llmcrawler.engine.request_scheduler",
-    "llmcrawler.engine.scrapy_log",
+    "llmcrawler.engine.log_setup",
     "llmcrawler.reporting.planning",
     "llmcrawler.crawl.offline_extractor",
     "llmcrawler.reporting.html",
