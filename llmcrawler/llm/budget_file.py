@@ -8,6 +8,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,10 +59,14 @@ class FileBudget:
         """
         deadline = self._clock.monotonic() + _MOST_WAIT_SECONDS
         while True:
+            taking = asyncio.ensure_future(self._file.run(lambda connection: self._take(connection, tokens, cost_usd)))
             try:
-                is_taken, all_tokens, all_cost, may_wait = await self._file.run(
-                    lambda connection: self._take(connection, tokens, cost_usd)
-                )
+                is_taken, all_tokens, all_cost, may_wait = await asyncio.shield(taking)
+            except asyncio.CancelledError:
+                with suppress(StorageFailed):
+                    if (await taking)[0]:  # the file is written in any case, and others would wait for no call
+                        await self.give_back(tokens, cost_usd)
+                raise
             except StorageFailed as error:
                 raise LLMFailed(f"{error}, and nothing is asked without it") from error
             if is_taken or not may_wait or self._clock.monotonic() > deadline:

@@ -55,8 +55,8 @@ def test_a_budget_for_a_part_of_the_calls_holds_over_two_runs_and_every_page_has
     assert 'an error of the kind "budget"' in second.log
 
 
-def test_five_crawls_of_one_budget_file_spend_no_more_than_it_has_at_the_servers_own_count(tmp_path: Path) -> None:
-    sites = [make_shop(18, seed) for seed in range(1, 6)]
+def test_eight_crawls_of_one_budget_file_spend_no_more_than_it_has_at_the_servers_own_count(tmp_path: Path) -> None:
+    sites = [make_shop(18, seed) for seed in range(1, 9)]
     truth = {path: row for site in sites for path, row in site.truth().items()}
     with ExitStack() as stack:
         urls = [stack.enter_context(served(site).in_thread()).url("/") for site in sites]

@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,24 @@ async def test_what_another_crawl_holds_is_waited_for(tmp_path: Path) -> None:
     assert spent_in(tmp_path / "budget.sqlite") == 40
     for file in files:
         file.close()
+
+
+async def test_a_call_that_is_cancelled_while_it_takes_leaves_nothing_taken(tmp_path: Path) -> None:
+    path = tmp_path / "budget.sqlite"
+    file = open_budget_file(path)
+    await file.run(lambda _connection: None)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        taking = asyncio.ensure_future(FileBudget(file, 100, 0.0).take(90, 0.0))
+        await asyncio.sleep(0)
+        taking.cancel()
+        await asyncio.sleep(0)
+        other.execute("COMMIT")
+    with pytest.raises(asyncio.CancelledError):
+        await taking
+    assert await file.run(lambda connection: connection.execute("SELECT tokens FROM spent").fetchall()) == [(0,)]
+    assert await file.run(lambda connection: connection.execute("SELECT calls FROM crawls").fetchall()) == [(0,)]
+    file.close()
 
 
 async def test_money_is_shared_as_tokens_are(tmp_path: Path) -> None:
