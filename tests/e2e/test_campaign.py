@@ -277,7 +277,7 @@ def test_the_crawls_of_a_campaign_have_one_budget_of_the_model(tmp_path, is_in_r
         sites = servers.enter_context(CampaignSites([FINE] * 4).in_thread())
         llm = servers.enter_context(FakeLLM(answer_from_truth(truth)).in_thread())
         settings = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url, "LLM_MAX_TOKENS": tokens}
-        settings |= {"CAMPAIGN_BUNDLE_SITES": 1, "CAMPAIGN_CRAWLS": 4}
+        settings |= {"CAMPAIGN_BUNDLE_SITES": 1, "CAMPAIGN_CRAWLS": 4, "KNOWLEDGE_FILE": tmp_path / "knowledge.sqlite"}
         if is_in_redis:
             (tmp_path / "redis").mkdir()
             redis = servers.enter_context(RedisServer(tmp_path / "redis"))
@@ -288,7 +288,7 @@ def test_the_crawls_of_a_campaign_have_one_budget_of_the_model(tmp_path, is_in_r
     assert done.returncode == 0, done.stderr
     assert tokens / 2 < llm.tokens <= tokens
     assert BUDGET_REACHED in {site["exit_status"] for site in campaign.status()["sites"]}
-    assert (campaign.out / "knowledge.sqlite").exists()
+    assert (tmp_path / "knowledge.sqlite").exists()
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,7 @@ from llmcrawler.errors import ConfigError, JobBusy
 from llmcrawler.storage import replace_file
 
 BUDGET_FILE: Final = "budget.sqlite"  # of the model, for all crawls together
-KNOWLEDGE_FILE: Final = "knowledge.sqlite"  # what sites of a platform have taught
-_DATABASES: Final = (CAMPAIGN_FILE, BUDGET_FILE, KNOWLEDGE_FILE)
+_DATABASES: Final = (CAMPAIGN_FILE, BUDGET_FILE)
 _OWNER: Final = "owner.json"
 _MARK: Final = "storage.json"  # in the work folder
 _LOOK_SECONDS: Final = 1.0
