@@ -216,7 +216,9 @@ def test_what_is_new_in_the_list_is_added_and_what_is_over_is_refreshed_where_it
     assert hosts == {urlsplit(urls[0]).hostname, urlsplit(urls[2]).hostname}
     lines = campaign.lines()
     assert Counter(place_of(line)[0] for line in lines) == dict.fromkeys(sites.sites, 6)
-    assert {line["change"] for line in lines if place_of(line)[0] == urlsplit(urls[0]).hostname} == {"unchanged"}
+    changes = {line["url"]: line["change"] for line in lines if place_of(line)[0] == urlsplit(urls[0]).hostname}
+    logs = [path.read_text(encoding="utf-8") for path in campaign.out.glob("bundles/*/crawl.log")]
+    assert set(changes.values()) == {"unchanged"}, (changes, *logs)
     assert refused.returncode == 2
     assert "line 3" in refused.stderr
 
