@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from scrapy.settings import BaseSettings
 
 from llmcrawler.crawl.configuration import OFF, local_file, number
-from llmcrawler.distributed.common_limits import CommonLimits
 from llmcrawler.errors import ConfigError
 from llmcrawler.llm import (
     AnswerCache,
@@ -34,6 +33,9 @@ from llmcrawler.llm.language_model import LanguageModel
 from llmcrawler.llm.usage import FLEX
 from llmcrawler.reporting import DownloadProgress
 from llmcrawler.storage import SharedFile
+
+if TYPE_CHECKING:
+    from llmcrawler.distributed.common_limits import CommonLimits
 
 _UNBOUND: Final = 1_000_000
 
@@ -100,7 +102,11 @@ def common_limits(settings: BaseSettings) -> CommonLimits | None:
     for name in ("REDIS_URL", "LLM_BUDGET_FILE"):
         if url and settings.get(name):
             raise ConfigError(f"LLM_BUDGET_URL and {name}: each says where a budget is shared: leave one out")
-    return CommonLimits(url) if url else None
+    if not url:
+        return None
+    from llmcrawler.distributed.common_limits import CommonLimits  # noqa: PLC0415 - only they need redis
+
+    return CommonLimits(url)
 
 
 def check_shared_budget(settings: BaseSettings) -> None:

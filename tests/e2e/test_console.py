@@ -213,18 +213,19 @@ def test_a_wheel_requires_neither_the_browser_nor_the_model_server(installed):
     (metadata,) = installed.parent.glob("lib/*/site-packages/llmcrawler-*.dist-info/METADATA")
     message = message_from_string(metadata.read_text(encoding="utf-8"))
     required, extras = message.get_all("Requires-Dist"), message.get_all("Provides-Extra")
-    assert extras == ["browser", "embedded", "all"]
+    assert extras == ["browser", "embedded", "ray", "all"]
     of = {extra: [one for one in required if f'extra == "{extra}"' in one] for extra in extras}
     assert [one.partition("-playwright")[0] for one in of["browser"]] == ["scrapy"]
     assert [one.partition("~=")[0] for one in of["embedded"]] == ["xllamacpp"]
-    assert len(of["all"]) == 2
+    assert [one.partition("<")[0] for one in of["ray"]] == ["ray"]
+    assert len(of["all"]) == 3
     assert any(one.startswith("openai<") for one in required)
 
 
 # Run by a Python that has none of the extras: whatever imports them fails there.
 _WITHOUT_EXTRAS = """
 import importlib, pkgutil, sys
-for name in ("playwright", "scrapy_playwright", "xllamacpp"):
+for name in ("playwright", "scrapy_playwright", "xllamacpp", "ray"):
     sys.modules[name] = None
 import llmcrawler
 for module in pkgutil.walk_packages(llmcrawler.__path__, "llmcrawler."):

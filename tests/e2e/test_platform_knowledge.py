@@ -38,12 +38,12 @@ class Crawled:
 
 @pytest.fixture(scope="module")
 def knowledge(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What two sites have taught."""
+    """What four sites have taught, of which the model has seen three pages each: ten are asked for."""
     folder = tmp_path_factory.mktemp("taught")
-    for number in (1, 2):
+    for number in (1, 2, 9, 10):  # of one theme, and without fields of their own
         crawled = Crawled(folder, platform_site("WordPress", number), folder / "knowledge.sqlite")
-        assert crawled.calls > 0
-        assert "platform" not in crawled.ways
+        assert crawled.induced > 0
+        assert number == 9 or "platform" not in crawled.ways, "the 1st, 2nd, 4th, 8th, ... learn by themselves"
     return folder / "knowledge.sqlite"
 
 
@@ -53,10 +53,10 @@ def copied(knowledge: Path, folder: Path) -> Path:
     return target
 
 
-def test_the_third_site_asks_nothing_and_has_the_same_records(tmp_path: Path, knowledge: Path) -> None:
-    site = platform_site("WordPress", 9)
+def test_a_fifth_site_asks_nothing_and_has_the_same_records(tmp_path: Path, knowledge: Path) -> None:
+    site = platform_site("WordPress", 14)
     crawled = Crawled(tmp_path, site, copied(knowledge, tmp_path))
-    assert crawled.calls == 0
+    assert crawled.calls == 0, crawled.outcome.log
     assert crawled.f1 >= Crawled(tmp_path, site).f1
     assert crawled.ways == {"platform"}
     assert {template["platform"] for template in crawled.outcome.templates} == {"WordPress"}
@@ -75,13 +75,13 @@ def test_pages_that_claim_a_platform_which_did_not_make_them_gain_nothing(tmp_pa
 
 
 def test_other_fields_are_another_task(tmp_path: Path, knowledge: Path) -> None:
-    crawled = Crawled(tmp_path, platform_site("WordPress", 9), copied(knowledge, tmp_path), fields="headline,author")
+    crawled = Crawled(tmp_path, platform_site("WordPress", 14), copied(knowledge, tmp_path), fields="headline,author")
     assert crawled.induced > 0
     assert "platform" not in crawled.ways
 
 
 def test_a_site_that_looks_alike_and_means_something_else_learns_by_itself(tmp_path: Path, knowledge: Path) -> None:
-    site = platform_site("WordPress", 9)
+    site = platform_site("WordPress", 14)
     # Where others name their section there are numbers: the look of the values tells.
     pages = [_with_numbers(page) if page.page_type == site.page_type else page for page in site.pages]
     odd = replace(site, pages=tuple(pages))
