@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from llmcrawler.content.bounds.processes import is_alive
 from llmcrawler.errors import LLMFailed, StorageFailed
 from llmcrawler.llm.call_limits import WINDOW_SECONDS, CallLimits, Clock, may_start
 from llmcrawler.storage.shared_file import SharedFile
@@ -107,7 +108,7 @@ class FileBudget:
         since = self._clock.wall() - _SILENT_SECONDS
         connection.execute("DELETE FROM crawls WHERE at < ?", (since,))
         found = connection.execute("SELECT pid FROM crawls WHERE calls > 0 AND name <> ?", (self._name,))
-        return any(_lives(pid) for (pid,) in found)
+        return any(is_alive(pid) for (pid,) in found)
 
 
 class FileRate:
@@ -165,13 +166,3 @@ class FileRate:
         self._posted.discard(posted)
         if not posted.cancelled() and (error := posted.exception()) is not None:
             logger.warning("The pace of the model is not shared for a moment: %s", error)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

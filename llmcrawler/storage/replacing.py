@@ -29,3 +29,10 @@ def replace_file(path: Path, data: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def delete_database(path: Path) -> None:
+    """Delete an SQLite file and its log, if they are there, so that another one can take its place."""
+    # First the database: a log without one is nothing to SQLite, one of another is damage.
+    for one in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        one.unlink(missing_ok=True)

@@ -265,3 +265,14 @@ def fault_words(kind: bytes, detail: str, seconds: float, memory_bytes: int) -> 
     if detail in ("SIGPROF", "SIGALRM"):
         return f"reading it took over {seconds:g} s"
     return f"the process that read it died ({detail})"
+
+
+def is_alive(pid: int) -> bool:
+    """Tell whether there is a process of this number on the machine, of whatever user."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True

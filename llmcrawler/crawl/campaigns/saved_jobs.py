@@ -24,6 +24,7 @@ from llmcrawler.storage.body_packer import zstd
 from llmcrawler.storage.job_file import JOB_FILE, lock_folder
 from llmcrawler.storage.job_status import open_snapshot
 from llmcrawler.storage.keys import JobConnection
+from llmcrawler.storage.replacing import delete_database
 
 _TEMPLATES: Final = "templates.json"
 _VERSION: Final = 1
@@ -240,9 +241,8 @@ def _unpack(packed: Path, path: Path, size: int) -> None:
 
 def _put(work: Path, jobdir: Path) -> None:
     """Put the unpacked files in their places. Ended in between there is no job, and it is restored again."""
-    # First the database, then its log: a log without one is nothing to SQLite, one of another database is damage.
-    for name in (JOB_FILE, f"{JOB_FILE}-wal", f"{JOB_FILE}-shm", _TEMPLATES):
-        (jobdir / name).unlink(missing_ok=True)
+    delete_database(jobdir / JOB_FILE)
+    (jobdir / _TEMPLATES).unlink(missing_ok=True)
     for name in (_TEMPLATES, JOB_FILE):
         if (work / name).exists():
             (work / name).replace(jobdir / name)

@@ -25,11 +25,13 @@ from typing import Any, Final, Self
 
 import platformdirs
 
+from llmcrawler.content.bounds.processes import is_alive
 from llmcrawler.crawl.campaigns.campaign_file import CAMPAIGN_FILE
 from llmcrawler.crawl.campaigns.campaign_status import MANIFEST, campaign_status
 from llmcrawler.crawl.campaigns.campaign_storage import CampaignStorage, FolderStorage
 from llmcrawler.errors import ConfigError, JobBusy
 from llmcrawler.storage import replace_file
+from llmcrawler.storage.replacing import delete_database
 
 BUDGET_FILE: Final = "budget.sqlite"  # of the model, for all crawls together
 _DATABASES: Final = (CAMPAIGN_FILE, BUDGET_FILE)
@@ -164,7 +166,9 @@ class StoredCampaign:
 
     def _check_gone(self, owner: dict[str, Any]) -> None:
         """Raise JobBusy where the owner runs: its mark changes. The clocks of two machines need not agree."""
-        if owner["is_over"] or (owner["machine"] == self.machine and not _is_alive(owner["pid"])):
+        # In a container that was started again this process may have the number that the owner had.
+        is_here = owner["machine"] == self.machine
+        if owner["is_over"] or (is_here and (owner["pid"] == os.getpid() or not is_alive(owner["pid"]))):
             return
         self.tell(f"{self.storage}: {_named(owner)} has it; {_WATCH_SECONDS:g} s will show whether that still runs")
         self.sleep(_WATCH_SECONDS)
@@ -199,9 +203,7 @@ class StoredCampaign:
                 raise ConfigError(
                     f"{self.work} has a campaign that is not at {self.storage}: delete that folder to begin anew"
                 )
-            # First the database, then its log: a log without one is nothing to SQLite, one of another is damage.
-            for old in (path, self.work / f"{name}-wal", self.work / f"{name}-shm"):
-                old.unlink(missing_ok=True)
+            delete_database(path)
             if is_there:
                 brought.replace(path)
 
@@ -252,15 +254,3 @@ def status_at(storage: CampaignStorage, now: float) -> dict[str, Any]:
 
 def _named(owner: dict[str, Any]) -> str:
     return f"process {owner['pid']} on {owner['machine'][:100]}"
-
-
-def _is_alive(pid: int) -> bool:
-    if pid == os.getpid():
-        return False  # a container that was started again has its processes numbered as before
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass
-    return True
