@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 from tests.e2e import warm
@@ -102,3 +103,19 @@ def scrapy(*arguments: Any, settings: dict[str, Any] | None = None) -> subproces
     """Another command than crawl."""
     given = [f"-s{name}={value}" for name, value in (FAST | (settings or {})).items()]
     return warm.run([*map(str, arguments), *given], environment(), TIMEOUT_SECONDS)
+
+
+def rest_of_log(process: subprocess.Popen[str]) -> str:
+    """What a process still writes to the log that a test has begun to read, and its end.
+
+    ``communicate`` would lose what ``readline`` has read ahead.
+    """
+    assert process.stderr is not None
+    watchdog = Timer(TIMEOUT_SECONDS, process.kill)
+    watchdog.start()
+    try:
+        with process.stderr as log:
+            return log.read()
+    finally:
+        process.wait()
+        watchdog.cancel()

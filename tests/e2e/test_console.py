@@ -19,7 +19,7 @@ import pytest
 
 from llmcrawler.reporting import ExitStatus
 from tests.e2e import warm
-from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, environment
+from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, environment, rest_of_log
 from tests.servers.mock_site import MockSite
 
 SETTINGS = [part for name, value in FAST.items() for part in ("-s", f"{name}={value}")]
@@ -112,7 +112,7 @@ def test_ctrl_c_ends_a_crawl_as_with_scrapy(tmp_path):
         while slow.stats()["requests"] < 8 and crawl.poll() is None:
             time.sleep(0.01)
         crawl.send_signal(signal.SIGINT)
-        log = crawl.communicate(timeout=TIMEOUT_SECONDS)[1]
+        log = rest_of_log(crawl)
     assert crawl.returncode == ExitStatus.INTERRUPTED
     assert "Traceback" not in log
     assert pages(tmp_path / "pages.jsonl")

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from llmcrawler.reporting import ExitStatus
 from tests.e2e import warm
-from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, Outcome, command, environment, explore
+from tests.e2e.crawling import FAST, ROOT, TIMEOUT_SECONDS, Outcome, command, environment, explore, rest_of_log
 from tests.e2e.extensions import WITH_DRAWN_GAPS
 from tests.servers.fake_llm import FakeLLM, label_by_url
 from tests.servers.mock_site import UNLINKED, MockSite
@@ -373,7 +373,7 @@ def test_ctrl_c_ends_the_crawl_with_what_it_has(tmp_path):
         while site.stats()["requests"] < 8:
             os.sched_yield()
         crawl.send_signal(signal.SIGINT)
-        log = crawl.communicate(timeout=TIMEOUT_SECONDS)[1]
+        log = rest_of_log(crawl)
     assert crawl.returncode == ExitStatus.INTERRUPTED
     assert "Traceback" not in log
     lines = [json.loads(line) for line in feed.read_text().splitlines()]

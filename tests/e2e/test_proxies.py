@@ -10,7 +10,7 @@ from aiohttp import web
 
 from llmcrawler.reporting import ExitStatus
 from tests.e2e import warm
-from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, environment, explore
+from tests.e2e.crawling import ROOT, TIMEOUT_SECONDS, command, environment, explore, rest_of_log
 from tests.servers.certificates import server_context
 from tests.servers.mock_site import MockSite
 from tests.servers.proxy_server import (
@@ -319,7 +319,7 @@ def test_ctrl_c_while_all_proxies_rest_ends_the_crawl(tmp_path, site):
     while "cools down for" not in crawl.stderr.readline():
         pass
     crawl.send_signal(signal.SIGINT)
-    log = crawl.communicate(timeout=TIMEOUT_SECONDS)[1]
+    log = rest_of_log(crawl)
     assert crawl.returncode == ExitStatus.INTERRUPTED
     assert "Traceback" not in log
     assert not (tmp_path / "feed.jsonl").read_text()  # nothing was asked of the site

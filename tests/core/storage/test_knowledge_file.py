@@ -61,7 +61,8 @@ def test_a_process_that_is_killed_has_added_whole_pieces_and_the_others_go_on(tm
     assert victim.stdout is not None
     said = [int(victim.stdout.readline()) for _ in range(5)]
     os.kill(victim.pid, signal.SIGKILL)
-    said += [int(number) for number in victim.communicate(timeout=120)[0].split()]
+    with victim:
+        said += [int(number) for number in victim.stdout.read().split()]  # ``communicate`` loses what is read ahead
     assert other.communicate(timeout=120)[0].split()[:20] == [str(number) for number in range(20)]
     rows = asyncio.run(read(path))
     of_victim = [row["number"] for row in rows if row["by"] == "victim"]
