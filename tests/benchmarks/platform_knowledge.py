@@ -38,6 +38,7 @@ class Result:
     tokens: int
     f1: float
     right_types: float
+    adopted: int
     weak: str
 
 
@@ -68,7 +69,8 @@ def crawl_sites(platform: str, numbers: Sequence[int], folder: Path, knowledge: 
                 f"{key} {one.f1:.2f}" for key, one in scores.fields.items() if one.wanted and one.f1 < 0.97
             )
             tokens = llm.tokens // len(numbers)
-            results.append(Result(platform, number, asked.count(netloc), tokens, scores.macro, right, weak))
+            adopted = sum(f" of {netloc}: its pages fit what sites of" in line for line in outcome.log.splitlines())
+            results.append(Result(platform, number, asked.count(netloc), tokens, scores.macro, right, adopted, weak))
         return results
 
 
@@ -92,7 +94,7 @@ def main() -> None:
                     results.append(one)
                     print(
                         f"{platform:12} {one.number:4} calls {one.calls:3} tokens {one.tokens:7} F1 {one.f1:.4f} "
-                        f"types {one.right_types:.4f} {one.weak}",
+                        f"types {one.right_types:.4f} adopted {one.adopted} {one.weak}",
                         flush=True,
                     )
     for most in _MARKS:
