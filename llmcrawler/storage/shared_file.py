@@ -86,8 +86,9 @@ def _connect(path: Path, schema: str, busy_seconds: float, application: int | No
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None)
     try:
-        (found,) = connection.execute("PRAGMA application_id").fetchone()
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        # One statement: between two of them another process may have made the file.
+        looked = "SELECT application_id, (SELECT count(*) FROM sqlite_master) FROM pragma_application_id"
+        found, tables = connection.execute(looked).fetchone()
         if application is not None and application != found and tables:
             raise sqlite3.DatabaseError("it is the file of something else")
         connection.execute("PRAGMA journal_mode=WAL")
