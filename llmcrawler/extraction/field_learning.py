@@ -7,11 +7,12 @@ of the other pages, agreement with a selector of another kind, several values wh
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from llmcrawler.extraction.blocks import PageBlocks
+from llmcrawler.extraction.blocks import PageBlocks, Spot
 from llmcrawler.extraction.candidate_scores import (
     MIN_SUPPORT,
     CandidateScore,
@@ -22,7 +23,9 @@ from llmcrawler.extraction.candidate_scores import (
 )
 from llmcrawler.extraction.candidates import Candidate, best_of_each, candidates_for, started_with
 from llmcrawler.extraction.extractor import Field, FieldRule, Selector
+from llmcrawler.extraction.patterns import taken
 from llmcrawler.extraction.training_set import TrainingSet, Value, as_one
+from llmcrawler.extraction.typed_values import fits
 
 _FINALISTS = 14
 _QUIET_FINALISTS = 6
@@ -43,6 +46,9 @@ _MAX_COMPLEMENTS = 2
 _GIVE_UP_SUPPORT = 0.4
 # A fallback may speak where the best selector is silent on so many pages: on more, the field is absent there.
 _MAX_FALLBACK_NOISE = 0.05
+_NUMBER = re.compile(r"\d[\d.,]*")
+_MAX_AMOUNT_CHARS = 60
+_NOT_READ = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +85,25 @@ def learn_field(field: Field, pages: TrainingSet) -> LearnedField:
         score_others(one, pages, lists=lists)
     pages.forget()
     compare(finalists)
-    finalists.sort(key=lambda one: -one.score)
-    return _judged(field, finalists, sum(bool(one) for one in texts), joined=joined)
+    finalists = sorted(finalists, key=lambda one: (_is_outdone(one, finalists), -one.score))
+    return _judged(field, finalists, sum(bool(one) for one in texts), pages, joined=joined)
+
+
+def _is_outdone(one: CandidateScore, others: Sequence[CandidateScore]) -> bool:
+    """Tell whether another candidate, of evidence trusted more, is right where this one is, and silent where it should
+    be: that this one speaks on more pages is then no merit.
+    """
+    return not one.is_quiet and any(
+        other.is_quiet and other.hit >= one.hit and len(other.hit) > 1 and other.candidate.prior > one.candidate.prior
+        for other in others
+    )
 
 
 def _candidates(expected: Sequence[tuple[Value, ...]], pages: TrainingSet, *, lists: bool) -> Iterator[Candidate]:
     for values, one in zip(expected, pages.annotated, strict=True):
         if not values:
             continue
-        yield from candidates_for([value.spot for value in (values if lists else values[:1])])
+        yield from candidates_for([value.spot for value in (_of_one_kind(values, one.page) if lists else values[:1])])
         if not lists:
             yield from _label_inside(values[0])
             for twin in _twins(values[0], one.page):
@@ -112,6 +128,27 @@ def _twins(value: Value, page: PageBlocks) -> list[Value]:
     return [Value(value.text, page.spots[block.n]) for block in same[:_MAX_TWINS]]
 
 
+def _of_one_kind(values: Sequence[Value], page: PageBlocks) -> Sequence[Value]:
+    """Return the items of a list all from one kind of element or attribute, where each stands in one: of pictures that
+    are linked, some may be pointed at as pictures and others as links.
+    """
+    kinds = Counter(_kind(value.spot) for value in values)
+    if len(kinds) < 2:
+        return values
+    spots: dict[tuple[str, tuple[str, str | None]], Spot] = {}
+    for block in page.blocks:
+        spots.setdefault((block.text, _kind(page.spots[block.n])), page.spots[block.n])
+    for kind, _ in kinds.most_common():
+        found = [spots.get((value.text, kind)) for value in values]
+        if all(found):
+            return [Value(value.text, spot) for value, spot in zip(values, found, strict=True) if spot is not None]
+    return values
+
+
+def _kind(spot: Spot) -> tuple[str, str | None]:
+    return "" if spot.element is None else str(spot.element.tag), spot.attribute
+
+
 def _varied(scores: Sequence[CandidateScore]) -> list[CandidateScore]:
     """Return the best, the best two of each kind of evidence (agreement counts between kinds only), and those that may
     speak where the best one is silent.
@@ -124,7 +161,9 @@ def _varied(scores: Sequence[CandidateScore]) -> list[CandidateScore]:
     return list({id(one): one for one in kept}.values())
 
 
-def _judged(field: Field, scores: Sequence[CandidateScore], annotated: int, *, joined: bool) -> LearnedField:
+def _judged(
+    field: Field, scores: Sequence[CandidateScore], annotated: int, pages: TrainingSet, *, joined: bool
+) -> LearnedField:
     best, partners = _team(scores)
     # On a page where a candidate gives something, it can be confirmed or refuted.
     disputed = _disputed(scores) if len(best.hit) > 1 else tuple(at for at, output in enumerate(best.outputs) if output)
@@ -136,7 +175,10 @@ def _judged(field: Field, scores: Sequence[CandidateScore], annotated: int, *, j
         return LearnedField(field, None, "" if is_given_up else "the samples contradict each other", disputed)
     selectors = tuple(_finished(one) for one in (best, *partners, *_fallbacks(best, scores, partners)))
     rule = FieldRule(field, selectors, joined)
-    return LearnedField(field, rule, _doubt(best, explained, is_scalar=not field.many and not joined), disputed)
+    is_scalar = not field.many and not joined
+    doubt = _doubt(best, explained, is_scalar=is_scalar)
+    unread = _unread(rule, pages) if is_scalar and not doubt else ()
+    return LearnedField(field, rule, "some pages write it in another way" if unread else doubt, unread or disputed)
 
 
 def _doubt(best: CandidateScore, explained: int, *, is_scalar: bool) -> str:
@@ -152,6 +194,33 @@ def _doubt(best: CandidateScore, explained: int, *, is_scalar: bool) -> str:
         if best.agreement is None and explained < _SURE_PAGES:
             return "nothing else confirms it"
     return "it has several values on some pages" if is_scalar and best.several and not has_many else ""
+
+
+def _unread(rule: FieldRule, pages: TrainingSet) -> tuple[int, ...]:
+    """Return the other pages on which something stands where the value should be, but is written in another way than on
+    all samples: "12 € (9 € for members)" instead of "12 €". None where a sample shows what cannot be read.
+    """
+    samples = {_numbers_read(rule, one.page, pages) for one in pages.annotated} - {None}
+    if _NOT_READ in samples:
+        return ()
+    is_amount = len(samples) == 1 and 0 not in samples
+    read = [_numbers_read(rule, page, pages) for page in pages.others]
+    odd = {_NOT_READ, *((one for one in read if one is not None and one not in samples) if is_amount else ())}
+    return tuple(at for at, one in enumerate(read) if one in odd)
+
+
+def _numbers_read(rule: FieldRule, page: PageBlocks, pages: TrainingSet) -> int | None:
+    """Return how many numbers are in the text that a rule takes as the value of a page, _NOT_READ where it makes
+    nothing of the only text there, None where there is none, or a choice.
+    """
+    is_there = False
+    for selector in rule.selectors:
+        texts = list(dict.fromkeys(pages.texts(page, selector)))
+        read = next((one for one in taken(texts, selector.pattern) if fits(one, rule.field.type)), None)
+        if read is not None:
+            return len(_NUMBER.findall(read)) if len(read) <= _MAX_AMOUNT_CHARS else 0
+        is_there |= len(texts) == 1
+    return _NOT_READ if is_there else None
 
 
 def _team(scores: Sequence[CandidateScore]) -> tuple[CandidateScore, list[CandidateScore]]:

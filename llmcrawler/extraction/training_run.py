@@ -9,6 +9,8 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import fmean
 
 from llmcrawler.errors import BadAnswer, BudgetSpent
 from llmcrawler.extraction.annotators import Annotator
@@ -34,6 +36,7 @@ _MIN_SHARE = 0.1
 _COMMON_SHARE = 0.15
 # Worth of a feature that was shown already, against the first time: a power of two, which rounds nothing.
 _AGAIN = 0.25
+_MAX_LABEL_CHARS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,9 @@ class TrainingRun:
         if not chosen:
             # In a thread, here and below: they compare all texts of all pages.
             chosen = await asyncio.to_thread(spread, features, self._rules.samples)
-            named = [blocks.paths | blocks.labels for blocks in listed]
+            named = [
+                blocks.paths | blocks.labels | labels for blocks, labels in zip(listed, labels_of(listed), strict=True)
+            ]
             room = min(_MORE_PAGES, self._rules.max_samples - len(chosen))
             chosen += await asyncio.to_thread(unseen, named, chosen, max(0, room))
         bad_answers, tried = 0, set[int]()
@@ -267,6 +272,20 @@ def spread(features: Sequence[frozenset[str]], count: int, taken: Collection[int
 def _discount(left: dict[tuple[str, bool], float], shown: Sequence[tuple[str, bool]]) -> None:
     for one in shown:
         left[one] *= _AGAIN
+
+
+def labels_of(pages: Sequence[BlockList]) -> list[frozenset[str]]:
+    """Return the texts of each page that name what follows: short ones, with rarer texts behind them. So "Colour" is
+    told from "red", whatever elements they stand in.
+    """
+    counts = Counter(text for page in pages for text in page.texts)
+    behind: dict[str, list[int]] = {}
+    for page in pages:
+        for one, follower in pairwise(page.blocks):
+            if len(one.text) <= _MAX_LABEL_CHARS:
+                behind.setdefault(one.text, []).append(counts[follower.text])
+    labels = {text for text, found in behind.items() if 2 * fmean(found) < counts[text]}
+    return [page.texts & labels for page in pages]
 
 
 def unseen(features: Sequence[frozenset[str]], shown: Collection[int], count: int) -> list[int]:
