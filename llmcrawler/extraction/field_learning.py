@@ -7,7 +7,6 @@ of the other pages, agreement with a selector of another kind, several values wh
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -16,6 +15,7 @@ from llmcrawler.extraction.blocks import PageBlocks, Spot
 from llmcrawler.extraction.candidate_scores import (
     MIN_SUPPORT,
     CandidateScore,
+    Texts,
     agreement_of,
     compare,
     score_annotated,
@@ -86,7 +86,7 @@ def learn_field(field: Field, pages: TrainingSet) -> LearnedField:
     pages.forget()
     compare(finalists)
     finalists = sorted(finalists, key=lambda one: (_is_outdone(one, finalists), -one.score))
-    return _judged(field, finalists, sum(bool(one) for one in texts), pages, joined=joined)
+    return _judged(field, finalists, texts, pages, joined=joined)
 
 
 def _is_outdone(one: CandidateScore, others: Sequence[CandidateScore]) -> bool:
@@ -103,7 +103,8 @@ def _candidates(expected: Sequence[tuple[Value, ...]], pages: TrainingSet, *, li
     for values, one in zip(expected, pages.annotated, strict=True):
         if not values:
             continue
-        yield from candidates_for([value.spot for value in (_of_one_kind(values, one.page) if lists else values[:1])])
+        for spots in _of_one_kind(values, one.page) if lists else [[values[0].spot]]:
+            yield from candidates_for(spots)
         if not lists:
             yield from _label_inside(values[0])
             for twin in _twins(values[0], one.page):
@@ -128,21 +129,21 @@ def _twins(value: Value, page: PageBlocks) -> list[Value]:
     return [Value(value.text, page.spots[block.n]) for block in same[:_MAX_TWINS]]
 
 
-def _of_one_kind(values: Sequence[Value], page: PageBlocks) -> Sequence[Value]:
-    """Return the items of a list all from one kind of element or attribute, where each stands in one: of pictures that
-    are linked, some may be pointed at as pictures and others as links.
+def _of_one_kind(values: Sequence[Value], page: PageBlocks) -> Iterator[list[Spot]]:
+    """Yield where the items of a list stand, for each kind of element or attribute that has all of them: of pictures
+    that are linked, some may be pointed at as pictures and others as links.
     """
-    kinds = Counter(_kind(value.spot) for value in values)
+    kinds = dict.fromkeys(_kind(value.spot) for value in values)
     if len(kinds) < 2:
-        return values
+        yield [value.spot for value in values]
+        return
     spots: dict[tuple[str, tuple[str, str | None]], Spot] = {}
     for block in page.blocks:
         spots.setdefault((block.text, _kind(page.spots[block.n])), page.spots[block.n])
-    for kind, _ in kinds.most_common():
-        found = [spots.get((value.text, kind)) for value in values]
-        if all(found):
-            return [Value(value.text, spot) for value, spot in zip(values, found, strict=True) if spot is not None]
-    return values
+    for kind in kinds:
+        found = [spots[value.text, kind] for value in values if (value.text, kind) in spots]
+        if len(found) == len(values):
+            yield found
 
 
 def _kind(spot: Spot) -> tuple[str, str | None]:
@@ -162,8 +163,9 @@ def _varied(scores: Sequence[CandidateScore]) -> list[CandidateScore]:
 
 
 def _judged(
-    field: Field, scores: Sequence[CandidateScore], annotated: int, pages: TrainingSet, *, joined: bool
+    field: Field, scores: Sequence[CandidateScore], expected: Sequence[Texts], pages: TrainingSet, *, joined: bool
 ) -> LearnedField:
+    annotated = sum(map(bool, expected))
     best, partners = _team(scores)
     # On a page where a candidate gives something, it can be confirmed or refuted.
     disputed = _disputed(scores) if len(best.hit) > 1 else tuple(at for at, output in enumerate(best.outputs) if output)
@@ -177,8 +179,11 @@ def _judged(
     rule = FieldRule(field, selectors, joined)
     is_scalar = not field.many and not joined
     doubt = _doubt(best, explained, is_scalar=is_scalar)
-    unread = _unread(rule, pages) if is_scalar and not doubt else ()
-    return LearnedField(field, rule, "some pages write it in another way" if unread else doubt, unread or disputed)
+    if not doubt and is_scalar and (unread := _unread(rule, pages)):
+        doubt, disputed = "some pages write it in another way", unread
+    elif not doubt and field.many and all(len(one) < 2 for one in expected) and (longer := _longer(scores)):
+        doubt, disputed = "some pages may have several", longer
+    return LearnedField(field, rule, doubt, disputed)
 
 
 def _doubt(best: CandidateScore, explained: int, *, is_scalar: bool) -> str:
@@ -207,6 +212,15 @@ def _unread(rule: FieldRule, pages: TrainingSet) -> tuple[int, ...]:
     read = [_numbers_read(rule, page, pages) for page in pages.others]
     odd = {_NOT_READ, *((one for one in read if one is not None and one not in samples) if is_amount else ())}
     return tuple(at for at, one in enumerate(read) if one in odd)
+
+
+def _longer(scores: Sequence[CandidateScore]) -> tuple[int, ...]:
+    """Return the other pages on which a candidate as good as the best one gives a longer list."""
+    best, *others = scores
+    good = [one for one in others if one.support >= best.support]
+    return tuple(
+        at for at, texts in enumerate(best.outputs) if texts and any(len(one.outputs[at]) > len(texts) for one in good)
+    )
 
 
 def _numbers_read(rule: FieldRule, page: PageBlocks, pages: TrainingSet) -> int | None:

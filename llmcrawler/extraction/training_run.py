@@ -33,7 +33,6 @@ _MORE_PAGES = 2
 _MAX_BAD_ANSWERS = 3
 # A feature on fewer pages than this share is a page's own oddity, not a variant of the template.
 _MIN_SHARE = 0.1
-_COMMON_SHARE = 0.15
 # Worth of a feature that was shown already, against the first time: a power of two, which rounds nothing.
 _AGAIN = 0.25
 _MAX_LABEL_CHARS = 40
@@ -289,12 +288,12 @@ def labels_of(pages: Sequence[BlockList]) -> list[frozenset[str]]:
 
 
 def unseen(features: Sequence[frozenset[str]], shown: Collection[int], count: int) -> list[int]:
-    """Choose up to `count` more pages, for features that a good part of the pages has and none of those shown: a field
+    """Choose up to `count` more pages, for features that a tenth of the pages has and none of those shown: a field
     that is on a sixth of the pages only is easily on none of three.
     """
     counts = Counter(name for page in features for name in page)
     seen = frozenset().union(*(features[place] for place in shown))
-    missing = {name for name, pages in counts.items() if pages >= max(2.0, _COMMON_SHARE * len(features))} - seen
+    missing = {name for name, pages in counts.items() if pages >= max(2.0, _MIN_SHARE * len(features))} - seen
     chosen: list[int] = []
     while missing and len(chosen) < count:
         best = max(range(len(features)), key=lambda place: len(features[place] & missing))

@@ -221,6 +221,64 @@ def test_lists_are_whole_also_where_they_have_one_item():
     assert extracted(result, page("a")) == ["a"]
 
 
+def test_pages_that_write_a_value_in_another_way_are_to_be_shown():
+    def page(n: int) -> str:
+        members = f" ({n}.20 € for members)" if n in (5, 8) else ""
+        return f"<h1>t{n}</h1><p><b>Price</b> <span class='cost'>{n}.50 €{members}</span></p>"
+
+    pages = [page(n) for n in range(12)]
+    prices: list[str | list[str] | None] = [f"{n}.50 €" for n in range(12)]
+    result = learned(pages, prices)
+    assert result.doubt
+    assert result.disputed == (2, 5)  # the pages 5 and 8
+    shown = [pages[5], *pages[:5], *pages[6:]]
+    result = learned(shown, [prices[5], *prices[:5], *prices[6:]])
+    assert not result.doubt
+    assert [extracted(result, page(n)) for n in (8, 9)] == ["8.50 €", "9.50 €"]
+
+
+def test_where_all_values_are_written_alike_no_page_more_is_shown():
+    pages = [f"<h1>t{n}</h1><p><b>Price</b> <span class='cost'>{n}.50 €</span></p>" for n in range(12)]
+    assert not learned(pages, [f"{n}.50 €" for n in range(12)]).doubt
+
+
+def test_lists_that_have_one_item_on_all_samples_may_be_longer_elsewhere():
+    def page(n: int, *names: str) -> str:
+        links = ", ".join(f"<a href='/{name}'>{name}</a>" for name in names)
+        return f"<h1>t{n}</h1><p>by {links}</p><p><a href='/more'>more</a></p>"
+
+    names: list[str | list[str] | None] = [[f"n{n}", f"m{n}"] if n > 8 else [f"n{n}"] for n in range(12)]
+    pages = [page(n, *given) for n, given in enumerate(names) if given]
+    result = learned(pages, names, many=True)
+    assert result.doubt
+    assert set(result.disputed) == {6, 7, 8}  # the pages 9, 10 and 11
+
+
+def test_a_list_may_be_pointed_at_in_links_and_in_pictures():
+    def page(n: int) -> str:
+        return "".join(f"<a href='/{n}/{i}.jpg'><img src='/{n}/{i}.jpg'></a>" for i in range(3)) + "<a href='/x'>x</a>"
+
+    pages = [PageBlocks(f"<div class='gallery'>{page(n)}</div>") for n in range(8)]
+    samples = []
+    for one in pages[:3]:
+        sources = [block.n for block in one.blocks if one.spots[block.n].attribute == "src"]
+        links = [block.n for block in one.blocks if one.spots[block.n].attribute == "href"]
+        samples.append(AnnotatedPage.of(one, [Pointed("f", (sources[0], *links[1:3]))]))
+    result = learn_field(Field("f", "string", many=True), TrainingSet(samples, pages[3:]))
+    assert extracted(result, f"<div class='gallery'>{page(50)}</div>") == ["/50/0.jpg", "/50/1.jpg", "/50/2.jpg"]
+
+
+def test_a_label_is_trusted_before_a_place_that_others_take_too():
+    def page(n: int) -> str:
+        colour = f"<dt>Colour</dt><dd>red {n}</dd>" if n % 2 else ""
+        return f"<dl class='facts'>{colour}<dt>Weight</dt><dd>{n} kg</dd><dt>Size</dt><dd>{n} cm</dd></dl>"
+
+    values: list[str | list[str] | None] = [f"red {n}" if n % 2 else None for n in range(16)]
+    result = learned([page(n) for n in range(16)], values, shown=7)
+    assert extracted(result, page(31)) == "red 31"
+    assert extracted(result, page(32)) is None
+
+
 def test_paragraphs_of_one_text_are_joined():
     def page(n: int) -> str:
         return f"<h1>h{n}</h1><div class='body'><p>First {n}.</p><p>Second {n}.</p><p>Third {n}.</p></div><p>Foot</p>"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pickle
 from random import Random
 
-from llmcrawler.extraction.training_run import spread, unseen
+from llmcrawler.extraction.blocks import BlockList, PageBlocks
+from llmcrawler.extraction.training_run import labels_of, spread, unseen
 from llmcrawler.extraction.training_set import TrainingPage
 
 PAIRS = 12
@@ -53,3 +54,17 @@ def test_a_run_takes_a_page_apart_once_and_may_work_as_much_on_it_each_time():
     assert sent.blocks() is first
     assert first.source.work.done == 0
     assert TrainingPage("http://s.test/2", "", "", "<h1>Lamp</h1>", frozenset()).blocks() is not first
+
+
+def test_what_names_a_value_is_told_from_values_in_any_element():
+    def page(n: int) -> BlockList:
+        facts = {"Company": f"Firm {n}", "Contract": ("Full time", "Freelance")[n % 2]}
+        facts |= {"Department": f"Room {n}"} if n % 4 == 0 else {}
+        facts["Reference"] = f"AB/{n}"
+        return PageBlocks("".join(f"<div>{name}</div><div>{value}</div>" for name, value in facts.items())).listed()
+
+    pages = [page(n) for n in range(12)]
+    labels = labels_of(pages)
+    assert labels[0] == {"Company", "Department", "Reference"}
+    assert labels[1] == {"Company", "Reference"}
+    assert unseen(labels, [1, 2, 3], 1) == [0]
