@@ -23,9 +23,8 @@ from llmcrawler.extraction.candidate_scores import (
 )
 from llmcrawler.extraction.candidates import Candidate, best_of_each, candidates_for, started_with
 from llmcrawler.extraction.extractor import Field, FieldRule, Selector
-from llmcrawler.extraction.patterns import taken
 from llmcrawler.extraction.training_set import TrainingSet, Value, as_one
-from llmcrawler.extraction.typed_values import fits
+from llmcrawler.extraction.unread_pages import pages_with_more, unread_pages
 
 _FINALISTS = 14
 _QUIET_FINALISTS = 6
@@ -46,9 +45,6 @@ _MAX_COMPLEMENTS = 2
 _GIVE_UP_SUPPORT = 0.4
 # A fallback may speak where the best selector is silent on so many pages: on more, the field is absent there.
 _MAX_FALLBACK_NOISE = 0.05
-_NUMBER = re.compile(r"\d[\d.,]*")
-_MAX_AMOUNT_CHARS = 60
-_NOT_READ = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +175,9 @@ def _judged(
     rule = FieldRule(field, selectors, joined)
     is_scalar = not field.many and not joined
     doubt = _doubt(best, explained, is_scalar=is_scalar)
-    if not doubt and is_scalar and (unread := _unread(rule, pages)):
+    if not doubt and is_scalar and (unread := unread_pages(rule, pages)):
         doubt, disputed = "some pages write it in another way", unread
-    elif not doubt and field.many and all(len(one) < 2 for one in expected) and (longer := _longer(scores)):
+    elif not doubt and field.many and all(len(one) < 2 for one in expected) and (longer := pages_with_more(scores)):
         doubt, disputed = "some pages may have several", longer
     return LearnedField(field, rule, doubt, disputed)
 
@@ -199,42 +195,6 @@ def _doubt(best: CandidateScore, explained: int, *, is_scalar: bool) -> str:
         if best.agreement is None and explained < _SURE_PAGES:
             return "nothing else confirms it"
     return "it has several values on some pages" if is_scalar and best.several and not has_many else ""
-
-
-def _unread(rule: FieldRule, pages: TrainingSet) -> tuple[int, ...]:
-    """Return the other pages on which something stands where the value should be, but is written in another way than on
-    all samples: "12 € (9 € for members)" instead of "12 €". None where a sample shows what cannot be read.
-    """
-    samples = {_numbers_read(rule, one.page, pages) for one in pages.annotated} - {None}
-    if _NOT_READ in samples:
-        return ()
-    is_amount = len(samples) == 1 and 0 not in samples
-    read = [_numbers_read(rule, page, pages) for page in pages.others]
-    odd = {_NOT_READ, *((one for one in read if one is not None and one not in samples) if is_amount else ())}
-    return tuple(at for at, one in enumerate(read) if one in odd)
-
-
-def _longer(scores: Sequence[CandidateScore]) -> tuple[int, ...]:
-    """Return the other pages on which a candidate as good as the best one gives a longer list."""
-    best, *others = scores
-    good = [one for one in others if one.support >= best.support]
-    return tuple(
-        at for at, texts in enumerate(best.outputs) if texts and any(len(one.outputs[at]) > len(texts) for one in good)
-    )
-
-
-def _numbers_read(rule: FieldRule, page: PageBlocks, pages: TrainingSet) -> int | None:
-    """Return how many numbers are in the text that a rule takes as the value of a page, _NOT_READ where it makes
-    nothing of the only text there, None where there is none, or a choice.
-    """
-    is_there = False
-    for selector in rule.selectors:
-        texts = list(dict.fromkeys(pages.texts(page, selector)))
-        read = next((one for one in taken(texts, selector.pattern) if fits(one, rule.field.type)), None)
-        if read is not None:
-            return len(_NUMBER.findall(read)) if len(read) <= _MAX_AMOUNT_CHARS else 0
-        is_there |= len(texts) == 1
-    return _NOT_READ if is_there else None
 
 
 def _team(scores: Sequence[CandidateScore]) -> tuple[CandidateScore, list[CandidateScore]]:
