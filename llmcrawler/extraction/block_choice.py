@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
+from statistics import fmean
 from typing import Final
 
 from llmcrawler.content import read_page
@@ -143,3 +145,17 @@ def _shortened(block: Block) -> Block:
     if len(block.text) <= _LONG_BLOCK_CHARS:
         return block
     return Block(block.n, block.text[:_LONG_BLOCK_CHARS].rsplit(" ", 1)[0] + " …", block.hint)
+
+
+def labels_of(pages: Sequence[BlockList]) -> list[frozenset[str]]:
+    """Return the texts of each page that name what follows: short ones, with rarer texts behind them. So "Colour" is
+    told from "red", whatever elements they stand in.
+    """
+    counts = Counter(text for page in pages for text in page.texts)
+    behind: dict[str, list[int]] = {}
+    for page in pages:
+        for one, follower in pairwise(page.blocks):
+            if len(one.text) <= _LABEL_CHARS:
+                behind.setdefault(one.text, []).append(counts[follower.text])
+    labels = {text for text, found in behind.items() if 2 * fmean(found) < counts[text]}
+    return [page.texts & labels for page in pages]

@@ -9,12 +9,10 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from statistics import fmean
 
 from llmcrawler.errors import BadAnswer, BudgetSpent
 from llmcrawler.extraction.annotators import Annotator
-from llmcrawler.extraction.block_choice import is_crowded, main_scores, repeated_texts, shown_blocks
+from llmcrawler.extraction.block_choice import is_crowded, labels_of, main_scores, repeated_texts, shown_blocks
 from llmcrawler.extraction.blocks import BlockList
 from llmcrawler.extraction.extraction_runs import ExtractionRunner
 from llmcrawler.extraction.extractor import Field, FieldRule, TemplateExtractor
@@ -35,7 +33,6 @@ _MAX_BAD_ANSWERS = 3
 _MIN_SHARE = 0.1
 # Worth of a feature that was shown already, against the first time: a power of two, which rounds nothing.
 _AGAIN = 0.25
-_MAX_LABEL_CHARS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,20 +268,6 @@ def spread(features: Sequence[frozenset[str]], count: int, taken: Collection[int
 def _discount(left: dict[tuple[str, bool], float], shown: Sequence[tuple[str, bool]]) -> None:
     for one in shown:
         left[one] *= _AGAIN
-
-
-def labels_of(pages: Sequence[BlockList]) -> list[frozenset[str]]:
-    """Return the texts of each page that name what follows: short ones, with rarer texts behind them. So "Colour" is
-    told from "red", whatever elements they stand in.
-    """
-    counts = Counter(text for page in pages for text in page.texts)
-    behind: dict[str, list[int]] = {}
-    for page in pages:
-        for one, follower in pairwise(page.blocks):
-            if len(one.text) <= _MAX_LABEL_CHARS:
-                behind.setdefault(one.text, []).append(counts[follower.text])
-    labels = {text for text, found in behind.items() if 2 * fmean(found) < counts[text]}
-    return [page.texts & labels for page in pages]
 
 
 def unseen(features: Sequence[frozenset[str]], shown: Collection[int], count: int) -> list[int]:

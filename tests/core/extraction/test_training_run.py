@@ -5,8 +5,9 @@ from __future__ import annotations
 import pickle
 from random import Random
 
+from llmcrawler.extraction.block_choice import labels_of
 from llmcrawler.extraction.blocks import BlockList, PageBlocks
-from llmcrawler.extraction.training_run import labels_of, spread, unseen
+from llmcrawler.extraction.training_run import spread, unseen
 from llmcrawler.extraction.training_set import TrainingPage
 
 PAIRS = 12
