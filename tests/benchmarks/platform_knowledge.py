@@ -19,6 +19,7 @@ from pathlib import Path
 from statistics import fmean
 from urllib.parse import urlsplit
 
+from llmcrawler.classification.page_types import DEFAULT_PAGE_TYPES, FALLBACK_TYPE
 from tests.e2e.crawling import explore
 from tests.e2e.test_records import served
 from tests.servers.fake_llm import FakeLLM
@@ -64,7 +65,7 @@ def crawl_sites(platform: str, numbers: Sequence[int], folder: Path, knowledge: 
             scores = Scores()
             for page in site.records:
                 scores.add(page, lines[page.path]["record"], lines[page.path]["url"])
-            right = fmean(lines[page.path]["page_type"] == page.page_type for page in site.pages)
+            right = fmean(lines[page.path]["page_type"] == _known_type(page.page_type) for page in site.pages)
             weak = ", ".join(
                 f"{key} {one.f1:.2f}" for key, one in scores.fields.items() if one.wanted and one.f1 < 0.97
             )
@@ -72,6 +73,10 @@ def crawl_sites(platform: str, numbers: Sequence[int], folder: Path, knowledge: 
             adopted = sum(f" of {netloc}: its pages fit what sites of" in line for line in outcome.log.splitlines())
             results.append(Result(platform, number, asked.count(netloc), tokens, scores.macro, right, adopted, weak))
         return results
+
+
+def _known_type(name: str) -> str:
+    return name if name in DEFAULT_PAGE_TYPES.names else FALLBACK_TYPE
 
 
 def main() -> None:

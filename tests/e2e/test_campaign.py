@@ -279,7 +279,7 @@ def test_the_crawls_of_a_campaign_have_one_budget_of_the_model(tmp_path, is_in_r
         sites = servers.enter_context(CampaignSites([FINE] * 4).in_thread())
         llm = servers.enter_context(FakeLLM(answer_from_truth(truth)).in_thread())
         settings = {"LLM_PROVIDER": "openai", "LLM_BASE_URL": llm.base_url, "LLM_MAX_TOKENS": tokens}
-        settings |= {"CAMPAIGN_BUNDLE_SITES": 1, "CAMPAIGN_CRAWLS": 4, "KNOWLEDGE_FILE": tmp_path / "knowledge.sqlite"}
+        settings |= {"CAMPAIGN_BUNDLE_SITES": 1, "CAMPAIGN_CRAWLS": 4}
         if is_in_redis:
             (tmp_path / "redis").mkdir()
             redis = servers.enter_context(RedisServer(tmp_path / "redis"))
@@ -290,19 +290,20 @@ def test_the_crawls_of_a_campaign_have_one_budget_of_the_model(tmp_path, is_in_r
     assert done.returncode == 0, done.stderr
     assert tokens / 2 < llm.tokens <= tokens
     assert BUDGET_REACHED in {site["exit_status"] for site in campaign.status()["sites"]}
-    assert (tmp_path / "knowledge.sqlite").exists()
+    assert (Path(campaign.place) / "knowledge.sqlite").exists()
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         (("--ray", "auto", "-sLLM_MAX_TOKENS=9"), "LLM_MAX_TOKENS: many machines keep to it by LLM_BUDGET_URL="),
-        (("--ray", "auto", "-sLLM_BUDGET_FILE=x"), "LLM_BUDGET_FILE is a file of one machine"),
+        (("--ray", "auto", "-sLLM_BUDGET_FILE=FOLDER/x"), "LLM_BUDGET_FILE is a file of one machine"),
         (("--ray", "ray://host:10001"), "start the campaign on a machine of the cluster"),
-        (("-sLLM_BUDGET_FILE=x", "-sLLM_BUDGET_URL=redis://127.0.0.1:1/0"), "leave one out"),
+        (("-sLLM_BUDGET_FILE=FOLDER/x", "-sLLM_BUDGET_URL=redis://127.0.0.1:1/0"), "leave one out"),
     ],
 )
 def test_what_many_machines_cannot_do_is_refused(tmp_path, given, said):
+    given = [one.replace("FOLDER", str(tmp_path)) for one in given]
     campaign = Campaign(tmp_path, (*given, "--work", str(tmp_path / "work")))
     campaign.write("url", "https://a.example")
     done = campaign.run()

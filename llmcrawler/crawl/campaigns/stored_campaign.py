@@ -34,7 +34,8 @@ from llmcrawler.storage import replace_file
 from llmcrawler.storage.replacing import delete_database
 
 BUDGET_FILE: Final = "budget.sqlite"  # of the model, for all crawls together
-_DATABASES: Final = (CAMPAIGN_FILE, BUDGET_FILE)
+KNOWLEDGE_FILE: Final = "knowledge.sqlite"  # of what sites of a platform have taught each other
+_DATABASES: Final = (CAMPAIGN_FILE, BUDGET_FILE, KNOWLEDGE_FILE)
 _OWNER: Final = "owner.json"
 _MARK: Final = "storage.json"  # in the work folder
 _LOOK_SECONDS: Final = 1.0
