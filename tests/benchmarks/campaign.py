@@ -1,6 +1,6 @@
 """What a campaign of many sites takes, beside a crawl after the other of a sample of them.
 
-    python -m tests.benchmarks.campaign [--sites 200] [--most 500] [--singles 12] [--kills 0] [--out DIR] [-s NAME=..]
+    python -m tests.benchmarks.campaign [--sites 200] [--most 500] [--singles 12] [--kills 0] [--ray ADDRESS] [--out DIR]
 
 The sites are those of tests/servers/campaign_sites.py: 20 to MOST pages of each, 5% dead, 5% slow, 3% answering 429.
 With KILLS the command and all that it has started get a kill -9 so many times, and it is started again.
@@ -41,6 +41,7 @@ def main() -> None:
     parser.add_argument("--singles", type=int, default=12)
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--ray", help="the address of a cluster; the processor's time is then that of the driver alone")
     parser.add_argument("-s", dest="settings", action="append", default=[])
     options = parser.parse_args()
     settings = [f"-s{one}" for one in (*(f"{name}={value}" for name, value in SETTINGS.items()), *options.settings)]
@@ -51,6 +52,7 @@ def main() -> None:
         ]
         Path(folder, "sites.csv").write_text("\n".join(["url,max_pages", *rows, ""]), encoding="utf-8")
         command = ["campaign", str(Path(folder, "sites.csv")), "-o", str(out), *settings]
+        command += ["--ray", options.ray] if options.ray else []
         memory = Memory(out)
         killed = [measured(command, memory, kill_after=KILL_SECONDS * (1 + random())) for _ in range(options.kills)]
         last = measured(command, memory)
