@@ -1,6 +1,6 @@
 """What a campaign of many sites takes, beside a crawl after the other of a sample of them.
 
-    python -m tests.benchmarks.campaign [--sites 200] [--most 500] [--singles 12] [--kills 0] [--ray ADDRESS] [--out DIR]
+    python -m tests.benchmarks.campaign [--sites 200] [--most 500] [--singles 12] [--kills 0] [--ray ADDRESS]
 
 The sites are those of tests/servers/campaign_sites.py: 20 to MOST pages of each, 5% dead, 5% slow, 3% answering 429.
 With KILLS the command and all that it has started get a kill -9 so many times, and it is started again.
