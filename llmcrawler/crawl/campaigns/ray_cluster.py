@@ -39,7 +39,8 @@ class RayCluster:
         try:
             ray.init(address=address, logging_level=logging.WARNING, log_to_driver=False)
         except (OSError, ValueError, RuntimeError) as error:  # ConnectionError is the usual one
-            raise ConfigError(f"--ray {address}: there is no cluster to be reached: {error}") from error
+            hint = "by its address, a cluster that `ray start` has given a token wants RAY_AUTH_MODE=token"
+            raise ConfigError(f"--ray {address}: there is no cluster to be reached: {error} ({hint})") from error
         self._ray: Any = ray
         self._make = make
 
