@@ -86,11 +86,15 @@ def learn_field(field: Field, pages: TrainingSet) -> LearnedField:
 
 
 def _is_outdone(one: CandidateScore, others: Sequence[CandidateScore]) -> bool:
-    """Tell whether another candidate, of evidence trusted more, is right where this one is, and silent where it should
-    be: that this one speaks on more pages is then no merit.
+    """Tell whether another candidate, of evidence trusted more, is right where this one is, and more often silent where
+    it should be: that this one speaks on more pages is then no merit.
     """
-    return not one.is_quiet and any(
-        other.is_quiet and other.hit >= one.hit and len(other.hit) > 1 and other.candidate.prior > one.candidate.prior
+    return any(
+        other.hit >= one.hit
+        and other.wrong <= one.wrong
+        and other.wrong + other.ghosts < one.wrong + one.ghosts
+        and len(other.hit) > 1
+        and other.candidate.prior > one.candidate.prior
         for other in others
     )
 
