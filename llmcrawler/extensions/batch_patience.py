@@ -12,6 +12,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
 from llmcrawler.crawl.context import CrawlContext, crawl_of
+from llmcrawler.crawl.engine_state import Phase, phase_of
 from llmcrawler.extensions.connecting import connect_handlers
 from llmcrawler.reporting import calls_in_batches
 
@@ -54,7 +55,7 @@ class BatchPatience:
             await asyncio.sleep(_LOOK_SECONDS)
             waiting = model.waiting_calls
             # Calls that are still gathered are not left behind.
-            only_waits = waiting.batches and self.crawl.watch.reason_to_flush() is not None
+            only_waits = waiting.batches and phase_of(self.crawl.watch.state()) in (Phase.IDLE, Phase.BACKING_OUT)
             idle_since = (idle_since or time.monotonic()) if only_waits else None
             if idle_since is not None and time.monotonic() - idle_since >= self.wait_seconds and waiting.is_sent:
                 what = "%s, for longer than LLM_BATCH_API_WAIT_SECONDS=%g: the crawl ends here for now"

@@ -1,5 +1,7 @@
 """Extensions that crawls of the tests run with."""
 
+import asyncio
+import logging
 import os
 import sqlite3
 import time
@@ -12,6 +14,8 @@ from scrapy.crawler import Crawler
 
 from llmcrawler.engine.polite_slot import PoliteSlot
 from llmcrawler.frontier.sqlite import SqliteFrontier
+
+logger = logging.getLogger(__name__)
 
 
 class NoHeartbeat:
@@ -29,6 +33,21 @@ class DiskFullWhenOpened:
             raise sqlite3.OperationalError("database or disk is full")
 
         SqliteFrontier._open = fail  # type: ignore[method-assign, assignment]
+
+
+class SlowOpening:
+    """Says that the crawl is being opened, and lets it take a while."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        crawler.signals.connect(self._open, signals.spider_opened)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    async def _open(self) -> None:
+        logger.info("still being opened")
+        await asyncio.sleep(1.0)
 
 
 class PagesAhead:

@@ -380,6 +380,23 @@ def test_ctrl_c_ends_the_crawl_with_what_it_has(tmp_path):
     assert len([line for line in lines if line["kind"] == "page"]) >= 4
 
 
+def test_ctrl_c_while_a_crawl_is_being_opened_ends_it(tmp_path, site):
+    feed = tmp_path / "feed.jsonl"
+    settings = {"EXTENSIONS": '{"tests.e2e.extensions.SlowOpening": 1}', "JOBDIR": tmp_path / "job"}
+    crawl = subprocess.Popen(
+        command({"url": site.url()}, settings, feed), cwd=ROOT, env=environment(), stderr=subprocess.PIPE, text=True
+    )
+    assert crawl.stderr is not None
+    assert any("still being opened" in line for line in iter(crawl.stderr.readline, ""))
+    crawl.send_signal(signal.SIGINT)
+    log = rest_of_log(crawl)
+    assert crawl.returncode == ExitStatus.INTERRUPTED, log
+    assert "Traceback" not in log
+    assert "Stopping: waiting for 0 requests" in log
+    assert warm.run(command({"url": site.url()}, settings, feed)[3:], environment(), TIMEOUT_SECONDS).returncode == 0
+    assert len(feed.read_text().splitlines()) > 10
+
+
 def test_csv_holds_the_pages(tmp_path, site):
     feed = tmp_path / "pages.csv"
     assert warm.run(command({"url": site.url()}, {}, feed)[3:], environment(), TIMEOUT_SECONDS).returncode == 0

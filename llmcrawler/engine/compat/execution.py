@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
     from twisted.python.failure import Failure
 
+_OPENING_LOOK_SECONDS = 0.05
 _tasks: set[asyncio.Future[None]] = set()  # a task that nobody holds may be collected before it ends
 
 
@@ -90,11 +91,16 @@ def process_item(crawler: Crawler, item: Any) -> None:
 
 
 def on_stop(crawler: Crawler, asked: Callable[[], None]) -> None:
-    """Call `asked` when Scrapy is asked to stop a crawl that runs, by a signal say, before it begins to."""
+    """Call `asked` when Scrapy is asked to stop a crawl that runs, by a signal say, before it begins to. A crawl that
+    is still being opened is stopped once it runs: Scrapy itself would forget that it was asked.
+    """
     stop = crawler.stop_async
 
     async def stop_observed() -> None:
         engine = crawler.engine if crawler.crawling else None
+        # No event tells of the end of what cannot be opened.
+        while engine is not None and crawler.crawling and engine._slot is not None and not engine.running:  # noqa: ASYNC110
+            await asyncio.sleep(_OPENING_LOOK_SECONDS)
         try:  # the slot is None after the crawl's own end, for which Scrapy calls this too
             if engine is not None and engine.running and engine._slot is not None:
                 asked()

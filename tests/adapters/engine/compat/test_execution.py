@@ -102,6 +102,31 @@ async def test_a_crawl_that_runs_tells_that_it_is_to_stop_before_it_begins_to():
     assert seen == [False]
 
 
+async def test_a_crawl_that_is_asked_to_stop_while_it_is_opened_stops_once_it_runs():
+    seen: list[str] = []
+    async with Opened() as opened:
+        crawler = opened.crawler
+        compat.on_stop(crawler, lambda: seen.append("asked"))
+        crawler.crawling = True
+        stopping = asyncio.ensure_future(crawler.stop_async())
+        done, _ = await asyncio.wait({stopping}, timeout=0.2)
+        assert not done
+        crawler.engine.running = crawler.engine._starting = True
+        await stopping
+        assert crawler.engine.spider is None
+    assert seen == ["asked"]
+
+
+async def test_a_crawl_that_cannot_be_opened_is_not_waited_for():
+    async with Opened() as opened:
+        compat.on_stop(opened.crawler, lambda: None)
+        opened.crawler.crawling = True
+        stopping = asyncio.ensure_future(opened.crawler.stop_async())
+        await asyncio.sleep(0)
+        opened.crawler.crawling = False  # as Scrapy has it then
+        await stopping
+
+
 async def test_a_crawl_that_has_come_to_its_own_end_or_never_ran_was_not_told_to_stop():
     seen: list[str] = []
     async with Opened() as opened:
