@@ -100,9 +100,7 @@ class TrainingRun:
         if not chosen:
             # In a thread, here and below: they compare all texts of all pages.
             chosen = await asyncio.to_thread(spread, features, self._rules.samples)
-            named = [
-                blocks.paths | blocks.labels | labels for blocks, labels in zip(listed, labels_of(listed), strict=True)
-            ]
+            named = await asyncio.to_thread(_names_of, listed)
             room = min(_MORE_PAGES, self._rules.max_samples - len(chosen))
             chosen += await asyncio.to_thread(unseen, named, chosen, max(0, room))
         bad_answers, tried = 0, set[int]()
@@ -237,6 +235,11 @@ def learn(
     plain = [learn_field(one, training_set) for one in fields if not one.group]
     names = dict.fromkeys(one.group for one in fields if one.group)
     return plain, [learn_group(name, [one for one in fields if one.group == name], training_set) for name in names]
+
+
+def _names_of(pages: Sequence[BlockList]) -> list[frozenset[str]]:
+    """Return the structure and the labels of each page."""
+    return [page.paths | page.labels | labels for page, labels in zip(pages, labels_of(pages), strict=True)]
 
 
 def spread(features: Sequence[frozenset[str]], count: int, taken: Collection[int] = ()) -> list[int]:
