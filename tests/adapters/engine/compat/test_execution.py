@@ -118,13 +118,16 @@ async def test_a_crawl_that_is_asked_to_stop_while_it_is_opened_stops_once_it_ru
 
 
 async def test_a_crawl_that_cannot_be_opened_is_not_waited_for():
+    seen: list[str] = []
     async with Opened() as opened:
-        compat.on_stop(opened.crawler, lambda: None)
+        compat.on_stop(opened.crawler, lambda: seen.append("asked"))
         opened.crawler.crawling = True
         stopping = asyncio.ensure_future(opened.crawler.stop_async())
         await asyncio.sleep(0)
+        assert not stopping.done()
         opened.crawler.crawling = False  # as Scrapy has it then
         await stopping
+    assert not seen
 
 
 async def test_a_crawl_that_has_come_to_its_own_end_or_never_ran_was_not_told_to_stop():
