@@ -211,6 +211,7 @@ class Budget:
         finally:
             if not is_taken:
                 self._held = self._held.plus(need, -1)
+                self._changed.set()  # a call may wait for what this one held
         self._of_all = Spent(tokens, cost_usd)
         return is_taken
 

@@ -105,6 +105,32 @@ async def test_what_another_crawl_holds_is_waited_for(tmp_path: Path) -> None:
         file.close()
 
 
+async def test_calls_of_one_crawl_that_wait_for_each_other_are_all_refused_once_others_have_spent_it() -> None:
+    """One waits for what another crawl holds, the second for what the first holds and does not get."""
+    is_answered = asyncio.Event()
+
+    class Spent:
+        async def take(self, tokens: int, cost_usd: float) -> tuple[bool, int, float]:
+            await is_answered.wait()
+            return False, 300, 0.0
+
+        async def give_back(self, tokens: int, cost_usd: float) -> None:
+            raise AssertionError("nothing was taken")
+
+    async def ask() -> None:
+        async with budget.call(40, 100):
+            raise AssertionError("nothing was left")
+
+    budget = Budget(BudgetLimits(max_tokens=300))
+    budget.share(Spent())
+    asked = [asyncio.ensure_future(ask()) for _ in range(3)]
+    await asyncio.sleep(0)
+    is_answered.set()
+    async with asyncio.timeout(60):
+        refused = await asyncio.gather(*asked, return_exceptions=True)
+    assert [type(one) for one in refused] == [BudgetSpent] * 3
+
+
 async def test_a_call_that_is_cancelled_while_it_takes_leaves_nothing_taken(tmp_path: Path) -> None:
     path = tmp_path / "budget.sqlite"
     file = open_budget_file(path)
