@@ -64,6 +64,7 @@ class Command(WithLog, CrawlCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
         assert self.crawler_process is not None
+        from llmcrawler.content.bounds.own_processes import fork_early
         from llmcrawler.engine.compat import ignore_echo
         from llmcrawler.reporting import ExitStatus
 
@@ -79,6 +80,8 @@ class Command(WithLog, CrawlCommand):
         crawling = self.crawler_process.crawl(crawler, **opts.spargs)
         _collect_less_often()
         ignore_echo(self.crawler_process, _ECHO_SECONDS)
+        if crawler.settings["LLM_PROVIDER"] != "none":  # without a model few crawls need helpers
+            fork_early()
         self.crawler_process.start()
         failed = self.crawler_process.bootstrap_failed
         self.exitcode = _failed_start(crawling, crawler) if failed else _exit_status(crawler, errors.count)

@@ -1,15 +1,13 @@
 """Runs in the processes that processes.py starts: does the work, and replaces a worker that has died.
 
-What is started is a supervisor. It loads the modules once and forks a worker, which takes one piece of work after the
-other from the socket. A worker that exceeds a limit is ended by the kernel, whatever code it is in; the supervisor says
-so in its place and forks the next one, which takes some milliseconds instead of the loading's half second.
+What is started is a supervisor. It forks a worker, which takes one piece of work after the other from the socket. A
+worker that exceeds a limit is ended by the kernel, whatever code it is in; the supervisor says so in its place and
+forks the next one.
 """
 
 from __future__ import annotations
 
 import contextlib
-import gc
-import importlib
 import os
 import pickle
 import resource
@@ -24,7 +22,7 @@ from typing import Any
 DONE, RAISED, DIED, OUT_OF_MEMORY, TOO_MUCH = b"=", b"!", b"x", b"m", b"+"
 
 _LEAVES, _WORN = 0, 3  # exit statuses of a worker: the crawl has ended; it has grown, a fresh one is to go on
-_WORN_BYTES = 192 * 2**20
+_WORN_BYTES = 128 * 2**20  # that a worker has grown by
 _PROTOCOL = 5
 _NICENESS = 5  # the crawl goes first where there are fewer processors than processes
 # Time by the clock for each second of processor time: others may use the processor too.
@@ -67,12 +65,9 @@ def _apart(argument: Any) -> Any:
     return _Text(argument) if isinstance(argument, str) and len(argument) > _BESIDE_BYTES else argument
 
 
-def supervise(descriptor: int, memory_bytes: int, result_bytes: int, modules: Sequence[str]) -> None:
+def supervise(descriptor: int, memory_bytes: int, result_bytes: int) -> None:
     """Keep one worker on the socket until the other side has closed it."""
-    for name in modules:
-        importlib.import_module(name)
     os.nice(_NICENESS)
-    gc.freeze()
     # BrokenPipeError: the crawl has ended meanwhile.
     with Connection(descriptor) as connection, contextlib.suppress(BrokenPipeError, ConnectionError):
         while True:
@@ -96,6 +91,7 @@ def end_now(status: int) -> None:
 def _work(connection: Connection, memory_bytes: int, result_bytes: int) -> int:
     """Run one piece of work after the other; return the exit status."""
     limit_memory(memory_bytes)
+    fresh_bytes = resident_bytes()
     while True:
         try:
             work = connection.recv_bytes()
@@ -107,7 +103,7 @@ def _work(connection: Connection, memory_bytes: int, result_bytes: int) -> int:
         with contextlib.suppress(BrokenPipeError, ConnectionError):
             connection.send_bytes(answer)
         del answer
-        if is_worn():
+        if is_worn(fresh_bytes):
             return _WORN
 
 
@@ -153,9 +149,9 @@ def limit_memory(memory_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def is_worn() -> bool:
-    """Tell whether this process has grown so much that a fresh one is to go on."""
-    return _resident_bytes() > _WORN_BYTES
+def is_worn(fresh_bytes: int) -> bool:
+    """Tell whether this process has grown so much, from what it had at first, that a fresh one is to go on."""
+    return resident_bytes() > fresh_bytes + _WORN_BYTES
 
 
 def limit_time(seconds: float) -> None:
@@ -173,7 +169,7 @@ def _data_bytes() -> int:
         return 256 * 2**20
 
 
-def _resident_bytes() -> int:
+def resident_bytes() -> int:
     try:
         return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * resource.getpagesize()
     except OSError:

@@ -7,22 +7,16 @@ allocates cannot be taken back. Such work is done in another process, and what i
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import pickle
-import signal
-import socket
-import subprocess
-import sys
-import threading
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Final, ParamSpec, TypeVar, cast
 
+from llmcrawler.content.bounds.own_processes import fork_python
 from llmcrawler.content.bounds.process_worker import (
     DIED,
     DONE,
@@ -40,47 +34,10 @@ T = TypeVar("T")
 
 _MEMORY_BYTES: Final = 512 * 2**20
 _RESULT_BYTES: Final = 32 * 2**20
-_BOOT: Final = (
-    "import sys, json, importlib; given = json.loads(sys.argv[1]); sys.path[:] = given.pop('path'); "
-    "module, name = given.pop('runs'); getattr(importlib.import_module(module), name)(**given)"
-)
-# Threads of a numeric library would only wait for each other, and their stacks count as memory.
-_ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 # Each piece of work that goes over a limit halves the time of the later ones of its share, down to this; each that does
 # not takes one such fault back.
 _LEAST_SECONDS: Final = 0.5
 ENDING: Final = "the crawl was stopped before this was read"
-
-
-def start_python(runs: Callable[..., None], **given: object) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Start a process that calls a function of ours with the `descriptor` of a socket and what is `given`, which is
-    JSON; return it and the other end of the socket.
-    """
-    ours, theirs = socket.socketpair()
-    told = {
-        **given,
-        "runs": (runs.__module__, runs.__name__),
-        "path": [entry or str(Path.cwd()) for entry in sys.path],
-        "descriptor": theirs.fileno(),
-    }
-    with theirs:
-        # A group of its own: Ctrl-C is for the crawl, which still wants its pages then.
-        process = subprocess.Popen(  # noqa: S603 - our own interpreter
-            [sys.executable, "-c", _BOOT, json.dumps(told)],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, **_ONE_THREAD},
-            process_group=0,
-        )
-    return process, ours
-
-
-def end_group(process: subprocess.Popen[bytes]) -> None:
-    """End a process of `start_python` and those that it has forked, at once, whatever they do."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)  # it was not waited for yet, so the group is its own
-    # The kernel takes 30 ms to take back half a gigabyte.
-    threading.Thread(target=process.wait, name="reaper").start()
 
 
 class _Process:
@@ -89,9 +46,7 @@ class _Process:
     def __init__(self, modules: Sequence[str], memory_bytes: int, result_bytes: int) -> None:
         self.works = True
         self._is_ended = False
-        self._supervisor, ours = start_python(
-            supervise, memory_bytes=memory_bytes, result_bytes=result_bytes, modules=list(modules)
-        )
+        self._supervisor, ours = fork_python(supervise, modules, memory_bytes=memory_bytes, result_bytes=result_bytes)
         self._connection = Connection(ours.detach())
 
     def ask(self, work: list[Buffer]) -> bytes:
@@ -110,7 +65,7 @@ class _Process:
         if self._is_ended:
             return
         self._is_ended = True
-        end_group(self._supervisor)
+        self._supervisor.end()
         self._connection.close()
 
 

@@ -13,7 +13,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from llmcrawler.content.bounds.processes import ENDING, end_group, start_python
+from llmcrawler.content.bounds.own_processes import fork_python
+from llmcrawler.content.bounds.processes import ENDING
 from llmcrawler.content.bounds.state_link import BoundState, StateCall, StateOwner, StateWorker
 from llmcrawler.content.bounds.state_worker import fork_workers
 from llmcrawler.errors import ContentError, ReadingStopped
@@ -34,9 +35,11 @@ class WorkersGone(Exception):
 class _Forker:
     """The process that forks workers. Its methods block, so they are called in threads."""
 
-    def __init__(self, **given: object) -> None:
+    def __init__(self, modules: Sequence[str], memory_bytes: int) -> None:
         self._turn = threading.Lock()
-        self._process, self._control = start_python(fork_workers, **given)
+        self._process, self._control = fork_python(
+            fork_workers, modules, memory_bytes=memory_bytes, result_bytes=_RESULT_BYTES
+        )
 
     def fork(self) -> tuple[int, socket.socket]:
         """Return the id of a new worker and the socket to it. Raises OSError, or ValueError, where there is none."""
@@ -53,7 +56,7 @@ class _Forker:
         return int(status), int(number)
 
     def end(self) -> None:
-        end_group(self._process)
+        self._process.end()
         self._control.close()
 
 
@@ -67,7 +70,7 @@ class StateProcesses:
         self.restarts = 0
         self._count = count
         self._memory_bytes = memory_bytes
-        self._given = {"modules": list(modules), "memory_bytes": memory_bytes, "result_bytes": _RESULT_BYTES}
+        self._modules = modules
         self._forker: _Forker | None = None
         self._workers: list[StateWorker] = []
         self._homes: dict[str, StateWorker] = {}
@@ -86,7 +89,7 @@ class StateProcesses:
         self._growing = True
         try:
             if self._forker is None:
-                self._forker = _Forker(**self._given)
+                self._forker = _Forker(self._modules, self._memory_bytes)
             for _ in range(min(count, self._count) - len(self._workers)):
                 worker = StateWorker(self._lost, self._memory_bytes)
                 await self._fork_for(worker)

@@ -1,14 +1,12 @@
 """Runs in the processes that state_processes.py starts: each keeps states by name, and calls functions of them.
 
-What is started loads the modules once and forks a worker, within some milliseconds, for each socket that it is given;
-the workers share the memory of the modules. A worker that exceeds a limit is ended by the kernel, whatever it does.
+What is started forks a worker for each socket that it is given. A worker that exceeds a limit is ended by the kernel,
+whatever it does.
 """
 
 from __future__ import annotations
 
 import contextlib
-import gc
-import importlib
 import mmap
 import os
 import pickle
@@ -19,7 +17,14 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, Final, NamedTuple
 
-from llmcrawler.content.bounds.process_worker import answer_of, end_now, is_worn, limit_memory, limit_time
+from llmcrawler.content.bounds.process_worker import (
+    answer_of,
+    end_now,
+    is_worn,
+    limit_memory,
+    limit_time,
+    resident_bytes,
+)
 
 # The number of the message in which a worker says that a fresh one is to go on.
 WORN: Final = 0
@@ -77,13 +82,10 @@ class _Kept:
         return packed
 
 
-def fork_workers(descriptor: int, memory_bytes: int, result_bytes: int, modules: Sequence[str]) -> None:
+def fork_workers(descriptor: int, memory_bytes: int, result_bytes: int) -> None:
     """Fork a worker for each socket that comes, and tell on demand how one has ended: its exit status as the system
     has it, and the number of the call that it was at (0: none). Ends when the crawl has closed the socket.
     """
-    for name in modules:
-        importlib.import_module(name)
-    gc.freeze()
     at_call: dict[int, mmap.mmap] = {}  # by the worker's process id
     # OSError: the crawl has ended meanwhile.
     with socket.socket(fileno=descriptor) as control, contextlib.suppress(OSError):
@@ -110,11 +112,12 @@ def fork_workers(descriptor: int, memory_bytes: int, result_bytes: int, modules:
 def _work(connection: Connection, number: mmap.mmap, memory_bytes: int, result_bytes: int) -> int:
     """Answer calls until the crawl has gone; return the exit status."""
     limit_memory(memory_bytes)
+    fresh_bytes = resident_bytes()
     kept: dict[str, _Kept] = {}
     with contextlib.suppress(EOFError, OSError):
         while True:
             _answer_all(pickle.loads(connection.recv_bytes()), connection, kept, number, result_bytes)  # noqa: S301 - from the crawl
-            if is_worn():
+            if is_worn(fresh_bytes):
                 states = {name: one.copy() for name, one in kept.items() if not one.is_copied}
                 _send(connection, [WorkerAnswer(WORN, b"", states)])
                 _hear_out(connection)

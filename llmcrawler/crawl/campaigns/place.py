@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from llmcrawler.content.bounds.cores import usable_cores
-from llmcrawler.content.bounds.processes import end_group, start_python
+from llmcrawler.content.bounds.own_processes import end_group, start_python
 from llmcrawler.crawl.campaigns.crawl_forker import fork_crawls
 from llmcrawler.llm.embedded.machine import available_memory_bytes
 

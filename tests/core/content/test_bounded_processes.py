@@ -169,7 +169,7 @@ async def test_the_event_loop_does_not_wait_until_a_process_that_was_ended_is_go
     processes.close()
     for thread in [one for one in threading.enumerate() if one.name == "reaper"]:
         thread.join(60)
-    assert process._supervisor.returncode is not None
+    assert process._supervisor._forker.process.returncode is not None
     assert waited
     assert threading.main_thread() not in waited
 
