@@ -43,12 +43,6 @@ def first_words(head: str) -> list[str]:
     return ["0" if word[0].isdigit() else word for word in _WORD.findall(head.lower())[:HEAD_WORDS]]
 
 
-def _two_words(words: str) -> tuple[str, str]:
-    """Return the words of a pair; the second is empty where it is none."""
-    one, _, two = words.partition(" ")
-    return (one, two) if not words.startswith(("=", ".")) and " " not in two else (one, "")
-
-
 def names_in(attributes: str) -> str:
     """Return the names that the attributes of a container give it."""
     attributes = attributes[:_ATTRIBUTES_CHARS]
@@ -72,7 +66,6 @@ class WordValues:
     """Looks values up, and remembers those of texts and class names that it met: the pages of a site repeat them."""
 
     def __init__(self, known: Words) -> None:
-        self._pairs = {(one, two): known[f"{one} {two}"] for one, two in map(_two_words, known) if two}
         self._known = known
         self._of_text = lru_cache(maxsize=16384)(self._text)
         self._of_names = lru_cache(maxsize=16384)(lambda names: _SINGLES.pack(*summary(name_words(names), known)))
@@ -81,9 +74,9 @@ class WordValues:
     def _text(self, head: str, words: int) -> bytes:
         """Return what `summary` does of a text's first words, their pairs, and all of a short text, as singles."""
         found = first_words(head)
-        known, pairs = self._known, self._pairs
+        known = self._known
         values = [known[word] for word in set(found) if word in known]
-        values += [pairs[pair] for pair in set(pairwise(found)) if pair in pairs]
+        values += [known[pair] for pair in {f"{one} {two}" for one, two in pairwise(found)} if pair in known]
         if words <= HEAD_WORDS and (whole := known.get("=" + " ".join(found))) is not None:
             values.append(whole)
         return _SINGLES.pack(sum(values) / len(values), min(values), max(values)) if values else _NO_SINGLES
