@@ -19,7 +19,7 @@ import pytest
 
 from tests.e2e import warm
 from tests.e2e.crawling import FAST, TIMEOUT_SECONDS, environment
-from tests.servers.campaign_sites import BROKEN, BUSY, DEAD, FINE, CampaignSites
+from tests.servers.campaign_sites import BROKEN, BUSY, DEAD, FINE, SMALL_KINDS, CampaignSites
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.record_sites import SITES, make_site
 from tests.servers.redis_server import RedisServer
@@ -156,7 +156,7 @@ def test_each_site_has_an_outcome_and_each_url_one_line(tmp_path):
 
 def test_a_campaign_whose_driver_is_killed_goes_on_with_the_same_command(tmp_path):
     campaign = Campaign(tmp_path, settings={"CAMPAIGN_BUNDLE_SITES": 3, "CAMPAIGN_CRAWLS": 2})
-    with CampaignSites([FINE] * 6, latency_seconds=0.02).in_thread() as sites:
+    with CampaignSites([FINE] * 5, latency_seconds=0.02, kinds=SMALL_KINDS).in_thread() as sites:
         campaign.write("url,max_pages", *(f"{url},500" for url in sites.urls))
         for count in (20, 80):
             with campaign.running() as process:
@@ -172,7 +172,7 @@ def test_a_campaign_whose_driver_is_killed_goes_on_with_the_same_command(tmp_pat
 
 def test_a_crawl_that_is_killed_is_tried_again_and_has_each_line_once(tmp_path):
     campaign = Campaign(tmp_path, settings={"CAMPAIGN_BUNDLE_SITES": 2, "CAMPAIGN_CRAWLS": 2})
-    with CampaignSites([FINE] * 4, latency_seconds=0.02).in_thread() as sites:
+    with CampaignSites([FINE] * 4, latency_seconds=0.02, kinds=SMALL_KINDS).in_thread() as sites:
         campaign.write("url,max_pages", *(f"{url},500" for url in sites.urls))
         with campaign.running() as process:
             wait_for(lambda: len(sites.requested) >= 30, sites, process)
@@ -186,7 +186,7 @@ def test_a_crawl_that_is_killed_is_tried_again_and_has_each_line_once(tmp_path):
 
 def test_ctrl_c_ends_the_crawls_orderly_and_the_same_command_goes_on(tmp_path):
     campaign = Campaign(tmp_path, settings={"CAMPAIGN_BUNDLE_SITES": 2, "CAMPAIGN_CRAWLS": 1})
-    with CampaignSites([FINE] * 4, latency_seconds=0.02).in_thread() as sites:
+    with CampaignSites([FINE] * 4, latency_seconds=0.02, kinds=SMALL_KINDS).in_thread() as sites:
         campaign.write("url,max_pages", *(f"{url},500" for url in sites.urls))
         with campaign.running() as process:
             wait_for(lambda: len(sites.requested) >= 20, sites, process)
