@@ -112,6 +112,15 @@ def wait_for(claim: Callable[[], bool], sites: CampaignSites, process: warm.Proc
             sites.changed.wait(0.1)
 
 
+def look_for(claim: Callable[[], bool], process: warm.Process) -> None:
+    """As `wait_for`, for a claim that costs more than a page: it holds no site up, and is looked at now and then."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while not claim():
+        assert process.poll() is None, "it has come to its end before"
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
 def check_whole(campaign: Campaign, sites: CampaignSites) -> None:
     """Every site has an outcome, and every url that was asked for has one line."""
     assert campaign.status()["is_over"]
@@ -272,7 +281,7 @@ def test_all_that_is_wrong_with_a_list_is_told_before_anything_starts(tmp_path):
 
 @pytest.mark.parametrize("is_in_redis", [False, True], ids=["file", "redis"])
 def test_the_crawls_of_a_campaign_have_one_budget_of_the_model(tmp_path, is_in_redis):
-    tokens = 20_000
+    tokens = 10_000
     kinds = [make_site(SITES[number % len(SITES)], number) for number in range(4)]
     truth = {path: row for site in kinds for path, row in site.truth().items()}
     with ExitStack() as servers:
@@ -284,7 +293,7 @@ def test_the_crawls_of_a_campaign_have_one_budget_of_the_model(tmp_path, is_in_r
             (tmp_path / "redis").mkdir()
             redis = servers.enter_context(RedisServer(tmp_path / "redis"))
             settings["LLM_BUDGET_URL"] = f"{redis.url}#shops"
-        campaign = Campaign(tmp_path, ("-a", "max_pages=40"), settings)
+        campaign = Campaign(tmp_path, ("-a", "max_pages=25"), settings)
         campaign.write("url", *sites.urls)
         done = campaign.run()
     assert done.returncode == 0, done.stderr
