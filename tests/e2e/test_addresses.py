@@ -1,5 +1,7 @@
 """`scrapy crawl` stays out of private networks, whoever leads it there."""
 
+from pathlib import Path
+
 import pytest
 from aiohttp import web
 from yarl import URL
@@ -8,29 +10,13 @@ from tests.e2e.crawling import crawl, explore
 from tests.servers.mock_site import MockSite, html
 from tests.servers.proxy_server import ProxyServer
 
-# A name service of our own in the process of the crawl: *.public.example is out there, *.inside.example is here.
-NAMES = """
-import socket
-
-_known = socket.getaddrinfo
-
-def _address(host):
-    host = host.decode() if isinstance(host, bytes) else host
-    if host.endswith("public.example"):
-        return "93.184.216.34"
-    return "127.0.0.1" if host.endswith("inside.example") else host
-
-socket.getaddrinfo = lambda host, *given, **named: _known(_address(host), *given, **named)
-socket.gethostbyname = _address
-"""
+# Set there and nowhere else, so that one process that has loaded the project is forked for all tests (warm.py).
+_NAME_SERVICE = Path(__file__).parent / "name_service"
 
 
 @pytest.fixture
-def names(tmp_path, monkeypatch):
-    folder = tmp_path / "names"
-    folder.mkdir()
-    (folder / "sitecustomize.py").write_text(NAMES)
-    monkeypatch.setenv("PYTHONPATH", str(folder))
+def names(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(_NAME_SERVICE))
 
 
 def to(host: str, path: str = "/secret"):

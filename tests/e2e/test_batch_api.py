@@ -20,7 +20,7 @@ from tests.servers.mock_site import MockSite
 from tests.servers.record_sites import make_shop
 from tests.servers.teacher import answer_from_truth
 
-SHOP = make_shop(18)
+SHOP = make_shop(14)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ def degraded(outcome: Outcome) -> list[dict[str, Any]]:
 
 
 def test_a_budget_for_a_part_of_the_calls_holds_over_two_runs_and_every_page_has_its_line(tmp_path: Path) -> None:
-    site = make_shop(18)
+    site = make_shop(10)
     answer = answer_from_truth(site.truth())
     with MockSite(site.routes(), latency_seconds=0.02).in_thread() as server:
         with FakeLLM(answer).in_thread() as free:
@@ -38,7 +38,7 @@ def test_a_budget_for_a_part_of_the_calls_holds_over_two_runs_and_every_page_has
         budget = 5 * free.tokens // free.calls
         with FakeLLM(answer).in_thread() as llm:
             settings = settings_of(llm, LLM_MAX_TOKENS=budget, JOBDIR=tmp_path / "job")
-            less = {"LLM_MAX_TOKENS": budget // 2, "CLOSESPIDER_PAGECOUNT": 20}
+            less = {"LLM_MAX_TOKENS": budget // 2, "CLOSESPIDER_PAGECOUNT": 10}
             first = explore(tmp_path, server.url("/"), settings | less)
             in_first_run = llm.tokens
             second = explore(tmp_path, server.url("/"), settings)
@@ -56,15 +56,15 @@ def test_a_budget_for_a_part_of_the_calls_holds_over_two_runs_and_every_page_has
 
 
 def test_eight_crawls_of_one_budget_file_spend_no_more_than_it_has_at_the_servers_own_count(tmp_path: Path) -> None:
-    sites = [make_shop(18, seed) for seed in range(1, 9)]
+    sites = [make_shop(8, seed) for seed in range(1, 9)]
     truth = {path: row for site in sites for path, row in site.truth().items()}
     with ExitStack() as stack:
         urls = [stack.enter_context(served(site).in_thread()).url("/") for site in sites]
         llm = stack.enter_context(FakeLLM(answer_from_truth(truth), latency_seconds=0.05).in_thread())
-        budget = 100_000  # of some 500,000 that they would need
+        budget = 40_000  # of some 150,000 that they would need
         settings = FAST | settings_of(llm, LLM_MAX_TOKENS=budget, LLM_BUDGET_FILE=tmp_path / "budget.sqlite")
         crawls = [
-            warm.start(command({"url": url, "max_pages": 40}, settings, tmp_path / f"{number}.jsonl"), environment())
+            warm.start(command({"url": url, "max_pages": 20}, settings, tmp_path / f"{number}.jsonl"), environment())
             for number, url in enumerate(urls)
         ]
         statuses = [crawl.wait(timeout=TIMEOUT_SECONDS) for crawl in crawls]

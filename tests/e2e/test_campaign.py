@@ -19,7 +19,7 @@ import pytest
 
 from tests.e2e import warm
 from tests.e2e.crawling import FAST, TIMEOUT_SECONDS, environment
-from tests.servers.campaign_sites import BROKEN, BUSY, DEAD, FINE, CampaignSites
+from tests.servers.campaign_sites import BROKEN, BUSY, DEAD, FINE, SMALL_KINDS, CampaignSites
 from tests.servers.fake_llm import FakeLLM
 from tests.servers.record_sites import SITES, make_site
 from tests.servers.redis_server import RedisServer
@@ -112,6 +112,15 @@ def wait_for(claim: Callable[[], bool], sites: CampaignSites, process: warm.Proc
             sites.changed.wait(0.1)
 
 
+def look_for(claim: Callable[[], bool], process: warm.Process) -> None:
+    """As `wait_for`, for a claim that costs more than a page: it holds no site up, and is looked at now and then."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while not claim():
+        assert process.poll() is None, "it has come to its end before"
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
 def check_whole(campaign: Campaign, sites: CampaignSites) -> None:
     """Every site has an outcome, and every url that was asked for has one line."""
     assert campaign.status()["is_over"]
@@ -156,7 +165,7 @@ def test_each_site_has_an_outcome_and_each_url_one_line(tmp_path):
 
 def test_a_campaign_whose_driver_is_killed_goes_on_with_the_same_command(tmp_path):
     campaign = Campaign(tmp_path, settings={"CAMPAIGN_BUNDLE_SITES": 3, "CAMPAIGN_CRAWLS": 2})
-    with CampaignSites([FINE] * 6, latency_seconds=0.02).in_thread() as sites:
+    with CampaignSites([FINE] * 5, latency_seconds=0.02, kinds=SMALL_KINDS).in_thread() as sites:
         campaign.write("url,max_pages", *(f"{url},500" for url in sites.urls))
         for count in (20, 80):
             with campaign.running() as process:
@@ -172,7 +181,7 @@ def test_a_campaign_whose_driver_is_killed_goes_on_with_the_same_command(tmp_pat
 
 def test_a_crawl_that_is_killed_is_tried_again_and_has_each_line_once(tmp_path):
     campaign = Campaign(tmp_path, settings={"CAMPAIGN_BUNDLE_SITES": 2, "CAMPAIGN_CRAWLS": 2})
-    with CampaignSites([FINE] * 4, latency_seconds=0.02).in_thread() as sites:
+    with CampaignSites([FINE] * 4, latency_seconds=0.02, kinds=SMALL_KINDS).in_thread() as sites:
         campaign.write("url,max_pages", *(f"{url},500" for url in sites.urls))
         with campaign.running() as process:
             wait_for(lambda: len(sites.requested) >= 30, sites, process)
@@ -186,7 +195,7 @@ def test_a_crawl_that_is_killed_is_tried_again_and_has_each_line_once(tmp_path):
 
 def test_ctrl_c_ends_the_crawls_orderly_and_the_same_command_goes_on(tmp_path):
     campaign = Campaign(tmp_path, settings={"CAMPAIGN_BUNDLE_SITES": 2, "CAMPAIGN_CRAWLS": 1})
-    with CampaignSites([FINE] * 4, latency_seconds=0.02).in_thread() as sites:
+    with CampaignSites([FINE] * 4, latency_seconds=0.02, kinds=SMALL_KINDS).in_thread() as sites:
         campaign.write("url,max_pages", *(f"{url},500" for url in sites.urls))
         with campaign.running() as process:
             wait_for(lambda: len(sites.requested) >= 20, sites, process)
@@ -272,7 +281,7 @@ def test_all_that_is_wrong_with_a_list_is_told_before_anything_starts(tmp_path):
 
 @pytest.mark.parametrize("is_in_redis", [False, True], ids=["file", "redis"])
 def test_the_crawls_of_a_campaign_have_one_budget_of_the_model(tmp_path, is_in_redis):
-    tokens = 20_000
+    tokens = 10_000
     kinds = [make_site(SITES[number % len(SITES)], number) for number in range(4)]
     truth = {path: row for site in kinds for path, row in site.truth().items()}
     with ExitStack() as servers:
@@ -284,7 +293,7 @@ def test_the_crawls_of_a_campaign_have_one_budget_of_the_model(tmp_path, is_in_r
             (tmp_path / "redis").mkdir()
             redis = servers.enter_context(RedisServer(tmp_path / "redis"))
             settings["LLM_BUDGET_URL"] = f"{redis.url}#shops"
-        campaign = Campaign(tmp_path, ("-a", "max_pages=40"), settings)
+        campaign = Campaign(tmp_path, ("-a", "max_pages=25"), settings)
         campaign.write("url", *sites.urls)
         done = campaign.run()
     assert done.returncode == 0, done.stderr

@@ -15,8 +15,8 @@ import pytest
 
 from llmcrawler.crawl.campaigns.campaign_storage import CampaignStorage
 from tests.e2e.crawling import TIMEOUT_SECONDS
-from tests.e2e.test_campaign import Campaign, children_of, place_of, wait_for
-from tests.servers.campaign_sites import FINE, CampaignSites
+from tests.e2e.test_campaign import Campaign, children_of, look_for, place_of
+from tests.servers.campaign_sites import FINE, SMALL_KINDS, CampaignSites
 from tests.servers.s3_server import ENVIRONMENT, S3Server
 
 
@@ -69,11 +69,11 @@ def test_a_campaign_in_s3_goes_on_where_nothing_of_it_is_left(tmp_path, server):
         saved = [json.loads(storage.read(name) or b"{}") for name in storage.names("saved") if name.endswith(".json")]
         return len(storage.names("pages")) == 2 and any(one.get("lines", 0) >= 20 for one in saved)
 
-    with CampaignSites([FINE] * 6, latency_seconds=0.4).in_thread() as sites:
+    with CampaignSites([FINE] * 6, latency_seconds=0.8, kinds=SMALL_KINDS).in_thread() as sites:
         rows = [f"{url},{4 if number < 2 else 500}" for number, url in enumerate(sites.urls)]
         campaign.write("url,max_pages", *rows)
         with campaign.running() as process:
-            wait_for(is_in_the_middle, sites, process)
+            look_for(is_in_the_middle, process)
             (forker,) = children_of(process.pid)
             crawls = [forker, *children_of(forker)]
             process.send_signal(signal.SIGKILL)

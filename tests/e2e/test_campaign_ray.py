@@ -17,8 +17,8 @@ from llmcrawler.crawl.campaigns.campaign_storage import CampaignStorage
 from llmcrawler.crawl.campaigns.saved_jobs import restore_job
 from llmcrawler.storage import State
 from llmcrawler.storage.job_status import open_snapshot
-from tests.e2e.test_campaign import Campaign, check_whole, children_of, place_of, wait_for
-from tests.servers.campaign_sites import FINE, CampaignSites
+from tests.e2e.test_campaign import Campaign, check_whole, children_of, look_for, place_of, wait_for
+from tests.servers.campaign_sites import FINE, SMALL_KINDS, CampaignSites
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
@@ -83,7 +83,7 @@ def wait_until_gone(pids: list[int]) -> None:
 
 def test_ctrl_c_ends_the_crawls_of_all_machines_orderly_and_the_same_command_goes_on(tmp_path, cluster):
     campaign = campaign_on(cluster, tmp_path)
-    with CampaignSites([FINE] * 4, latency_seconds=0.2).in_thread() as sites:
+    with CampaignSites([FINE] * 4, latency_seconds=0.5, kinds=SMALL_KINDS).in_thread() as sites:
         campaign.write("url,max_pages", *(f"{url},500" for url in sites.urls))
         with campaign.running() as process:
             wait_for(lambda: len(sites.requested) >= 40, sites, process)
@@ -135,10 +135,10 @@ def test_what_a_machine_that_dies_has_crawled_goes_on_elsewhere_without_loss(tmp
         except OSError:  # another one was saved just then
             return False
 
-    with CampaignSites([FINE] * 12, latency_seconds=1.0).in_thread() as sites:
+    with CampaignSites([FINE] * 6, latency_seconds=1.0, kinds=SMALL_KINDS).in_thread() as sites:
         campaign.write("url,max_pages", *(f"{url},500" for url in sites.urls))
         with campaign.running() as process:
-            wait_for(has_come_far, sites, process)
+            look_for(has_come_far, process)
             raylet = raylet_of(node)
             for pid in [raylet, *reversed(processes_below(raylet))]:
                 os.kill(pid, signal.SIGKILL)

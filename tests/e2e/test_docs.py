@@ -41,8 +41,11 @@ SITE, CHECKOUT = "https://shop.example", "/srv/llmcrawler"
 PROGRAMS = {
     "scrapy": warm.SCRAPY,
     "llmcrawler": (sys.executable, "-c", "import sys; from llmcrawler.commands.console import main; sys.exit(main())"),
+    "python": (sys.executable,),
 }
-FOR_A_SHELL = re.compile(r"[\n|&;<>$`*?~()#]")
+ONE_COMMAND = re.compile(r"""(?:'[^']*'|"[^"]*"|[^'"\n])+""")
+QUOTED = re.compile(r"""'[^']*'|"[^"$`\\]*"|\s#.*""")
+FOR_A_SHELL = re.compile(r"""[|&;<>$`*?~()#'"\\]""")
 # What it names of the code is checked by tests/core/test_docs_paths.py, and nothing in it is run.
 ARCHITECTURE = DOCS / "architecture.md"
 
@@ -101,15 +104,29 @@ class Reader:
         del self._environment["SCRAPY_SETTINGS_MODULE"]
         self._environment |= {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(self.folder / "cache")}
 
-    def run(self, command: str) -> "subprocess.CompletedProcess[str]":
-        here = self.as_here(command)
-        plain = here.strip().replace("\\\n", " ")
-        if not FOR_A_SHELL.search(re.sub("'[^']*'", "", plain)) and plain.split()[0] in PROGRAMS:
-            program, *arguments = shlex.split(plain)
-            known = {**self._environment, "PYTHONPATH": str(ROOT)}
-            return warm.run(arguments, known, TIMEOUT_SECONDS, self.folder, PROGRAMS[program])
+    def run(self, text: str) -> "subprocess.CompletedProcess[str]":
+        """The commands of a block, in their order, to the first that fails. Python starts from nothing where a shell
+        is needed, or a program of the reader's is run.
+        """
+        here = self.as_here(text)
+        commands = plain_commands(here)
+        if not commands:
+            return self._run_by_shell(here)
+        known = {**self._environment, "PYTHONPATH": str(ROOT)}
+        folder, printed, logged, status = self.folder, "", "", 0
+        for name, *arguments in commands:
+            if name == "cd":
+                folder /= arguments[0]
+                continue
+            done = warm.run(arguments, known, TIMEOUT_SECONDS, folder, PROGRAMS[name])
+            printed, logged, status = printed + done.stdout, logged + done.stderr, done.returncode
+            if status:
+                break
+        return subprocess.CompletedProcess(here, status, printed, logged)
+
+    def _run_by_shell(self, text: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            ["sh", "-e", "-c", here],
+            ["sh", "-e", "-c", text],
             cwd=self.folder,
             env=self._environment,
             capture_output=True,
@@ -134,6 +151,18 @@ class Reader:
 
     def pages(self, feed: str) -> list[dict[str, object]]:
         return [line for line in self.items(feed) if line["kind"] == "page"]
+
+
+def plain_commands(text: str) -> list[list[str]]:
+    """The words of each command, where none needs a shell and all are known; else nothing."""
+    lines = ONE_COMMAND.findall(text.replace("\\\n", " "))
+    commands = [shlex.split(line, comments=True) for line in lines]
+    is_plain = not any(FOR_A_SHELL.search(QUOTED.sub("", line)) for line in lines)
+    is_known = all(
+        words and (words[0] == "cd" or (words[0] in PROGRAMS and (words[0] != "python" or words[1] == "-c")))
+        for words in commands
+    )
+    return commands if is_plain and is_known else []
 
 
 def test_own_schema(reader):

@@ -223,23 +223,7 @@ def test_a_sticky_host_keeps_its_proxy(tmp_path, site):
     assert sorted(len(server.targets) > 0 for server in servers) == [False, False, True]
 
 
-VALIDATOR = """
-from llmcrawler.errors import NotThePage
-
-def validate(response):
-    if b"Loading" in response.body:
-        raise NotThePage("an empty shell")
-
-def broken(response):
-    raise KeyError("mine")
-"""
-
-
-@pytest.fixture
-def validator(tmp_path, monkeypatch):
-    (tmp_path / "my_checks.py").write_text(VALIDATOR)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    return {"VALIDATE_RESPONSE": "my_checks.validate", "RETRY_TIMES": 2}
+VALIDATOR = {"VALIDATE_RESPONSE": "tests.e2e.own_checks.validate", "RETRY_TIMES": 2}
 
 
 def shell_for(times: int):
@@ -253,10 +237,10 @@ def shell_for(times: int):
     return shell
 
 
-def test_what_the_validator_refuses_is_fetched_again(tmp_path, validator):
+def test_what_the_validator_refuses_is_fetched_again(tmp_path):
     with MockSite({"/late": shell_for(2), "/never": shell_for(99)}).in_thread() as site:
-        late = explore(tmp_path, site.url("/late"), validator, depth=0)
-        never = explore(tmp_path, site.url("/never"), validator, depth=0)
+        late = explore(tmp_path, site.url("/late"), VALIDATOR, depth=0)
+        never = explore(tmp_path, site.url("/never"), VALIDATOR, depth=0)
     assert late.page("/late")["title"] == "Page"
     assert never.page("/never")["error"] == {
         "stage": "fetch",
@@ -268,18 +252,18 @@ def test_what_the_validator_refuses_is_fetched_again(tmp_path, validator):
     assert never.exit_status == ExitStatus.UNREACHABLE
 
 
-def test_what_the_validator_refuses_is_a_ban_of_the_proxy(tmp_path, site, validator):
+def test_what_the_validator_refuses_is_a_ban_of_the_proxy(tmp_path, site):
     shell = ProxyServer(answer("200 OK", "<p>Loading</p>"))
     servers = [shell, ProxyServer(), ProxyServer()]
     with all_in_thread(*servers):
-        outcome = explore(tmp_path, site.url(), validator | through(*(server.url for server in servers)))
+        outcome = explore(tmp_path, site.url(), VALIDATOR | through(*(server.url for server in servers)))
     assert not outcome.error_kinds()
     assert "Loading" not in json.dumps(outcome.items)
     assert "'llmcrawler/politeness/proxies/dropped/banned': 1" in outcome.log
 
 
-def test_a_validator_that_breaks_is_an_error_of_ours_on_each_page(tmp_path, site, validator):
-    outcome = explore(tmp_path, site.url("/about/"), {"VALIDATE_RESPONSE": "my_checks.broken"}, depth=0)
+def test_a_validator_that_breaks_is_an_error_of_ours_on_each_page(tmp_path, site):
+    outcome = explore(tmp_path, site.url("/about/"), {"VALIDATE_RESPONSE": "tests.e2e.own_checks.broken"}, depth=0)
     assert outcome.error_kinds() == {"internal": 1}
     assert "KeyError: 'mine'" in outcome.log
     assert outcome.exit_status == 1

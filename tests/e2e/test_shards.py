@@ -54,6 +54,15 @@ class ShardedCrawl:
         wait_until(lambda: len(self.asked(shard)) >= pages, self.sites.pages, self.fleet.workers[-1])
         assert len(self.asked(shard)) >= pages, self.fleet.log(0)
 
+    def hold(self, shard: int) -> None:
+        """Have no host of a shard answer until they are let go."""
+        for url in self.hosts[shard]:
+            self.sites.hold(url.removeprefix("http://").partition(":")[0])
+
+    def let_go(self, shard: int) -> None:
+        for url in self.hosts[shard]:
+            self.sites.let_go(url.removeprefix("http://").partition(":")[0])
+
     def check_end(self, *, killed: int = 0) -> None:
         """Wait for all workers that were not killed; each page has one line, but for those that were in flight: at a
         worker that was killed, or at a Redis whose file lacks its last moments (appendfsync everysec).
@@ -95,11 +104,13 @@ def status(redis_url: str) -> dict[str, Any]:
 def test_where_one_of_two_shards_is_killed_the_others_sites_go_on_and_all_do_when_it_is_back(tmp_path, servers):
     one, other = servers
     urls = f"{one.url},{other.url}"
-    with crawl_of(tmp_path, urls, 2, 100) as crawl:
+    with crawl_of(tmp_path, urls, 2, 50) as crawl:
         crawl.wait_for(1, 20)
+        crawl.hold(1)
         shown = status(urls)
         assert (shown["state"], shown["host_count"], len(shown["workers"])) == ("running", 2 * HOSTS, 2)
         other.kill()
+        crawl.let_go(1)
         crawl.wait_for(0, len(crawl.wanted(0)))
         assert len(crawl.asked(1)) < len(crawl.wanted(1))
         other.start()
@@ -112,7 +123,7 @@ def test_where_one_of_two_shards_is_killed_the_others_sites_go_on_and_all_do_whe
 
 
 def test_a_cluster_that_misses_a_master_for_a_while_and_a_worker_for_ever_loses_no_page(tmp_path):
-    with ClusterOfMasters(tmp_path) as cluster, crawl_of(tmp_path, cluster.url, 3, 60) as crawl:
+    with ClusterOfMasters(tmp_path) as cluster, crawl_of(tmp_path, cluster.url, 3, 45) as crawl:
         node = cluster.nodes[key_slot(shard_prefixes("shop", 3)[2].encode()) * 3 // 16384]
         crawl.wait_for(2, 20)
         node.kill()

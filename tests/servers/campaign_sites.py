@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Condition
 from typing import Final
@@ -22,6 +23,7 @@ from tests.servers.serving import Startable, bound_sockets, serve
 
 FINE, SLOW, BUSY, BROKEN, DEAD = "fine", "slow", "busy", "broken", "dead"
 SLOW_SECONDS: Final = 1.0
+SMALL_KINDS: Final = ("cards", "recipes", "fashion", "people", "events", "news")  # kinds of sites, of 33 to 56 pages
 _ROOT_LINK: Final = re.compile(r'((?:href|src|action)=")/(?!/)')
 
 
@@ -59,16 +61,18 @@ def routes_of(name: str, seed: int, least: int = 0) -> dict[str, str]:
 
 class CampaignSites(Startable):
     """`given` are the sites' manners. `requested` has the requests for pages, as (host, path), in their order; it may
-    be read in another thread, which is told of each by `changed`.
+    be read in another thread, which is told of each by `changed`. The sites are of these kinds, in turns.
     """
 
-    def __init__(self, given: list[str], latency_seconds: float = 0.0, pages: int = 0) -> None:
+    def __init__(
+        self, given: list[str], latency_seconds: float = 0.0, pages: int = 0, kinds: Sequence[str] = SITES
+    ) -> None:
         self.latency_seconds = latency_seconds
         self.port = 0
         self.requested: list[tuple[str, str]] = []
         self.changed = Condition()
         self.sites = {
-            host: HostedSite(host, manner, routes_of(SITES[number % len(SITES)], number, pages))
+            host: HostedSite(host, manner, routes_of(kinds[number % len(kinds)], number, pages))
             for number, manner in enumerate(given)
             for host in [f"127.1.{number // 250}.{number % 250 + 1}"]
         }

