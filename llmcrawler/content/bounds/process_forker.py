@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import importlib
 import json
+import logging
 import os
 import signal
 import socket
@@ -20,7 +21,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final, NoReturn
 
-_STDERR: Final = 2
+_OUTPUTS: Final = (1, 2)
 _REQUEST_BYTES: Final = 65_536
 _DESCRIPTORS: Final = 16
 # Ctrl-C, and the end that a service manager tells all processes of a service, are for the crawl, which ends its helpers
@@ -58,16 +59,21 @@ def become_forker(control: socket.socket) -> NoReturn:
     status = 1
     try:
         os.setpgid(0, 0)
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
-        descriptor = control.detach()
-        os.closerange(_STDERR + 1, descriptor)
-        os.closerange(descriptor + 1, os.sysconf("SC_OPEN_MAX"))
+        _let_go_of_files(control.fileno())
+        logging.root.handlers.clear()  # what forks have to say goes to the crawl's stderr
         gc.freeze()
-        serve_forks(descriptor)
+        serve_forks(control.detach())
         status = 0
     finally:
         os._exit(status)
+
+
+def _let_go_of_files(but: int) -> None:
+    """Close the crawl's files. Their numbers stay taken: objects that still have them may write, to nowhere."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for one in [int(name) for name in os.listdir("/proc/self/fd")]:  # noqa: PTH208 - names only
+        if one not in {*_OUTPUTS, but, nothing}:
+            os.dup2(nothing, one)
 
 
 def _fork(request: dict[str, Any], descriptor: int, not_its_own: Sequence[int]) -> int:

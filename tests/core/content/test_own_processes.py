@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
@@ -21,6 +22,7 @@ ROOT = Path(__file__).parents[3]
 
 def tell_parent(descriptor: int) -> None:
     with socket.socket(fileno=descriptor) as connection:
+        logging.getLogger(__name__).error("a word of a helper")
         connection.sendall(b"%d" % os.getppid())
         connection.recv(1)
 
@@ -67,10 +69,11 @@ def test_what_cannot_run_closes_its_end(capfd: pytest.CaptureFixture[str]) -> No
 
 
 EARLY = """
-import fcntl, os, signal, subprocess, sys, threading
+import fcntl, logging, os, signal, subprocess, sys, threading
 from llmcrawler.content.bounds import own_processes
 from tests.core.content.test_own_processes import tell_parent
 lock = open(sys.argv[1], "w")
+logging.basicConfig(handlers=[logging.StreamHandler(lock)])
 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 if "thread" in sys.argv:
     threading.Thread(target=threading.Event().wait, daemon=True).start()
@@ -100,3 +103,5 @@ def test_a_process_without_threads_shares_what_it_has_loaded_and_none_of_its_fil
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=ROOT)
     assert done.stdout.split() == [str(is_early), "True", "0"], done.stderr
     assert done.returncode == -signal.SIGKILL
+    assert "a word of a helper" in done.stderr
+    assert not (tmp_path / "lock").read_text()
