@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,9 @@ def test_lines_are_the_same_wherever_pages_are_read(tmp_path: Path) -> None:
 
 def children_of(process: int) -> list[int]:
     found = []
-    for task in Path(f"/proc/{process}/task").iterdir():
-        found += [int(one) for one in (task / "children").read_text(encoding="ascii").split()]
+    with suppress(OSError):  # it has ended just then
+        for task in Path(f"/proc/{process}/task").iterdir():
+            found += [int(one) for one in (task / "children").read_text(encoding="ascii").split()]
     return found
 
 
@@ -54,10 +56,11 @@ def test_a_worker_that_is_killed_costs_no_page(tmp_path: Path) -> None:
     killed: list[int] = []
 
     def kill_a_worker(crawl: int) -> bool:
-        """At the 40th page, and at the 80th: the process that forks workers is the crawl's child."""
+        """At the 40th page, and at the 80th: what forks workers is forked by a child of the crawl."""
         if len(pages.answered) < 40 * (len(killed) + 1):
             return False
-        workers = [one for child in children_of(crawl) for one in children_of(child) if one not in killed]
+        forked = [one for forker in children_of(crawl) for one in children_of(forker)]
+        workers = [one for process in forked for one in children_of(process) if one not in killed]
         for worker in workers[:1]:
             os.kill(worker, signal.SIGKILL)
             killed.append(worker)
