@@ -37,10 +37,12 @@ _PACKAGES: Final = (
     "llmcrawler.extensions",
 )
 _MODULES: Final = (
+    "anyio._backends._asyncio",
     "httpcore2",
     "jsonschema_rs",
     "openai.resources.chat.completions.completions",
     "openai.resources.models",
+    "regex",
     "truststore",
     "uvloop",
     "scrapy.crawler",
