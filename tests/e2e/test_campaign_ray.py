@@ -135,7 +135,7 @@ def test_what_a_machine_that_dies_has_crawled_goes_on_elsewhere_without_loss(tmp
         except OSError:  # another one was saved just then
             return False
 
-    with CampaignSites([FINE] * 6, latency_seconds=1.0, kinds=SMALL_KINDS).in_thread() as sites:
+    with CampaignSites([FINE] * 6, latency_seconds=3.0, kinds=SMALL_KINDS).in_thread() as sites:
         campaign.write("url,max_pages", *(f"{url},500" for url in sites.urls))
         with campaign.running() as process:
             look_for(has_come_far, process)

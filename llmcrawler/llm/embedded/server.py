@@ -45,7 +45,7 @@ class EmbeddedServer:
         self.api_key = secrets.token_urlsafe(24)
         self.base_url = ""
         self._model_path = model_path
-        self._threads = threads or max(1, usable_cores() - 1)
+        self._threads = threads or usable_cores()
         self._start_seconds = start_seconds
         self._port = 0
         self._process: Process | None = None
