@@ -14,7 +14,6 @@ import sys
 import threading
 from typing import Any
 
-
 _NICENESS = 5  # the crawl goes first: it needs little, and the model all that is left
 
 
